@@ -18,7 +18,7 @@ from ingest.embedded.valkey import EmbeddedValkey
 from ingest.errors import InvalidSetting
 from ingest.log.archive.archived_log import open_to_write
 from ingest.log.group_commit import GroupCommit, Rows
-from ingest.log.history import LogHistory
+from ingest.log.history import refuse_if_closed
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect, once_reachable
 from ingest.platform.settings import Settings
@@ -100,7 +100,7 @@ async def wire(settings: Settings, stack: AsyncExitStack, sibling: Sibling | Non
     stack.push_async_callback(appends.aclose)
     embedders = LiveEmbedder(redis, partial(_build_embedder, settings), settings.named_embedders)
     await once_reachable(redis, "to read the embedder", lambda: embedders.start(settings.embedder))
-    index = _index(settings, settings.redis_url, redis, log.history, embedders, stack)
+    index = await _index(settings, settings.redis_url, redis, log, embedders, stack)
     documents = DocumentReader(redis, settings.partitions, index.partition_of)
     jobs = await JobQueue.connect(jobs_url)
     stack.push_async_callback(jobs.aclose)
@@ -162,35 +162,39 @@ def _watch(settings: Settings, redis: Client, index: IndexService, jobs: JobQueu
     return watch
 
 
-def _index(
+async def _index(
     settings: Settings,
     redis_url: str,
     redis: Client,
-    history: LogHistory,
+    log: RedisLog,
     embedders: LiveEmbedder,
     stack: AsyncExitStack,
 ) -> IndexService:
-    """The index on a search engine, where the settings name one; else this process's own."""
+    """The index on a search engine, where the settings name one; else this process's own. It says that it is up.
+
+    Behind that the log is looked at again, and raises as `open_to_write`: who closed it meanwhile sees this process, or
+    this process sees that it is closed.
+    """
     work = work_folder(settings.cache_dir / "replicas")
     if (url := settings.search_engine) is not None:
         engine = connect(url, connections=4)
         stack.push_async_callback(engine.aclose)
         service = EngineService(
             redis, engine, url, settings.partitions, embedders, work.name, read_wait_s=settings.read_wait,
-            history=history,
+            history=log.history, look_at_log=log.look_whether_open,
         )  # fmt: skip
-        service.start()
-        stack.push_async_callback(service.aclose)
-        return service
-    feeds = connect(redis_url, connections=settings.partitions + 4)
-    stack.push_async_callback(feeds.aclose)
-    replica = ReplicaService(
-        feeds, settings.partitions, work, settings.snapshots, embedders, read_wait_s=settings.read_wait,
-        history=history,
-    )  # fmt: skip
-    replica.start()
-    stack.push_async_callback(replica.aclose)
-    return replica
+    else:
+        feeds = connect(redis_url, connections=settings.partitions + 4)
+        stack.push_async_callback(feeds.aclose)
+        service = ReplicaService(
+            feeds, settings.partitions, work, settings.snapshots, embedders, read_wait_s=settings.read_wait,
+            history=log.history, look_at_log=log.look_whether_open,
+        )  # fmt: skip
+    stack.push_async_callback(service.aclose)
+    await once_reachable(redis, "to say that it is up", service.beat)
+    await once_reachable(redis, "to look at the log again", lambda: refuse_if_closed(redis))
+    service.start()
+    return service
 
 
 def _build_embedder(settings: Settings, spec: str) -> Embedder:

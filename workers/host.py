@@ -7,7 +7,7 @@ nodes, and one that does not answer must not cost the leases on the others.
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from redis.exceptions import RedisError
 
@@ -16,7 +16,7 @@ from ingest.log.event_log import EventLog
 from ingest.log.keys import LEASE_TTL, WORKERS, PartitionKeys
 from ingest.log.scripts import acquire_lease, beat, release_lease, renew_leases
 from ingest.platform.connections import Client
-from ingest.platform.tasks import end
+from ingest.platform.tasks import end, nothing
 from workers.runner import Applied, PartitionRunner
 
 logger = logging.getLogger(__name__)
@@ -40,17 +40,27 @@ def share_of(worker: str, workers: Sequence[str], partitions: int) -> int:
 class RunnerHost:
     """Runs a PartitionRunner for each partition this worker has leased."""
 
-    def __init__(self, redis: Client, blocking: Client, log: EventLog, worker_id: str, applied: Applied) -> None:
+    def __init__(
+        self,
+        redis: Client,
+        blocking: Client,
+        log: EventLog,
+        worker_id: str,
+        applied: Applied,
+        look_at_log: Callable[[], Awaitable[None]] = nothing,
+    ) -> None:
         """`blocking` serves the runners: two connections a partition, and a client that does not repeat commands.
 
-        They read `log` where they have to catch up on what the consumer group passed on before.
+        They read `log` where they have to catch up on what the consumer group passed on before. `look_at_log` is
+        awaited once a tick.
         """
         self._redis, self._blocking, self._log = redis, blocking, log
         self._partitions, self._worker_id, self._applied = log.partitions, worker_id, applied
         self._running: dict[int, tuple[PartitionRunner, asyncio.Task[None]]] = {}
         self._leaving: dict[int, asyncio.Task[None]] = {}
         """Partitions whose runner finishes its batch; the lease is given up behind it."""
-        self._ticker: asyncio.Task[None] | None = None
+        self._look_at_log = look_at_log
+        self._tasks: list[asyncio.Task[None]] = []
 
     @property
     def leased(self) -> list[int]:
@@ -64,12 +74,18 @@ class RunnerHost:
 
     def start(self) -> None:
         """Begin to lease partitions."""
-        self._ticker = asyncio.create_task(self._tick_for_ever(), name="leases")
+        self._tasks = [
+            asyncio.create_task(self._tick_for_ever(), name="leases"),
+            asyncio.create_task(self._look_for_ever(), name="log"),
+        ]
+
+    async def beat(self) -> list[str]:
+        """Say that this worker is up; returns all that are."""
+        return await beat(self._redis, WORKERS, self._worker_id, _TTL_MS)
 
     async def aclose(self) -> None:
         """Finish the batches at hand, then give every partition up, so that another worker need not wait."""
-        if self._ticker is not None:
-            await end(self._ticker)
+        await end(*self._tasks)
         self._give_up(self.leased)
         await asyncio.gather(*self._leaving.values())
         try:
@@ -84,6 +100,16 @@ class RunnerHost:
                     await step()
                 except (RedisError, OSError, TimeoutError) as error:
                     logger.warning("leases: Redis is away: %s", error or type(error).__name__)
+            await asyncio.sleep(TICK_S)
+
+    async def _look_for_ever(self) -> None:
+        """Beside the ticks: its server may be another one than those of the leases, and be away."""
+        while True:
+            try:
+                async with asyncio.timeout(ANSWER_WITHIN_S):
+                    await self._look_at_log()
+            except (RedisError, OSError, TimeoutError) as error:
+                logger.debug("whether the log takes writes is not known: %s", error or type(error).__name__)
             await asyncio.sleep(TICK_S)
 
     async def _drop_finished(self) -> None:
@@ -113,7 +139,7 @@ class RunnerHost:
     async def _share(self) -> None:
         """Take what is free, or give up what is too much, until this worker has its share."""
         async with asyncio.timeout(ANSWER_WITHIN_S):
-            workers = await beat(self._redis, WORKERS, self._worker_id, _TTL_MS)
+            workers = await self.beat()
         share = share_of(self._worker_id, workers, self._partitions)
         self._give_up(self.leased[share:])
         if len(self._running) < share:

@@ -17,6 +17,7 @@ from ingest.ids import dedup_id, new_event_id
 from ingest.log.archive.archived_log import ArchivedLog, open_to_write
 from ingest.log.event_log import Entry
 from ingest.log.group_commit import GroupCommit
+from ingest.log.history import refuse_if_closed
 from ingest.log.keys import LEASE_TTL, WORKERS
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import heard_of
@@ -106,7 +107,7 @@ class WorkerProcess:
             stack.push_async_callback(queue.aclose)
             embedders = LiveEmbedder(redis, partial(_build_embedder, settings), settings.named_embedders)
             await once_reachable(redis, "to read the embedder", lambda: embedders.start(settings.embedder))
-            host = RunnerHost(redis, blocking, log, self._id, self._applied)
+            host = RunnerHost(redis, blocking, log, self._id, self._applied, log.look_whether_open)
             rebuilds = Rebuilds(redis)
             at_hand = _AtHand(settings, redis, log, embedders, stack, engine)
             vectors, snapshots = _vectors(at_hand), _snapshots(at_hand, host)
@@ -118,6 +119,9 @@ class WorkerProcess:
                 Job("rebuild", partial(rebuilding.run, REBUILD_SLICE_S)),
                 *self._maintenance_jobs(at_hand, snapshots, rebuilding),
             ]
+
+            await once_reachable(redis, "to say that it is up", host.beat)
+            await once_reachable(redis, "to look at the log again", lambda: refuse_if_closed(redis))
 
             def embedding() -> Awaitable[bool]:
                 return queue.enqueue("embed", host.leased, job_id=f"embed:{self._arq_worker_id}")

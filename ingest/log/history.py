@@ -12,8 +12,8 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Struct
 
-from ingest.errors import CommandRejected, LogMoved
-from ingest.log.keys import GROWN, MANIFEST, MOVED
+from ingest.errors import CommandRejected, GrowthUnfinished, LogMoved, RestoreUnfinished
+from ingest.log.keys import GROWING, GROWN, MANIFEST, MOVED, RESTORING
 from ingest.log.position import START, Position, Token
 from ingest.platform.clock import to_ms
 from ingest.platform.connections import Client
@@ -136,8 +136,23 @@ async def read_history(redis: Client, partitions: int) -> LogHistory:
     )
 
 
-async def refuse_if_moved(redis: Client) -> None:
-    """Raise LogMoved for a log that is or was grown into another one: what is written to it would be left behind."""
-    if note := await redis.hget(MANIFEST, MOVED):
-        moved = msgspec.json.decode(note, type=Moved)
-        raise LogMoved(moved.partitions, moved.at)
+async def refuse_if_closed(redis: Client) -> None:
+    """Raise LogMoved for a log that is or was grown into another one: what is written to it would be left behind.
+
+    Raises as `refuse_unfinished` for one that is not whole.
+    """
+    moved, unfinished = await redis.hmget(MANIFEST, [MOVED, RESTORING])
+    if moved is not None:
+        note = msgspec.json.decode(moved, type=Moved)
+        raise LogMoved(note.partitions, note.at)
+    refuse_unfinished(unfinished)
+
+
+def refuse_unfinished(mark: bytes | None) -> None:
+    """Raise RestoreUnfinished for a log that has only a part of a backup, GrowthUnfinished of a smaller log.
+
+    `mark` is the manifest's field `restoring`.
+    """
+    if mark:
+        name = mark.decode()
+        raise GrowthUnfinished if name.startswith(GROWING) else RestoreUnfinished(name)

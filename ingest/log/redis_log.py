@@ -1,5 +1,6 @@
 """EventLog on Redis Streams: one stream a partition, one Lua call a partition and batch, one round trip an append."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,14 +18,15 @@ from ingest.errors import (
     DurabilityUnavailable,
     GrowthUnfinished,
     LogFull,
+    LogMoved,
     LogRefused,
     LogUnavailable,
     PartitionCountMismatch,
     RestoreUnfinished,
 )
 from ingest.log.event_log import Appended, Entry, Stored
-from ingest.log.history import LogHistory, read_history
-from ingest.log.keys import DEDUP_IDS, DEDUP_WINDOW, GROWING, MANIFEST, RESTORING, PartitionKeys
+from ingest.log.history import LogHistory, read_history, refuse_if_closed, refuse_unfinished
+from ingest.log.keys import DEDUP_IDS, DEDUP_WINDOW, MANIFEST, RESTORING, PartitionKeys
 from ingest.log.position import START, Position
 from ingest.log.scripts import APPEND, APPEND_PAST_LIMIT, Script, append_arguments
 from ingest.platform.clock import Clock, system_clock, to_ms
@@ -38,6 +40,8 @@ from ingest.platform.connections import (
 )
 from ingest.platform.partial import PATIENCE_S
 from ingest.platform.patience import waiting_at_most
+
+logger = logging.getLogger(__name__)
 
 ENTRIES_PER_CALL = 2_000
 """Lua hands at most about 8,000 values to one command; a call looks up each id once and stores two values for it."""
@@ -69,6 +73,8 @@ class RedisLog:
         self._window_ms = int(DEDUP_WINDOW.total_seconds() * 1000) if window_ms is None else window_ms
         self._window_ids = window_ids
         self.history = LogHistory(partitions)
+        self._closed: str | None = None
+        """Why nothing may be written."""
 
     @property
     def partitions(self) -> int:
@@ -82,8 +88,7 @@ class RedisLog:
 
         Raises RestoreUnfinished for a log that has only a part of a backup, GrowthUnfinished of a smaller log.
         """
-        if unfinished := await self._redis.hget(MANIFEST, RESTORING):
-            raise GrowthUnfinished if _text(unfinished).startswith(GROWING) else RestoreUnfinished(_text(unfinished))
+        refuse_unfinished(await self._redis.hget(MANIFEST, RESTORING))
         async with past_memory_limit(self._redis) as pipe:  # a process also starts where there is no memory left
             pipe.hsetnx(MANIFEST, "partitions", str(self.partitions))
             pipe.hsetnx(MANIFEST, "created_at", clock().isoformat())
@@ -93,6 +98,22 @@ class RedisLog:
             raise PartitionCountMismatch(recorded, self.partitions)
         self.history = await read_history(self._redis, self.partitions)
 
+    async def look_whether_open(self) -> None:
+        """From now on refuse appends where the log moved or is not whole, which keeps processes from starting; else
+        take them.
+
+        A process that runs asks this each time behind saying that it is up: whoever closes a log looks who is up
+        behind closing it, and need not hear of all.
+        """
+        try:
+            await refuse_if_closed(self._redis)
+        except (LogMoved, GrowthUnfinished, RestoreUnfinished) as error:
+            if self._closed is None:
+                logger.error("nothing more is written by this process: %s", error)
+            self._closed = str(error)
+        else:
+            self._closed = None
+
     async def append(self, batches: Mapping[int, Sequence[Entry]]) -> dict[int, list[Appended]]:
         """Append every batch in one round trip; see EventLog. A server that refuses writes raises LogUnavailable."""
         return await self._append(APPEND, batches)
@@ -101,6 +122,8 @@ class RedisLog:
         return await self._append(APPEND_PAST_LIMIT, batches)
 
     async def _append(self, script: Script, batches: Mapping[int, Sequence[Entry]]) -> dict[int, list[Appended]]:
+        if self._closed is not None:
+            raise LogRefused(self._closed)
         calls = [
             (partition, batch[start : start + ENTRIES_PER_CALL])
             for partition, batch in batches.items()

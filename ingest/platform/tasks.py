@@ -49,3 +49,7 @@ class Slices:
         if time.perf_counter() > self._ends:
             await asyncio.sleep(0)
             self._ends = time.perf_counter() + SLICE_S
+
+
+async def nothing() -> None:
+    """Return at once: for what may be awaited and has nothing to do."""

@@ -58,8 +58,8 @@ from projections.maintenance.backup.restoring import (
     WINDOW_MS,
     Routed,
     batches,
-    clear,
     finish,
+    make_room,
     put_kept,
     refuse_if_used,
     routed,
@@ -143,14 +143,13 @@ class Growing:
         await self._source.hset(MANIFEST, MOVED, msgspec.json.encode(note))
         try:
             await self._check_source(projected)
+            state = hashlib.sha256(msgspec.json.encode([self._state, self._new.partitions])).hexdigest()
+            if await self._target.hget(MANIFEST, RESTORING) != (mark := f"{GROWING}{state}").encode():
+                await make_room(self._target, self._new.partitions, mark)
         except MnemologError:
             if had is None:
                 await self._source.hdel(MANIFEST, MOVED)
             raise
-        state = hashlib.sha256(msgspec.json.encode([self._state, self._new.partitions])).hexdigest()
-        if await self._target.hget(MANIFEST, RESTORING) != (mark := f"{GROWING}{state}").encode():
-            await self._target.hset(MANIFEST, RESTORING, mark)
-            await clear(self._target, self._new.partitions)
 
     async def copy(self) -> int:
         """Copy every entry that is not there yet; returns how many there were to copy."""
@@ -285,9 +284,9 @@ class Growing:
         if not entries:
             return
         keys = PartitionKeys(part)
-        await restore_entries(self._target, keys, WINDOW_MS, DEDUP_IDS, [(at, one.entry) for at, one in entries])
         if noted := [bytes.fromhex(one.entry.dedup_id) for _, one in entries if one.noted]:
-            await self._target.sadd(keys.imported, *noted)
+            await self._target.sadd(keys.imported, *noted)  # first: what is in the log already is not copied again
+        await restore_entries(self._target, keys, WINDOW_MS, DEDUP_IDS, [(at, one.entry) for at, one in entries])
 
     async def _merged(self, partition: int, after: Position, until: Position) -> list[Stored]:
         """What the new log has of an old partition behind one position and up to another."""

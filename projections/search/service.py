@@ -15,7 +15,7 @@ import asyncio
 import logging
 import shutil
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,7 +27,7 @@ from ingest.log.history import LogHistory
 from ingest.log.keys import PURGED
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client
-from ingest.platform.tasks import end
+from ingest.platform.tasks import end, nothing
 from projections.embedding.embedder import Embedder
 from projections.embedding.live import Embedders
 from projections.search import presence
@@ -66,9 +66,10 @@ class ReplicaService(Waiting):
         name: str = "",
         read_wait_s: float = READ_WAIT_S,
         history: LogHistory | None = None,
+        look_at_log: Callable[[], Awaitable[None]] = nothing,
     ) -> None:
         """`work` is a folder for this replica alone; `name`, among all replicas, is that folder's if none is given."""
-        super().__init__(redis, partitions, read_wait_s, history)
+        super().__init__(redis, partitions, read_wait_s, history, look_at_log)
         self._loader = Loader(redis, partitions, work, snapshot_folder)
         self.embedders = embedders
         self._thread = ThreadPoolExecutor(1, "index")
@@ -239,12 +240,13 @@ class ReplicaService(Waiting):
         while True:
             try:
                 await self.measure_lag()
-                await self._beat()
+                await self.beat()
+                await self._look_at_log()
             except (RedisError, OSError) as error:
                 logger.debug("lag is not known: %s", error)
             await asyncio.sleep(LAG_EVERY_S)
 
-    async def _beat(self) -> None:
+    async def beat(self) -> None:
         """Say that this replica is up and what it holds; hear whether that is too old."""
         self._purged = (await self._redis.get(PURGED) or b"").decode()
         await presence.announce(self._redis, self.name, self._announced)
@@ -270,7 +272,7 @@ class ReplicaService(Waiting):
     async def _load(self) -> None:
         """Start from the newest usable snapshot, else empty."""
         self._caught_up.clear()
-        await self._beat()  # before it is chosen: a purge must wait for whoever may have chosen an older one
+        await self.beat()  # before it is chosen: a purge must wait for whoever may have chosen an older one
         live = await self._loader.newest(await self.embedders.refresh())
         self._live, self._announced = live, live.snapshot
 

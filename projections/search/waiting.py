@@ -2,13 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from ingest.errors import ProjectionBehind
 from ingest.log.history import LogHistory
 from ingest.log.position import START, Position, Token
 from ingest.platform.connections import Client
 from ingest.platform.partial import partial_reads
+from ingest.platform.tasks import nothing
 from projections.health.vitals import entries_behind
 
 READ_WAIT_S = 1.0
@@ -19,11 +20,20 @@ class Waiting:
     """Waits until positions are covered. Whoever covers them overrides `applied` and `ready`, and tells `_notify`."""
 
     def __init__(
-        self, redis: Client, partitions: int, read_wait_s: float = READ_WAIT_S, history: LogHistory | None = None
+        self,
+        redis: Client,
+        partitions: int,
+        read_wait_s: float = READ_WAIT_S,
+        history: LogHistory | None = None,
+        look_at_log: Callable[[], Awaitable[None]] = nothing,
     ) -> None:
-        """`redis` is the log's server; `history` what the log was grown from."""
+        """`redis` is the log's server; `history` what the log was grown from.
+
+        `look_at_log` is awaited each time behind telling the server that this process is up.
+        """
         self._redis, self._partitions, self._read_wait_s = redis, partitions, read_wait_s
         self._history = history or LogHistory(partitions)
+        self._look_at_log = look_at_log
         self._changed = asyncio.Condition()
         self.waiting = 0
         """Reads that wait now."""

@@ -7,7 +7,7 @@ LOOK_EVERY_S, and as soon as LOOK_AGAIN_S while a read waits for a position.
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TypeVar
@@ -21,7 +21,7 @@ from ingest.log.keys import PartitionKeys
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client, ask
 from ingest.platform.partial import partial_reads
-from ingest.platform.tasks import end
+from ingest.platform.tasks import end, nothing
 from projections.embedding.embedder import Embedder
 from projections.embedding.live import Embedders
 from projections.embedding.static import table_of
@@ -71,9 +71,10 @@ class EngineService(Waiting):
         name: str,
         read_wait_s: float = READ_WAIT_S,
         history: LogHistory | None = None,
+        look_at_log: Callable[[], Awaitable[None]] = nothing,
     ) -> None:
         """`engine` is a client of the server at `url`; `name` tells this process from others."""
-        super().__init__(redis, partitions, read_wait_s, history)
+        super().__init__(redis, partitions, read_wait_s, history, look_at_log)
         self._states_of, self._engine = engine, Engine(url, connections=THREADS)
         self.embedders, self.name = embedders, name
         self._threads = ThreadPoolExecutor(THREADS, "search-engine")
@@ -337,12 +338,17 @@ class EngineService(Waiting):
         behind = [one for one, position in (await self._projected()).items() if applied[one] < position]
         self._behind_since = {one: self._behind_since.get(one, now) for one in behind}
 
+    async def beat(self) -> None:
+        """Say that this process is up."""
+        await presence.announce(self._redis, self.name, NO_SNAPSHOT)
+
     async def _keep_measuring(self) -> None:
         while True:
             try:
                 await self.measure_lag()
                 await self._look_for_delay()
-                await presence.announce(self._redis, self.name, NO_SNAPSHOT)
+                await self.beat()
+                await self._look_at_log()
             except (RedisError, OSError) as error:
                 logger.debug("lag is not known: %s", error)
             await asyncio.sleep(MEASURE_EVERY_S)

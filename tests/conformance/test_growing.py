@@ -4,7 +4,9 @@ one its second.
 Left open: in what order partitions and keys are copied, how many entries at once.
 """
 
+import asyncio
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,32 +19,55 @@ from key_leaks import KeyLeaks
 from servers import Server, serving
 from workshop import PARTITIONS, TENANT, Workshop
 
+from api import wiring
 from api.access.key import Grant
 from api.access.keyring import Keyring
 from api.access.registry import Registry
 from ingest.commands.decide import Caller
 from ingest.commands.handler import CommandHandler
 from ingest.commands.requests import ForgetSubject, Relate, WriteCommand
-from ingest.errors import CommandRejected, GrowthUnfinished, LogMoved, MnemologError, PartitionCountMismatch
+from ingest.errors import (
+    CommandRejected,
+    GrowthUnfinished,
+    LogMoved,
+    LogRefused,
+    MnemologError,
+    PartitionCountMismatch,
+)
 from ingest.events.envelope import decode, route_of
 from ingest.events.subject import EventErased
-from ingest.log.archive.archived_log import ArchivedLog
+from ingest.log.archive.archived_log import ArchivedLog, open_to_write
 from ingest.log.archive.store import DirectoryStore
-from ingest.log.event_log import Entry, Stored
+from ingest.log.event_log import Entry, EventLog, Stored
 from ingest.log.group_commit import GroupCommit
-from ingest.log.history import refuse_if_moved
-from ingest.log.keys import LEASE_TTL, MANIFEST, WORKERS, NumberKeys, PartitionKeys, embedding
+from ingest.log.history import Moved, refuse_if_closed
+from ingest.log.keys import (
+    ACCESS_KEYS,
+    ACCESS_VERSION,
+    EMBEDDER,
+    LEASE_TTL,
+    MANIFEST,
+    MOVED,
+    WORKERS,
+    NumberKeys,
+    PartitionKeys,
+    access_row_pk,
+    embedding,
+    row_key,
+)
 from ingest.log.partitions import partition_of
 from ingest.log.position import START, Position, Token
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease, beat, number
 from ingest.platform.connections import Client, connect
+from ingest.platform.settings import Settings
 from projections.documents.access import Reader
 from projections.documents.memories import Memory
 from projections.maintenance import growing as module
+from projections.maintenance.backup import restoring
 from projections.maintenance.backup.contents import choose, write_backup
-from projections.maintenance.backup.manifest import RestoreRefused
-from projections.maintenance.backup.restoring import restore
+from projections.maintenance.backup.manifest import LogState, RestoreRefused
+from projections.maintenance.backup.restoring import Routed, restore
 from projections.maintenance.backup.target import StoreTarget
 from projections.maintenance.dead_letters import Discarded, discarded_places, letter_of, queue_discarded
 from projections.maintenance.growing import Growing, GrowRefused, take_back
@@ -55,6 +80,7 @@ from projections.store.protocol import project
 from projections.store.redis_store import RedisStore
 from tests.conformance.interruptions import Killed, forget, killing
 from tests.support.fleet_work import commands
+from workers import main as worker
 
 GROWN = 4 * PARTITIONS
 MARK = "zqxvkmarker9"
@@ -334,20 +360,22 @@ async def test_a_log_is_grown_into_a_cluster_and_from_there_again(lived: Worksho
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("step", ["clear", "restore_entries", "put_kept", "discarded_places", "finish"])
+@pytest.mark.parametrize("step", ["make_room", "clear", "restore_entries", "put_kept", "discarded_places", "finish"])
 async def test_what_was_killed_goes_on_when_it_is_run_again(
     lived: Workshop, target: Client, monkeypatch: pytest.MonkeyPatch, step: str, when: str
 ):
     before = await entries(lived.log, PARTITIONS)
     with monkeypatch.context() as patch:
-        patch.setattr(module, step, killing(getattr(module, step), when))
+        where = restoring if step == "clear" else module
+        patch.setattr(where, step, killing(getattr(where, step), when))
         with pytest.raises(Killed):
             await grown(lived, target)
     with pytest.raises(LogMoved):
-        await refuse_if_moved(lived.redis)
+        await refuse_if_closed(lived.redis)
     if (step, when) != ("finish", "after"):
-        with pytest.raises(GrowthUnfinished):
-            await RedisLog(target, GROWN).create_or_check()
+        if (step, when) != ("make_room", "before"):
+            with pytest.raises(GrowthUnfinished):
+                await RedisLog(target, GROWN).create_or_check()
         await grown(lived, target)
     log = RedisLog(target, GROWN)
     await log.create_or_check()
@@ -384,6 +412,56 @@ async def test_an_old_log_that_changed_is_copied_from_the_beginning(lived: Works
     assert not [row for rows in await entries(log, PARTITIONS) for row in rows if MARK.encode() in row.payload]
 
 
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_what_was_killed_before_it_had_deleted_an_earlier_growth_deletes_again(
+    lived: Workshop, target: Client, monkeypatch: pytest.MonkeyPatch, when: str
+):
+    one = await lived.remember(f"the other key is {MARK}")
+    await lived.project()
+    growing = grow_of(lived, target)
+    await growing.begin()
+    await growing.copy()
+    assert await take_back(lived.redis)
+    await forget(lived, one.id)
+    with monkeypatch.context() as patch:
+        patch.setattr(restoring, "clear", killing(restoring.clear, when))
+        with pytest.raises(Killed):
+            await grow_of(lived, target).begin()
+    log = await grown(lived, target)
+    assert not [row for rows in await entries(log, PARTITIONS) for row in rows if MARK.encode() in row.payload]
+
+
+async def test_nothing_is_left_of_another_log_whose_growth_was_interrupted(
+    lived: Workshop, target: Client, monkeypatch: pytest.MonkeyPatch
+):
+    made = await Registry(lived.redis, lived.clock).create(Grant(name="fleet", roles=["read"], tenant=TENANT))
+    await lived.redis.set(EMBEDDER, b"of the first")
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "finish", killing(module.finish, "before"))
+        with pytest.raises(Killed):
+            await grown(lived, target)
+    assert await target.hget(MANIFEST, "grown") is not None
+    await target.hset(MANIFEST, "restored", b"{}")
+    await lived.redis.delete(ACCESS_KEYS, ACCESS_VERSION, EMBEDDER, row_key(access_row_pk(made.key.id)))
+    await lived.remember("this is another log")
+    assert await take_back(lived.redis)
+    await grow_of(lived, target).begin(projected=False)
+    assert not await target.exists(ACCESS_KEYS, EMBEDDER, row_key(access_row_pk(made.key.id)))
+    assert await target.hmget(MANIFEST, ["grown", "restored"]) == [None, None]
+
+
+async def test_digests_of_imported_tombstones_are_there_before_what_they_are_of(
+    lived: Workshop, target: Client, monkeypatch: pytest.MonkeyPatch
+):
+    growing = grow_of(lived, target)
+    await growing.begin()
+    noted = Routed("x", Entry("ab" * 16, b"x"), noted=True)
+    monkeypatch.setattr(module, "restore_entries", killing(module.restore_entries, "after"))
+    with pytest.raises(Killed):
+        await growing._append(0, [(Position(1, 0), noted)])  # pyright: ignore[reportPrivateUsage]
+    assert await target.smembers(PartitionKeys(0).imported) == {b"\xab" * 16}
+
+
 async def test_a_difference_is_found(lived: Workshop, target: Client):
     growing = grow_of(lived, target)
     await growing.begin()
@@ -409,7 +487,7 @@ async def refused(shop: Workshop, target: Client, error: type[MnemologError], ma
     """Growing is refused, and the old log may be used as before."""
     with pytest.raises(error, match=match):
         await grow_of(shop, target).begin()
-    await refuse_if_moved(shop.redis)
+    await refuse_if_closed(shop.redis)
 
 
 async def test_a_new_log_that_has_something_is_refused(lived: Workshop, target: Client):
@@ -429,6 +507,74 @@ async def test_a_log_in_use_is_refused(lived: Workshop, target: Client):
     await lived.redis.delete(WORKERS)
     await beat(target, WORKERS, "worker", ttl)
     await refused(lived, target, RestoreRefused, "uses the log")
+
+
+async def test_a_process_that_starts_on_the_new_log_meanwhile_is_seen(
+    lived: Workshop, target: Client, monkeypatch: pytest.MonkeyPatch
+):
+    """Behind the first look, ahead of the mark."""
+    measure = module.measure
+
+    async def measured(redis: Client, log: EventLog) -> LogState:
+        await beat(target, WORKERS, "worker", LEASE_TTL // timedelta(milliseconds=1))
+        return await measure(redis, log)
+
+    monkeypatch.setattr(module, "measure", measured)
+    await refused(lived, target, RestoreRefused, "uses the log")
+    await RedisLog(target, GROWN).create_or_check()
+
+
+async def test_what_was_written_to_the_new_log_meanwhile_is_kept(
+    lived: Workshop, target: Client, monkeypatch: pytest.MonkeyPatch
+):
+    measure = module.measure
+
+    async def measured(redis: Client, log: EventLog) -> LogState:
+        await RedisLog(target, GROWN).append({0: [Entry("x", b"x")]})
+        return await measure(redis, log)
+
+    monkeypatch.setattr(module, "measure", measured)
+    await refused(lived, target, RestoreRefused, "not empty")
+    assert len(await RedisLog(target, GROWN).read(0, START, 2)) == 1
+
+
+async def test_a_process_that_goes_unseen_stops_writing_while_the_log_is_closed(lived: Workshop, target: Client):
+    unseen = RedisLog(lived.redis, PARTITIONS)
+    await unseen.create_or_check()
+    await grow_of(lived, target).begin()
+    await unseen.look_whether_open()
+    with pytest.raises(LogRefused, match=f"grown into one of {GROWN} partitions"):
+        await GroupCommit(unseen).append([(0, Entry("x", b"x"))])
+    half = RedisLog(target, GROWN)
+    await half.look_whether_open()
+    with pytest.raises(LogRefused, match="run `mnemolog grow` again"):
+        await half.append({0: [Entry("x", b"x")]})
+    assert await take_back(lived.redis)
+    await unseen.look_whether_open()
+    assert await GroupCommit(unseen).append([(0, Entry("x", b"x"))])
+
+
+@pytest.mark.parametrize("process", ["api", "worker"])
+async def test_a_process_that_had_begun_to_start_on_the_old_log_does_not(
+    lived: Workshop, valkey: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, process: str
+):
+    """It looked before the log was closed, and says that it is up behind that."""
+    changes: dict[str, Any] = {"redis_url": valkey.url, "partitions": PARTITIONS, "embedder": "none"}
+    settings = Settings(data_dir=tmp_path / "data", cache_dir=tmp_path / "cache", **changes)
+
+    async def opened(settings: Settings, redis: Client) -> RedisLog:
+        log = await open_to_write(settings, redis)
+        await lived.redis.hset(MANIFEST, MOVED, msgspec.json.encode(Moved(GROWN, lived.clock())))
+        return log
+
+    where: Any = wiring if process == "api" else worker
+    monkeypatch.setattr(where, "open_to_write", opened)
+    async with AsyncExitStack() as stack:
+        starting = (
+            wiring.wire(settings, stack) if where is wiring else where.WorkerProcess(settings).run(asyncio.Event())
+        )
+        with pytest.raises(LogMoved):
+            await starting
 
 
 async def test_an_empty_log_is_refused(shop: Workshop, target: Client):
@@ -465,9 +611,9 @@ async def test_the_old_log_can_be_taken_back(lived: Workshop, target: Client):
     before = await entries(lived.log, PARTITIONS)
     await grown(lived, target)
     with pytest.raises(LogMoved, match=f"{GROWN} partitions"):
-        await refuse_if_moved(lived.redis)
+        await refuse_if_closed(lived.redis)
     assert await take_back(lived.redis)
-    await refuse_if_moved(lived.redis)
+    await refuse_if_closed(lived.redis)
     assert not await take_back(lived.redis)
     assert await entries(lived.log, PARTITIONS) == before
 

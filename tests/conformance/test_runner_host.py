@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
+import msgspec
 import pytest
 from redis.exceptions import ResponseError
 from replay_compare import assert_equals_replay, read_log, stored
@@ -14,9 +16,11 @@ from waiting import wait_until
 from ingest.commands.decide import Caller
 from ingest.commands.handler import CommandHandler
 from ingest.commands.requests import Observe, RecordLesson
-from ingest.errors import LeaseLost
+from ingest.errors import LeaseLost, LogRefused
+from ingest.log.event_log import Entry
 from ingest.log.group_commit import GroupCommit
-from ingest.log.keys import CONSUMER_GROUP, WORKERS, PartitionKeys
+from ingest.log.history import Moved
+from ingest.log.keys import CONSUMER_GROUP, MANIFEST, MOVED, WORKERS, PartitionKeys
 from ingest.log.position import Position, Token
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
@@ -116,6 +120,34 @@ async def test_one_host_runs_every_partition(open_host: Callable[[str], RunnerHo
         assert await redis.get(PartitionKeys(partition).lease) is None
 
 
+async def test_a_worker_writes_nothing_to_a_log_that_was_closed_behind_its_start(
+    redis: Client, blocking: Client, log: RedisLog
+):
+    host = RunnerHost(redis, blocking, log, "a", lambda partition, changes: None, log.look_whether_open)
+    host.start()
+    try:
+        await redis.hset(MANIFEST, MOVED, msgspec.json.encode(Moved(2 * PARTITIONS, datetime.now(UTC))))
+        await wait_until(lambda: is_refused(log))
+        await redis.hdel(MANIFEST, MOVED)
+        await wait_until(lambda: is_taken(log))
+    finally:
+        await host.aclose()
+
+
+async def is_refused(log: RedisLog) -> bool:
+    """Whether the log says that it moved, when it is written to."""
+    try:
+        await log.append({0: [Entry("x", b"x")]})
+    except LogRefused as error:
+        return f"grown into one of {2 * PARTITIONS} partitions" in str(error)
+    return False
+
+
+async def is_taken(log: RedisLog) -> bool:
+    """Whether the log takes what is written to it."""
+    return not await is_refused(log)
+
+
 async def test_hosts_share_the_partitions_fairly_as_they_come_and_go(
     open_host: Callable[[str], RunnerHost], redis: Client, log: RedisLog, write: Write
 ):
@@ -162,7 +194,7 @@ async def test_the_partitions_of_a_host_that_died_are_taken_over(
 async def kill(host: RunnerHost) -> None:
     """End its tasks as a crash would: nothing finished, nothing released."""
     tasks = [task for _, task in host._running.values()]  # pyright: ignore[reportPrivateUsage]
-    tasks += [host._ticker] if host._ticker else []  # pyright: ignore[reportPrivateUsage]
+    tasks += host._tasks  # pyright: ignore[reportPrivateUsage]
     while not all(task.done() for task in tasks):
         for task in tasks:
             task.cancel()
@@ -176,7 +208,8 @@ async def test_a_host_that_only_stops_renewing_is_taken_over_without_loss(
     stuck = RunnerHost(redis, blocking, RedisLog(redis, PARTITIONS), "stuck", lambda partition, changes: None)
     stuck.start()
     await wait_until(lambda: len(stuck.leased) == PARTITIONS)
-    stuck._ticker.cancel()  # pyright: ignore[reportPrivateUsage, reportOptionalMemberAccess]
+    for task in stuck._tasks:  # pyright: ignore[reportPrivateUsage]
+        task.cancel()
     alive = open_host("alive")
     done = asyncio.Event()
 

@@ -16,7 +16,7 @@ from ingest.log.archive.manifest import ArchiveNotConfigured, MissingFile
 from ingest.log.archive.segments import overlaid
 from ingest.log.archive.store import store_of
 from ingest.log.event_log import Stored
-from ingest.log.history import refuse_if_moved
+from ingest.log.history import refuse_if_closed
 from ingest.log.keys import DEDUP_IDS, PartitionKeys
 from ingest.log.position import START, Position
 from ingest.log.redis_log import (
@@ -151,7 +151,7 @@ async def _patiently(read: Callable[[], Awaitable[list[Stored]]]) -> list[Stored
 
 async def open_to_write(settings: Settings, redis: Client) -> RedisLog:
     """The log of the settings, for a process that serves or projects it; raises as `open_log`, and LogMoved."""
-    await refuse_if_moved(redis)
+    await refuse_if_closed(redis)
     return await open_log(settings, redis)
 
 

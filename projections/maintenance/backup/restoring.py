@@ -22,16 +22,20 @@ import msgspec
 from msgspec import Struct
 from redis.exceptions import ResponseError
 
-from ingest.errors import CommandRejected, PartitionCountMismatch, UnreadableEvent
+from ingest.errors import CommandRejected, MnemologError, PartitionCountMismatch, UnreadableEvent
 from ingest.events.envelope import as_json_object, decode, route_of
 from ingest.events.subject import EventErased, SubjectForgotten
 from ingest.ids import dedup_id, imported_dedup_id
 from ingest.log.archive.archive import forget_archive
 from ingest.log.event_log import Entry, Stored
 from ingest.log.keys import (
+    ACCESS_KEYS,
     DEDUP_IDS,
     DEDUP_WINDOW,
+    EMBEDDER,
     FORGOTTEN_BEFORE,
+    GROWING,
+    GROWN,
     LEASE_TTL,
     MANIFEST,
     NUMBERS,
@@ -40,6 +44,8 @@ from ingest.log.keys import (
     RESTORING,
     WORKERS,
     PartitionKeys,
+    access_row_pk,
+    row_key,
 )
 from ingest.log.position import START, Position, Token
 from ingest.log.redis_log import RedisLog
@@ -59,6 +65,7 @@ from projections.maintenance.dead_letters import place_of
 from projections.maintenance.manifests import ENTRIES_PER_READ, DocumentManifest, PartitionManifest, Replay
 from projections.search.presence import replicas
 
+_CLEARING = f"{GROWING}clearing"
 _LAST_SEQ = 10**9
 """Behind every event of a millisecond."""
 
@@ -127,8 +134,10 @@ class Restored(Struct, frozen=True, kw_only=True):
 
 async def is_empty(redis: Client, partitions: int) -> bool:
     """Whether a log has nothing, or nothing but what an interrupted restore left."""
-    if await redis.hget(MANIFEST, RESTORING):
-        return True
+    return bool(await redis.hget(MANIFEST, RESTORING)) or await _has_nothing(redis, partitions)
+
+
+async def _has_nothing(redis: Client, partitions: int) -> bool:
     log = RedisLog(redis, partitions)
     return all([await log.head(partition) == START for partition in range(partitions)])
 
@@ -143,9 +152,7 @@ async def restore(
     manifest = backup.manifest
     if manifest.partitions != partitions:
         raise PartitionCountMismatch(manifest.partitions, partitions)
-    await refuse_if_used(redis, partitions)
-    await redis.hset(MANIFEST, RESTORING, manifest.name)
-    await clear(redis, partitions)
+    await make_room(redis, partitions, manifest.name)
     try:
         left_out = await _restore(redis, backup, progress, at)
     except ResponseError as error:
@@ -171,17 +178,59 @@ async def refuse_if_used(redis: Client, partitions: int) -> None:
     if recorded != partitions:
         raise PartitionCountMismatch(recorded, partitions)
     if not await is_empty(redis, partitions):
-        raise RestoreRefused("the log is not empty; a backup is restored into an empty one")
+        raise _not_empty()
+    await _refuse_processes(redis)
+
+
+def _not_empty() -> RestoreRefused:
+    return RestoreRefused("the log is not empty; a backup is restored into an empty one")
+
+
+async def _refuse_processes(redis: Client) -> None:
     if await heard_of(redis, WORKERS, LEASE_TTL // timedelta(milliseconds=1)) or await replicas(redis):
         raise RestoreRefused("a worker or an API process uses the log; stop all of them first")
 
 
+async def make_room(redis: Client, partitions: int, mark: str) -> None:
+    """Mark an empty log as one that is not whole, and delete what an interrupted restore or growth left in it.
+
+    Raises as `refuse_if_used`; the log is as before then. The mark comes first: who starts meanwhile sees it, or is
+    seen. Until all is deleted it is another one, so that who was interrupted deletes again.
+    """
+    await refuse_if_used(redis, partitions)
+    had: bytes | None = await redis.hget(MANIFEST, RESTORING)
+    of_growth = any(name.startswith(GROWING) for name in (mark, (had or b"").decode()))
+    await redis.hset(MANIFEST, RESTORING, _CLEARING if of_growth else mark)
+    try:
+        if had is None and not await _has_nothing(redis, partitions):
+            raise _not_empty()
+        await _refuse_processes(redis)
+    except MnemologError:
+        if had is None:
+            await redis.hdel(MANIFEST, RESTORING)
+        else:
+            await redis.hset(MANIFEST, RESTORING, had)
+        raise
+    if had is not None and had.startswith(GROWING.encode()):
+        await _clear_grown(redis)
+    await clear(redis, partitions)
+    await redis.hset(MANIFEST, RESTORING, mark)
+
+
+async def _clear_grown(redis: Client) -> None:
+    """Delete what only a growth copies."""
+    names = [name.decode() for name in await redis.smembers(ACCESS_KEYS)]
+    await redis.unlink(*[row_key(access_row_pk(name)) for name in names], ACCESS_KEYS, EMBEDDER)
+
+
 async def clear(redis: Client, partitions: int) -> None:
     """Delete what an interrupted restore or growth left, and begin a new archive: all is in the streams again."""
+    await redis.hdel(MANIFEST, GROWN, RESTORED)
     left = [RECEIPTS, *[key async for key in redis.scan_iter(match=NUMBERS, count=1000)]]
     for partition in range(partitions):
         keys = PartitionKeys(partition)
         left += [keys.log, keys.dedup, keys.dedup_previous, keys.appended, keys.enriched, keys.discarded, keys.imported]
+        left += [keys.purge, keys.purging]
     await redis.unlink(*left)
     await forget_archive(redis, partitions)
 

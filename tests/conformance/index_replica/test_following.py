@@ -5,10 +5,14 @@ from pathlib import Path
 
 import pytest
 from replica_pen import EVERYTHING, PARTITIONS, HashEmbedder, OpenReplica, Pen, closed, ids
+from waiting import wait_until
 
 from ingest.commands.requests import ForgetSubject
-from ingest.errors import ProjectionBehind
+from ingest.errors import LogRefused, ProjectionBehind
+from ingest.log.event_log import Entry
+from ingest.log.keys import MANIFEST, RESTORING
 from ingest.log.position import Token
+from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client
 from projections.embedding.live import StandingEmbedder
 from projections.search.question import Question
@@ -76,6 +80,30 @@ async def test_before_the_first_load_a_search_is_an_error_and_no_empty_list(feed
     with pytest.raises(ProjectionBehind):
         await service.search(Question(text="tea", vector=None), EVERYTHING)
     await service.aclose()
+
+
+async def test_an_api_process_writes_nothing_to_a_log_that_was_closed_behind_its_start(
+    feeds: Client, tmp_path: Path, pen: Pen
+):
+    log = RedisLog(pen.redis, PARTITIONS)
+    service = ReplicaService(
+        feeds, PARTITIONS, tmp_path / "w", tmp_path / "s", StandingEmbedder(HashEmbedder()),
+        look_at_log=log.look_whether_open,
+    )  # fmt: skip
+
+    async def is_refused() -> bool:
+        try:
+            await log.append({0: [Entry("x", b"x")]})
+        except LogRefused:
+            return True
+        return False
+
+    service.start()
+    try:
+        await pen.redis.hset(MANIFEST, RESTORING, "a-backup")
+        await wait_until(is_refused)
+    finally:
+        await closed(service)
 
 
 async def test_a_forgotten_memory_is_not_found(pen: Pen, open_replica: OpenReplica):
