@@ -19,7 +19,7 @@ from ingest.platform.clock import to_ms
 from ingest.platform.connections import Client
 
 CLOCKS_DIFFER_BY = timedelta(seconds=10)
-"""At most: the time a log began at is by the clock of the process that began it, positions are by its server's."""
+"""At most: the time a log began at is by the clock of one node of a cluster, positions are by those of others, too."""
 
 FIRST_MS = 10**12
 """In 2001: no log is older. With smaller positions clients say "from the beginning", such as `3:1-0`."""

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from redis.exceptions import (
@@ -29,7 +30,7 @@ from ingest.log.history import LogHistory, read_history, refuse_if_closed, refus
 from ingest.log.keys import DEDUP_IDS, DEDUP_WINDOW, MANIFEST, RESTORING, PartitionKeys
 from ingest.log.position import START, Position
 from ingest.log.scripts import APPEND, APPEND_PAST_LIMIT, Script, append_arguments
-from ingest.platform.clock import Clock, system_clock, to_ms
+from ingest.platform.clock import system_clock, to_ms
 from ingest.platform.connections import (
     Client,
     Commands,
@@ -53,6 +54,8 @@ RECEIVED_WITHIN = 0.1
 CONFIRM_KEY_TTL_S = 60
 CONFIRM = "#!lua flags=allow-oom\nreturn redis.call('SET', KEYS[1], '', 'EX', ARGV[1])"
 """A write to wait behind, also where the server has no memory left: a forgetting is confirmed, too."""
+TIME = "return redis.call('TIME')"
+"""Of the server that has the key which is named."""
 LOST_WITHIN_MS = 60_000
 """A server that takes another's place has what that one was told so long ago."""
 
@@ -83,15 +86,20 @@ class RedisLog:
     def server_of(self, partition: int) -> str:
         return server_of(self._redis, self._keys[partition].log)
 
-    async def create_or_check(self, clock: Clock = system_clock) -> None:
-        """Record the partition count in a new log; raises PartitionCountMismatch when an old one differs.
+    async def create_or_check(self) -> None:
+        """Record in a new log how many partitions it has, and since when it exists by its server's clock.
 
-        Raises RestoreUnfinished for a log that has only a part of a backup, GrowthUnfinished of a smaller log.
+        Raises PartitionCountMismatch when an old one has another number of partitions, RestoreUnfinished for a log
+        that has only a part of a backup, GrowthUnfinished of a smaller log.
         """
         refuse_unfinished(await self._redis.hget(MANIFEST, RESTORING))
+        async with self._redis.pipeline(transaction=False) as pipe:
+            pipe.execute_command("EVAL", TIME, 1, MANIFEST)
+            ((seconds, microseconds),) = await pipe.execute()
+        now = datetime.fromtimestamp(int(seconds), UTC) + timedelta(microseconds=int(microseconds))
         async with past_memory_limit(self._redis) as pipe:  # a process also starts where there is no memory left
             pipe.hsetnx(MANIFEST, "partitions", str(self.partitions))
-            pipe.hsetnx(MANIFEST, "created_at", clock().isoformat())
+            pipe.hsetnx(MANIFEST, "created_at", now.isoformat())
             pipe.hget(MANIFEST, "partitions")
             recorded = int((await pipe.execute())[-1] or 0)
         if recorded != self.partitions:

@@ -9,8 +9,9 @@ import asyncio
 import inspect
 import itertools
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, Self, cast
 
 import pytest
 from archiving import RestlessLog, erase
@@ -27,6 +28,8 @@ from ingest.log.keys import PartitionKeys
 from ingest.log.memory_log import MemoryLog
 from ingest.log.position import START, Position
 from ingest.log.redis_log import ENTRIES_PER_CALL, RedisLog, stub_member
+from ingest.platform import clock as clock_module
+from ingest.platform.clock import from_ms
 from ingest.platform.connections import Client
 
 WINDOW_MS = 120
@@ -311,12 +314,12 @@ async def _has_waitaof(redis: Client) -> bool:
 
 class TestRedisLog(EventLogConformance):
     @pytest.fixture
-    async def backend(self, redis: Client, clock: ManualClock) -> Backend:
+    async def backend(self, redis: Client) -> Backend:
         async def open_log(
             partitions: int = PARTITIONS, window_ms: int | None = None, window_ids: int = 250_000
         ) -> RedisLog:
             log = RedisLog(redis, partitions, window_ms=window_ms, window_ids=window_ids)
-            await log.create_or_check(clock)
+            await log.create_or_check()
             return log
 
         async def erase(position: Position, stub: bytes) -> None:
@@ -326,6 +329,21 @@ class TestRedisLog(EventLogConformance):
 
         confirms = await _has_waitaof(redis)
         return Backend(await open_log(), open_log, _really_pass_ms, erase, outlives_its_process=True, confirms=confirms)
+
+    async def test_a_log_began_by_the_clock_that_its_positions_are_of(
+        self, redis: Client, monkeypatch: pytest.MonkeyPatch
+    ):
+        class Ahead(datetime):
+            @classmethod
+            def now(cls, tz: tzinfo | None = None) -> Self:
+                return super().now(tz) + timedelta(hours=1)
+
+        monkeypatch.setattr(clock_module, "datetime", Ahead)
+        log = RedisLog(redis, 1)
+        await log.create_or_check()
+        ((appended,),) = (await log.append({0: [entry("a")]})).values()
+        assert log.history.began_at is not None
+        assert log.history.began_at <= from_ms(appended.position.ms + 1)
 
     async def test_a_context_is_beside_the_event_and_only_where_there_is_one(self, backend: Backend, redis: Client):
         """Readers of any release read the event alone, which is the same with and without."""
@@ -385,13 +403,13 @@ class ArchivedLogConformance(EventLogConformance):
     """A log that is sealed, trimmed and rewritten between any two operations; subclasses give the fixture `place`."""
 
     @pytest.fixture
-    async def backend(self, redis: Client, clock: ManualClock, place: str) -> Backend:
+    async def backend(self, redis: Client, place: str) -> Backend:
         async def open_log(
             partitions: int = PARTITIONS, window_ms: int | None = None, window_ids: int = 250_000
         ) -> RestlessLog:
             archive = Archive(redis, store_of(place))
             log = RestlessLog(redis, partitions, archive, window_ms=window_ms, window_ids=window_ids)
-            await log.create_or_check(clock)
+            await log.create_or_check()
             return log
 
         async def erase_in_first(position: Position, stub: bytes) -> None:
