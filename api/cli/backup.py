@@ -24,7 +24,8 @@ from api.cli.direct import connected, server, telling
 from api.cli.output import FAILED, Output, plain
 from ingest.errors import InvalidSetting, LogUnavailable, MnemologError
 from ingest.log.archive.archived_log import open_log
-from ingest.log.keys import MANIFEST, PartitionKeys
+from ingest.log.history import refuse_unfinished
+from ingest.log.keys import GROWING, MANIFEST, RESTORING, PartitionKeys
 from ingest.log.position import Token
 from ingest.platform.settings import Settings, from_environment
 from projections.health.vitals import wait_projected
@@ -167,7 +168,9 @@ def restore_at_start(settings: Settings, on_wait: Callable[[str], None]) -> bool
     True when one was restored.
 
     Raises when it cannot be told whether there is a backup, or when the newest one is damaged: starting empty beside
-    good backups is not what anybody wants. Runs an event loop, so not to be called from one.
+    good backups is not what anybody wants. Raises GrowthUnfinished for a log that has a part of another one.
+
+    Runs an event loop, so not to be called from one.
     """
     if not settings.backup_target or settings.restore == "never" or settings.redis_url is None:
         return False
@@ -270,6 +273,9 @@ async def _restore(
 
 async def _restore_if_empty(settings: Settings, url: str, target: Target, progress: Progress) -> _Outcome | None:
     async with connected(url) as redis:
+        mark: bytes | None = await redis.hget(MANIFEST, RESTORING)
+        if mark is not None and mark.startswith(GROWING.encode()):
+            refuse_unfinished(mark)
         if not await is_empty(redis, settings.partitions):
             return None
     return await _restore(settings, url, target, None, progress)

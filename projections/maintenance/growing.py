@@ -203,6 +203,7 @@ class Growing:
         async for kept in kept_keys(self._source, self._old.partitions):
             await put_kept(self._target, [one for each in kept for one in await self._kept(each, growth)])
         await self._copy_access()
+        await self._copy_purges()
         if (embedder := await self._source.get(EMBEDDER)) is not None:
             await self._target.set(EMBEDDER, embedder)
         copied = 0
@@ -346,6 +347,13 @@ class Growing:
             await self._target.sadd(ACCESS_KEYS, name)
         if (version := await self._source.get(ACCESS_VERSION)) is not None:
             await self._target.set(ACCESS_VERSION, version)
+
+    async def _copy_purges(self) -> None:
+        """What the next purge is to delete of forgotten texts: their cached vectors are copied like others."""
+        for partition in range(self._old.partitions):
+            keys = PartitionKeys(partition)  # of both servers: a purge takes those of all partitions together
+            if notes := {*await self._source.smembers(keys.purge), *await self._source.smembers(keys.purging)}:
+                await self._target.sadd(keys.purge, *notes)
 
     async def _copy_values(self, names: Sequence[str]) -> None:
         """Copy strings, with the time that they have left."""

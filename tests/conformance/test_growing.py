@@ -23,6 +23,7 @@ from api import wiring
 from api.access.key import Grant
 from api.access.keyring import Keyring
 from api.access.registry import Registry
+from api.cli.backup import restore_at_start
 from ingest.commands.decide import Caller
 from ingest.commands.handler import CommandHandler
 from ingest.commands.requests import ForgetSubject, Relate, WriteCommand
@@ -318,6 +319,15 @@ async def test_cached_vectors_come_along_for_the_time_they_have_left(lived: Work
     assert 0 < await target.ttl(name) <= 100  # type: ignore[attr-defined]
 
 
+async def test_what_was_forgotten_just_before_is_purged_from_the_new_log(lived: Workshop, target: Client):
+    await lived.redis.sadd(PartitionKeys(0).purging, b"an earlier one")
+    keys = [PartitionKeys(one) for one in range(PARTITIONS)]
+    notes = {one: {*await lived.redis.smembers(one.purge), *await lived.redis.smembers(one.purging)} for one in keys}
+    await grown(lived, target)
+    assert {one: await target.smembers(one.purge) for one in keys} == notes
+    assert sum(map(len, notes.values())) > 2
+
+
 async def test_a_backup_of_a_grown_log_keeps_how_it_was_grown(lived: Workshop, target: Client, tmp_path: Path):
     old = str(Token({one: await lived.log.head(one) for one in range(PARTITIONS)}))
     log = await grown(lived, target)
@@ -385,6 +395,19 @@ async def test_what_was_killed_goes_on_when_it_is_run_again(
         differences(await documents_of(target, GROWN, PARTITIONS), await manifest_of(lived.redis, range(PARTITIONS)))
         == []
     )
+
+
+async def test_no_backup_is_restored_over_an_interrupted_growth(
+    lived: Workshop, valkey: Server, target: Client, tmp_path: Path
+):
+    growing = grow_of(lived, target)
+    await growing.begin()
+    copied = await growing.copy()
+    changes: dict[str, Any] = {"redis_url": f"{valkey.url}?db=1", "partitions": GROWN, "backup": str(tmp_path / "b")}
+    settings = Settings(data_dir=tmp_path / "data", cache_dir=tmp_path / "cache", **changes)
+    with pytest.raises(GrowthUnfinished):
+        await asyncio.to_thread(restore_at_start, settings, print)
+    assert sum(map(len, await entries(RedisLog(target, GROWN), PARTITIONS))) == copied
 
 
 async def test_what_was_copied_is_not_copied_again(lived: Workshop, target: Client, monkeypatch: pytest.MonkeyPatch):
