@@ -34,6 +34,7 @@ from projections.maintenance.backup.manifest import BackupFailed, BackupManifest
 from projections.maintenance.backup.restoring import (
     Progress,
     Verified,
+    Window,
     is_empty,
     point_of,
     refuse_if_used,
@@ -267,7 +268,7 @@ async def _restore(
             await refuse_if_used(redis, settings.partitions)
             # of another life of the log: a replica would start from them
             await asyncio.to_thread(shutil.rmtree, settings.snapshots, ignore_errors=True)
-            left_out = await restore(redis, settings.partitions, chosen, progress, at=point)
+            left_out = await restore(redis, settings.partitions, chosen, progress, point, Window.of(settings))
         return _Outcome(chosen.manifest, left_out)
 
 

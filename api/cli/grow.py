@@ -21,6 +21,7 @@ from ingest.errors import InvalidSetting
 from ingest.log.archive.archived_log import open_log
 from ingest.log.keys import MANIFEST
 from ingest.platform.settings import Settings, from_environment
+from projections.maintenance.backup.restoring import Window
 from projections.maintenance.growing import Counts, Growing, GrowRefused, take_back
 from projections.maintenance.growing import Progress as Tell
 
@@ -97,7 +98,7 @@ async def _grow(
         if partitions is None:
             raise GrowRefused("there is no log on the server that --from names")
         log = await open_log(old, source, int(partitions))
-        growing = Growing(source, log, target, new.partitions, tell)
+        growing = Growing(source, log, target, new.partitions, tell, window=Window.of(new))
         await growing.begin(projected=documents)
         copied = await growing.copy()
         counts = await growing.compare()
@@ -107,9 +108,10 @@ async def _grow(
                 f"{'; '.join(map(str, different))}. All entries are there; a rebuild of the old log would differ, too: "
                 "make one first, or grow the log with --no-documents"
             )
-        # of another life of the log: a replica would start from them
-        await asyncio.to_thread(shutil.rmtree, new.snapshots, ignore_errors=True)
         await growing.finish()
+        # of another life of the log; a replica would pass them over, which are of fewer partitions
+        if await asyncio.to_thread(new.snapshots.exists):
+            await asyncio.to_thread(shutil.rmtree, new.snapshots)
     return copied, counts
 
 

@@ -11,7 +11,7 @@ from here.)
 | {pNN}:log | stream | for ever; an event (e) and its trace (t); entries leave only by forgetting, or for the archive |
 | {pNN}:erased | sorted set | stubs of erased entries, in the order of their positions, until the archive has them |
 | {pNN}:archived | hash | for ever: which manifest of the archive counts, its chain, up to where the log is in it |
-| {pNN}:dedup, {pNN}:dedup:previous | hash | TTL: one dedup window, two for the current one |
+| {pNN}:dedup, {pNN}:dedup:previous | hash | TTL: one dedup window, two for the current one; none during a restore |
 | {pNN}:appended | counter | for ever: bytes of all events ever appended, for what projecting them will take |
 | {pNN}:applied | string | for ever: the same as of the checkpoint |
 | {pNN}:confirmed | string | TTL: a minute; what a write that waits for a disk or a replica waits behind |

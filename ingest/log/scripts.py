@@ -79,6 +79,7 @@ PARTS_PER_CALL = 1_000
 APPEND = Script("append")
 APPEND_PAST_LIMIT = Script("append", past_limit=True)
 _RESTORE = Script("restore")
+_BEGIN_WINDOW = Script("begin_window")
 _ACQUIRE_LEASE = Script("acquire_lease", past_limit=True)
 _BEAT = Script("beat", past_limit=True)
 _HEARD_OF = Script("heard_of")
@@ -101,16 +102,23 @@ def append_arguments(
 
 
 async def restore_entries(
-    redis: Client, keys: PartitionKeys, window_ms: int, window_ids: int, entries: Sequence[tuple[Position, Entry]]
+    redis: Client, keys: PartitionKeys, window_ids: int, entries: Sequence[tuple[Position, Entry]]
 ) -> int:
     """Append entries at the positions they had in another log; an empty dedup id is not remembered.
 
-    Returns how many. Raises ResponseError when the partition has something behind the first one.
+    The others are remembered without an end, until `begin_window`. Returns how many were appended.
+
+    Raises ResponseError when the partition has something behind the first one.
     """
-    args: list[str | bytes | int] = [window_ms, window_ids]
+    args: list[str | bytes | int] = [window_ids]
     for position, entry in entries:
         args += [str(position), entry.dedup_id, entry.payload]
     return int(await _RESTORE.call(redis, (keys.log, keys.dedup, keys.dedup_previous, keys.appended), args))
+
+
+async def begin_window(redis: Client, keys: Sequence[PartitionKeys], window_ms: int) -> None:
+    """Have the window in which restored ids are remembered begin now, in each of these partitions."""
+    await _BEGIN_WINDOW.call_each(redis, [((one.dedup, one.dedup_previous), (window_ms,)) for one in keys])
 
 
 async def acquire_lease(redis: Client, keys: PartitionKeys, worker_id: str, ttl_ms: int) -> int:

@@ -29,7 +29,6 @@ from ingest.log.history import Growth, Moved
 from ingest.log.keys import (
     ACCESS_KEYS,
     ACCESS_VERSION,
-    DEDUP_IDS,
     EMBEDDER,
     EMBEDDINGS,
     GROWING,
@@ -55,8 +54,8 @@ from projections.health.vitals import wait_projected
 from projections.maintenance.backup.contents import HashField, Kept, Member, Text, kept_keys
 from projections.maintenance.backup.manifest import LogState, measure
 from projections.maintenance.backup.restoring import (
-    WINDOW_MS,
     Routed,
+    Window,
     batches,
     finish,
     make_room,
@@ -117,8 +116,9 @@ class Growing:
         partitions: int,
         progress: Progress = lambda what, done, of: None,
         clock: Clock = system_clock,
+        window: Window = Window(),
     ) -> None:
-        """Raises GrowRefused where the number is no multiple of the log's own."""
+        """`window`: the new log's. Raises GrowRefused where the number is no multiple of the log's own."""
         if partitions <= log.partitions or partitions % log.partitions:
             examples = ", ".join(str(log.partitions * by) for by in (2, 4, 8))
             raise GrowRefused(
@@ -127,7 +127,7 @@ class Growing:
             )
         self._source, self._old = source, log
         self._target, self._new = target, RedisLog(target, partitions)
-        self._progress, self._clock = progress, clock
+        self._progress, self._clock, self._window = progress, clock, window
         self._state = LogState(log="", heads={}, forgotten=0)
 
     async def begin(self, *, projected: bool = True) -> None:
@@ -228,7 +228,7 @@ class Growing:
             )
         growths = [*self._old.history.growths, await self._growth()]
         await self._target.hset(MANIFEST, GROWN, msgspec.json.encode(growths))
-        await finish(self._target, self._new.partitions, self._state)
+        await finish(self._target, self._new.partitions, self._state, self._window)
 
     # the old log
 
@@ -287,7 +287,7 @@ class Growing:
         keys = PartitionKeys(part)
         if noted := [bytes.fromhex(one.entry.dedup_id) for _, one in entries if one.noted]:
             await self._target.sadd(keys.imported, *noted)  # first: what is in the log already is not copied again
-        await restore_entries(self._target, keys, WINDOW_MS, DEDUP_IDS, [(at, one.entry) for at, one in entries])
+        await restore_entries(self._target, keys, self._window.ids, [(at, one.entry) for at, one in entries])
 
     async def _merged(self, partition: int, after: Position, until: Position) -> list[Stored]:
         """What the new log has of an old partition behind one position and up to another."""

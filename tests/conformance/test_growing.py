@@ -68,7 +68,7 @@ from projections.maintenance import growing as module
 from projections.maintenance.backup import restoring
 from projections.maintenance.backup.contents import choose, write_backup
 from projections.maintenance.backup.manifest import LogState, RestoreRefused
-from projections.maintenance.backup.restoring import Routed, restore
+from projections.maintenance.backup.restoring import Routed, Window, restore
 from projections.maintenance.backup.target import StoreTarget
 from projections.maintenance.dead_letters import Discarded, discarded_places, letter_of, queue_discarded
 from projections.maintenance.growing import Growing, GrowRefused, take_back
@@ -236,6 +236,23 @@ async def test_a_write_that_is_sent_again_is_known_and_gets_the_position_it_had(
     assert (again.duplicate, again.id) == (True, first.id)
     (partition, position), (old, before) = *Token.parse(again.position).items(), *Token.parse(first.position).items()
     assert (position, partition % PARTITIONS) == (before, old)
+
+
+async def test_ids_are_remembered_for_a_window_from_the_end_of_the_growth(
+    lived: Workshop, target: Client, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(module, "ENTRIES_PER_READ", 10)
+    growing = Growing(lived.redis, lived.log, target, GROWN, window=Window(5_000_000, 10))
+    await growing.begin()
+    await growing.copy()
+    names = [name async for name in target.scan_iter(match="*:dedup*", count=1000)]
+    assert any(name.endswith(b":previous") for name in names), "no more are remembered than the settings say"
+    assert {await target.ttl(name) for name in names} == {-1}  # type: ignore[attr-defined]
+    await growing.copy_keys()
+    await growing.finish()
+    for name in names:
+        longest = 5_000 if name.endswith(b":previous") else 10_000
+        assert longest - 60 < await target.ttl(name) <= longest  # type: ignore[attr-defined]
 
 
 async def test_an_archived_beginning_comes_along(redis: Client, target: Client, tmp_path: Path):

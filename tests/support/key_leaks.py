@@ -68,10 +68,13 @@ class KeyLeaks:
     async def found(self, redis: Client) -> list[str]:
         """One line for each key that breaks its rule or has none."""
         faults: list[str] = []
+        unfinished = await redis.hget(keys.MANIFEST, keys.RESTORING) is not None
         server = cast(Any, redis)  # a Client names only the commands that the project itself uses
         async for raw in redis.scan_iter(match="*", count=1000):
             name = raw.decode()
             if any(pattern.fullmatch(name) for pattern in self._allowed):
+                continue
+            if unfinished and name.endswith((":dedup", ":dedup:previous")):  # their window begins at the end
                 continue
             fault = _fault(name, (await server.type(name)).decode(), await server.pttl(name))
             if fault:

@@ -1,22 +1,14 @@
 -- Appends entries of a backup to one partition at the positions they had, behind all that is there.
 -- KEYS: log stream, dedup hash, previous dedup hash, count of bytes appended
--- ARGV: window in ms, ids remembered, then position, dedup id ('' for none) and payload of each entry
--- Returns the number of entries. The ids are remembered, in the window that append.lua describes, as if just appended;
--- of entries with one id the first is what a repeat will be told.
+-- ARGV: ids remembered, then position, dedup id ('' for none) and payload of each entry
+-- Returns the number of entries. The ids are remembered as append.lua does it, without an end: begin_window.lua sets that
+-- when the last entry is there. Of entries with one id the first is what a repeat will be told.
 local log, current, previous = KEYS[1], KEYS[2], KEYS[3]
-local window, most = tonumber(ARGV[1]), tonumber(ARGV[2])
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local most = tonumber(ARGV[1])
 
-if redis.call('HLEN', current) > most / 2 then
-  redis.call('RENAME', current, previous)
-  redis.call('PEXPIRE', previous, window)
-end
-if redis.call('HSETNX', current, '', string.format('%.0f', now)) == 1 then
-  redis.call('PEXPIRE', current, 2 * window)
-end
+if redis.call('HLEN', current) > most / 2 then redis.call('RENAME', current, previous) end
 local count, size = 0, 0
-for n = 3, #ARGV, 3 do
+for n = 2, #ARGV, 3 do
   local position, id = ARGV[n], ARGV[n + 1]
   redis.call('XADD', log, position, 'e', ARGV[n + 2])
   if id ~= '' and redis.call('HEXISTS', previous, id) == 0 then

@@ -49,9 +49,10 @@ from ingest.log.keys import (
 )
 from ingest.log.position import START, Position, Token
 from ingest.log.redis_log import RedisLog
-from ingest.log.scripts import heard_of, restore_entries
+from ingest.log.scripts import begin_window, heard_of, restore_entries
 from ingest.platform.clock import system_clock, to_ms
 from ingest.platform.connections import Client
+from ingest.platform.settings import Settings
 from projections.maintenance.backup.contents import Backup, HashField, Kept, Member, Text, opened
 from projections.maintenance.backup.manifest import (
     BackupManifest,
@@ -117,7 +118,19 @@ def _at_token(text: str, manifest: BackupManifest) -> Point:
 
 
 RECORDS_PER_WRITE, BYTES_PER_WRITE = 500, 4 << 20
-WINDOW_MS = DEDUP_WINDOW // timedelta(milliseconds=1)
+
+
+class Window(NamedTuple):
+    """For how long, and how many, ids of events are remembered in each partition."""
+
+    ms: int = DEDUP_WINDOW // timedelta(milliseconds=1)
+    ids: int = DEDUP_IDS
+
+    @classmethod
+    def of(cls, settings: Settings) -> "Window":
+        """The window of a log with these settings."""
+        return cls(1000 * settings.dedup_window, settings.dedup_ids)
+
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with how many of how many records are restored."""
@@ -143,7 +156,12 @@ async def _has_nothing(redis: Client, partitions: int) -> bool:
 
 
 async def restore(
-    redis: Client, partitions: int, backup: Backup, progress: Progress = lambda done, of: None, at: Point | None = None
+    redis: Client,
+    partitions: int,
+    backup: Backup,
+    progress: Progress = lambda done, of: None,
+    at: Point | None = None,
+    window: Window = Window(),
 ) -> int:
     """Put a backup into an empty log, or of its entries those up to a point; returns how many were left out.
 
@@ -154,17 +172,21 @@ async def restore(
         raise PartitionCountMismatch(manifest.partitions, partitions)
     await make_room(redis, partitions, manifest.name)
     try:
-        left_out = await _restore(redis, backup, progress, at)
+        left_out = await _restore(redis, backup, progress, at, window)
     except ResponseError as error:
         raise RestoreRefused(f"the log's server refused what was restored: {error}") from error
     note = Restored(backup=manifest.name, at=at.said if at else "", restored_at=system_clock(), left_out=left_out)
     await redis.hset(MANIFEST, RESTORED, msgspec.json.encode(note))
-    await finish(redis, partitions, manifest)
+    await finish(redis, partitions, manifest, window)
     return left_out
 
 
-async def finish(redis: Client, partitions: int, state: LogState) -> None:
-    """Let a log that all of another life of it is in be that log; from now on processes may start on it."""
+async def finish(redis: Client, partitions: int, state: LogState, window: Window) -> None:
+    """Let a log that all of another life of it is in be that log; from now on processes may start on it.
+
+    Ids of events are remembered for a window from now.
+    """
+    await begin_window(redis, [PartitionKeys(partition) for partition in range(partitions)], window.ms)
     base = state.forgotten - await count_forgotten(redis, partitions)
     await redis.hset(MANIFEST, FORGOTTEN_BEFORE, str(base))
     await redis.hset(MANIFEST, "partitions", str(partitions))
@@ -235,7 +257,7 @@ async def clear(redis: Client, partitions: int) -> None:
     await forget_archive(redis, partitions)
 
 
-async def _restore(redis: Client, backup: Backup, progress: Progress, at: Point | None) -> int:
+async def _restore(redis: Client, backup: Backup, progress: Progress, at: Point | None, window: Window) -> int:
     """Write the kept keys, then the log; returns how many entries were left out."""
     done = left_out = 0
     source = backup.kept()
@@ -251,7 +273,7 @@ async def _restore(redis: Client, backup: Backup, progress: Progress, at: Point 
                 wanted = [one for one in batch if at is None or at.takes(chain.partition, one)]
                 placed = await asyncio.to_thread(lambda: [(one.position, routed(one).entry) for one in wanted])  # noqa: B023
                 if placed:
-                    await restore_entries(redis, PartitionKeys(chain.partition), WINDOW_MS, DEDUP_IDS, placed)
+                    await restore_entries(redis, PartitionKeys(chain.partition), window.ids, placed)
                 left_out += len(batch) - len(wanted)
                 done += len(batch)
                 progress(done, backup.manifest.records)
