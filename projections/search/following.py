@@ -99,11 +99,13 @@ class Loader:
     def _read(self, least: str, embedder: Embedder, keep: Path | None) -> Loaded | None:
         self._sweep(keep)
         kind = embedder.model, embedder.dimensions
-        known = snapshots.newest(self._snapshots, *kind)
+        known = snapshots.newest(self._snapshots, *kind, partitions=self._partitions)
         if known is None or known[1].name < least:
             return None
         folder = self._folder()
-        found = snapshots.load_newest(self._snapshots, kind[0], folder, kind[1], least, table_of(embedder))
+        found = snapshots.load_newest(
+            self._snapshots, kind[0], folder, kind[1], least, table_of(embedder), self._partitions
+        )
         if found is None:
             return None
         index, manifest = found

@@ -129,16 +129,22 @@ def save(index: IndexReplica, at: Mapping[int, FeedPosition], folder: Path, name
 
 
 def newest(
-    folder: Path, model: str, dimensions: int | None = None, without: Container[Path] = ()
+    folder: Path,
+    model: str,
+    dimensions: int | None = None,
+    without: Container[Path] = (),
+    partitions: int | None = None,
 ) -> tuple[Path, SnapshotManifest] | None:
     """The newest snapshot made with `model`, with vectors of `dimensions` if given; None when there is none.
 
-    Those in `without` are passed over.
+    Those in `without` are passed over; so are those of a log of another number of `partitions`, if that is given.
     """
     for path in sorted(folder.glob("[!.]*"), reverse=True):
         if path in without or (manifest := _manifest(path)) is None:
             continue
         alike = manifest.model == model and dimensions in (None, manifest.dimensions)
+        if partitions is not None and manifest.partitions.keys() != set(range(partitions)):
+            continue
         if manifest.format == FORMAT and alike:
             return path, manifest
     return None
@@ -249,14 +255,15 @@ def load_newest(
     dimensions: int | None = None,
     least: str = "",
     table: StaticTable | None = None,
+    partitions: int | None = None,
 ) -> tuple[IndexReplica, SnapshotManifest] | None:
     """The index of the newest usable snapshot made with `model`, working in the new folder `work`; None without one.
 
-    Those with names before `least` do not count. One that is damaged is passed over; so is one that was pruned while it
-    was read, which gave way to a newer one.
+    Those of a log of another number of `partitions`, if that is given, or with names before `least`, do not count. One that is
+    damaged is passed over; so is one that was pruned while it was read, which gave way to a newer one.
     """
     tried: set[Path] = set()
-    while (found := newest(folder, model, dimensions, tried)) is not None and found[1].name >= least:
+    while (found := newest(folder, model, dimensions, tried, partitions)) is not None and found[1].name >= least:
         try:
             return load(*found, work, model=model, dimensions=dimensions, table=table), found[1]
         except UnusableSnapshot as error:

@@ -146,7 +146,7 @@ class SnapshotJob:
         """Up to where the newest usable snapshot covers the feeds. Each is read whole once, to see that it is."""
         damaged: set[Path] = set()
         self._checked = {path: damage for path, damage in self._checked.items() if path.exists()}
-        while (found := snapshots.newest(self._folder, model, dimensions, damaged)) is not None:
+        while (found := snapshots.newest(self._folder, model, dimensions, damaged, self._partitions)) is not None:
             path, manifest = found
             if path not in self._checked:
                 self._checked[path] = snapshots.damage(path, manifest)
@@ -160,7 +160,9 @@ class SnapshotJob:
         """The newest snapshot's index and positions, else an empty one at the beginning of every feed."""
         at = {partition: FeedPosition() for partition in range(self._partitions)}
         work, kind, table = self._work / "read", (embedder.model, embedder.dimensions), table_of(embedder)
-        found = await asyncio.to_thread(snapshots.load_newest, self._folder, kind[0], work, kind[1], "", table)
+        found = await asyncio.to_thread(
+            snapshots.load_newest, self._folder, kind[0], work, kind[1], "", table, self._partitions
+        )
         if found is not None:
             return found[0], at | found[1].partitions
         await asyncio.to_thread(shutil.rmtree, work, True)

@@ -34,6 +34,14 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "snapshots"
 
 
+def test_a_snapshot_of_a_log_of_fewer_partitions_is_passed_over(index: IndexReplica, folder: Path, tmp_path: Path):
+    snapshots.save(index, AT, folder, "01")
+    for partitions in (1, 4):
+        assert snapshots.newest(folder, MODEL, partitions=partitions) is None
+        assert snapshots.load_newest(folder, MODEL, tmp_path / "w", partitions=partitions) is None
+    assert snapshots.newest(folder, MODEL, partitions=2) is not None
+
+
 @pytest.fixture
 def filled(index: IndexReplica, put: Callable[..., str], embed: Callable[..., None]) -> IndexReplica:
     """Documents of every kind: in sessions, restricted, retired, expiring, removed, with and without vectors."""
