@@ -259,8 +259,8 @@ def load_newest(
 ) -> tuple[IndexReplica, SnapshotManifest] | None:
     """The index of the newest usable snapshot made with `model`, working in the new folder `work`; None without one.
 
-    Those of a log of another number of `partitions`, if that is given, or with names before `least`, do not count. One that is
-    damaged is passed over; so is one that was pruned while it was read, which gave way to a newer one.
+    Those of a log of another number of `partitions`, if that is given, or with names before `least`, do not count.
+    One that is damaged is passed over; so is one that was pruned while it was read, which gave way to a newer one.
     """
     tried: set[Path] = set()
     while (found := newest(folder, model, dimensions, tried, partitions)) is not None and found[1].name >= least:
