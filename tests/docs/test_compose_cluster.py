@@ -71,7 +71,7 @@ def test_apis_and_workers_read_the_same_settings_and_find_the_cluster():
     stated: dict[str, str] = environments[0]
     assert set(stated) <= {"REDIS_URL", *VARIABLES}
     assert stated["MNEMOLOG_SECRET"].startswith("${MNEMOLOG_SECRET:?")
-    given = {"MNEMOLOG_SECRET": "of this test", "MNEMOLOG_LOG_FORMAT": "text"}
+    given = {"MNEMOLOG_SECRET": "of this test", "MNEMOLOG_LOG_FORMAT": "text", "MNEMOLOG_INDEX": "embedded"}
     settings = from_environment({**stated, **given})
     assert settings.redis_url is not None
     assert is_cluster(settings.redis_url)
