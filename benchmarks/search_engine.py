@@ -188,7 +188,7 @@ async def measure(url: str, options: argparse.Namespace) -> list[dict[str, Any]]
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--documents", type=int, nargs="+", default=[100_000, 1_000_000])
     parser.add_argument("--projects", type=int, default=20)
     parser.add_argument("--url", help="of an empty search engine; default: one is started")
