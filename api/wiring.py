@@ -17,8 +17,8 @@ from ingest.embedded.acknowledged import Acknowledged
 from ingest.embedded.valkey import EmbeddedValkey
 from ingest.errors import InvalidSetting
 from ingest.log.archive.archived_log import open_to_write
+from ingest.log.closed import refuse_if_closed
 from ingest.log.group_commit import GroupCommit, Rows
-from ingest.log.history import refuse_if_closed
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect, once_reachable
 from ingest.platform.settings import Settings

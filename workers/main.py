@@ -15,9 +15,9 @@ from ingest.errors import InvalidSetting, MnemologError
 from ingest.events.envelope import Event, encode, route_of
 from ingest.ids import dedup_id, new_event_id
 from ingest.log.archive.archived_log import ArchivedLog, open_to_write
+from ingest.log.closed import refuse_if_closed
 from ingest.log.event_log import Entry
 from ingest.log.group_commit import GroupCommit
-from ingest.log.history import refuse_if_closed
 from ingest.log.keys import LEASE_TTL, WORKERS
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import heard_of

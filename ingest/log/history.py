@@ -9,14 +9,12 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-import msgspec
 from msgspec import Struct
 
-from ingest.errors import CommandRejected, GrowthUnfinished, LogMoved, RestoreUnfinished
-from ingest.log.keys import GROWING, GROWN, MANIFEST, MOVED, RESTORING
+from ingest.errors import CommandRejected, GrowthUnfinished, RestoreUnfinished
+from ingest.log.keys import GROWING
 from ingest.log.position import START, Position, Token
 from ingest.platform.clock import to_ms
-from ingest.platform.connections import Client
 
 CLOCKS_DIFFER_BY = timedelta(seconds=10)
 """At most: the time a log began at is by the clock of one node of a cluster, positions are by those of others, too."""
@@ -124,28 +122,6 @@ class Moved(Struct, frozen=True):
 
     partitions: int
     at: datetime
-
-
-async def read_history(redis: Client, partitions: int) -> LogHistory:
-    """The history of a log as its manifest has it."""
-    created_at, grown = await redis.hmget(MANIFEST, ["created_at", GROWN])
-    return LogHistory(
-        partitions,
-        datetime.fromisoformat(created_at.decode()) if created_at else None,
-        msgspec.json.decode(grown, type=list[Growth]) if grown else (),
-    )
-
-
-async def refuse_if_closed(redis: Client) -> None:
-    """Raise LogMoved for a log that is or was grown into another one: what is written to it would be left behind.
-
-    Raises as `refuse_unfinished` for one that is not whole.
-    """
-    moved, unfinished = await redis.hmget(MANIFEST, [MOVED, RESTORING])
-    if moved is not None:
-        note = msgspec.json.decode(moved, type=Moved)
-        raise LogMoved(note.partitions, note.at)
-    refuse_unfinished(unfinished)
 
 
 def refuse_unfinished(mark: bytes | None) -> None:

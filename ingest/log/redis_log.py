@@ -25,8 +25,9 @@ from ingest.errors import (
     PartitionCountMismatch,
     RestoreUnfinished,
 )
+from ingest.log.closed import read_history, refuse_if_closed
 from ingest.log.event_log import Appended, Entry, Stored
-from ingest.log.history import LogHistory, read_history, refuse_if_closed, refuse_unfinished
+from ingest.log.history import LogHistory, refuse_unfinished
 from ingest.log.keys import DEDUP_IDS, DEDUP_WINDOW, MANIFEST, RESTORING, PartitionKeys
 from ingest.log.position import START, Position
 from ingest.log.scripts import APPEND, APPEND_PAST_LIMIT, Script, append_arguments

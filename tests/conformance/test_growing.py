@@ -39,9 +39,10 @@ from ingest.events.envelope import decode, route_of
 from ingest.events.subject import EventErased
 from ingest.log.archive.archived_log import ArchivedLog, open_to_write
 from ingest.log.archive.store import DirectoryStore
+from ingest.log.closed import refuse_if_closed
 from ingest.log.event_log import Entry, EventLog, Stored
 from ingest.log.group_commit import GroupCommit
-from ingest.log.history import Moved, refuse_if_closed
+from ingest.log.history import Moved
 from ingest.log.keys import (
     ACCESS_KEYS,
     ACCESS_VERSION,

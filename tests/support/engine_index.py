@@ -42,8 +42,8 @@ async def content_of(engine: Client, index: Named, partition: int) -> Content:
     async for key in engine.scan_iter(match=f"{index.name}:*", count=1000):
         name = key.decode()
         if name.startswith(documents):
-            stored = await engine.hgetall(name)
-            found.documents[name.removeprefix(documents)] = stored[b"x"], stored[b"h"]
+            if stored := await engine.hgetall(name):  # not removed since the scan
+                found.documents[name.removeprefix(documents)] = stored[b"x"], stored[b"h"]
         elif name.startswith(vectors):
             found.vectors[name.removeprefix(vectors)] = await engine.get(name)
         elif name.startswith(episodes):

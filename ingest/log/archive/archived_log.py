@@ -15,8 +15,8 @@ from ingest.log.archive.archive import Archive, Archived, load_archived, queue_a
 from ingest.log.archive.manifest import ArchiveNotConfigured, MissingFile
 from ingest.log.archive.segments import overlaid
 from ingest.log.archive.store import store_of
+from ingest.log.closed import refuse_if_closed
 from ingest.log.event_log import Stored
-from ingest.log.history import refuse_if_closed
 from ingest.log.keys import DEDUP_IDS, PartitionKeys
 from ingest.log.position import START, Position
 from ingest.log.redis_log import (
