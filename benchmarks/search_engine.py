@@ -89,11 +89,11 @@ class Filler:
     def _items(self, number: int) -> Iterator[FeedItem]:
         session, name = _session(number), f"obs_{number:08d}"
         when = datetime.fromtimestamp(T0_MS / 1000 + number, UTC)
-        said = number % DISTINCT
-        if said not in self._terms:
-            self._terms[said] = index_terms(text(said), when)
+        text_number = number % DISTINCT
+        if text_number not in self._terms:
+            self._terms[text_number] = index_terms(text(text_number), when)
         entry = IndexEntry(
-            id=name, kind="observation", terms=self._terms[said], episode=f"session-{session}", tenant=TENANT,
+            id=name, kind="observation", terms=self._terms[text_number], episode=f"session-{session}", tenant=TENANT,
             project=f"project-{session % self._projects}", session_id=f"session-{session}",
             agent_id=f"agent-{number % AT_A_TIME}", user_id="", occurred_ms=T0_MS + 1000 * number,
             recorded_ms=T0_MS + 1000 * number, types=["task"],
@@ -128,13 +128,13 @@ class Asker:
         """What asks the question of a number, and returns how long that took."""
 
         def ask(number: int) -> float:
-            asked = Question(
+            searched = Question(
                 text=self._questions[number], vector=self._vectors[number], limit=14, shown=10, fold=True,
                 now_ms=self._now_ms,
             )  # fmt: skip
             project = None if whole_tenant else f"project-{number % projects}"
             started = time.perf_counter()
-            assert self._index.search(asked, Filter(tenant=TENANT, project=project, reader="agent-1"))
+            assert self._index.search(searched, Filter(tenant=TENANT, project=project, reader="agent-1"))
             return time.perf_counter() - started
 
         return ask

@@ -152,9 +152,9 @@ class EmbeddedIndex:
         found: dict[str, Links] = {}
         for value in values:
             members = index.facets.of(facet(name, value))
-            told = Links(members.intersection_cardinality(memories), self._episodes(members & observations))
-            if told.memories or told.episodes:
-                found[value] = told
+            links = Links(members.intersection_cardinality(memories), self._episodes(members & observations))
+            if links.memories or links.episodes:
+                found[value] = links
         return found
 
     def surest_lessons(self, allowed: Filter, project: str, now_ms: int, count: int) -> list[RankedLesson]:

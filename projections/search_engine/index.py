@@ -30,9 +30,8 @@ SUREST = 2_000
 CHECKED_AT_ONCE = 1_000
 TIES = 10_000
 """Documents of one moment that are put in an order at most."""
-
-
 COUNTED_KINDS = ("memory", "observation")
+"""The kinds that the graph counts."""
 
 
 class Group(NamedTuple):

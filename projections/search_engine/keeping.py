@@ -193,6 +193,8 @@ class SearchEngineIndexes:
         except BaseException as error:
             logger.warning("DBG %r", error)  # looked for again at the next tick
             logger.debug("search index: nothing is dropped now: %s", error)
+        except Exception:
+            logger.exception("search index: what nobody uses is not dropped")
 
     async def _have_filled(self, indexes: Sequence[Named]) -> None:
         """Have this worker's partitions of these indexes filled, and no others."""

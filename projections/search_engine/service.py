@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
 from redis.exceptions import RedisError, ResponseError
@@ -58,6 +58,25 @@ NO_SNAPSHOT = "~"
 """Behind the name of every snapshot: a purge need not wait for a process that has no index of its own."""
 
 
+class Delay(NamedTuple):
+    """A position that is projected and not in the index, and since when by the monotonic clock."""
+
+    position: Position
+    since: float
+
+
+def delays(
+    known: Mapping[int, Delay], applied: Mapping[int, Position], projected: Mapping[int, Position], now: float
+) -> dict[int, Delay]:
+    """The delays of partitions, from those that were `known`.
+
+    Under steady writes a partition is always a little behind: so each is measured by one position until that has come.
+    """
+    waiting = {one: delay for one, delay in known.items() if applied[one] < delay.position}
+    begun = {one: Delay(position, now) for one, position in projected.items() if applied[one] < position}
+    return begun | waiting
+
+
 class EngineService(Waiting):
     """See `IndexService`."""
 
@@ -87,8 +106,7 @@ class EngineService(Waiting):
         self._goal: dict[int, Position] | None = None
         """How far each partition was projected at the start."""
         self._reached = self._was_ready = False
-        self._behind_since: dict[int, float] = {}
-        """Since when what is projected of a partition is not in the index."""
+        self._delayed: Mapping[int, Delay] = {}
         self._fault = "the search engine was not asked yet"
         self._heard_at = time.monotonic()
         self._tasks: list[asyncio.Task[None]] = []
@@ -109,11 +127,11 @@ class EngineService(Waiting):
         if self._fault:
             return self._fault
         if self._incomplete:
-            names = ", ".join(map(str, self._incomplete))
-            return f"the index of partitions {names} is being filled from their documents: some may be missing"
+            numbers = ", ".join(map(str, self._incomplete))
+            return f"the index of partitions {numbers} is being filled from their documents: some may be missing"
         if self._behind:
-            names = ", ".join(map(str, sorted(self._behind)))
-            return f"workers do not bring partitions {names} into the search engine: their log says why"
+            numbers = ", ".join(map(str, sorted(self._behind)))
+            return f"workers do not bring partitions {numbers} into the search engine: their log says why"
         return None
 
     @property
@@ -155,7 +173,7 @@ class EngineService(Waiting):
     def _behind(self) -> list[int]:
         """Partitions that workers have not brought into the index for too long."""
         now = time.monotonic()
-        return [one for one, since in self._behind_since.items() if now - since > BEHIND_AFTER_S]
+        return [one for one, delay in self._delayed.items() if now - delay.since > BEHIND_AFTER_S]
 
     @property
     def _incomplete(self) -> list[int]:
@@ -294,6 +312,8 @@ class EngineService(Waiting):
                 await self.embedders.refresh()
             except (RedisError, OSError) as error:
                 logger.debug("the embedder is not known: %s", error)
+            except Exception:  # looked for again: without this task the index would keep its embedder for ever
+                logger.exception("index: the embedder was not looked for")
             await asyncio.sleep(MEASURE_EVERY_S)
 
     def _know_embedder(self, live: Named) -> None:
@@ -334,9 +354,8 @@ class EngineService(Waiting):
 
     async def _look_for_delay(self) -> None:
         """Notice partitions that are projected and do not come into the index."""
-        applied, now = self.applied, time.monotonic()
-        behind = [one for one, position in (await self._projected()).items() if applied[one] < position]
-        self._behind_since = {one: self._behind_since.get(one, now) for one in behind}
+        applied = self.applied
+        self._delayed = delays(self._delayed, applied, await self._projected(), time.monotonic())
 
     async def beat(self) -> None:
         """Say that this process is up."""
