@@ -190,8 +190,7 @@ class SearchEngineIndexes:
                 if not await schema.drop(self._engine, name):
                     read = await schema.read_catalogue(self._engine)
                     await schema.exchange(self._engine, read, dropped(read.catalogue, name))
-        except BaseException as error:
-            logger.warning("DBG %r", error)  # looked for again at the next tick
+        except (RedisError, OSError) as error:  # looked for again at the next tick
             logger.debug("search index: nothing is dropped now: %s", error)
         except Exception:
             logger.exception("search index: what nobody uses is not dropped")
