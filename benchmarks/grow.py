@@ -15,7 +15,6 @@ again, what became of tokens, cursors and retries, and whether documents and lis
 
 import argparse
 import asyncio
-import http.server
 import json
 import multiprocessing
 import os
@@ -34,11 +33,11 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 import uvloop
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.rebuild import serve_embeddings
 from benchmarks.stack import Stack, free_ports
 from ingest.commands.decide import Caller
 from ingest.commands.handler import CommandHandler
@@ -62,32 +61,6 @@ WAIT_S = 3_600.0
 EVENTS_OF_A_SESSION = 62.0
 SOME = 20
 """Memories that are forgotten; events that are sent again; pages after which a listing goes on in the new log."""
-
-
-class _Embeddings(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    texts: Any = None
-
-    def do_POST(self) -> None:
-        asked: list[str] = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["input"]
-        with self.texts.get_lock():
-            self.texts.value += len(asked)
-        rows = np.random.default_rng(len(asked[0])).standard_normal((len(asked), DIMENSIONS)).round(3).tolist()
-        body = json.dumps({"data": [{"index": n, "embedding": row} for n, row in enumerate(rows)]}).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
-
-
-def serve_embeddings(port: int, texts: Any) -> None:
-    """Serve `POST /v1/embeddings` on loopback, for ever; counts texts."""
-    _Embeddings.texts = texts
-    http.server.ThreadingHTTPServer(("127.0.0.1", port), _Embeddings).serve_forever()
 
 
 def ask(url: str, body: Any = None, method: str | None = None) -> Any:
@@ -304,7 +277,9 @@ def main() -> None:
     options = parser.parse_args()
     (port,) = free_ports(1)
     texts = multiprocessing.get_context("spawn").Value("q", 0)
-    server = multiprocessing.get_context("spawn").Process(target=serve_embeddings, args=(port, texts), daemon=True)
+    server = multiprocessing.get_context("spawn").Process(
+        target=serve_embeddings, args=(port, DIMENSIONS, texts), daemon=True
+    )
     server.start()
     console, table = Console(stderr=True), Table("figure", "value", title=f"{options.way}, {options.events:,} events")
     for name, value in steps(options, texts, f"openai:http://127.0.0.1:{port}/v1|bench|{DIMENSIONS}"):

@@ -55,19 +55,24 @@ def text_of(number: int) -> str:
     return " ".join([*words, f"nr{number}x"])
 
 
-def vector_of(text: str) -> list[float]:
+def vector_of(text: str, dimensions: int = DIMENSIONS) -> list[float]:
     """A unit vector that only this text has."""
     dice = np.random.default_rng(int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]))
-    row = dice.standard_normal(DIMENSIONS)
+    row = dice.standard_normal(dimensions)
     return [round(value, 4) for value in (row / np.linalg.norm(row)).tolist()]
 
 
 class _Embeddings(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    dimensions = DIMENSIONS
+    count: Any = None
 
     def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["input"]
-        rows = [{"index": place, "embedding": vector_of(text)} for place, text in enumerate(asked)]
+        texts: list[str] = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["input"]
+        if self.count is not None:
+            with self.count.get_lock():
+                self.count.value += len(texts)
+        rows = [{"index": n, "embedding": vector_of(text, self.dimensions)} for n, text in enumerate(texts)]
         body = json.dumps({"data": rows}).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
@@ -79,8 +84,9 @@ class _Embeddings(http.server.BaseHTTPRequestHandler):
         pass
 
 
-def serve_embeddings(port: int) -> None:
-    """Serve `POST /v1/embeddings` on loopback, for ever."""
+def serve_embeddings(port: int, dimensions: int = DIMENSIONS, count: Any = None) -> None:
+    """Serve `POST /v1/embeddings` on loopback, for ever; `count`, a shared number, grows by the texts."""
+    _Embeddings.dimensions, _Embeddings.count = dimensions, count
     http.server.ThreadingHTTPServer(("127.0.0.1", port), _Embeddings).serve_forever()
 
 

@@ -11,9 +11,8 @@ from redis.exceptions import NoScriptError, RedisError, ResponseError
 from redis.retry import Retry
 
 from ingest.errors import IndexUnavailable
-from ingest.ids import DocumentId
 from projections.search.index import Place
-from projections.search_engine.layout import PartitionIndex
+from projections.search_engine.layout import PartitionIndex, place_of
 
 logger = logging.getLogger(__name__)
 Word: TypeAlias = str | bytes | int | float
@@ -142,10 +141,3 @@ def found(answer: Sequence[Any], *, fields: bool = False) -> Found:
             for key, of_one in zip(keys, values, strict=True)
         ],
     )
-
-
-def place_of(key: bytes) -> Place:
-    """Where the document of a key is: `NAME:d:{pNN}:ID`."""
-    start = key.index(b"{p") + 2
-    end = key.index(b"}", start)
-    return int(key[start:end]), DocumentId(key[end + 2 :].decode())

@@ -16,8 +16,17 @@ from projections.search.importance import lesson_weights, memory_weights
 from projections.search.index import MAX_OF_ONE_MOMENT, Linked, Links, Listed, Place, RankedLesson, Window
 from projections.search.question import Filter, Hit, Question
 from projections.search_engine.candidates import EngineCandidates, EngineIndexed, asked_terms
-from projections.search_engine.engine import AT_ONCE, TIMEOUT_MS, Found, Word, found, place_of, search
-from projections.search_engine.layout import ENTRY, EPISODE, SEPARATOR, PartitionIndex, decoded, encoded, entry_of
+from projections.search_engine.engine import AT_ONCE, TIMEOUT_MS, Found, Word, found, search
+from projections.search_engine.layout import (
+    ENTRY,
+    EPISODE,
+    SEPARATOR,
+    PartitionIndex,
+    decoded,
+    encoded,
+    entry_of,
+    place_of,
+)
 from projections.search_engine.queries import between, filter_query, saying_query, tag, written_tag
 
 Item = TypeVar("Item")

@@ -23,6 +23,7 @@ from typing import NamedTuple
 from msgspec import Struct, msgpack
 from msgspec.structs import replace
 
+from ingest.ids import DocumentId
 from ingest.log.position import Position
 from projections.documents.index_entry import IndexEntry
 from projections.embedding.embedder import Embedder
@@ -115,6 +116,13 @@ class PartitionIndex(NamedTuple):
 
     def episode(self, name: str) -> str:
         return self._prefix("e") + name
+
+
+def place_of(document: bytes) -> tuple[int, DocumentId]:
+    """The partition and the id of a document, by its key."""
+    start = document.index(b"{p") + 2
+    end = document.index(b"}", start)
+    return int(document[start:end]), DocumentId(document[end + 2 :].decode())
 
 
 def encoded(value: str) -> str:

@@ -15,7 +15,7 @@ from projections.search.ranking import terms
 from projections.search.reading import end_of_feed, live_generation, trim_feed
 from projections.search.snapshots import FeedPosition
 from projections.search_engine import schema
-from projections.search_engine.layout import PartitionIndex, encoded, encoded_term
+from projections.search_engine.layout import PartitionIndex, encoded, encoded_term, place_of
 from projections.search_engine.schema import Named
 from projections.search_engine.writing import read_state
 from workers.jobs.purge import Cleaned, rewrite_log_file
@@ -125,4 +125,4 @@ class SearchEnginePurge:
         answer = await schema.command(
             self._engine, "FT.SEARCH", live.name, query, "VERBATIM", "NOCONTENT", "LIMIT", 0, FIRST, "DIALECT", 2
         )
-        return {key.decode().rpartition(":")[2] for key in answer[1:]}
+        return {place_of(key)[1] for key in answer[1:]}
