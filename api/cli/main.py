@@ -54,7 +54,6 @@ PANELS: Mapping[str, Mapping[str, Listed]] = {
     },
     "Operation": {
         "health": Listed("health", "Say whether reads and writes work, what does not work well, and the vital signs."),
-        "top": Listed("top", "Show how busy the server is, what waits, and what was recorded last, as it changes."),
         "logs": Listed("logs", "Print the logs of the processes that `mnemolog up` runs on this machine."),
         "config": Listed("config", "Show every setting of this environment, and where it comes from."),
         "lag": Listed("commands", "Show how far behind the projections are, partition by partition."),

@@ -187,13 +187,6 @@ async def test_at_a_terminal_forgetting_asks_and_nothing_but_a_yes_is_one(cli: C
     assert "there is no document" in cli("show", kept["id"], code=1)
 
 
-def test_top_is_shown_until_q(server: Server):
-    code, shown = at_terminal(Cli(server, "").variables, "top", answers={"q ends it": "q"})
-    assert code == 0
-    assert "/v1/admin/projections" in shown
-    assert "dead letters" in shown
-
-
 async def test_a_session_is_forgotten_without_a_receipt_by_a_key_that_is_no_admins(server: Server, project: str):
     tenant: Tenant = await new_tenant(server, f"tenant-of-{project}")
     admin = Cli(server, project, tenant.key)

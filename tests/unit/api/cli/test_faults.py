@@ -16,7 +16,7 @@ COMMANDS = [
     "memories revise mem_1 x", "lessons", "lessons match Bash", "lessons reinforce lsn_1", "lessons retire lsn_1",
     "slots",
     "slots get guidance", "slots set guidance x", "slots append guidance x", "slots delete guidance --yes", "actions",
-    "actions frontier", "actions add x", "actions done act_1", "tail --no-follow", "lag", "health", "top", "open",
+    "actions frontier", "actions add x", "actions done act_1", "tail --no-follow", "lag", "health", "open",
     "demo --exit", "reconcile", "rebuild status", "dead-letters list", "dead-letters show 0:1-0", "export",
 ]  # fmt: skip
 LENIENT = {"open"}
@@ -87,7 +87,7 @@ def test_what_is_no_mnemolog(command: str, fake: FakeServer):
         fails(command, {"MNEMOLOG_URL": url}, 1, "is that a mnemolog server")
 
 
-@pytest.mark.parametrize("command", [one for one in COMMANDS if one.split()[0] not in {"health", "top", "open"}])
+@pytest.mark.parametrize("command", [one for one in COMMANDS if one.split()[0] not in {"health", "open"}])
 def test_a_server_whose_redis_is_away(command: str, fake: FakeServer):
     fake.everything = (503, {"code": "log_unavailable", "detail": "the log is away"})
     with listening(fake) as url:
