@@ -86,7 +86,6 @@ def endpoint(
     *,
     body: Shape | None = None,
     query: Shape | None = None,
-    answer: Shape,
     answers: Mapping[int, Shape] = {},
     faults: Mapping[int, str] = {},
     optional: bool = False,
@@ -98,7 +97,7 @@ def endpoint(
         return await handler(request, arguments)
 
     return Endpoint(
-        method, path, needs, handle, summary, level, status, body, query, answer, faults, answers, optional=optional
+        method, path, needs, handle, summary, level, status, body, query, None, faults, answers, optional=optional
     )
 
 
