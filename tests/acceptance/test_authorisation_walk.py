@@ -406,7 +406,6 @@ async def _plant(server: Server, issuer: Issuer, urls: Mapping[str, str]) -> Pla
         await write("action", "/v1/actions", project=PROJECT, title=said)
         await write("commit", "/v1/commits", project=PROJECT, session_id=SESSION, commit=ids["sha"], message=said)
         await write("", "/v1/admin/keys", name=f"key of the {WORD}", roles=["read"], projects=[PROJECT])
-        await client.post("/agentmemory/second-brain", json={"file": "note.md", "content": said})
         await write("agentd", "/memories", urls["agentd"], content=said, created_by="carol")
         await write("", "/v1/memories", urls["memex"], agent_id="carol", user_id="kim", content=said,
                     memory_type="semantic", importance=1)  # fmt: skip
@@ -611,7 +610,6 @@ SHOWN = {
     "agentmemory GET /agentmemory/relations",
     "agentmemory GET /agentmemory/replay/load",
     "agentmemory GET /agentmemory/replay/sessions",
-    "agentmemory GET /agentmemory/second-brain",
     "agentmemory GET /agentmemory/session/by-commit",
     "agentmemory GET /agentmemory/sessions",
     "agentmemory GET /agentmemory/slot",

@@ -50,7 +50,7 @@ CANNOT_SHOW: dict[str, str] = {
         (
             f"GET {A}/livez", f"GET {A}/health", f"GET {A}/config/flags", f"GET {A}/mcp/tools",
             f"GET {A}/diagnostics/followup", f"POST {A}/claude-bridge/sync", f"POST {A}/graph/build",
-            "GET /", f"GET {A}/viewer", "GET /favicon.svg", "GET /agent.md", "GET /auth.md",
+            "GET /", f"GET {A}/viewer", "GET /favicon.svg",
             f"GET {A}/openapi.json", f"GET {A}/docs",
         ),
         "how the server is, counts, and fixed texts",
@@ -87,7 +87,7 @@ CANNOT_SHOW: dict[str, str] = {
     **dict.fromkeys(
         (
             f"GET {A}/slots", f"GET {A}/slot", f"POST {A}/slot", f"DELETE {A}/slot", f"POST {A}/slot/append",
-            f"POST {A}/slot/replace", f"GET {A}/second-brain", f"POST {A}/second-brain",
+            f"POST {A}/slot/replace",
         ),
         "slots have no visibility",
     ),

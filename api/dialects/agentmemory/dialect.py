@@ -8,7 +8,7 @@ AGENTMEMORY = Dialect(
     main_port=MainPort(
         "api.dialects.agentmemory.app:create_app",
         prefixes=("/agentmemory", "/stream/mem-live"),
-        pages=frozenset({"/", "/favicon.svg", "/agent.md", "/auth.md"}),
+        pages=frozenset({"/", "/favicon.svg"}),
     ),
     mcp_profile="api.dialects.agentmemory.catalog:AGENTMEMORY_PROFILE",
     importer="api.importing.systems:agentmemory_source",

@@ -1,4 +1,4 @@
-"""The WebSocket of viewers; the pages on which the API describes itself.
+"""The WebSocket of viewers.
 
 Over the WebSocket comes every observation as soon as it can be read. Best effort, and bounded: one task follows the log
 for all viewers that may see the same, while there are any. It never waits for one of them: a viewer that takes nothing
@@ -9,70 +9,27 @@ observations in PAUSE_S, a part is passed over.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping
 from typing import Any
 
 import msgspec
 from redis.exceptions import RedisError
-from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
 from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from api.access.admission import POLICY_VIOLATION, TRY_LATER, guarded
 from api.access.keyring import still_holds
 from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.shapes import TEXT
-from api.http.endpoint import Endpoint
 from api.http.following import followed
 from api.services import Services, services_of
 from ingest.errors import CommandRejected, MnemologError
 from ingest.events.observation import ObservationRecorded
 from ingest.platform.tasks import end
-from ingest.roles import ANY, READ
+from ingest.roles import READ
 from projections.documents.access import Reader
 from projections.documents.observations import Observation
 from projections.queries import WantedEvents
 from projections.queries.views import view
-
-MARKDOWN = "text/markdown"
-
-
-def descriptions(endpoints: Sequence[Endpoint]) -> list[Endpoint]:
-    """The pages on which the API describes itself, and these endpoints."""
-    listed = "\n".join(f"- `{one.method} {one.path}`: {one.summary}" for one in endpoints)
-
-    async def agent(request: Request) -> Response:
-        return PlainTextResponse(_AGENT.format(listed=listed), media_type=MARKDOWN)
-
-    async def auth(request: Request) -> Response:
-        return PlainTextResponse(_AUTH, media_type=MARKDOWN)
-
-    return [
-        Endpoint("GET", "/agent.md", ANY, agent, "What this API offers to an agent, as Markdown.", "S", answer=TEXT,
-            media=MARKDOWN),
-        Endpoint("GET", "/auth.md", ANY, auth, "How to authenticate, as Markdown.", "S", answer=TEXT, media=MARKDOWN),
-    ]  # fmt: skip
-
-
-_AGENT = """# mnemolog, as an agentmemory server
-
-Shared memory for coding agents: what was observed in sessions, memories kept on purpose, lessons, slots, actions.
-Bodies are JSON; a fault is `{{"error": "..."}}`. Start with `POST /agentmemory/session/start`, send what happens to
-`POST /agentmemory/observe`, ask `POST /agentmemory/search`, keep what should last with `POST /agentmemory/remember`.
-
-## Endpoints
-
-{listed}
-"""
-_AUTH = """# Authentication
-
-A server with a secret asks for `Authorization: Bearer <secret>` with every request but `GET /agentmemory/livez`; the
-WebSocket takes it as `?token=<secret>`. Without it the answer is 401 `{"error": "unauthorized"}`. A server without a
-secret takes requests from this machine only, unless it was told to listen elsewhere, and none from pages of other
-origins.
-"""
-
 
 logger = logging.getLogger(__name__)
 PATHS = ("/stream/mem-live/viewer", "/")

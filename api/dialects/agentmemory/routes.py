@@ -17,7 +17,6 @@ from api.dialects.agentmemory import (
     maintenance,
     memories,
     observing,
-    pages,
     searching,
     sessions,
     slots,
@@ -277,11 +276,6 @@ _DESCRIBED: list[Endpoint] = [
             "currentFolder": TEXT}), optional=True),
     endpoint("GET", "/agentmemory/dolt/commits", READ, maintenance.commits_of_log, "The audit log, told as commits.",
         "S", query=fields({"limit": otherwise(NUMBER, 50)})),
-    endpoint("GET", "/agentmemory/second-brain", READ, slots.list_notes, "The notes, or one of them.", "S",
-        faults={400: "Not a name of a note.", 404: "There is no such note."}, query=fields({"file": TEXT})),
-    endpoint("POST", "/agentmemory/second-brain", READ_WRITE, slots.write_note, "Keep a note.", "S",
-        faults={400: "Not a name of a note, or no content.", 413: "The note is too long.", 429: "Too many notes."},
-        body=fields({"file": TEXT, "content": TEXT}, ("file", "content"))),
 ]  # fmt: skip
 
 
@@ -299,4 +293,4 @@ ABOUT = About(
     _headers,
     below="/agentmemory",
 )
-ENDPOINTS = documented(ABOUT, [*_DESCRIBED, *pages.descriptions(_DESCRIBED)])
+ENDPOINTS = documented(ABOUT, _DESCRIBED)

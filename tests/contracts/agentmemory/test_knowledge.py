@@ -1,10 +1,8 @@
 """What follows from what is known: profiles, facts, procedures, insights, the graph, the state of it all."""
 
-from typing import Any
-
 import pytest
 
-from tests.contracts.agentmemory.calling import Api, Json, at_last, ok, refused
+from tests.contracts.agentmemory.calling import Api, at_last, ok, refused
 
 
 def worked(api: Api, project: str) -> None:
@@ -134,30 +132,3 @@ def test_healing_may_be_rehearsed(api: Api):
     told = ok(api.post("diagnostics/heal", dryRun=True))
     assert (told["success"], told["dryRun"]) == (True, True)
     assert {type(told["fixed"]), type(told["skipped"])} == {int}
-
-
-def note(api: Api, **query: Any) -> Json:
-    return ok(api.get("second-brain", **query))
-
-
-@pytest.mark.covers("POST /agentmemory/second-brain", "GET /agentmemory/second-brain")
-def test_a_note_is_kept_and_listed_by_its_name(api: Api, name: str):
-    ok(api.post("second-brain", file=f"{name}.md", content="# Pool"))
-    assert note(api, file=f"{name}.md")["content"] == "# Pool"
-    ok(api.post("second-brain", file=f"{name}.md", content="# Log"))
-    assert note(api, file=f"{name}.md")["content"] == "# Log"
-    assert [one["file"] for one in note(api)["files"]].count(f"{name}.md") == 1
-    refused(api.post("second-brain", file=f"{name}.md", content="x" * 20_001), 413)
-
-
-@pytest.mark.covers("POST /agentmemory/second-brain", "GET /agentmemory/second-brain")
-@pytest.mark.parametrize("file", ["../up.md", "a/b.md", "a.txt", ".md", "/etc/passwd", "/etc/passwd.md", "..", ""])
-def test_a_note_is_a_markdown_file_without_a_folder(api: Api, file: str):
-    refused(api.post("second-brain", file=file, content="x"))
-    if file:
-        refused(api.get("second-brain", file=file))
-
-
-@pytest.mark.covers("GET /agentmemory/second-brain")
-def test_an_unknown_note_is_not_found(api: Api, name: str):
-    refused(api.get("second-brain", file=f"{name}.md"), 404)

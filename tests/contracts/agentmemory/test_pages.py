@@ -27,15 +27,6 @@ def test_the_viewer_has_an_icon(api: Api):
     assert "<svg" in icon.text
 
 
-@pytest.mark.covers("GET /agent.md", "GET /auth.md")
-@pytest.mark.parametrize(("path", "word"), [("/agent.md", "/agentmemory/observe"), ("/auth.md", "Bearer")])
-def test_the_door_describes_itself(api: Api, path: str, word: str):
-    page = api.http.get(path)
-    assert page.status_code == 200
-    assert page.headers["content-type"].startswith("text/markdown")
-    assert word in page.text
-
-
 @pytest.mark.covers("GET /agentmemory/openapi.json", "GET /agentmemory/docs")
 def test_the_door_has_a_document_of_its_own_beside_that_of_the_port(api: Api):
     described, of_the_port = (api.http.get(f"{below}/openapi.json").json() for below in ("/agentmemory", ""))
