@@ -374,6 +374,15 @@ ANSWERED: dict[str, Any] = {
         "duplicate": False,
         "durability": "fsync",
     },
+    "Remembered": {
+        "id": "mem_9f01e400307031dcf3e6",
+        "event_id": "01M86G37QABSREYRWQMKFM3F1R",
+        "position": "0:1769860800000-0",
+        "duplicate": False,
+        "durability": "fsync",
+        "superseded": [],
+        "similar": ["mem_5c1b2a908d7e6f3a4b10"],
+    },
     "BatchAnswer": {
         "accepted": 1,
         "duplicates": 0,
@@ -555,6 +564,7 @@ ANSWERED: dict[str, Any] = {
     "Imported": {
         "events": 9998,
         "duplicates": 1,
+        "superseded": 3,
         "rejected_lines": 1,
         "rejected": [{"line": 17, "code": "malformed", "message": "not JSON"}],
         "complete": True,

@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ingest.commands.command import Name
 from ingest.commands.requests import DeleteSlot, Observe, RecordLesson, Remember, SetSlot
-from ingest.errors import CommandRejected
+from ingest.errors import CommandRejected, ReaderUnknown
 from ingest.events.memory import MemoryType, Visibility
 from ingest.events.slot import SlotScope
 from ingest.roles import READ_WRITE, WRITE
@@ -55,9 +55,36 @@ class RememberArguments(WriteArguments, frozen=True, kw_only=True):
     ttl_days: Days | UnsetType = UNSET
 
 
+class Kept(Written, frozen=True, kw_only=True):
+    """An acknowledged memory, and what it did to others; absent where that is not known in time."""
+
+    superseded: Annotated[list[str], Meta(description="Memories it took the place of: they state the same.")] | (
+        UnsetType
+    ) = UNSET
+    similar: (
+        Annotated[list[str], Meta(description="Current memories with nearly the same words, left as they are.")]
+        | UnsetType
+    ) = UNSET
+
+
 async def remember(door: ToolContext, arguments: RememberArguments) -> ToolAnswer:
-    """Record the memory."""
-    return written("remembered", await door.write(Remember(**without_unset(arguments))))
+    """Record the memory; says which others it superseded, and which it resembles."""
+    accepted = await door.write(Remember(**without_unset(arguments)))
+    answer = written("remembered", accepted)
+    try:
+        reader = door.reader(arguments.agent_id)
+    except ReaderUnknown:  # it is stored all the same
+        return answer
+    if not door.may_read:
+        return answer
+    found = await door.queries.memories.remembered(accepted, reader)
+    text = answer.text
+    if found.superseded:
+        text += f", in the place of {', '.join(found.superseded)}"
+    if found.similar:
+        text += f"; similar and still current: {', '.join(found.similar)}"
+    kept = {name: getattr(found, name) for name in Kept.__struct_fields__}
+    return ToolAnswer(text, Kept(**kept))
 
 
 REMEMBER = Tool(
@@ -67,7 +94,7 @@ REMEMBER = Tool(
         "states something lasting, when a choice is made and why, or when you worked out how something is done. One "
         "idea per call. For what merely happened use `observe`; for advice from experience `lesson`."
     ),
-    arguments=RememberArguments, answer=Written, reads_only=False, needs=WRITE, call=remember,
+    arguments=RememberArguments, answer=Kept, reads_only=False, needs=WRITE, call=remember,
 )  # fmt: skip
 
 

@@ -39,8 +39,8 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One version of a memory. Superseded versions stay readable; recall sees the latest unless asked `as_of`.
 
     `condensed` names the memories that this one was made of and stands for. `updated_at` moves with its visibility.
-    `confirmations` is how often it proved right. `is_restatement`: it supersedes its parent because it states the same,
-    not as a revision of it.
+    `confirmations` is how often it proved right. `revised_by` is who wrote this version, where that is not `agent_id`.
+    `separate_parent`: its parent states the same or was written by another agent, and is no version of this memory.
     """
 
     LETTER: ClassVar[bytes] = b"m"
@@ -68,7 +68,8 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
     forget_after: datetime | None = None
     version: int = 1
     parent_id: str = ""
-    is_restatement: bool = False
+    separate_parent: bool = False
+    revised_by: str = ""
     is_latest: bool = True
     superseded_at: datetime | None = None
     superseded_by: str = ""
@@ -84,6 +85,11 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
     recorded_at: datetime
     position: str
     source: str = "native"
+
+    @property
+    def author(self) -> str:
+        """Who wrote this version."""
+        return self.revised_by or self.agent_id
 
     @property
     def audience(self) -> list[str]:
@@ -210,6 +216,7 @@ def memory(recorded: Recorded, data: MemoryRecorded | MemoryRevised) -> Memory:
         project=envelope.project,
         session_id=envelope.session_id,
         agent_id=(isinstance(data, MemoryRevised) and data.creator) or envelope.agent_id,
+        revised_by=_reviser(envelope.agent_id, data),
         user_id=envelope.user_id,
         content=data.content,
         title=data.title or _title(data.content),
@@ -341,6 +348,10 @@ def retired(old: Memory, heir: str, at: datetime) -> Memory:
 def restored(old: Memory) -> Memory:
     """The old memory as current again: what stood for it is forgotten."""
     return replace(old, is_latest=True, superseded_at=None, superseded_by="")
+
+
+def _reviser(agent: str, data: MemoryRecorded | MemoryRevised) -> str:
+    return agent if isinstance(data, MemoryRevised) and data.creator not in ("", agent) else ""
 
 
 def _title(content: str) -> str:

@@ -2,8 +2,8 @@
 
 Whatever a document gave to others is taken back: a session loses what it took from a forgotten observation, and its
 summary; memories that were condensed together with a forgotten one are current again, and their summary goes; what a
-forgotten memory had superseded because it stated the same is current again, unless a later memory still does. A stub
-does to everything else what the event did before it was erased.
+forgotten memory had superseded is current again where that was a memory of its own, unless another still supersedes it.
+A stub does to everything else what the event did before it was erased.
 """
 
 from collections.abc import Collection, Sequence
@@ -12,7 +12,7 @@ from typing import cast
 from msgspec.structs import replace
 
 from ingest.events.envelope import SESSION_TYPES, Envelope, Recorded
-from ingest.events.memory import MemoryRecorded, MemoryRevised
+from ingest.events.memory import MemoryRecorded
 from ingest.events.observation import ObservationRecorded
 from ingest.events.session import SessionSummarised
 from ingest.events.subject import EventErased, SubjectForgotten
@@ -255,10 +255,11 @@ def _leave_session(batch: FoldBatch, event: Recorded, *, retired: bool = False) 
 
 def _forget_memory(batch: FoldBatch, event: Recorded, known: Memory, also: Sequence[str]) -> None:
     stub = EventErased(
-        was=MemoryRevised.TYPE if known.parent_id and not known.is_restatement else MemoryRecorded.TYPE,
+        was=MemoryRecorded.TYPE,
         document=known.id,
         memory_version=known.version,
         parent_id=known.parent_id,
+        separate_parent=known.separate_parent,
         superseded_by=known.superseded_by,
         originals=known.condensed,
     )
@@ -266,8 +267,9 @@ def _forget_memory(batch: FoldBatch, event: Recorded, known: Memory, also: Seque
     tombstone = Tombstone(
         id=known.id,
         memory_version=known.version,
+        author=known.author,
         parent_id=known.parent_id,
-        is_restatement=known.is_restatement,
+        separate_parent=known.separate_parent,
         superseded_by=known.superseded_by,
         condensed=known.condensed,
     )
@@ -308,14 +310,14 @@ def _is_superseded(batch: FoldBatch, gone: Tombstone, also: Sequence[str]) -> bo
 
 
 def _restore_parent(batch: FoldBatch, gone: Tombstone, also: Sequence[str]) -> None:
-    """What a forgotten memory superseded by stating the same is current again; if that is forgotten, what it did.
+    """What a forgotten memory superseded is current again, if it was a memory of its own; if it is gone, what it did.
 
     What is forgotten with it restores its own.
     """
     at = gone
     while isinstance(older := batch.get(at.parent_id), Tombstone) and older.position:
         at = older
-    if at.is_restatement and at.parent_id not in also:
+    if at.separate_parent and at.parent_id not in also:
         match older:
             case Memory(superseded_by=at.id):
                 batch.put(memories.restored(older))
@@ -333,7 +335,7 @@ def _erase_document(batch: FoldBatch, document: Observation | Memory, stub: Even
         version=1,
         tenant=document.tenant,
         project=document.project,
-        agent_id=document.agent_id,
+        agent_id=document.author if isinstance(document, Memory) else document.agent_id,
         session_id=document.session_id,
         occurred_at=document.occurred_at,
         recorded_at=document.recorded_at if imported else None,
@@ -364,8 +366,9 @@ def _event_erased(batch: FoldBatch, event: Recorded) -> None:
     tombstone = Tombstone(
         id=name,
         memory_version=stub.memory_version,
+        author=event.envelope.agent_id if stub.was == MemoryRecorded.TYPE else "",
         parent_id=stub.parent_id,
-        is_restatement=stub.was == MemoryRecorded.TYPE and stub.parent_id != "",
+        separate_parent=stub.separate_parent,
         heir=stub.superseded_by,
         condensed=stub.originals,
     )

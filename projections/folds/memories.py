@@ -52,7 +52,7 @@ def _recorded(batch: FoldBatch, event: Recorded) -> None:
     elif not new.keep_duplicates and (old := memories.predecessor(new, _similar(batch, event, new))):
         new, retired = memories.superseding(new, old)
         batch.put(retired)
-    batch.put(replace(new, is_restatement=bool(new.parent_id)))
+    batch.put(replace(new, separate_parent=bool(new.parent_id)))
 
 
 def _revised_reads(event: Recorded) -> set[str]:
@@ -86,7 +86,9 @@ def _revised(batch: FoldBatch, event: Recorded) -> None:
             batch.put(replace(newest, superseded_by=new.id, heir=""))
         case None:
             pass
-    batch.put(new)
+    # a version without an author, as a person writes one in the viewer, goes with whatever it revises
+    others = newest is not None and newest.author != "" and new.author not in ("", newest.author)
+    batch.put(replace(new, separate_parent=others))
 
 
 def _condensed_reads(event: Recorded) -> set[str]:

@@ -312,6 +312,7 @@ def revise(history: History) -> None:
         purpose="information",
         concepts=[word],
         owner="ada",
+        creator=history.choose("", "ada"),
         **_claims(history, ""),
     )
     history.say(command)

@@ -349,7 +349,7 @@ class TestForgetting:
     def test_a_forgotten_memory_leaves_a_tombstone_and_its_payload_is_erased(self):
         event = remembered(1, TEA)
         found = given(event).when(forgotten(2, "memory", memory_id(event)))
-        assert found.document(memory_id(event)) == Tombstone(id=memory_id(event), position=str(place(2)))
+        assert found.document(memory_id(event)) == Tombstone(id=memory_id(event), position=str(place(2)), author=AGENT)
         assert list(found.changes.erased) == [place(1)]
         assert not found.is_listed(memory_id(event))
 

@@ -355,6 +355,18 @@ class TestForgettingWhatSuperseded:
         assert found.memory(self.OLD).is_latest
         found.then_replay_is_the_same()
 
+    def test_a_revision_by_another_agent_leaves_what_it_revised(self):
+        """As bob revises a memory of ada, and deletes his version."""
+        revision = said(2, MemoryRevised(memory=memory_id(self.OLD), content=COFFEE, creator="ada"), agent_id="bob")
+        own = revised(3, self.OLD, CAKE, creator="ada")
+        found = given(self.OLD, revision, own)
+        assert (found.memory(revision).agent_id, found.memory(revision).author) == ("ada", "bob")
+        found.when(forget(4, own))
+        assert found.memory(revision).is_latest, "it was bob's"
+        found.when(forget(5, revision))
+        assert found.memory(self.OLD).is_latest
+        found.then_replay_is_the_same()
+
     def test_a_version_forgotten_before_the_newest_is_no_end(self):
         revision = revised(3, self.NEW, COFFEE)
         found = given(self.OLD, self.NEW, revision).when(forget(4, self.NEW))
