@@ -80,7 +80,7 @@ def show(output: Output, report: ImportReport, *, dry: bool) -> None:
     output.show(table)
     for name, kind in report.kinds.items():
         if kind.superseded:
-            output.line(f"superseded, {name}: {kind.superseded:,} that later ones state again")
+            output.line(Text(f"superseded, {name}: {kind.superseded:,} that later ones state again"))
         for title, reasons in (("skipped", kind.why), ("not kept", kind.lost)):
             for reason, counted in sorted(reasons.items(), key=lambda one: -one[1].rows):
                 some = ", ".join(one_line(one, 40) for one in counted.examples)

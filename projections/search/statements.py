@@ -68,6 +68,11 @@ class Word(NamedTuple):
     exact: bool = False
     named: bool = False
 
+    @property
+    def fact(self) -> str:
+        """What is compared where only facts are: of a name the whole word."""
+        return self.text if self.named else self.stem
+
 
 def states_the_same(one: str, other: str) -> bool:
     """Whether two texts differ in nothing but case, punctuation, spacing, plurals and function words."""
@@ -87,8 +92,8 @@ def differ_in_facts(one: str, other: str) -> bool:
     In a script without spaces every character counts: nothing there says which of them name something.
     """
     both = words_of(one), words_of(other)
-    facts = NEGATIONS.union(word.stem for words in both for word in words if word.named)
-    first, second = ([word.stem for word in words if word.stem in facts] for words in both)
+    facts = NEGATIONS.union(word.fact for words in both for word in words if word.named)
+    first, second = ([word.fact for word in words if word.fact in facts] for words in both)
     return first != second
 
 

@@ -28,7 +28,7 @@ from projections.documents.access import Reader
 from projections.documents.memories import BY_WORDS, Memory
 from projections.documents.tombstones import Tombstone
 from projections.operations import Forgetting
-from projections.operations.memories import Memories, MemoryChanges
+from projections.operations.memories import MemoryChanges, MemoryOperations
 from projections.search.statements import states_the_same
 
 HOME = partition_of(project_route(TENANT, "atlas"), PARTITIONS)
@@ -102,8 +102,8 @@ class Facts(RuleBasedStateMachine):
 
         async def give() -> tuple[str, Memory]:
             changes = MemoryChanges(content=content, agent_id=agent)
-            reader = Reader(TENANT, agent)
-            accepted = await Memories(self.current).change(name, changes, reader, Caller(TENANT, agent_id=agent))
+            reader, caller = Reader(TENANT, agent), Caller(TENANT, agent_id=agent)
+            accepted = await MemoryOperations(self.current).change(name, changes, reader, caller)
             await self.shop.project()
             return accepted.id, await self.shop.document(accepted.id, Memory)
 
@@ -189,4 +189,4 @@ class Facts(RuleBasedStateMachine):
 
 def test_nothing_of_another_agent_is_lost_by_a_delete_or_an_expiry(valkey: EmbeddedValkey):
     Facts.url = valkey.url
-    run_state_machine_as_test(Facts, settings=settings(max_examples=30, stateful_step_count=20))
+    run_state_machine_as_test(Facts, settings=settings(max_examples=12, stateful_step_count=15))
