@@ -314,7 +314,7 @@ def is_similar(new: Memory, other: Memory) -> bool:
 
 
 def _may_supersede(new: Memory, old: Memory) -> bool:
-    if not old.is_latest or old.keep_duplicates or old.id == new.id or old.agent_id not in ("", new.agent_id):
+    if not old.is_latest or old.keep_duplicates or old.id == new.id or old.author not in ("", new.agent_id):
         return False
     lasts = new.forget_after is None or (old.forget_after is not None and new.forget_after >= old.forget_after)
     return lasts and _same_audience(new, old)
