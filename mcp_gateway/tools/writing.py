@@ -58,7 +58,7 @@ class RememberArguments(WriteArguments, frozen=True, kw_only=True):
 class Kept(Written, frozen=True, kw_only=True):
     """An acknowledged memory, and what it did to others; absent where that is not known in time."""
 
-    superseded: Annotated[list[str], Meta(description="Memories it took the place of: they state the same.")] | (
+    superseded: Annotated[list[str], Meta(description="Memories that it replaces: they state the same.")] | (
         UnsetType
     ) = UNSET
     similar: (
@@ -80,7 +80,7 @@ async def remember(door: ToolContext, arguments: RememberArguments) -> ToolAnswe
     found = await door.queries.memories.remembered(accepted, reader)
     text = answer.text
     if found.superseded:
-        text += f", in the place of {', '.join(found.superseded)}"
+        text += f", replacing {', '.join(found.superseded)}"
     if found.similar:
         text += f"; similar and still current: {', '.join(found.similar)}"
     kept = {name: getattr(found, name) for name in Kept.__struct_fields__}
