@@ -10,12 +10,11 @@ from starlette.types import Receive, Scope, Send
 from api.access.principal import principal_of
 from api.http.endpoint import JSON, Endpoint
 from api.http.http import Json, body, parsed, read_body, send_json
-from api.services import DURABILITY_HEADER, READER_HEADER, Services, caller, services, services_of
+from api.services import DURABILITY_HEADER, READER_HEADER, caller, services, services_of
 from ingest.commands.handler import Accepted
 from ingest.commands.parse import parse_batch, parse_batch_at_once, parse_json
 from ingest.commands.requests import Observe, RecordLesson, Remember, TrackSession, WriteCommand
 from ingest.durability import Durability, parse_durability
-from ingest.errors import ReaderUnknown
 from ingest.platform.tasks import aside
 from ingest.roles import READ, WRITE
 from projections.queries.memories import Remembered
@@ -73,17 +72,9 @@ class Post:
         wanted = parse_durability(durability, DURABILITY_HEADER)
         accepted = await at_hand.commands.handle(command, at_hand.caller(agent, durability=wanted))
         if isinstance(command, Remember) and principal_of(scope).may(READ):
-            accepted = await _remembered(accepted, at_hand, command.agent_id or agent)
+            reader = partial(at_hand.reader, command.agent_id or agent)
+            accepted = await at_hand.queries.memories.remembered(accepted, reader)
         await send_json(send, 202, accepted)
-
-
-async def _remembered(accepted: Accepted, at_hand: Services, agent: str) -> Accepted:
-    """The answer with what the memory did to others; without, where it cannot be told who reads: it is stored."""
-    try:
-        reader = at_hand.reader(agent)
-    except ReaderUnknown:
-        return accepted
-    return await at_hand.queries.memories.remembered(accepted, reader)
 
 
 SINGLES: dict[str, tuple[type[WriteCommand], str]] = {

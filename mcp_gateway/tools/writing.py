@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ingest.commands.command import Name
 from ingest.commands.requests import DeleteSlot, Observe, RecordLesson, Remember, SetSlot
-from ingest.errors import CommandRejected, ReaderUnknown
+from ingest.errors import CommandRejected
 from ingest.events.memory import MemoryType, Visibility
 from ingest.events.slot import SlotScope
 from ingest.roles import READ_WRITE, WRITE
@@ -55,36 +56,28 @@ class RememberArguments(WriteArguments, frozen=True, kw_only=True):
     ttl_days: Days | UnsetType = UNSET
 
 
+Replaced = Annotated[list[str], Meta(description="Memories that it replaces: they state the same.")]
+Similar = Annotated[list[str], Meta(description="Current memories with nearly the same words, left as they are.")]
+
+
 class Kept(Written, frozen=True, kw_only=True):
     """An acknowledged memory, and what it did to others; absent where that is not known in time."""
 
-    superseded: Annotated[list[str], Meta(description="Memories that it replaces: they state the same.")] | (
-        UnsetType
-    ) = UNSET
-    similar: (
-        Annotated[list[str], Meta(description="Current memories with nearly the same words, left as they are.")]
-        | UnsetType
-    ) = UNSET
+    superseded: Replaced | UnsetType = UNSET
+    similar: Similar | UnsetType = UNSET
 
 
 async def remember(door: ToolContext, arguments: RememberArguments) -> ToolAnswer:
     """Record the memory; says which others it superseded, and which it resembles."""
     accepted = await door.write(Remember(**without_unset(arguments)))
     answer = written("remembered", accepted)
-    try:
-        reader = door.reader(arguments.agent_id)
-    except ReaderUnknown:  # it is stored all the same
-        return answer
     if not door.may_read:
         return answer
-    found = await door.queries.memories.remembered(accepted, reader)
-    text = answer.text
-    if found.superseded:
-        text += f", replacing {', '.join(found.superseded)}"
-    if found.similar:
-        text += f"; similar and still current: {', '.join(found.similar)}"
-    kept = {name: getattr(found, name) for name in Kept.__struct_fields__}
-    return ToolAnswer(text, Kept(**kept))
+    found = await door.queries.memories.remembered(accepted, partial(door.reader, arguments.agent_id))
+    replacing = f", replacing {', '.join(found.superseded)}" if found.superseded else ""
+    similar = f"; similar and still current: {', '.join(found.similar)}" if found.similar else ""
+    kept = Kept(**{name: getattr(found, name) for name in Kept.__struct_fields__})
+    return ToolAnswer(answer.text + replacing + similar, kept)
 
 
 REMEMBER = Tool(

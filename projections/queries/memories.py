@@ -6,7 +6,7 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import asdict, replace
 
 from ingest.commands.handler import Accepted
-from ingest.errors import LogUnavailable, NotFound, ProjectionBehind
+from ingest.errors import LogUnavailable, NotFound, ProjectionBehind, ReaderUnknown
 from ingest.ids import DocumentId
 from ingest.log.position import Position, Token
 from ingest.platform.clock import Clock, system_clock, to_ms
@@ -48,8 +48,11 @@ class Memories:
     def __init__(self, documents: DocumentReader, lookup: Lookup, index: IndexService) -> None:
         self._documents, self._lookup, self._index = documents, lookup, index
 
-    async def remembered(self, accepted: Accepted, reader: Reader) -> Remembered:
-        """The answer to a write, with what the memory superseded and what it resembles, if that is known in time."""
+    async def remembered(self, accepted: Accepted, reader: Callable[[], Reader]) -> Remembered:
+        """The answer to a write, with what the memory superseded and what it resembles.
+
+        Without these where they are not known in time, or `reader` raises ReaderUnknown: it is stored all the same.
+        """
         told = Remembered(**asdict(accepted))
         token = Token.parse(accepted.position)
         try:
@@ -59,8 +62,8 @@ class Memories:
             (memory,) = await self._documents.get([(partition, DocumentId(accepted.id))])
             if not isinstance(memory, Memory):
                 return told
-            similar = await self._similar(memory, partition, reader)
-        except LogUnavailable:  # it is stored all the same
+            similar = await self._similar(memory, partition, reader())
+        except (LogUnavailable, ReaderUnknown):
             return told
         superseded = [memory.parent_id] if memory.separate_parent else []
         return replace(told, superseded=superseded, similar=[one for one in similar if one not in superseded])

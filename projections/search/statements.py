@@ -130,11 +130,10 @@ def _words(text: str) -> tuple[Word, ...]:
 def _word(token: str, folded: str, capital: bool, behind_number: bool) -> Word:
     if token.isalpha() and not capital and not behind_number:
         return Word(folded, _stem(folded), named=len(token) == 1 and _CHARACTER.match(token) is not None)
-    numbered = any(map(str.isdigit, token))
-    if (behind_number and len(token) <= _UNIT_CHARS) or (numbered and not token.islower()):
-        return Word(token, token, exact=True, named=True)  # MB and Mb, a1B and A1b
-    if capital and folded in _CAPITALS and token.isupper():
-        return Word(token, token, exact=True, named=True)
+    mixed = any(map(str.isdigit, token)) and not token.islower() and not token.isupper()
+    name_by_capitals = capital and folded in _CAPITALS and token.isupper()
+    if mixed or name_by_capitals or (behind_number and len(token) <= _UNIT_CHARS):
+        return Word(token, token, exact=True, named=True)  # a1B and A1b, IT and it, MB and Mb
     if _IDENTIFIER.search(token):
         return Word(folded, folded, exact=True, named=True)
     return Word(folded, _stem(folded), exact=capital or not token.isalpha(), named=capital or behind_number)

@@ -65,7 +65,7 @@ class ScriptedQueries:
         self._take(None, reader)
         return list(default_slots(reader.tenant, project).values())
 
-    async def remembered(self, accepted: Accepted, reader: Reader) -> Remembered:
+    async def remembered(self, accepted: Accepted, reader: Callable[[], Reader]) -> Remembered:
         return Remembered(**asdict(accepted), superseded=self.superseded, similar=self.similar)
 
     async def caught_up(self, after: str) -> None:
