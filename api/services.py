@@ -107,7 +107,7 @@ def tool_context(scope: Mapping[str, Any], source: str, agent: str = "") -> Tool
     async def admitted(tool: Tool | None) -> None:
         await admit(scope, READ if tool is None else tool.needs)
 
-    return services_of(scope).door(source, agent)._replace(admit=admitted)
+    return services_of(scope).door(source, agent)._replace(admit=admitted, may_read=principal_of(scope).may(READ))
 
 
 def caller(request: Request, source: str = "native") -> Caller:

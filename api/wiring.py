@@ -231,7 +231,7 @@ async def _queries(
         context=Compile(index, documents, recall, profiles),
         numbers=IntegerIdsOf(redis),
         lookup=lookup,
-        memories=Memories(documents, lookup),
+        memories=Memories(documents, lookup, index),
         lessons=Lessons(index, documents, recall.vectors),
         observations=Observations(index, documents),
         sessions=Sessions(documents),

@@ -218,7 +218,7 @@ async def _save(
     """Apply entries; counts those that are dead letters of the live generation, and will be none of this one."""
     readable = [entry for entry in entries if entry.payload]  # the live runner passes over the others, too
     events = [decode(entry.payload, entry.position) for entry in readable]
-    changes = await project(store, events, await store.candidates(events))
+    changes = await project(store, events)
     revived = sum(entry.position in dead for entry in entries)
 
     def also(pipe: Transaction) -> None:

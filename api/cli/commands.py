@@ -103,7 +103,7 @@ def remember(
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Keep something for a long time; what says nearly the same replaces the older memory."""
+    """Save a long-term memory. It replaces an older one of the same agent that states the same."""
     if private and shared_with:
         raise typer.BadParameter("--private and --shared-with exclude each other")
     visibility = "private" if private else "shared" if shared_with else "public"

@@ -27,7 +27,7 @@ PANELS: Mapping[str, Mapping[str, Listed]] = {
         "demo": Listed("demo", "Play a fleet of ten agents against a running server and show what it recalls."),
         "observe": Listed("commands", "Record what an agent saw or did in a session."),
         "remember": Listed(
-            "commands", "Keep something for a long time; what says nearly the same replaces the older memory."
+            "commands", "Save a long-term memory. It replaces an older one of the same agent that states the same."
         ),
         "recall": Listed("commands", "Find the right memories for a query."),
         "context": Listed("context", "Print what an agent is told before it starts, as it gets it."),

@@ -21,12 +21,16 @@ class ReasonCount(Struct):
 
 
 class KindCounts(Struct):
-    """Rows of one kind: taken and skipped; and the events of the taken ones, new to the server or known already."""
+    """Rows of one kind: taken and skipped; and the events of the taken ones, new to the server or known already.
+
+    `superseded`: memories that were there, or came before, and that later rows state again.
+    """
 
     taken: int = 0
     skipped: int = 0
     new: int = 0
     known: int = 0
+    superseded: int = 0
     why: dict[str, ReasonCount] = {}
     lost: dict[str, ReasonCount] = {}
 
@@ -75,6 +79,8 @@ def show(output: Output, report: ImportReport, *, dry: bool) -> None:
         table.add_row(name, *(f"{count:,}" for count in counts))
     output.show(table)
     for name, kind in report.kinds.items():
+        if kind.superseded:
+            output.line(Text(f"superseded, {name}: {kind.superseded:,} that later ones state again"))
         for title, reasons in (("skipped", kind.why), ("not kept", kind.lost)):
             for reason, counted in sorted(reasons.items(), key=lambda one: -one[1].rows):
                 some = ", ".join(one_line(one, 40) for one in counted.examples)

@@ -144,6 +144,7 @@ class Run:
             unnamed = answer.rejected_lines - len(answer.rejected)
             counts = report.kind(chunk.kind)
             counts.new, counts.known = counts.new + answer.events, counts.known + answer.duplicates
+            counts.superseded += answer.superseded
         else:
             refused, unnamed = {}, 0
         for place, (row, reason, lost) in enumerate(chunk.rows):

@@ -52,7 +52,8 @@ async def post_import(request: Request) -> Response:
     at_hand = services(request)
     at_hand.reach.check_whole()
     known = KnownEvents(at_hand.redis, _at_hand(request).log)
-    importer = Importer(at_hand.commands, at_hand.tenant, known, at_hand.operations.current.settle)
+    count = at_hand.queries.memories.count_restatements
+    importer = Importer(at_hand.commands, at_hand.tenant, known, at_hand.operations.current.settle, count)
     return Json(await importer.run(_lines_of(request)), 202)
 
 

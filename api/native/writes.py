@@ -7,6 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from api.access.principal import principal_of
 from api.http.endpoint import JSON, Endpoint
 from api.http.http import Json, body, parsed, read_body, send_json
 from api.services import DURABILITY_HEADER, READER_HEADER, caller, services, services_of
@@ -15,7 +16,8 @@ from ingest.commands.parse import parse_batch, parse_batch_at_once, parse_json
 from ingest.commands.requests import Observe, RecordLesson, Remember, TrackSession, WriteCommand
 from ingest.durability import Durability, parse_durability
 from ingest.platform.tasks import aside
-from ingest.roles import WRITE
+from ingest.roles import READ, WRITE
+from projections.queries.memories import Remembered
 
 READER_HEADER_BYTES, DURABILITY_HEADER_BYTES = READER_HEADER.encode(), DURABILITY_HEADER.lower().encode()
 
@@ -69,6 +71,9 @@ class Post:
                 durability = value.decode("latin-1")
         wanted = parse_durability(durability, DURABILITY_HEADER)
         accepted = await at_hand.commands.handle(command, at_hand.caller(agent, durability=wanted))
+        if isinstance(command, Remember) and principal_of(scope).may(READ):
+            reader = partial(at_hand.reader, command.agent_id or agent)
+            accepted = await at_hand.queries.memories.remembered(accepted, reader)
         await send_json(send, 202, accepted)
 
 
@@ -84,7 +89,8 @@ ENDPOINTS = [
     Endpoint("POST", "/v1/events", WRITE, post_events, "A batch of commands.", status=202, body=list[WriteCommand],
         taken=[JSON, "application/x-ndjson", "application/msgpack"], answer=BatchAnswer),
     *(
-        Endpoint("POST", path, WRITE, Post(cls), summary, status=202, body=cls, answer=Accepted,
+        Endpoint("POST", path, WRITE, Post(cls), summary, status=202, body=cls,
+            answer=Remembered if cls is Remember else Accepted,
             faults=_FULL if cls is Observe else {})
         for path, (cls, summary) in SINGLES.items()
     ),

@@ -37,8 +37,9 @@ class EventErased(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What stands at the position of an event whose payload was erased: nothing that was said, only what it led to.
 
     A replay folds it instead of the event, and so ends where the live fold did: `document` existed; for a memory, which
-    version it was, of which parent, what it condensed and what superseded it; else the `mark` of the event. Without
-    either it led to nothing: a dead letter that was discarded and erased.
+    version it was, of which parent (and whether that is a memory of its own), what it condensed and what superseded it;
+    else the `mark` of the event. Without either it led to nothing: a dead letter that was
+    discarded and erased.
     """
 
     TYPE: ClassVar[str] = "event.erased"
@@ -49,5 +50,6 @@ class EventErased(Struct, frozen=True, kw_only=True, omit_defaults=True):
     mark: str = ""
     memory_version: int = 1
     parent_id: str = ""
+    separate_parent: bool = False
     superseded_by: str = ""
     originals: list[str] = []

@@ -99,6 +99,8 @@ class ToolContext(NamedTuple):
     source: str = SOURCE
     half_life_days: float = 30.0
     reach: Reach = ANYWHERE
+    may_read: bool = True
+    """Whether whoever calls may be told what others wrote."""
     admit: Callable[["Tool | None"], Awaitable[None]] | None = None
     """Asked before every call of a tool (None: a resource or a prompt); raises AccessDenied or TooManyRequests."""
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -55,9 +56,28 @@ class RememberArguments(WriteArguments, frozen=True, kw_only=True):
     ttl_days: Days | UnsetType = UNSET
 
 
+Replaced = Annotated[list[str], Meta(description="Memories that it replaces: they state the same.")]
+Similar = Annotated[list[str], Meta(description="Current memories with nearly the same words, left as they are.")]
+
+
+class Kept(Written, frozen=True, kw_only=True):
+    """An acknowledged memory, and what it did to others; absent where that is not known in time."""
+
+    superseded: Replaced | UnsetType = UNSET
+    similar: Similar | UnsetType = UNSET
+
+
 async def remember(door: ToolContext, arguments: RememberArguments) -> ToolAnswer:
-    """Record the memory."""
-    return written("remembered", await door.write(Remember(**without_unset(arguments))))
+    """Record the memory; says which others it superseded, and which it resembles."""
+    accepted = await door.write(Remember(**without_unset(arguments)))
+    answer = written("remembered", accepted)
+    if not door.may_read:
+        return answer
+    found = await door.queries.memories.remembered(accepted, partial(door.reader, arguments.agent_id))
+    replacing = f", replacing {', '.join(found.superseded)}" if found.superseded else ""
+    similar = f"; similar and still current: {', '.join(found.similar)}" if found.similar else ""
+    kept = Kept(**{name: getattr(found, name) for name in Kept.__struct_fields__})
+    return ToolAnswer(answer.text + replacing + similar, kept)
 
 
 REMEMBER = Tool(
@@ -67,7 +87,7 @@ REMEMBER = Tool(
         "states something lasting, when a choice is made and why, or when you worked out how something is done. One "
         "idea per call. For what merely happened use `observe`; for advice from experience `lesson`."
     ),
-    arguments=RememberArguments, answer=Written, reads_only=False, needs=WRITE, call=remember,
+    arguments=RememberArguments, answer=Kept, reads_only=False, needs=WRITE, call=remember,
 )  # fmt: skip
 
 

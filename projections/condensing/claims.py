@@ -15,6 +15,7 @@ from msgspec import Struct
 from projections.condensing.accounts import is_call
 from projections.condensing.sentences import alike_groups, pieces, statements, term_set
 from projections.search.ranking import terms
+from projections.search.statements import NEGATIONS
 
 
 def _words(text: str) -> frozenset[str]:
@@ -87,7 +88,6 @@ _NUMBERS = _words(
     "thousand million first second third monday tuesday wednesday thursday friday saturday sunday"
 )
 _NO_NAMES = _words("i i'm i'll i've i'd the a an it this that these those we you")
-_DENIES = re.compile(r"not|no|never|none|nothing|nobody|without|cannot|neither|nor|\w+n't")
 _OF_THE_SPEAKER = re.compile(r"\b(?:I|I['’](?:m|ll|d|ve)|[Mm]y|[Mm]e|[Mm]ine|[Mm]yself)\b")
 _PLAN = re.compile(
     r"\A(?:thought:\s*)?(?:(?:in order )?to [^,]{1,80},\s)?"
@@ -166,13 +166,13 @@ class Claim(NamedTuple):
         """The claim of a text."""
         tokens = [bare for token in text.replace("`", " ").split() if (bare := token.strip(_EDGES))]
         words = [_lowered(token) for token in tokens]
-        named = {word for place, (token, word) in enumerate(zip(tokens, words, strict=True)) if _names(token, place)}
-        denials = sum(_DENIES.fullmatch(word) is not None for word in words)
+        named = {word for token, word in zip(tokens, words, strict=True) if _names(token)}
+        denials = sum(word in NEGATIONS or word.endswith("n't") for word in words)
         return cls(term_set(text), frozenset(words), frozenset(named), denials)
 
     def conflicts(self, other: "Claim") -> bool:
         """Whether one denies what the other says, or each names a number or thing that the other does not."""
-        if self.denials % 2 != other.denials % 2:
+        if self.denials != other.denials:
             return True
         return bool(self.named - other.words) and bool(other.named - self.words)
 
@@ -201,11 +201,11 @@ def claim_groups(texts: Sequence[str], threshold: float) -> list[list[int]]:
     return sorted(found)
 
 
-def _names(token: str, place: int) -> bool:
-    """Whether a token is a number, an identifier, or a name in the middle of a sentence."""
+def _names(token: str) -> bool:
+    """Whether a token is a number, an identifier, or begins with a capital, as a name does."""
     if any(character.isdigit() or character in "_/=" for character in token) or token.lower() in _NUMBERS:
         return True
-    return token[:1].isupper() and (place > 0 or not token[1:].islower()) and _lowered(token) not in _NO_NAMES
+    return token[:1].isupper() and _lowered(token) not in _NO_NAMES
 
 
 def _lowered(token: str) -> str:

@@ -1,4 +1,4 @@
-"""Memories: what was kept on purpose, in versions. A new memory that says nearly the same supersedes the old one."""
+"""Memories: what was kept on purpose, in versions. One that states the same as another of its agent supersedes it."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -27,16 +27,20 @@ from projections.condensing.memex import without_prefix
 from projections.documents.index_entry import IndexEntry, index_terms, searchable
 from projections.documents.rows import by_position, by_time, derived, in_user_listing, part_of
 from projections.search.similarity import SUPERSEDE_ABOVE, jaccard, keys_of, tokens_of
+from projections.search.statements import differ_in_facts, statement_key, states_the_same
 
 TITLE_CHARS = 80
 MOST_IMPORTANT = 10.0
+BY_WORDS = "agentmemory"
+"""The source of memories that supersede those with nearly the same words, too, as that system's clients expect."""
 
 
 class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One version of a memory. Superseded versions stay readable; recall sees the latest unless asked `as_of`.
 
     `condensed` names the memories that this one was made of and stands for. `updated_at` moves with its visibility.
-    `confirmations` is how often it proved right.
+    `confirmations` is how often it proved right. `revised_by` is who wrote this version, where that is not `agent_id`.
+    `separate_parent`: its parent states the same or was written by another agent, and is no version of this memory.
     """
 
     LETTER: ClassVar[bytes] = b"m"
@@ -64,6 +68,8 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
     forget_after: datetime | None = None
     version: int = 1
     parent_id: str = ""
+    separate_parent: bool = False
+    revised_by: str = ""
     is_latest: bool = True
     superseded_at: datetime | None = None
     superseded_by: str = ""
@@ -79,6 +85,11 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
     recorded_at: datetime
     position: str
     source: str = "native"
+
+    @property
+    def author(self) -> str:
+        """Who wrote this version."""
+        return self.revised_by or self.agent_id
 
     @property
     def audience(self) -> list[str]:
@@ -100,7 +111,8 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
         if not self.keep_duplicates:
             name = similar(self.tenant, self.project)
             keys = keys_of(self.content)
-            found |= {(name, f"{key}|{keys.sketch:016x}|{self.id}") for key in keys.filed}
+            filed = (*keys.filed, _statement(self.content))
+            found |= {(name, f"{key}|{keys.sketch:016x}|{self.id}") for key in filed}
         if self.memory_type == "episodic" and self.user_id:
             found.add((EPISODIC, f"{episodic_pair(self.tenant, self.agent_id, self.user_id)}{member}"))
         if self.forget_after:
@@ -162,23 +174,30 @@ def memories(tenant: str, project: str) -> str:
 
 
 def similar(tenant: str, project: str) -> str:
-    """Listing of a project's current memories under the keys by which those that say nearly the same are found.
+    """Listing of a project's current memories under the keys by which those that state the same are found, and those of
+    nearly the same words.
 
     Members are `<key>|<sketch>|<id>`.
     """
     return f"similar:{tenant}\0{project}"
 
 
-def probe_listings(memory: Memory) -> list[str]:
-    """The parts of listings in which every memory similar enough to be superseded by this one is found."""
+def probe_listings(memory: Memory, *, by_words: bool) -> list[str]:
+    """The parts of listings in which every memory that states the same is found; or every one of similar words, too."""
     name = similar(memory.tenant, memory.project)
-    return [part_of(name, f"{key}|") for key in keys_of(memory.content).probe]
+    keys = [_statement(memory.content), *(keys_of(memory.content).probe if by_words else ())]
+    return [part_of(name, f"{key}|") for key in keys]
 
 
 def resembling(content: str) -> Callable[[str], bool]:
-    """Tells whether what a member of `similar` names may say nearly the same as a text; judged by its sketch."""
-    may_match = keys_of(content).matching()
-    return lambda member: may_match(int(member.split("|", 2)[1], 16))
+    """Tells whether what a member of `similar` names may be like a text: by its statement, or by its sketch."""
+    may_match, same = keys_of(content).matching(), _statement(content)
+    return lambda member: member.startswith(same) or may_match(int(member.split("|", 2)[1], 16))
+
+
+def _statement(content: str) -> str:
+    """The key of what a text states; no other key begins so."""
+    return f"s{statement_key(content)}"
 
 
 def memory_id(recorded: Recorded) -> DocumentId:
@@ -197,6 +216,7 @@ def memory(recorded: Recorded, data: MemoryRecorded | MemoryRevised) -> Memory:
         project=envelope.project,
         session_id=envelope.session_id,
         agent_id=(isinstance(data, MemoryRevised) and data.creator) or envelope.agent_id,
+        revised_by=_reviser(envelope.agent_id, data),
         user_id=envelope.user_id,
         content=data.content,
         title=data.title or _title(data.content),
@@ -263,22 +283,50 @@ def confirmed(known: Memory, at: datetime) -> Memory:
     return replace(known, confirmations=known.confirmations + 1, confirmed_at=at)
 
 
-def most_similar(new: Memory, candidates: Iterable[Memory]) -> Memory | None:
-    """The latest memory that `new` supersedes: Jaccard similarity above 0.7, the most similar, then the newest.
+def is_by_words(memory: Memory) -> bool:
+    """Whether a new memory supersedes what has nearly the same words."""
+    return memory.source == BY_WORDS
 
-    Only memories about the same user, of the same visibility and owner, are compared: a private note never replaces
-    what others can read.
+
+def predecessor(new: Memory, candidates: Iterable[Memory]) -> Memory | None:
+    """The memory that `new` supersedes by itself: one of its agent, or of none, that states the same; the newest.
+
+    By words also one whose Jaccard similarity is above 0.7, unless they differ in a number, name or negation; the most
+    similar, then the newest. Only memories about the same user, of the same visibility and owner, are compared: a
+    private note never replaces what others can read. Nor does what expires replace what lasts longer.
     """
-    mine = tokens_of(new.content)
     best: tuple[float, Position] | None = None
     found: Memory | None = None
     for other in candidates:
-        if not other.is_latest or other.keep_duplicates or other.id == new.id or not _same_audience(new, other):
-            continue
-        rank = (jaccard(mine, tokens_of(other.content)), Position.parse(other.position))
-        if rank[0] > SUPERSEDE_ABOVE and (best is None or rank > best):
-            best, found = rank, other
+        if _may_supersede(new, other) and (alike := _alike(new, other)):
+            rank = (alike, Position.parse(other.position))
+            if best is None or rank > best:
+                best, found = rank, other
     return found
+
+
+def is_similar(new: Memory, other: Memory) -> bool:
+    """Whether a current memory states the same as another, or has nearly the same words."""
+    if not other.is_latest or other.id == new.id:
+        return False
+    likeness = jaccard(tokens_of(new.content), tokens_of(other.content))
+    return likeness > SUPERSEDE_ABOVE or states_the_same(new.content, other.content)
+
+
+def _may_supersede(new: Memory, old: Memory) -> bool:
+    if not old.is_latest or old.keep_duplicates or old.id == new.id or old.author not in ("", new.agent_id):
+        return False
+    lasts = new.forget_after is None or (old.forget_after is not None and new.forget_after >= old.forget_after)
+    return lasts and _same_audience(new, old)
+
+
+def _alike(new: Memory, old: Memory) -> float:
+    """How much two memories are alike, as far as one may supersede the other; 0 for not."""
+    same = states_the_same(new.content, old.content)
+    if not is_by_words(new) or (not same and differ_in_facts(new.content, old.content)):
+        return float(same)
+    likeness = jaccard(tokens_of(new.content), tokens_of(old.content))
+    return likeness if same or likeness > SUPERSEDE_ABOVE else 0.0
 
 
 def superseding(new: Memory, old: Memory) -> tuple[Memory, Memory]:
@@ -300,6 +348,10 @@ def retired(old: Memory, heir: str, at: datetime) -> Memory:
 def restored(old: Memory) -> Memory:
     """The old memory as current again: what stood for it is forgotten."""
     return replace(old, is_latest=True, superseded_at=None, superseded_by="")
+
+
+def _reviser(agent: str, data: MemoryRecorded | MemoryRevised) -> str:
+    return agent if isinstance(data, MemoryRevised) and data.creator not in ("", agent) else ""
 
 
 def _title(content: str) -> str:

@@ -12,8 +12,9 @@ class Tombstone(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """In the place of a forgotten observation or memory: a late repeat of its event must not bring it back.
 
     `position` is that of the forgetting, empty while a replay has only met the erased event. The rest is what a
-    forgotten memory leaves to its neighbours: which version it was, what superseded it, what it had condensed; and, in
-    a replay, its `heir`, which will supersede it but has not been met.
+    forgotten memory leaves to its neighbors: which version it was and whose, what superseded it, what it superseded and
+    whether that was a memory of its own, what it had condensed; and, in a replay, its `heir`, which will supersede it
+    but has not been met.
     """
 
     LETTER: ClassVar[bytes] = b"t"
@@ -21,6 +22,9 @@ class Tombstone(Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: DocumentId
     position: str = ""
     memory_version: int = 1
+    author: str = ""
+    parent_id: str = ""
+    separate_parent: bool = False
     superseded_by: str = ""
     condensed: list[str] = []
     heir: str = ""

@@ -1,8 +1,9 @@
 """Forgetting: deletes documents, writes tombstones, undoes effects; and what is folded in the place of erased events.
 
 Whatever a document gave to others is taken back: a session loses what it took from a forgotten observation, and its
-summary; memories that were condensed together with a forgotten one are current again, and their summary goes. A stub
-does to everything else what the event did before it was erased.
+summary; memories that were condensed together with a forgotten one are current again, and their summary goes; what a
+forgotten memory had superseded is current again where that was a memory of its own, unless another still supersedes it.
+A stub does to everything else what the event did before it was erased.
 """
 
 from collections.abc import Collection, Sequence
@@ -60,17 +61,24 @@ def _forgotten_listings(event: Recorded) -> set[str]:
 
 
 def _connected(event: Recorded, loaded: Loaded) -> set[str]:
-    """What was condensed with a forgotten memory, what stands for that, and what a mark is about."""
+    """What was condensed with a forgotten memory, what stands for that, and what a mark is about.
+
+    Also what a memory superseded and what superseded it, beyond those of them that are forgotten.
+    """
     found = set[str]()
     waiting = list(named(cast(SubjectForgotten, event.data)))
+    seen = {*waiting}
     while waiting:
         match known := loaded.get(DocumentId(waiting.pop())):
             case Memory() | Tombstone():
                 found.update(known.condensed)
-                heir = loaded.get(DocumentId(known.superseded_by))
-                if isinstance(heir, Memory | Tombstone) and known.id in heir.condensed:
-                    waiting.append(heir.id)
-                found.add(known.superseded_by)
+                for name in (known.parent_id, known.superseded_by):
+                    other = loaded.get(DocumentId(name))
+                    goes = isinstance(other, Memory | Tombstone) and known.id in other.condensed
+                    if (goes or isinstance(other, Tombstone)) and name not in seen:
+                        seen.add(name)
+                        waiting.append(name)
+                    found.add(name)
             case Mark():
                 found.add(known.subject)
             case _:
@@ -251,12 +259,19 @@ def _forget_memory(batch: FoldBatch, event: Recorded, known: Memory, also: Seque
         document=known.id,
         memory_version=known.version,
         parent_id=known.parent_id,
+        separate_parent=known.separate_parent,
         superseded_by=known.superseded_by,
         originals=known.condensed,
     )
     _erase_document(batch, known, stub)
     tombstone = Tombstone(
-        id=known.id, memory_version=known.version, superseded_by=known.superseded_by, condensed=known.condensed
+        id=known.id,
+        memory_version=known.version,
+        author=known.author,
+        parent_id=known.parent_id,
+        separate_parent=known.separate_parent,
+        superseded_by=known.superseded_by,
+        condensed=known.condensed,
     )
     _bury(batch, event, tombstone)
     _restore(batch, event, tombstone, also)
@@ -277,6 +292,39 @@ def _restore(batch: FoldBatch, event: Recorded, gone: Tombstone, also: Sequence[
             _forget(batch, event, heir.id, also)
         case _:
             pass
+    if not _is_superseded(batch, gone, also):
+        _restore_parent(batch, gone, also)
+
+
+def _is_superseded(batch: FoldBatch, gone: Tombstone, also: Sequence[str]) -> bool:
+    """Whether a memory that is not forgotten superseded a forgotten one, or what did.
+
+    A tombstone without a position is a memory, to the events that a replay has come to.
+    """
+    name = gone.superseded_by
+    while isinstance(heir := batch.get(name), Memory | Tombstone):
+        if name not in also and (isinstance(heir, Memory) or not heir.position):
+            return True
+        name = heir.superseded_by
+    return False
+
+
+def _restore_parent(batch: FoldBatch, gone: Tombstone, also: Sequence[str]) -> None:
+    """What a forgotten memory superseded is current again, if it was a memory of its own; if it is gone, what it did.
+
+    What is forgotten with it restores its own.
+    """
+    at = gone
+    while isinstance(older := batch.get(at.parent_id), Tombstone) and older.position:
+        at = older
+    if at.separate_parent and at.parent_id not in also:
+        match older:
+            case Memory(superseded_by=at.id):
+                batch.put(memories.restored(older))
+            case Tombstone(superseded_by=at.id):
+                batch.put(replace(older, superseded_by=""))
+            case _:
+                pass
 
 
 def _erase_document(batch: FoldBatch, document: Observation | Memory, stub: EventErased) -> None:
@@ -287,7 +335,7 @@ def _erase_document(batch: FoldBatch, document: Observation | Memory, stub: Even
         version=1,
         tenant=document.tenant,
         project=document.project,
-        agent_id=document.agent_id,
+        agent_id=document.author if isinstance(document, Memory) else document.agent_id,
         session_id=document.session_id,
         occurred_at=document.occurred_at,
         recorded_at=document.recorded_at if imported else None,
@@ -315,7 +363,16 @@ def _event_erased(batch: FoldBatch, event: Recorded) -> None:
     if batch.get(stub.document) is not None or _is_retired(batch, event, stub.document):
         return
     name = DocumentId(stub.document)
-    batch.put(Tombstone(id=name, memory_version=stub.memory_version, heir=stub.superseded_by, condensed=stub.originals))
+    tombstone = Tombstone(
+        id=name,
+        memory_version=stub.memory_version,
+        author=event.envelope.agent_id if stub.was == MemoryRecorded.TYPE else "",
+        parent_id=stub.parent_id,
+        separate_parent=stub.separate_parent,
+        heir=stub.superseded_by,
+        condensed=stub.originals,
+    )
+    batch.put(tombstone)
     if stub.was == ObservationRecorded.TYPE:
         batch.put(sessions.observed(batch.session(event), event))
     for parent in (stub.parent_id, *stub.originals):

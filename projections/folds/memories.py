@@ -1,4 +1,4 @@
-"""Memories: recorded, superseded by what says nearly the same, revised, condensed, shown to more or fewer."""
+"""Memories: recorded, superseded by what states the same, revised, condensed, shown to more or fewer."""
 
 from collections.abc import Callable
 from typing import cast
@@ -25,8 +25,12 @@ def _similar_listings(event: Recorded) -> set[str]:
     data = cast(MemoryRecorded, event.data)
     found = {inheritance(memories.memory_id(event))}
     if not data.keep_duplicates:
-        found.update(probe_listings(memories.memory(event, data)))
+        found.update(_probes(memories.memory(event, data)))
     return found
+
+
+def _probes(memory: Memory) -> list[str]:
+    return probe_listings(memory, by_words=memories.is_by_words(memory))
 
 
 def _may_be_similar(event: Recorded) -> Callable[[str], bool]:
@@ -45,10 +49,10 @@ def _recorded(batch: FoldBatch, event: Recorded) -> None:
     if forgotten:
         new = memories.inheriting(new, forgotten[0].id, forgotten[0].memory_version)
         batch.put(replace(forgotten[0], superseded_by=new.id, heir=""))
-    elif not new.keep_duplicates and (old := memories.most_similar(new, _similar(batch, event, new))):
+    elif not new.keep_duplicates and (old := memories.predecessor(new, _similar(batch, event, new))):
         new, retired = memories.superseding(new, old)
         batch.put(retired)
-    batch.put(new)
+    batch.put(replace(new, separate_parent=bool(new.parent_id)))
 
 
 def _revised_reads(event: Recorded) -> set[str]:
@@ -82,7 +86,9 @@ def _revised(batch: FoldBatch, event: Recorded) -> None:
             batch.put(replace(newest, superseded_by=new.id, heir=""))
         case None:
             pass
-    batch.put(new)
+    # a version without an author, as a person writes one in the viewer, goes with whatever it revises
+    others = newest is not None and newest.author != "" and new.author not in ("", newest.author)
+    batch.put(replace(new, separate_parent=others))
 
 
 def _condensed_reads(event: Recorded) -> set[str]:
@@ -148,9 +154,9 @@ def _known(batch: FoldBatch, event: Recorded, new: Memory) -> bool:
 
 
 def _similar(batch: FoldBatch, event: Recorded, memory: Memory) -> list[Memory]:
-    """Every memory that shares a probe token with this one and may be similar enough."""
+    """Every memory that shares a key with this one and may be alike enough."""
     wants = _may_be_similar(event)
-    found = {one.id: one for listing in probe_listings(memory) for one in batch.members(listing, wants)}
+    found = {one.id: one for listing in _probes(memory) for one in batch.members(listing, wants)}
     return [one for one in found.values() if isinstance(one, Memory)]
 
 

@@ -1,8 +1,10 @@
 """Forgetting: what belongs to a subject, and the tombstones that make it go.
 
 A document goes with what was derived from it and nothing else says (see `derived`) and, for a condensed memory, with
-what that stands for. A memory that is forgotten by its id goes with every version before it: who deletes the newest
-deletes all of it. A session goes with its observations, its summary and the commits made in no other; a user with every
+what that stands for. A memory that is forgotten by its id goes with the versions before it that its author wrote:
+deleting the newest deletes all of it. What it superseded because it states the same, or what another agent wrote, is a
+memory of its own, and current again.
+A session goes with its observations, its summary and the commits made in no other; a user with every
 document that names the user and every session of its own; a project with everything. What is recorded after a
 forgetting began stays. A slot that an observation was reflected into stays, without those lines.
 
@@ -185,11 +187,11 @@ class Forgetting:
         return found + await self._retired.find([name for name in names if name not in known], tenant)
 
     async def _older(self, found: Sequence[Document], reader: Reader) -> list[Memory]:
-        """The versions before these memories that this reader may forget, too."""
+        """The versions that these memories revised and this reader may forget, too."""
         older: dict[DocumentId, Memory] = {}
         for at in [one for one in found if isinstance(one, Memory)]:
             home = partition_of(project_route(at.tenant, at.project), self._reader.partitions)
-            while at.parent_id and at.parent_id not in older:
+            while at.parent_id and not at.separate_parent and at.parent_id not in older:
                 (before,) = await self._reader.get([(home, DocumentId(at.parent_id))])
                 if not isinstance(before, Memory):
                     break

@@ -6,7 +6,8 @@ partitions, else in its set of lines and in the order of the lines of each strea
 """
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
+from collections import deque
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Collection, Sequence
 from datetime import UTC
 from typing import Any, NamedTuple, TypeAlias
 
@@ -25,12 +26,16 @@ from ingest.errors import (
     ProjectionBehind,
     UnknownEventType,
 )
-from ingest.events.envelope import UNCLAIMED, Envelope, Event
+from ingest.events.envelope import UNCLAIMED, Envelope, Event, Recorded
+from ingest.events.memory import MemoryRecorded
 from ingest.events.registry import EVENT_TYPES, EventData, upcast
 from ingest.events.subject import EventErased, SubjectForgotten
+from ingest.ids import DocumentId
+from ingest.log.position import START, Token
 from ingest.platform.clock import to_ms
 from ingest.platform.tasks import INLINE_BYTES, Slices, aside
 from ingest.secrets.clean import cleaned
+from projections.documents.memories import memory_id
 from projections.operations.exporting import (
     FORMAT,
     FORMAT_VERSION,
@@ -51,7 +56,11 @@ EVENTS_PER_APPEND, BYTES_PER_APPEND = 500, 4 << 20
 """What an import gathers before it appends."""
 OVERLOADED_S = 60
 """How long an import stands back while others fill the queue of the log; less than a client waits for an answer."""
+MAX_COUNTED = 10_000
+"""Imported memories of which it is counted what they superseded: 2 MB."""
 Settle: TypeAlias = Callable[[], Awaitable[object]]
+CountRestatements: TypeAlias = Callable[[Collection[DocumentId], str, Token], Awaitable[int]]
+"""How many of some memories of a tenant superseded others, behind a position."""
 
 
 class _ImportLine(ExportLine, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -70,7 +79,9 @@ class RejectedLine(Struct, frozen=True):
 class Imported(Struct, frozen=True):
     """What became of an import: events that are new, and those the log had already.
 
-    `rejected` has the first MAX_REJECTED of the `rejected_lines`. `complete`: the file ended as its last line says.
+    `superseded`: how many of the last MAX_COUNTED memories superseded another one because they state the same; 0 where
+    that is not projected half a second later. `rejected` has the first MAX_REJECTED of the `rejected_lines`.
+    `complete`: the file ended as its last line says.
     """
 
     events: int
@@ -78,18 +89,25 @@ class Imported(Struct, frozen=True):
     rejected_lines: int
     rejected: list[RejectedLine]
     complete: bool
+    superseded: int = 0
 
 
 class Importer:
     """Reads what an export wrote. Lines are imported or rejected one by one; what is there already stays as it is."""
 
     def __init__(
-        self, commands: CommandHandler, tenant: str, known: KnownEvents | None = None, settle: Settle | None = None
+        self,
+        commands: CommandHandler,
+        tenant: str,
+        known: KnownEvents | None = None,
+        settle: Settle | None = None,
+        count: CountRestatements | None = None,
     ) -> None:
         """What is `known` is not appended; without it that is so within the window of duplicates only. `settle` waits
-        until what was acknowledged is projected; it may raise ProjectionBehind."""
+        until what was acknowledged is projected; it may raise ProjectionBehind. `count` says which memories superseded
+        others."""
         self._commands, self._tenant = commands, tenant
-        self._known, self._settle = known, settle
+        self._known, self._settle, self._count = known, settle, count
 
     async def run(self, body: AsyncIterable[bytes]) -> Imported:
         """Append the events of an export, in their order.
@@ -120,7 +138,8 @@ class Importer:
                 if progress.full:
                     await self._append(progress)
         await self._append(progress)
-        return progress.report(complete=end is not None and end.events == seen)
+        counted = 0 if self._count is None else await self._count(progress.memories, self._tenant, progress.token)
+        return progress.report(complete=end is not None and end.events == seen, superseded=counted)
 
     async def _settled(self) -> None:
         """Return once the documents tell of what was in the log when the import began."""
@@ -222,6 +241,8 @@ class _ReadProgress:
         self._bytes = 0
         self._new = self._duplicates = self._rejected_lines = 0
         self._rejected: list[RejectedLine] = []
+        self.memories: deque[DocumentId] = deque(maxlen=MAX_COUNTED)
+        self.token = Token()
 
     @property
     def events(self) -> list[Event]:
@@ -252,13 +273,16 @@ class _ReadProgress:
     def stored(self, outcome: BatchOutcome) -> None:
         self._new += outcome.accepted
         self._duplicates += outcome.duplicates
+        recorded = (event for event in self.events if isinstance(event.data, MemoryRecorded))
+        self.memories += (memory_id(Recorded(START, *event)) for event in recorded)
+        self.token.include_all(outcome.token)
         for index, fault in outcome.rejected:
             self.reject(self._gathered[index][0], fault)
         self._gathered, self._bytes = [], 0
 
-    def report(self, *, complete: bool) -> Imported:
+    def report(self, *, complete: bool, superseded: int) -> Imported:
         ordered = sorted(self._rejected, key=lambda one: one.line)
-        return Imported(self._new, self._duplicates, self._rejected_lines, ordered, complete)
+        return Imported(self._new, self._duplicates, self._rejected_lines, ordered, complete, superseded)
 
 
 async def _lines(body: AsyncIterable[bytes]) -> AsyncIterator[_NumberedLine]:

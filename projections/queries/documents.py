@@ -16,6 +16,7 @@ from ingest.platform.partial import UNREACHABLE, check_missing, leave_out, left_
 from ingest.platform.shared_connection import Command
 from projections.documents.access import Reader, may_read
 from projections.documents.document import Document, decode, row_type
+from projections.documents.rows import whole_of
 
 PAGE = 100
 """Members of a listing looked at in one round trip where all are."""
@@ -311,6 +312,20 @@ class DocumentReader:
 
         _, rows = await self._ask({partition: () for _, partition in listings}, more)
         return [[member.decode() for member in row] for row in rows]
+
+    async def parts(self, names: Sequence[str], partition: int, limit: int) -> list[str]:
+        """Up to `limit` members of each of some parts of listings (`part_of`) of one partition; one round trip."""
+
+        def more() -> list[Command]:
+            bounds = [(listing, beginning.encode()) for listing, beginning in map(whole_of, names)]
+            listing_of = self._keys(partition).listing
+            return [
+                ("ZRANGE", listing_of(listing), b"[" + low, b"(" + low + b"\xff", "BYLEX", "LIMIT", 0, limit)
+                for listing, low in bounds
+            ]
+
+        _, rows = await self._ask({partition: ()}, more)
+        return [member.decode() for row in rows for member in row]
 
     def _keys(self, partition: int) -> GenerationKeys:
         return self._live_keys[partition]

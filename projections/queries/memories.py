@@ -1,15 +1,18 @@
-"""Memories: listed, by when they happened, and the versions of one."""
+"""Memories: listed, by when they happened, the versions of one, and what a new one supersedes or resembles."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import asdict, replace
 
-from ingest.errors import NotFound
+from ingest.commands.handler import Accepted
+from ingest.errors import LogUnavailable, NotFound, ProjectionBehind, ReaderUnknown
 from ingest.ids import DocumentId
+from ingest.log.position import Position, Token
 from ingest.platform.clock import Clock, system_clock, to_ms
 from projections.documents.access import Reader, may_read
 from projections.documents.document import Document, Tombstone
-from projections.documents.memories import Memory, memories
+from projections.documents.memories import Memory, is_similar, memories, probe_listings, resembling
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import Lookup, reach
 from projections.queries.times import ANY_TIME, Times
@@ -18,15 +21,86 @@ from projections.search.index import IndexService
 
 MAX_VERSIONS = 1_000
 """Of one memory's history."""
+OUTCOME_WAIT_S = 0.5
+"""How long the answer to a write waits for what the fold made of it: ten times what projecting takes as a rule."""
+FAR_BEHIND = 500
+"""Entries of a partition that are not projected, from which the answer does not wait: they take about that long."""
+MAX_SIMILAR = 10
+MAX_PROBED = 200
+"""Members of each key that are looked at for similar memories, and memories that are read."""
 
 MemoryView = public_view(Memory)
+
+
+class Remembered(Accepted, frozen=True):
+    """An acknowledged memory; the memories that it superseded, and current ones that are similar and were left alone.
+
+    The newest first, at most MAX_SIMILAR. Both are absent where they are not known in time, or the caller may not read.
+    """
+
+    superseded: list[str] | UnsetType = UNSET
+    similar: list[str] | UnsetType = UNSET
 
 
 class Memories:
     """Answers questions about memories."""
 
-    def __init__(self, documents: DocumentReader, lookup: Lookup) -> None:
-        self._documents, self._lookup = documents, lookup
+    def __init__(self, documents: DocumentReader, lookup: Lookup, index: IndexService) -> None:
+        self._documents, self._lookup, self._index = documents, lookup, index
+
+    async def remembered(self, accepted: Accepted, reader: Callable[[], Reader]) -> Remembered:
+        """The answer to a write, with what the memory superseded and what it resembles.
+
+        Without these where they are not known in time, or `reader` raises ReaderUnknown: it is stored all the same.
+        """
+        told = Remembered(**asdict(accepted))
+        token = Token.parse(accepted.position)
+        try:
+            if not await self._projected(token):
+                return told
+            partition = next(iter(token))
+            (memory,) = await self._documents.get([(partition, DocumentId(accepted.id))])
+            if not isinstance(memory, Memory):
+                return told
+            similar = await self._similar(memory, partition, reader())
+        except (LogUnavailable, ReaderUnknown):
+            return told
+        superseded = [memory.parent_id] if memory.separate_parent else []
+        return replace(told, superseded=superseded, similar=[one for one in similar if one not in superseded])
+
+    async def count_restatements(self, names: Collection[DocumentId], tenant: str, after: Token) -> int:
+        """How many of these memories superseded another one, as far as that is projected in time."""
+        if not names or not await self._projected(after):
+            return 0
+        found = await self._documents.find_all(list(names))
+        known = [one.document for one in found if isinstance(one.document, Memory)]
+        return sum(one.separate_parent and one.tenant == tenant for one in known)
+
+    async def _projected(self, token: Token) -> bool:
+        """Whether a position is projected, or is in a moment."""
+        if any(self._index.lag.get(partition, 0) > FAR_BEHIND for partition in token):
+            return False
+        try:
+            await self._index.wait_for(token, OUTCOME_WAIT_S)
+        except ProjectionBehind:
+            return False
+        return True
+
+    async def _similar(self, memory: Memory, partition: int, reader: Reader) -> list[str]:
+        """Current memories about the same user that are similar and that the reader may see, the newest first."""
+        listed = await self._documents.parts(probe_listings(memory, by_words=True), partition, MAX_PROBED)
+        names = dict.fromkeys(one.rpartition("|")[2] for one in filter(resembling(memory.content), listed))
+        found = await self._documents.get([(partition, DocumentId(name)) for name in list(names)[:MAX_PROBED]])
+        similar = [
+            one
+            for one in found
+            if isinstance(one, Memory)
+            and one.user_id == memory.user_id
+            and is_similar(memory, one)
+            and may_read(one, reader)
+        ]
+        similar.sort(key=lambda one: Position.parse(one.position), reverse=True)
+        return [one.id for one in similar[:MAX_SIMILAR]]
 
     async def page(
         self,

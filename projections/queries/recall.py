@@ -40,8 +40,8 @@ from projections.search.confidence import ANSWERED_FROM
 from projections.search.index import IndexService, OtherModel
 from projections.search.question import Filter, Hit, Question, Ranking
 from projections.search.ranking import terms
-from projections.search.repeats import says_the_same
 from projections.search.snippets import SCANNED, snippet
+from projections.search.statements import states_the_same
 
 MADE_INLINE = 20
 """Results that are made on the event loop: each takes up to a millisecond."""
@@ -248,7 +248,7 @@ def folded(searched: Sequence[Hit], known: Mapping[str, Document]) -> list[Recal
             if document is None:
                 continue
             text = _said(document) if hit.repeats else ""
-            same = next((better for better in told if says_the_same(text, _said(better.document))), None)
+            same = next((better for better in told if states_the_same(text, _said(better.document))), None)
             if same is None:
                 told.append(Recalled(replace(one, terms=hit.terms), document, []))
             else:

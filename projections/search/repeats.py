@@ -1,31 +1,23 @@
 """Results that probably say the same as a better one, by the index terms that both say. Pure.
 
-Index terms have no order and no "not": whether two documents do say the same, their texts tell (`says_the_same`).
+Index terms have no order and no "not": whether two documents do say the same, their texts tell (`states_the_same`).
 """
 
-import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 from projections.search.term_rows import TermRows
 
 SAME_FROM = 0.97
 """Jaccard similarity of the distinct terms of two documents from which the second may tell nothing new."""
-SAME_PAIRS_FROM = 0.95
-"""The same of the pairs of words that follow each other in two texts."""
 DATE_TERMS = 3
 """At the end of a document's terms: what was said again on another day is still the same."""
 TERMS = 1_000
 """Of a document, from its beginning."""
-WORDS = 2_000
-"""Of a text, from its beginning."""
 SMALLEST = 3
 """Of the hashes of a document's terms: of two that are as alike as SAME_FROM at least one is the same, but for one pair
 in some ten thousand. So each is compared with few."""
-_WORD = re.compile(r"\w+(?:['\u2019]\w+)*")
-_NEGATION = re.compile(r"no|not|never|none|nothing|nobody|neither|nor|without|cannot|\w+n['\u2019]t")
 
 
 class Distinct(NamedTuple):
@@ -66,18 +58,3 @@ def _alike(one: frozenset[int], other: frozenset[int]) -> bool:
         return False
     shared = len(one & other)
     return shared >= SAME_FROM * (shorter + longer - shared)
-
-
-def says_the_same(one: str, other: str) -> bool:
-    """Whether two texts have nearly the same words in the same order, and deny as often."""
-    words, others = _words(one), _words(other)
-    if words == others:
-        return True
-    if Counter(filter(_NEGATION.fullmatch, words)) != Counter(filter(_NEGATION.fullmatch, others)):
-        return False
-    pairs, other_pairs = set(pairwise(words)), set(pairwise(others))
-    return len(pairs & other_pairs) >= SAME_PAIRS_FROM * len(pairs | other_pairs)
-
-
-def _words(text: str) -> list[str]:
-    return _WORD.findall(text[: 10 * WORDS].casefold())[:WORDS]

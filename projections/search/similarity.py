@@ -12,11 +12,14 @@ would have too many pairs, by single tokens.
 """
 
 import math
+import re
 import zlib
 from collections.abc import Callable, Collection
 from functools import lru_cache
 from itertools import combinations
 from typing import NamedTuple
+
+from projections.search.statements import UNSPACED
 
 SUPERSEDE_ABOVE = 0.7
 SIMILAR_ABOVE = 0.4
@@ -27,10 +30,13 @@ SHORT = 2_000
 """Characters of a text whose keys and tokens are remembered: a fold asks for them several times. At most 12 MB."""
 
 _MIN_TOKEN = 3
+_PARTS = re.compile(rf"(?=([{UNSPACED}]{{2}}))|([^{UNSPACED}]{{{_MIN_TOKEN},}})")
+"""Pairs of characters that follow each other in a script without spaces, and what is between such characters."""
 
 
 def signature(text: str) -> tuple[str, ...]:
-    """Returns the distinct lower-cased tokens longer than two characters, in the order `probe_tokens` relies on.
+    """Returns the distinct lower-cased tokens longer than two characters, in the order `probe_tokens` relies on; of
+    scripts without spaces the pairs of characters.
 
     A text with none gives one token no other text can have, its normalised self behind a space; so two such texts
     are alike only if equal, and every signature has a probe token.
@@ -50,7 +56,10 @@ def _remembered_tokens(text: str) -> frozenset[str]:
 
 def _tokens(text: str) -> frozenset[str]:
     words = text.lower().split()
-    return frozenset(word for word in words if len(word) >= _MIN_TOKEN) or frozenset({" " + " ".join(words)})
+    found = {word for word in words if len(word) >= _MIN_TOKEN}
+    if not text.isascii():
+        found = {pair or run for word in found for pair, run in _PARTS.findall(word)}
+    return frozenset(found) or frozenset({" " + " ".join(words)})
 
 
 def jaccard(left: Collection[str], right: Collection[str]) -> float:

@@ -42,19 +42,10 @@ class StateStore(Protocol):
         ...
 
 
-Candidates = Mapping[str, Sequence[str]]
-"""By listing, the members whose documents a batch may look at: those that `candidate_members` keeps, or more."""
-
-
-async def project(store: StateStore, events: Sequence[Recorded], known: Candidates | None = None) -> Changes:
-    """The changes a batch of events makes: read what it touches, then fold. Nothing is saved.
-
-    `known` are the candidates, where the caller has them from elsewhere than the store's listings.
-    """
+async def project(store: StateStore, events: Sequence[Recorded]) -> Changes:
+    """The changes a batch of events makes: read what it touches, then fold. Nothing is saved."""
     asked = candidate_listings(events)
-    if known is None:
-        known = candidate_members(events, await store.members(asked)) if asked else {}
-    candidates = dict(known)
+    candidates = candidate_members(events, await store.members(asked)) if asked else {}
     wanted = documents_of(events) | _listed(candidates)
     loaded = await store.load(wanted)
     while True:

@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from redis.exceptions import WatchError
 
 from ingest.errors import LeaseLost
-from ingest.events.envelope import Recorded
 from ingest.ids import DocumentId
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import START, Position
@@ -22,7 +21,6 @@ from projections.documents.observations import Observation
 from projections.documents.tombstones import Mark, Tombstone
 from projections.folds.fold import Changes
 from projections.store.redis_store import RedisStore
-from projections.store.similar_memories import SimilarMemories
 
 KEPT = 10_000
 """Documents that are kept, some 3 kB each."""
@@ -65,10 +63,6 @@ class RebuildStore(RedisStore):
             self._keep(name, document)
         return found | loaded
 
-    async def candidates(self, events: Sequence[Recorded]) -> dict[str, Sequence[str]]:
-        """What `project` may be given as `known`."""
-        return await self._similar.candidates(events)
-
     async def save_and(
         self,
         changes: Changes,
@@ -91,12 +85,10 @@ class RebuildStore(RedisStore):
                 raise LeaseLost(f"partition {self.partition} has a new owner or generation") from None
         for name, change in changes.documents.items():
             self._keep(name, change.after)
-        self._similar.saved(changes.documents)
         self._reached = position
 
     def _forget(self) -> None:
         self._kept: OrderedDict[DocumentId, Document] = OrderedDict()
-        self._similar = SimilarMemories(self.members, self._count, self.load)
 
     def _keep(self, name: DocumentId, document: Document | None) -> None:
         """Keep what is likely to be looked at again; most observations and marks never are."""
@@ -111,6 +103,3 @@ class RebuildStore(RedisStore):
         self._kept.move_to_end(name)
         if len(self._kept) > KEPT:
             self._kept.popitem(last=False)
-
-    async def _count(self, listing: str) -> int:
-        return int(await self._redis.zcard(self.keys.listing(listing)))

@@ -37,7 +37,8 @@ async def test_a_write_is_acknowledged_with_its_names_and_its_place(
     client: httpx.AsyncClient, project: str, path: str, command: dict[str, Any], prefix: str
 ):
     answer = await write(client, path, project=project, **command)
-    assert sorted(answer) == ["duplicate", "durability", "event_id", "id", "position"]
+    outcome = {"superseded", "similar"} if path == "/v1/memories" else set[str]()
+    assert sorted(answer.keys() - outcome) == ["duplicate", "durability", "event_id", "id", "position"]
     assert answer["id"].startswith(prefix)
     assert answer["event_id"]
     assert answer["duplicate"] is False
@@ -109,6 +110,9 @@ async def test_the_same_event_id_again_is_told_as_a_duplicate(
     """The repeat answers id and position of the first, and changes nothing."""
     first = await write(client, path, project=project, event_id=project, **command)
     again = await write(client, path, project=project, event_id=project, **command)
+    for answer in (first, again):  # what a memory did is not known in time on a busy machine
+        answer.pop("superseded", None)
+        answer.pop("similar", None)
     assert again == {**first, "duplicate": True}
     assert len([event async for event in log_of(client, project)]) == 1
 
@@ -369,14 +373,12 @@ async def test_a_half_life_lets_the_newer_of_two_equals_win(client: httpx.AsyncC
     assert ids(found) == [names["new"], names["old"]]
 
 
-async def test_what_says_nearly_the_same_supersedes_and_the_past_can_still_be_asked(
-    client: httpx.AsyncClient, project: str
-):
+async def test_what_states_the_same_supersedes_and_the_past_can_still_be_asked(client: httpx.AsyncClient, project: str):
     tea = "ada likes green tea in the morning with lemon and honey"
     first = await write(client, "/v1/memories", project=project, content=tea)
     old = await read(client, f"/v1/memories/{first['id']}", after=first["position"])
     assert (old["version"], old["is_latest"]) == (1, True)
-    second = await write(client, "/v1/memories", project=project, content=tea.replace("honey", "sugar"))
+    second = await write(client, "/v1/memories", project=project, content=f"{tea.upper()}!")
     new = await read(client, f"/v1/memories/{second['id']}", after=second["position"])
     old = await read(client, f"/v1/memories/{first['id']}")
     assert (new["version"], new["parent_id"], new["is_latest"]) == (2, first["id"], True)
@@ -602,7 +604,7 @@ async def test_what_is_forgotten_is_gone_from_everywhere(
     assert [one["type"] for one in left if one["type"] != "event.erased"] == ["subject.forgotten"]
     assert "numbat" not in str(left)
     again = await write(client, path, **event)
-    assert again == {**written, "duplicate": True}
+    assert again.items() <= {**written, "duplicate": True}.items()  # without what a memory did: it is forgotten
     assert (await client.get(where, params={"after": after})).status_code == 404
 
 

@@ -86,8 +86,10 @@ class Agent:
         return self._common("observe") | {"project": "atlas", "session_id": self._session_id, "content": content}
 
     def _similar_memory(self) -> dict[str, Any]:
-        """Memories of a project are so alike that each supersedes the one before."""
-        text = f"the port is {self._random.randrange(4)} on all of the test machines today"
+        """Memories of a project state so much the same that each supersedes its agent's one before."""
+        text = self._random.choice(["the port is {} on all machines", "The port is {} on ALL machines!"]).format(
+            self._random.randrange(2)
+        )
         return {"project": f"p{self._random.randrange(3)}", "content": text}
 
     def _word(self) -> str:
@@ -108,7 +110,7 @@ class Agent:
     async def _forget(self) -> None:
         """Write something to forget, then something behind it, then forget the first."""
         forgettable: list[tuple[str, dict[str, Any]]] = [
-            # one that superseded others would take them along as its older versions
+            # what superseded another would make that current again
             ("memories", {**self._common("remember"), **self._similar_memory(), "keep_duplicates": True}),
             ("memories", {**self._common("remember"), "project": "secrets", "content": f"{self._word()} secret word"}),
             ("lessons", {**self._common("lesson"), "project": "secrets", "content": f"never say {self._word()}"}),

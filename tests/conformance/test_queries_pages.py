@@ -32,7 +32,7 @@ from projections.queries.documents import DocumentReader
 ELSEWHERE = Reader(TENANT, AGENT, reach=Reach(projects=("elsewhere",)))
 """A key for another project."""
 PAGES: dict[str, Callable[[Desk], Callable[..., Awaitable[Any]]]] = {
-    "memories": lambda desk: Memories(desk.documents, desk.lookup).page,
+    "memories": lambda desk: Memories(desk.documents, desk.lookup, desk.replica).page,
     "lessons": lambda desk: Lessons(desk.replica, desk.documents, desk.recall.vectors).page,
     "actions": lambda desk: Actions(desk.documents).page,
     "relations": lambda desk: Relations(desk.documents, desk.lookup).page,

@@ -46,7 +46,7 @@ from ingest.log.position import Position
 from projections.documents.commits import Commit
 from projections.documents.document import Document
 from projections.documents.ledgers import Ledger, ledger_id, unpacked
-from projections.documents.memories import Memory
+from projections.documents.memories import BY_WORDS, Memory
 from projections.documents.observations import Observation
 from projections.documents.sessions import SESSION, Session, session_document_id
 from projections.documents.summaries import Summary
@@ -134,7 +134,8 @@ class History:
         """Append what a command becomes; returns its subject."""
         self._count += 1
         event_id = at or EventId(f"e{self._count}")
-        decision = decide(command, Caller(TENANT), event_id, minute(self._count))  # type: ignore[arg-type]
+        source = self.choose("native", BY_WORDS) if isinstance(command, Remember) else "native"
+        decision = decide(command, Caller(TENANT, source), event_id, minute(self._count))  # type: ignore[arg-type]
         subject = decision.subject
         if subject == command.session_id:
             subject = session_document_id(TENANT, PROJECT, subject)
@@ -288,13 +289,14 @@ def summarise(history: History) -> None:
 
 
 def remember(history: History) -> None:
-    word = history.word()
+    word, text = history.word(), history.choose(TEA, *MEMORIES)
     command = Remember(
-        content=f"{history.choose(TEA, *MEMORIES)} {word}",
+        content=history.choose(text, f"The {text.upper()}!", f"{text} {word}"),
         title=word,
         tags=[word],
         visibility=history.choose("public", "public", "public", "private"),
         keep_duplicates=history.choose(False, False, False, True),
+        ttl_days=history.choose(None, None, None, 1, 30),
         owner="ada",
         **_claims(history, "", "", "u1"),
     )
@@ -310,6 +312,7 @@ def revise(history: History) -> None:
         purpose="information",
         concepts=[word],
         owner="ada",
+        creator=history.choose("", "ada"),
         **_claims(history, ""),
     )
     history.say(command)

@@ -24,6 +24,7 @@ from mcp_gateway import lenient
 from mcp_gateway.surrogates import repaired_json
 from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.documents.document import Document
+from projections.documents.memories import BY_WORDS
 from projections.documents.sessions import Session
 from projections.queries.documents import Located
 from projections.queries.views import view
@@ -33,7 +34,7 @@ Arguments: TypeAlias = lenient.LenientArguments
 MAX_LIMIT = 100
 """Results of one search."""
 AGENT_CHARS, CWD_CHARS = 128, 4_096
-SOURCE = "agentmemory"
+SOURCE = BY_WORDS
 """What events written through this API name as their source."""
 
 STEP_BYTES = 1 << 20

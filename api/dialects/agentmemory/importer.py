@@ -56,7 +56,7 @@ from ingest.events.action import ActionEdge, EdgeType
 from ingest.ids import ACTION, MEMORY, OBSERVATION, document_id
 from ingest.log.partitions import project_route, session_route
 from projections.documents.actions import BLOCKED
-from projections.search.similarity import SUPERSEDE_ABOVE, probe_tokens, signature, similarity
+from projections.search.statements import statement_key, states_the_same
 
 SYSTEM = "agentmemory"
 SESSION, OBSERVATION_ROW, SUMMARY, END = "session", "observation", "summary", "session end"
@@ -271,23 +271,22 @@ class Export:
         return Mapped([Step(command, f"{MEMORY_ROW}\0{row.name}", at)], lost)
 
     def _succeeded(self, record: Record) -> bool:
-        """Whether the fold will find a current memory that says nearly the same, and came later."""
-        content, project = text(record, "content"), text(record, "project")
+        """Whether the fold will find a current memory that states the same, and came later."""
+        content, place = text(record, "content"), (text(record, "project"), statement_key(text(record, "content")))
         return any(
             text(one, "createdAt") > text(record, "createdAt")
-            and similarity(content, text(one, "content")) > SUPERSEDE_ABOVE
-            for token in probe_tokens(signature(content), SUPERSEDE_ABOVE)
-            for one in self._current.get((project, token), [])
+            and text(record, "agentId") in ("", text(one, "agentId"))
+            and states_the_same(content, text(one, "content"))
+            for one in self._current.get(place, [])
         )
 
     @cached_property
     def _current(self) -> dict[tuple[str, str], list[Record]]:
-        """Current memories by project and each token by which one that says nearly the same is found."""
+        """Current memories by project and what they state."""
         found: dict[tuple[str, str], list[Record]] = {}
         for one in self._memories.values():
             if one.get("isLatest") is not False:
-                for token in probe_tokens(signature(text(one, "content")), SUPERSEDE_ABOVE):
-                    found.setdefault((text(one, "project"), token), []).append(one)
+                found.setdefault((text(one, "project"), statement_key(text(one, "content"))), []).append(one)
         return found
 
     def _action(self, row: ImportRow) -> Mapped:

@@ -23,7 +23,7 @@ from projections.queries import RecallRequest
 from projections.queries.compile import ContextRequest
 from projections.queries.context import estimated_tokens
 from projections.queries.views import view
-from projections.search.similarity import SIMILAR_ABOVE, SUPERSEDE_ABOVE, similarity
+from projections.search.similarity import SIMILAR_ABOVE, similarity
 
 MAX_TOKENS = 200_000
 TAG, OUR_TAG = "agentmemory-context", "mnemolog-context"
@@ -237,7 +237,7 @@ async def timeline(door: ToolContext, arguments: Arguments) -> ToolAnswer:
 async def alike(
     door: ToolContext, reader: Reader, content: str, project: str, besides: frozenset[str]
 ) -> dict[str, Any] | None:
-    """The hint that a memory like a new one is there already, yet not so like it that it was superseded."""
+    """The hint that a memory like a new one is there already and was not superseded by it."""
     words = RecallRequest(
         query=content[:ALIKE_CHARS], kinds=["memory"], mode="lexical", limit=ALIKE_LOOKED_AT, fold=False
     )
@@ -251,7 +251,7 @@ async def alike(
         and (not project or one.document.project in ("", project))
     ]
     best = max(scored, key=lambda pair: pair[0], default=None)
-    if best is None or not SIMILAR_ABOVE < best[0] <= SUPERSEDE_ABOVE:
+    if best is None or best[0] <= SIMILAR_ABOVE:
         return None
     return {"id": best[1].id, "title": best[1].title, "similarity": round(best[0], 3)}
 

@@ -25,6 +25,16 @@ class Accepted(Struct, frozen=True, kw_only=True):
     durability: str
 
 
+class Remembered(Accepted, frozen=True, kw_only=True):
+    """An acknowledged memory; the memories it superseded because it states the same, and similar ones left as they are.
+
+    Both are None where the server did not know in time, or the key may not read.
+    """
+
+    superseded: list[str] | None = None
+    similar: list[str] | None = None
+
+
 class Rejection(Struct, frozen=True, kw_only=True):
     """Why one item of a batch was rejected."""
 

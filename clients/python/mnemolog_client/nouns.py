@@ -57,9 +57,9 @@ class Memories(Noun[S]):
     """What is worth keeping: versions, readers, history."""
 
     @remote
-    def create(self, content: str, **fields: Unpack[OfMemory]) -> Call[answers.Accepted]:
-        """Keep something. It supersedes the latest memory of the project that says nearly the same."""
-        return write("/v1/memories", answers.Accepted, {"content": content, **fields})
+    def create(self, content: str, **fields: Unpack[OfMemory]) -> Call[answers.Remembered]:
+        """Keep something. It supersedes the agent's latest memory of the project that states the same."""
+        return write("/v1/memories", answers.Remembered, {"content": content, **fields})
 
     @remote
     def get(self, memory: str) -> Call[answers.Memory]:
@@ -376,9 +376,9 @@ class Root(Noun[S]):
         self._position.include(position)
 
     @remote
-    def add(self, text: str, **fields: Unpack[OfMemory]) -> Call[answers.Accepted]:
+    def add(self, text: str, **fields: Unpack[OfMemory]) -> Call[answers.Remembered]:
         """Keep something; as `memories.create`."""
-        return write("/v1/memories", answers.Accepted, {"content": text, **fields})
+        return write("/v1/memories", answers.Remembered, {"content": text, **fields})
 
     @remote
     def search(self, query: str, **options: Unpack[RecallOptions]) -> Call[list[answers.RecallResult]]:

@@ -46,7 +46,7 @@ class Noun {
 
 /** What is worth keeping: versions, readers, history. */
 export class Memories extends Noun {
-  /** Keep something. It supersedes the latest memory of the project that says nearly the same. */
+  /** Keep something. It supersedes the latest memory of the agent in the project that states the same. */
   create(content: string, fields: OfMemory = {}): Promise<Accepted> {
     return this.transport.send(write("post", "/v1/memories", { content, ...fields }));
   }

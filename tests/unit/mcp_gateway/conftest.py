@@ -6,8 +6,10 @@ from typing import Any, cast
 
 import pytest
 from factories import NOW, ManualClock
+from msgspec import UNSET, UnsetType
+from msgspec.structs import asdict
 
-from ingest.commands.handler import CommandHandler
+from ingest.commands.handler import Accepted, CommandHandler
 from ingest.errors import ProjectionBehind
 from ingest.ids import DocumentId
 from ingest.log.group_commit import GroupCommit
@@ -21,6 +23,7 @@ from projections.operations.forget import Forgotten
 from projections.queries import ContextRequest, Queries, Reader, RecallAnswer, RecallRequest, RecallResult
 from projections.queries.context import Block, Context
 from projections.queries.documents import Located
+from projections.queries.memories import Remembered
 
 
 def memory(name: str, **fields: Any) -> Memory:
@@ -39,6 +42,8 @@ class ScriptedQueries:
         self.results: list[RecallResult] = []
         self.confidence: float | None = None
         self.documents: list[Memory] = []
+        self.superseded: list[str] | UnsetType = UNSET
+        self.similar: list[str] | UnsetType = UNSET
         self.behind = False
         self.fault: Exception | None = None
 
@@ -60,6 +65,9 @@ class ScriptedQueries:
         self._take(None, reader)
         return list(default_slots(reader.tenant, project).values())
 
+    async def remembered(self, accepted: Accepted, reader: Callable[[], Reader]) -> Remembered:
+        return Remembered(**asdict(accepted), superseded=self.superseded, similar=self.similar)
+
     async def caught_up(self, after: str) -> None:
         self.waited.append(after)
         if self.behind:
@@ -77,6 +85,7 @@ class ScriptedQueries:
         slots, log = SimpleNamespace(of_project=self.slots), SimpleNamespace(caught_up=self.caught_up)
         fields |= {"recall": self.recall, "context": self.context, "slots": slots, "log": log}
         fields["lookup"] = SimpleNamespace(documents=self.found)
+        fields["memories"] = SimpleNamespace(remembered=self.remembered)
         return Queries(**fields)
 
 

@@ -140,6 +140,21 @@ async def test_writes_say_what_became_of_them(door: ToolContext):
         assert again.structured_content["duplicate"]
 
 
+async def test_remember_says_what_it_superseded_and_resembles_if_that_is_known(
+    door: ToolContext, queries: ScriptedQueries
+):
+    assert {"superseded", "similar"}.isdisjoint((await answered(door, "remember", GOOD["remember"])).structured_content)
+    queries.superseded, queries.similar = ["mem_1"], ["mem_2", "mem_3"]
+    told = await answered(door, "remember", GOOD["remember"])
+    assert (told.structured_content["superseded"], told.structured_content["similar"]) == (
+        ["mem_1"],
+        ["mem_2", "mem_3"],
+    )
+    assert text(told).endswith(", replacing mem_1; similar and still current: mem_2, mem_3")
+    told = await answered(door._replace(may_read=False), "remember", GOOD["remember"])
+    assert {"superseded", "similar"}.isdisjoint(told.structured_content)
+
+
 async def test_recall_answers_a_short_entry_a_result_with_its_id(
     door: ToolContext, queries: ScriptedQueries, result: Callable[..., RecallResult]
 ):

@@ -20,7 +20,7 @@ from projections.documents.memories import EXPIRING, Memory, confirmed_importanc
 from projections.documents.tombstones import Tombstone, entries, inheritance
 
 TEA = "ada likes green tea in the morning with lemon and honey"
-TEA_AGAIN = "ada likes green tea in the morning with lemon and sugar"
+TEA_AGAIN = "Ada likes green tea in the mornings, with lemon and honey!"
 COFFEE = "bob drinks black coffee after lunch every single weekday"
 CAKE = "eve bakes carrot cake whenever somebody has a birthday"
 
@@ -317,6 +317,80 @@ class TestCondensing:
         assert found.when(remembered(7, COFFEE)).memory(B).superseded_by == memory_id(remembered(7, ""))
         assert not found.store.listings.get(entries(memory_id(both)))
         assert not found.store.listings.get(EXPIRING)
+
+
+class TestForgettingWhatSuperseded:
+    """What a memory superseded because it stated the same is not a version of it."""
+
+    OLD, NEW, NEWEST = remembered(1, TEA), remembered(2, TEA_AGAIN), remembered(3, TEA.upper())
+
+    def test_what_was_superseded_is_current_again(self):
+        found = given(self.OLD, self.NEW).when(forget(3, self.NEW))
+        old = found.memory(self.OLD)
+        assert (old.is_latest, old.superseded_by, old.superseded_at) == (True, "", None)
+        found.then_replay_is_the_same()
+
+    def test_of_three_only_the_one_before_is_current_again(self):
+        found = given(self.OLD, self.NEW, self.NEWEST).when(forget(4, self.NEWEST))
+        assert [found.memory(one).is_latest for one in (self.OLD, self.NEW)] == [False, True]
+        found.when(forget(5, self.NEW))
+        assert found.memory(self.OLD).is_latest
+        found.then_replay_is_the_same()
+
+    def test_what_another_memory_still_supersedes_stays_superseded(self):
+        found = given(self.OLD, self.NEW, self.NEWEST).when(forget(4, self.NEW))
+        assert not found.memory(self.OLD).is_latest
+        found.then_replay_is_the_same()
+
+    def test_it_is_current_again_once_all_that_superseded_it_is_forgotten(self):
+        found = given(self.OLD, self.NEW, self.NEWEST).when(forget(4, self.NEW)).when(forget(5, self.NEWEST))
+        assert found.memory(self.OLD).is_latest
+        found.then_replay_is_the_same()
+
+    @pytest.mark.parametrize("backwards", [False, True])
+    def test_a_revised_memory_and_its_versions_leave_what_the_first_one_superseded(self, backwards: bool):
+        revision = revised(3, self.NEW, COFFEE)
+        names = [self.NEW, revision]
+        found = given(self.OLD, self.NEW, revision).when(forget(4, *(names[::-1] if backwards else names)))
+        assert found.memory(self.OLD).is_latest
+        found.then_replay_is_the_same()
+
+    def test_a_revision_by_another_agent_leaves_what_it_revised(self):
+        """As bob revises a memory of ada, and deletes his version."""
+        revision = said(2, MemoryRevised(memory=memory_id(self.OLD), content=COFFEE, creator="ada"), agent_id="bob")
+        own = revised(3, self.OLD, CAKE, creator="ada")
+        found = given(self.OLD, revision, own)
+        assert (found.memory(revision).agent_id, found.memory(revision).author) == ("ada", "bob")
+        found.when(forget(4, own))
+        assert found.memory(revision).is_latest, "it was bob's"
+        found.when(forget(5, revision))
+        assert found.memory(self.OLD).is_latest
+        found.then_replay_is_the_same()
+
+    def test_a_version_forgotten_before_the_newest_is_no_end(self):
+        revision = revised(3, self.NEW, COFFEE)
+        found = given(self.OLD, self.NEW, revision).when(forget(4, self.NEW))
+        assert not found.memory(self.OLD).is_latest, "its newest version is there"
+        found.when(forget(5, revision))
+        assert found.memory(self.OLD).is_latest
+        found.then_replay_is_the_same()
+
+    def test_what_is_forgotten_with_it_is_not_restored(self):
+        found = given(self.OLD, self.NEW).when(forget(3, self.NEW, self.OLD))
+        assert [type(found.document(memory_id(one))) for one in (self.OLD, self.NEW)] == [Tombstone] * 2
+        found.then_replay_is_the_same()
+
+    def test_what_is_current_again_is_superseded_as_before(self):
+        found = given(self.OLD, self.NEW, forget(3, self.NEW)).when(remembered(4, TEA_AGAIN))
+        assert found.memory(remembered(4, "")).parent_id == memory_id(self.OLD)
+        found.when(forget(5, self.OLD)).when(forget(6, remembered(4, "")))
+        found.then_replay_is_the_same()
+
+    def test_it_is_current_again_when_what_condensed_both_is_forgotten(self):
+        both = condensed(4, self.NEW, C)
+        found = given(self.OLD, self.NEW, C, both).when(forget(5, self.NEW, both))
+        assert [found.memory(one).is_latest for one in (self.OLD, C)] == [True, True]
+        found.then_replay_is_the_same()
 
 
 def _memories(documents: Any) -> list[Memory]:

@@ -5,7 +5,7 @@ from datetime import date
 import pytest
 
 from projections.search.ranking import date_terms, terms
-from projections.search.repeats import Distinct, distinct, says_the_same
+from projections.search.repeats import Distinct, distinct
 from projections.search.term_rows import TermRows
 
 LONG = " ".join(f"word{n}" for n in range(40))
@@ -45,22 +45,3 @@ def test_repeats_do_not_take_the_place_of_other_results():
 
 def test_documents_without_words_repeat_nothing():
     assert len(distinct(rows("", ""), [0, 1], 10)) == 2
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "same"),
-    [
-        ("The cart is empty.", "the cart  is EMPTY!", True),
-        (LONG, f"{LONG} more", True),
-        ("Backups are encrypted at rest.", "Backups are not encrypted at rest.", False),
-        (LONG, f"It is not so that {LONG}", False),
-        (f"{LONG} It works.", f"{LONG} It doesn't work.", False),
-        ("We migrate from Postgres to MySQL.", "We migrate from MySQL to Postgres.", False),
-        ("The port is 8080.", "The port is 9090.", False),
-        ("\u6570\u636e\u5e93", "\u6570\u636e\u5e93", True),
-        ("", "", True),
-    ],
-)
-def test_two_texts_say_the_same_when_words_order_and_denials_are(one: str, other: str, same: bool):
-    assert says_the_same(one, other) is same
-    assert says_the_same(other, one) is same

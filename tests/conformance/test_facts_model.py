@@ -1,0 +1,195 @@
+"""No memory is lost because another is like it: several agents write, revise and delete, memories expire, and a naive
+model says which must be there. Whatever happens, a replay of the log ends in the same documents.
+"""
+
+import asyncio
+import tempfile
+from datetime import timedelta
+from pathlib import Path
+from typing import NamedTuple, cast
+
+from folding import contents, one_by_one
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from workshop import PARTITIONS, TENANT, Workshop
+
+from ingest.commands.decide import Caller
+from ingest.commands.requests import Remember
+from ingest.embedded.valkey import EmbeddedValkey
+from ingest.errors import Forbidden, NotFound
+from ingest.events.envelope import decode
+from ingest.events.memory import Visibility
+from ingest.ids import DocumentId
+from ingest.log.partitions import partition_of, project_route
+from ingest.log.position import START
+from ingest.platform.connections import connect
+from projections.documents.access import Reader
+from projections.documents.memories import BY_WORDS, Memory
+from projections.documents.tombstones import Tombstone
+from projections.operations import Forgetting
+from projections.operations.memories import MemoryChanges, MemoryOperations
+from projections.search.statements import states_the_same
+
+HOME = partition_of(project_route(TENANT, "atlas"), PARTITIONS)
+STATEMENTS = [
+    "build 4711 of the shop passed all of its many tests",
+    "build 4712 of the shop passed all of its many tests",
+]
+FORMS = ["{}", "The {}!", "  {}. "]
+AGENTS = st.sampled_from(["ada", "bob", ""])
+TEXTS = st.builds(str.format, st.sampled_from(FORMS), st.sampled_from([*STATEMENTS, STATEMENTS[0].upper()]))
+
+
+class Written(NamedTuple):
+    """One version as the model knows it: who wrote it, and the version that it revised."""
+
+    author: str
+    revised: str = ""
+
+
+class Facts(RuleBasedStateMachine):
+    """What was acknowledged, and what was deleted or has expired since."""
+
+    url = ""
+
+    @initialize()
+    def open(self) -> None:
+        self.runner = asyncio.Runner()
+        self.written: dict[str, Written] = {}
+        self.gone: set[str] = set()
+        self.runner.run(self._open())
+
+    async def _open(self) -> None:
+        self.redis = connect(self.url)
+        await self.redis.flushall()
+        self.shop = Workshop(self.redis, Path(tempfile.gettempdir()))
+        self.current = self.shop.current
+
+    def teardown(self) -> None:
+        if hasattr(self, "runner"):
+            self.runner.run(self.redis.aclose())
+            self.runner.close()
+
+    @rule(
+        agent=AGENTS,
+        content=TEXTS,
+        days=st.sampled_from([None, None, 1.0, 5.0]),
+        visibility=st.sampled_from(["public", "public", "private"]),
+        source=st.sampled_from(["native", BY_WORDS]),
+    )
+    def remember(self, agent: str, content: str, days: float | None, visibility: Visibility, source: str) -> None:
+        command = Remember(
+            project="atlas",
+            agent_id=agent,
+            content=content,
+            ttl_days=days,
+            visibility=visibility if agent else "public",
+        )
+
+        async def give() -> str:
+            accepted = await self.current.give(command, Caller(TENANT, source))
+            await self.shop.project()
+            return accepted.id
+
+        self.written[self.runner.run(give())] = Written(agent)
+
+    @rule(agent=AGENTS, content=TEXTS, choice=st.integers(0, 1_000))
+    def revise(self, agent: str, content: str, choice: int) -> None:
+        if not self.written:
+            return
+        name = sorted(self.written)[choice % len(self.written)]
+
+        async def give() -> tuple[str, Memory]:
+            changes = MemoryChanges(content=content, agent_id=agent)
+            reader, caller = Reader(TENANT, agent), Caller(TENANT, agent_id=agent)
+            accepted = await MemoryOperations(self.current).change(name, changes, reader, caller)
+            await self.shop.project()
+            return accepted.id, await self.shop.document(accepted.id, Memory)
+
+        try:
+            new, memory = self.runner.run(give())
+        except (NotFound, Forbidden):
+            return
+        self.written[new] = Written(memory.author, memory.parent_id)
+
+    @rule(agent=AGENTS, choice=st.integers(0, 1_000))
+    def delete(self, agent: str, choice: int) -> None:
+        if not self.written:
+            return
+        name = sorted(self.written)[choice % len(self.written)]
+
+        async def give() -> None:
+            forgetting = Forgetting(self.current)
+            await forgetting.document(name, Reader(TENANT, agent), Caller(TENANT, agent_id=agent))
+            await self.shop.project()
+
+        try:
+            self.runner.run(give())
+        except (NotFound, Forbidden):
+            return
+        self._versions_go(name)
+
+    @rule(days=st.sampled_from([2, 4]))
+    def time_passes(self, days: int) -> None:
+        self.shop.clock.advance(timedelta(days=days))
+        now = self.shop.clock()
+        due = [one.id for one in self._memories() if one.forget_after and one.forget_after <= now]
+
+        async def expire() -> None:
+            await self.shop.upkeep().forget_expired()
+            await self.shop.project()
+
+        self.runner.run(expire())
+        left = {one.id for one in self._memories()}
+        assert not [one.id for one in self._memories() if one.is_latest and one.id in due]
+        for name in due:  # a superseded one stays until it is current again
+            if name not in left:
+                self._versions_go(name)
+
+    def _versions_go(self, name: str) -> None:
+        """A version goes, and those before it that its author revised."""
+        while name and name not in self.gone:
+            self.gone.add(name)
+            author, revised = self.written[name]
+            before = self.written.get(revised)
+            name = revised if before is not None and (author in ("", before.author) or not before.author) else ""
+
+    @invariant()
+    def what_was_not_deleted_is_there_and_current_or_followed(self) -> None:
+        documents = self.runner.run(self._documents()) if self.written else {}
+        for name, (author, _) in self.written.items():
+            found = documents[name]
+            assert isinstance(found, Tombstone if name in self.gone else Memory), (name, found)
+            if isinstance(found, Memory) and not found.is_latest:
+                heir = documents[found.superseded_by]
+                if isinstance(heir, Memory) and not self.written[heir.id].revised:
+                    assert author in ("", heir.author)
+                    assert states_the_same(found.content, heir.content)
+                    assert heir.forget_after is None or (found.forget_after or heir.forget_after) <= heir.forget_after
+                while isinstance(heir, Tombstone) or not heir.is_latest:
+                    heir = documents[heir.superseded_by]
+
+    @invariant()
+    def a_replay_ends_in_the_same_documents(self) -> None:
+        if self.written:
+            live = self.runner.run(self._documents())
+            assert live == {name: one for name, one in self.runner.run(self._replayed()).items() if name in live}
+
+    def _memories(self) -> list[Memory]:
+        return [one for one in self.runner.run(self._documents()).values() if isinstance(one, Memory)]
+
+    async def _documents(self) -> dict[str, Memory | Tombstone]:
+        names = list(self.written)
+        found = await self.shop.documents.get([(HOME, DocumentId(name)) for name in names])
+        return cast(dict[str, Memory | Tombstone], dict(zip(names, found, strict=True)))
+
+    async def _replayed(self) -> dict[str, Memory | Tombstone]:
+        rows = await self.shop.log.read(HOME, START, 10_000)
+        documents, _ = contents(one_by_one(decode(row.payload, row.position) for row in rows))
+        return cast(dict[str, Memory | Tombstone], documents)
+
+
+def test_nothing_of_another_agent_is_lost_by_a_delete_or_an_expiry(valkey: EmbeddedValkey):
+    Facts.url = valkey.url
+    run_state_machine_as_test(Facts, settings=settings(max_examples=12, stateful_step_count=15))
