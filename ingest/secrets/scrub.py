@@ -110,6 +110,18 @@ def scrub_text(text: str) -> str:
     return text
 
 
+def is_only_marks(text: str) -> bool:
+    """Whether a text consists of nothing but the marks of what was removed: it is no title, and states nothing."""
+    if PRIVATE[:-1] not in text:
+        return False
+    return not any(map(str.isalnum, text.replace(SECRET, "").replace(PRIVATE, "")))
+
+
+def beginning(text: str, limit: int) -> str:
+    """Returns the first characters of a text without secrets: what a cut leaves of one would have no shape any more."""
+    return scrub_text(text)[:limit]
+
+
 def families_of(text: str) -> list[tuple[str, tuple[int, int]]]:
     """The rules that find something in a text, and where; for whoever looks for false alarms."""
     raw = text.encode("ascii", "replace")

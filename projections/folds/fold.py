@@ -13,7 +13,7 @@ from projections.folds import forgetting, memories, registries, sessions
 from projections.folds.batch import RULES, Changes, FoldBatch
 from projections.folds.batch import DocumentChange as DocumentChange
 
-NAME, VERSION = "documents", 5
+NAME, VERSION = "documents", 6
 """A change to what the fold makes of an event raises the version; a rebuild then brings old logs up to it."""
 NOUNS = (forgetting, memories, registries, sessions)
 """The modules whose import registers how their events are folded."""
