@@ -11,6 +11,7 @@ from api.dialects.agentmemory import records as agentmemory
 from api.importing.mapping import TITLE_CHARS, Step, event_id
 from ingest.commands.requests import Observe, SummariseSession, TrackSession
 from ingest.events.session import Outcome
+from ingest.secrets.scrub import beginning
 
 PROMPT = "prompt_submit"
 
@@ -32,7 +33,7 @@ def started(
         status="started",
         agent_id=agent,
         cwd=cwd,
-        title=title[:TITLE_CHARS],
+        title=beginning(title, TITLE_CHARS),
         agent_type=agent_type,
     )
     return Step(command, _key("started", project, session_id), at)
@@ -65,7 +66,7 @@ def summarised(
     command = SummariseSession(
         project=project,
         session_id=session_id,
-        title=title[:TITLE_CHARS],
+        title=beginning(title, TITLE_CHARS),
         narrative=narrative,
         decisions=list(decisions),
         files=list(files),

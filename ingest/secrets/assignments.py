@@ -9,19 +9,32 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from ingest.patterns import SecretPattern
-from ingest.secrets import plausible
+from ingest.secrets import foreign, plausible
 
+_ABROAD = (
+    r"contrase[nñ?]as?|clave|mot[ _-]de[ _-]passe|senha|palavra-passe|parola(?: d'ordine)?|has[lł?]o|[sş?]ifre\w{0,4}"
+    r"|wachtwoord|l[oö?]senord|adgangskode|passord|salasana|jelsz[oó?]|heslo|" + foreign.WORDS
+)
+"""The word for password in other languages; `?` is a letter that RE2 is not shown."""
 _PASSWORD = (
     r"passwords?|passwd|passwort|passphrase|passcode|pwd|[_.\-]pass|\bpass|[_.\-]pw|\bpw|secrets?"
-    r"|secret[_.\- ]?(?:access[_.\-]?)?key(?:[_.\-]?base)?|requirepass|masterauth|storepass|keypass|kennwort|pepper"
+    r"|secret[_.\- ]?(?:access[_.\-]?)?key(?:[_.\-]?base)?|requirepass|masterauth|storepass|keypass|kennwort|pepper|"
+    + _ABROAD
 )
 _TOKEN = (
     r"token|api[_.\- ]?key|(?:access|account|private|signing|encryption|master|license|shared|shared[_.\-]?access|auth"
     r"|session|hmac|jwt|deploy|storage|admin|service|app|consumer|webhook|write|read|ingest|instrumentation|data"
     r"|subscription|user|stream|integration|routing)[_.\- ]?key|sharedaccess(?:key|signature)"
     r"|[_\-]key|credentials?|creds?|auth|[_.\-]sid|session[_.\-]?id|sessid|cookie|jwt|bearer|dsn|webhook|signature|seed|salt"
-    r"|pat|otp"
+    r"|pat|otp|dockerconfigjson"
 )
+_ROW_KEY = re.compile(
+    r"(?i)(?:idempotency|partition|primary|foreign|cache|sort|dedup\w{0,12}|row|object|group|lookup|unique|composite|range|hash"
+    r"|map)[_.\- ]?key\W*\Z"
+)
+_SESSION = re.compile(r"(?i)session[_.\- ]?id\W*\Z")
+_UUID = re.compile(r"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""What names a row, a request or a session of an agent opens nothing. The session of a web server is no UUID."""
 _SUFFIX = (
     r"(?:[_.\-]?(?:value|b64|base64|raw|plain|plaintext|text|string|prod|production|dev|staging|test|live|primary"
     r"|secondary|old|new|default|env|\d{1,2}))?"
@@ -55,6 +68,7 @@ _KEY_RUN = re.compile(r"[A-Za-z0-9_\-/.+]{20}")
 _JUDGED = 80
 """How much of a value is looked at: enough to tell, and not so much that many long ones cost more than their length."""
 _LONGEST_LITERAL = 1024
+_LONGEST_PREFIX = 16
 _TRAILING = ".,;:)]}"
 
 
@@ -70,7 +84,8 @@ def find(raw: bytes, text: str) -> Iterator[tuple[int, int]]:
         start = found.end(_OPENS) if quote else found.start(_IS_BARE)
         end = _end(text, start, quote)
         judged = _CONTINUED.sub("", text[start : min(end, start + _JUDGED)])
-        if not is_secret(judged, password=password, quoted=bool(quote)):
+        name = text[max(0, place[0] - _LONGEST_PREFIX) : start]
+        if not is_secret(judged, name, password=password, quoted=bool(quote)):
             if len(judged) == _JUDGED and not quote and plausible.is_words(judged):
                 words_until = start + _JUDGED // 2
             continue
@@ -79,11 +94,11 @@ def find(raw: bytes, text: str) -> Iterator[tuple[int, int]]:
         if wrapped := _WRAPPED.match(text, end) if end - start >= 40 else None:
             end = wrapped.end()
         consumed = end
-        name = _WHOLE.search(text, found.start(), start)
-        if name and _KEY_RUN.match(text, start):
+        whole = _WHOLE.search(text, found.start(), start)
+        if whole and _KEY_RUN.match(text, start):
             if quote and text.startswith(quote, end):
                 end += len(quote)
-            start = name.start()
+            start = whole.start()
         yield start, end
 
 
@@ -113,8 +128,9 @@ def kind_of(name: str) -> bool | None:
     return None if found is None else found.start("password") >= 0
 
 
-def is_secret(value: str, *, password: bool, quoted: bool) -> bool:
-    """Whether the value of a name that says password, or else token, is a secret."""
+def is_secret(value: str, name: str, *, password: bool, quoted: bool) -> bool:
+    """Whether the value of `name`, which says password, or else token, is a secret."""
     if password:
         return plausible.is_secret(value, quoted=quoted)
-    return plausible.is_random(value)
+    identifies = _ROW_KEY.search(name) or (_SESSION.search(name) and _UUID.fullmatch(value))
+    return not identifies and plausible.is_random(value)

@@ -1,7 +1,10 @@
-"""Secrets of many lines, or of many parts: private keys in PEM, private spans, cookies."""
+"""Secrets of many lines, or of many parts: private keys in PEM, private spans, cookies, Kubernetes Secrets, tables."""
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
+
+from ingest.secrets import plausible
 
 Span = tuple[int, int]
 
@@ -23,8 +26,8 @@ _TAG = re.compile(
 )
 
 COOKIE_TRIGGER = (
-    r"(?i)\b(?:set-)?cookie\d?\\*[\"']?\]?\s*(?:=>|[:=,])\s*\\*[\"']?[^\s=;,\"']+=[^\s;\"']{4}"
-    r"|(?:\s-b|--cookie)(?:\s+|=)[\"']?[^\s=;\"']+=[^\s;\"']{4}"
+    r"(?i)\b(?:set-)?cookie\d?\\*[\"']?\]?\s*(?:=>|[:=,])\s*\\*[\"']?[^\s=;,\"']+=(?:[^\r\n\"']*[=])?[^\s;\"']{8}"
+    r"|(?:\s-b|--cookie)(?:\s+|=)[\"']?[^\s=;\"']+=(?:[^\r\n\"']*[=])?[^\s;\"']{8}"
 )
 _COOKIE = re.compile(
     r"(?i)(?:\b(?:set-)?cookie\d?\\*+[\"']?\]?\s*+(?:=>|[:=,])\s*+\\*+[\"']?+|(?:\s-b|--cookie)(?:\s+|=)[\"']?+)"
@@ -32,6 +35,23 @@ _COOKIE = re.compile(
 )
 _SHORTEST = 8
 _NO_VALUE = ("[REDACTED", "$", "<", "{")
+KUBERNETES_TRIGGER = r"""kind\\*["']?\s*:\s*\\*["']?Secret\b"""
+_KUBERNETES = re.compile(KUBERNETES_TRIGGER)
+_DOCUMENT = re.compile(r"(?m)^---|\\n---")
+_DATA = re.compile(
+    r"""\b(?:data|stringData)\\*["']?[ \t]*+:(?P<entries>[ \t]*+\{[^{}]*+\}|(?:(?:\r?\n|\\n)[ \t]+[^\n\\]*+)++)"""
+)
+_ENTRY = re.compile(
+    r"""[\w./-]++\\*["']?[ \t]*+:[ \t]*+(?:[|>][-+]?(?:\r?\n|\\n)[ \t]*+)?\\*["']?"""
+    r"""(?P<value>[^\s"'\\,{}][^\n"'\\]{3,})"""
+)
+
+TABLE_TRIGGER = r"""(?i)(?:passwor[dt]|passwd|pwd|secret|token|api[_ -]?key)[ "'*]*[|\t;,\r\n]"""
+_HEADING = re.compile(
+    r"""(?i)[ "'*]*(?:[\w ]{0,24}[_ ])?(?:passwor[dt]|passwd|pwd|secret|token|api[_ -]?key)[ "'*\r]*"""
+)
+_LINE = re.compile(r"[^\n]+")
+
 _ATTRIBUTES = frozenset(("expires", "max-age", "path", "domain", "samesite", "version", "priority"))
 
 
@@ -83,3 +103,31 @@ def find_cookies(raw: bytes, text: str) -> Iterator[Span]:
                 at = start + len(name) + 1 + value.index(found)
                 yield at, at + len(found)
             start += len(pair) + 1
+
+
+def find_kubernetes(raw: bytes, text: str) -> Iterator[Span]:
+    """The values under `data` and `stringData` of Kubernetes Secrets, in YAML and JSON."""
+    bounds = [0, *(found.end() for found in _DOCUMENT.finditer(text)), len(text)]
+    for start, end in pairwise(bounds):
+        if not _KUBERNETES.search(text, start, end):
+            continue
+        for block in _DATA.finditer(text, start, end):
+            for value in _ENTRY.finditer(text, *block.span("entries")):
+                if not value["value"].startswith(_NO_VALUE):
+                    yield value.span("value")
+
+
+def find_in_tables(raw: bytes, text: str) -> Iterator[Span]:
+    """The cells below a heading that says password or token, in Markdown and in lines of values between separators."""
+    head: list[int] = []
+    for line in _LINE.finditer(text):
+        sign = next((one for one in "|\t;," if one in line[0]), "")
+        cells = list(re.finditer(rf"[^{re.escape(sign)}]+", line[0])) if sign else []
+        named = [at for at, cell in enumerate(cells) if _HEADING.fullmatch(cell[0])]
+        if named or not cells:
+            head = named
+        for at in head if not named else ():
+            value = cells[at][0].strip(" \"'`*") if at < len(cells) else ""
+            if plausible.is_prose_secret(value) or (len(value) >= 8 and plausible.is_random(value)):
+                start = line.start() + cells[at].start() + cells[at][0].index(value)
+                yield start, start + len(value)

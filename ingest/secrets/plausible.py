@@ -98,6 +98,11 @@ def is_prose_secret(value: str) -> bool:
     return bool(re.search(r"[0-9!@#$%^&*~+=?]", value.rstrip("!?%"))) and not _ISO.search(value)
 
 
+def is_documented(value: str) -> bool:
+    """Whether `value` is a key that the documentation of AWS shows: they all end like this."""
+    return len(value) >= 20 and value.endswith(("EXAMPLE", "EXAMPLEKEY"))
+
+
 def is_basic(value: str) -> bool:
     """Whether `value` is base64 of `name:password`."""
     try:
@@ -114,6 +119,7 @@ def _is_placeholder(value: str) -> bool:
 def _no_literal(value: str) -> bool:
     return bool(
         value.startswith(REDACTED)
+        or is_documented(value)
         or _is_placeholder(value)
         or _EXPRESSION.match(value)
         or _PATH.match(value)

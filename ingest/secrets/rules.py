@@ -47,12 +47,16 @@ class SecretRule(NamedTuple):
     name: str
     regex: str
     check: str = "none"
+    unless: str = ""
+    """What must not stand in the match before the secret."""
 
 
 def rules() -> list[SecretRule]:
     """Our own rules but for tokens, then those of gitleaks."""
     own = _load("rules.toml")
-    found = [SecretRule(one["id"], one["regex"], one.get("check", "none")) for one in own["rules"]]
+    found = [
+        SecretRule(one["id"], one["regex"], one.get("check", "none"), one.get("unless", "")) for one in own["rules"]
+    ]
     theirs = _load("gitleaks.toml")["rules"]
     return found + [
         SecretRule(one["id"], one["regex"].replace(_CONTEXT, ""), "named")
@@ -79,7 +83,7 @@ def tokens() -> tuple[str, Finder]:
                 continue
             start += raw[start] not in _ALPHANUMERIC
             end = whole.end(raw, start)
-            if end and _mixed(text[start:end], quoted=False):
+            if end and _mixed(text[start:end]) and not plausible.is_documented(text[start:end]):
                 yield start, end
 
     return _BEFORE + token, find
@@ -89,6 +93,7 @@ def finder(rule: SecretRule) -> Finder:
     """What finds the secrets of one rule."""
     pattern = SecretPattern(rule.regex)
     check = _CHECKS[rule.check]
+    unless = re.compile(rule.unless or r"(?!)").search
     whole_run = rule.check in _WHOLE_RUN
 
     def find(raw: bytes, text: str) -> Iterator[Span]:
@@ -97,8 +102,10 @@ def finder(rule: SecretRule) -> Finder:
             if place[0] < consumed:
                 continue
             start, end = _secret(pattern.groups(raw, *place))
-            if start == place[0] and text[start - 1 : start].isalnum() and text[start].isalnum():
+            if start == place[0] and start and raw[start - 1] in _ALPHANUMERIC and raw[start] in _ALPHANUMERIC:
                 continue  # in the middle of a word: another word
+            if unless(text, place[0], start):
+                continue
             quoted = text[start - 1 : start] in _QUOTES and text[end : end + 1] in _QUOTES
             if not whole_run and not quoted:
                 end = start + len(text[start:end].rstrip(".,;:)]}"))
@@ -120,7 +127,7 @@ def _load(name: str) -> dict[str, Any]:
     return tomllib.loads((_FOLDER / name).read_text("utf-8"))
 
 
-def _mixed(value: str, quoted: bool) -> bool:
+def _mixed(value: str) -> bool:
     return (not value.isupper() and not value.islower()) or any(map(str.isdigit, value))
 
 
@@ -134,13 +141,14 @@ def _is_argument(value: str) -> bool:
 
 
 _CHECKS: dict[str, Callable[[str, bool], bool]] = {
-    "none": lambda value, quoted: not value.startswith(plausible.REDACTED),
+    "none": lambda value, quoted: not value.startswith(plausible.REDACTED) and not plausible.is_documented(value),
     # a provider's name with a value behind it: words are none, hashes of commits in prose would be
     "named": lambda value, quoted: plausible.is_random(value.strip("\"'")),
     "literal": lambda value, quoted: plausible.is_literal(value),
     "quoted": lambda value, quoted: plausible.is_secret(value, quoted=True),
     "random": lambda value, quoted: plausible.is_random(value),
     "prose": lambda value, quoted: plausible.is_prose_secret(value),
+    "salt": lambda value, quoted: plausible.is_literal(value) and not value.replace(" ", "").isalpha(),
     "no-words": lambda value, quoted: _has_no_words(value),
     "prose-password": lambda value, quoted: plausible.is_prose_secret(value) or (quoted and plausible.is_chosen(value)),
     "argument": lambda value, quoted: _is_argument(value),

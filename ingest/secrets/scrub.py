@@ -16,7 +16,7 @@ from operator import is_
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from ingest.patterns import which_match
-from ingest.secrets import assignments, blocks
+from ingest.secrets import assignments, blocks, encoded, foreign, plausible
 from ingest.secrets.rules import Finder, finder, rules, tokens
 
 Trigger: TypeAlias = Callable[[bytes], "list[int] | None"]
@@ -46,6 +46,10 @@ _SHORTEST = 6
 _SHORTEST_VALUE = 4
 _LONGEST_NAME = 128
 _JUDGED = 80
+_PRIVATE_KEY, _KUBERNETES = ("d", "p", "q", "dp", "dq", "qi", "k"), ("data", "stringData")
+"""What is secret in a JSON web key, and in a Secret of Kubernetes."""
+_ALL = "*"
+"""A name for what is secret whatever it says."""
 _HEADERS = frozenset(("authorization", "proxy-authorization", "cookie", "set-cookie", "cookie2", "set-cookie2"))
 _PASSES = 8
 """What is removed may bring together what then looks like a secret; as good as always the second pass finds nothing."""
@@ -68,40 +72,67 @@ def _families() -> tuple[list[_Family], Trigger]:
         _Family("cookie", blocks.COOKIE_TRIGGER, blocks.find_cookies),
         _Family("assignment", assignments.TRIGGER, assignments.find),
         _Family("provider-token", *tokens()),
+        _Family("kubernetes-secret", blocks.KUBERNETES_TRIGGER, blocks.find_kubernetes),
+        _Family("table", blocks.TABLE_TRIGGER, blocks.find_in_tables),
+        _Family("base64", encoded.BASE64_TRIGGER, lambda raw, text: encoded.find_base64(raw, text, _is_altered)),
+        _Family("phrase", encoded.PHRASE_TRIGGER, encoded.find_phrases),
         *(_Family(rule.name, rule.regex, finder(rule)) for rule in rules()),
     ]
-    return families, which_match([family.trigger for family in families])
+    match = which_match([family.trigger for family in families])
+    families.append(_Family("foreign-password", "", foreign.find))
+    return families, match
+
+
+def _matching(text: str, raw: bytes) -> list[int]:
+    """The families that may find something. `raw` is the text in ASCII, one byte a character: places are equal."""
+    families, match = _families()
+    found = match(raw) or []
+    return found if text.isascii() or not foreign.mentions_password(text) else [*found, len(families) - 1]
+
+
+def _is_altered(text: str) -> bool:
+    return scrub_text(text) is not text
 
 
 def scrub_text(text: str) -> str:
     """Returns `text` without private blocks and secrets; the same object when it holds none."""
     if len(text) < _SHORTEST:
         return text
-    families, matching = _families()
+    families, _ = _families()
     for _ in range(_PASSES):
-        raw = text.encode("ascii", "replace")  # one byte a character, so that places found in it hold in `text`
-        if not (indices := matching(raw)):
+        raw = text.encode("ascii", "replace")
+        if not (indices := _matching(text, raw)):
             break
-        flat = text if len(raw) == len(text) and text.isascii() else raw.decode()
-        spans = [(*span, families[index].marker) for index in indices for span in families[index].find(raw, flat)]
+        spans = [(*span, families[index].marker) for index in indices for span in families[index].find(raw, text)]
         if not spans:
             break
         text = _without(text, spans)
     return text
 
 
+def is_only_marks(text: str) -> bool:
+    """Whether a text consists of nothing but the marks of what was removed: it is no title, and states nothing."""
+    if PRIVATE[:-1] not in text:
+        return False
+    return not any(map(str.isalnum, text.replace(SECRET, "").replace(PRIVATE, "")))
+
+
+def beginning(text: str, limit: int) -> str:
+    """Returns the first characters of a text without secrets: what a cut leaves of one would have no shape any more."""
+    return scrub_text(text)[:limit]
+
+
 def families_of(text: str) -> list[tuple[str, tuple[int, int]]]:
     """The rules that find something in a text, and where; for whoever looks for false alarms."""
-    families, matching = _families()
     raw = text.encode("ascii", "replace")
-    chosen = [families[index] for index in matching(raw) or ()]
-    return [(family.name, span) for family in chosen for span in family.find(raw, raw.decode())]
+    chosen = [_families()[0][index] for index in _matching(text, raw)]
+    return [(family.name, span) for family in chosen for span in family.find(raw, text)]
 
 
 def is_clean(texts: list[str]) -> bool:
     """Whether scrubbing changes none of the texts: one question about all of them together."""
-    joined = "\n".join(texts)
-    return not _families()[1](joined.encode("ascii", "replace")) and repair_text(joined) is joined
+    joined = "\n\0".join(texts)  # NUL tells where one begins
+    return not _matching(joined, joined.encode("ascii", "replace")) and repair_text(joined) is joined
 
 
 def scrub(value: Any) -> Any:
@@ -152,9 +183,11 @@ def gather(value: Any, texts: list[str], depth: int = 0) -> bool:
         if depth == MAX_DEPTH:
             return False
         for key, item in cast(dict[Any, Any], value).items():
-            if not isinstance(key, str) or key == "value" or assignments.kind_of(key) is not None:
+            if not isinstance(key, str) or key in ("value", "kty") or assignments.kind_of(key) is not None:
                 return False
             texts.append(key)
+            if key == "kind" and item == "Secret":
+                return False
             if not gather(item, texts, depth + 1):
                 return False
         return True
@@ -174,7 +207,7 @@ def _walk(value: Any, *, name: str, depth: int) -> Any:
     if depth == MAX_DEPTH:
         raise NestedTooDeep(MAX_DEPTH)
     if isinstance(value, dict):
-        return _walk_dict(cast(dict[Any, Any], value), depth=depth + 1)
+        return _walk_dict(cast(dict[Any, Any], value), name=name, depth=depth + 1)
     items = cast(list[Any] | tuple[Any, ...], value)
     fresh = [_walk(item, name=_name_before(items, at) or name, depth=depth + 1) for at, item in enumerate(items)]
     if all(map(is_, fresh, items)):
@@ -182,16 +215,18 @@ def _walk(value: Any, *, name: str, depth: int) -> Any:
     return tuple(fresh) if isinstance(items, tuple) else fresh
 
 
-def _walk_dict(value: dict[Any, Any], *, depth: int) -> dict[Any, Any]:
+def _walk_dict(value: dict[Any, Any], *, name: str, depth: int) -> dict[Any, Any]:
     fresh: dict[Any, Any] = {}
     numbers = Counter[str]()
     changed = False
     label = value.get("name") or value.get("key")
+    private = _PRIVATE_KEY if "kty" in value else _KUBERNETES if value.get("kind") == "Secret" else ()
     for key, item in value.items():
         if not isinstance(key, str):
             raise KeyIsNoText(key)
         new_key = scrub_text(repair_text(key))
-        new = _walk(item, name=label if key == "value" and isinstance(label, str) else key, depth=depth)
+        child = label if key == "value" and isinstance(label, str) else key
+        new = _walk(item, name=_ALL if key in private or name == _ALL else child, depth=depth)
         if new_key is not key:
             changed = True
             new_key = new_key if new_key == repair_text(key) else _free(new_key, numbers, value, fresh)
@@ -230,12 +265,14 @@ def _scrub_leaf(text: str, name: str) -> str:
 
 def _scrub_named(text: str, name: str) -> str:
     """The text without what the name before it makes a secret."""
+    if name == _ALL:
+        return SECRET if plausible.is_literal(text) else text
     if name.lower() in _HEADERS:
         prefix = f"{name}: "
         cleaned = scrub_text(prefix + text)
         return cleaned.removeprefix(prefix) if cleaned.startswith(prefix) else SECRET
     kind = assignments.kind_of(name)
-    if kind is None or not assignments.is_secret(text.strip()[:_JUDGED], password=kind, quoted=True):
+    if kind is None or not assignments.is_secret(text.strip()[:_JUDGED], name, password=kind, quoted=True):
         return text
     return SECRET
 

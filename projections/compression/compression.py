@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from ingest.secrets.scrub import is_only_marks
 from projections.compression.concepts import concepts_in, facts_in
 from projections.compression.files import files_in, input_files
 from projections.compression.payloads import Reading, as_text, named
@@ -212,7 +213,11 @@ def _cut(text: str, limit: int) -> str:
 
 
 def _headline(content: str) -> str:
-    """Returns the first sentence or line, whichever ends first."""
+    """Returns the first sentence or line, whichever ends first, that is more than a removed secret's mark; or ""."""
     head = content.lstrip()[: 4 * TITLE_CHARS]
-    end = _SENTENCE_END.search(head)
-    return head[: end.end()].rstrip() if end else head.rstrip()
+    start = 0
+    for end in (*(found.end() for found in _SENTENCE_END.finditer(head)), len(head)):
+        if (first := head[start:end].strip()) and not is_only_marks(first):
+            return first
+        start = end
+    return ""

@@ -9,6 +9,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
+from ingest.secrets.scrub import is_only_marks
 from projections.search.ranking import terms
 
 ALIKE = 0.7
@@ -52,7 +53,7 @@ def statements(text: str) -> list[str]:
     for line in _LINE_END.split(_FENCED.sub("\n", text[:SCAN_CHARS])):
         for piece in pieces(_MARKER.sub("", line.strip(), count=1)):
             said = shortened(piece, STATEMENT_CHARS)
-            if len(said) >= _SHORTEST and not said.endswith("?"):
+            if len(said) >= _SHORTEST and not said.endswith("?") and not is_only_marks(said):
                 found.append(said)
     return found
 
@@ -67,7 +68,7 @@ def stated(text: str, limit: int = SENTENCE_CHARS) -> list[str]:
     for line in _LINE_END.split(_FENCED.sub("\n", text[:SCAN_CHARS])):
         for piece in pieces(_MARKER.sub("", line.strip(), count=1).replace("**", "")):
             said = shortened(piece, limit)
-            if len(said) < _SHORTEST or said.endswith(":"):
+            if len(said) < _SHORTEST or said.endswith(":") or is_only_marks(said):
                 continue
             if found and _LEANING.match(said) and len(found[-1]) + 1 + len(said) <= limit:
                 found[-1] = f"{found[-1]} {said}"

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
+from ingest.secrets.scrub import is_only_marks
 from projections.condensing.accounts import MODIFYING, account, in_time
 from projections.condensing.salience import Sentence, chosen, sentences_of
 from projections.condensing.sentences import best, closed, pieces, shortened
@@ -63,9 +64,10 @@ def digest(observations: Sequence[Observation], title: str = "") -> Digest | Non
         return None
     ordered = sorted(observations, key=in_time)
     sentences = tellable(sentences_of(ordered))
-    given = shortened(title, TITLE_CHARS)
+    given = "" if is_only_marks(title) else shortened(title, TITLE_CHARS)
     told = chosen(sentences, SUMMARY_CHARS - len(given))
-    headline = given or _headline(_goal(told, len(ordered))) or shortened(account(ordered[0]), TITLE_CHARS) or "session"
+    first = shortened(account(ordered[0]), TITLE_CHARS)
+    headline = given or _headline(_goal(told, len(ordered))) or ("" if is_only_marks(first) else first) or "session"
     told = [*_without(told, headline)] or told
     remaining = [one for one in told if _is_left(one, len(ordered))][-REMAINING:]
     decisions = _decisions([one for one in told if one not in remaining], ordered)

@@ -22,6 +22,7 @@ from ingest.ids import MEMORY, DocumentId, document_id
 from ingest.log.partitions import project_route
 from ingest.log.position import Position
 from ingest.platform.clock import to_ms
+from ingest.secrets.scrub import is_only_marks
 from projections.compression.payloads import named
 from projections.condensing.memex import without_prefix
 from projections.documents.index_entry import IndexEntry, index_terms, searchable
@@ -355,7 +356,8 @@ def _reviser(agent: str, data: MemoryRecorded | MemoryRevised) -> str:
 
 
 def _title(content: str) -> str:
-    return named(content.strip().split("\n", 1)[0])[:TITLE_CHARS]
+    lines = content.strip().split("\n")
+    return named(next((line for line in lines if line and not is_only_marks(line)), lines[0]))[:TITLE_CHARS]
 
 
 def _same_audience(new: Memory, other: Memory) -> bool:

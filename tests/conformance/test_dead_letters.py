@@ -312,14 +312,14 @@ async def test_an_event_that_the_log_lost_stays_a_letter(log: Letters, fold: Fol
 
 async def test_a_discarded_letter_leaves_the_list_and_says_why(log: Letters, fold: Fold):
     async with parked(log) as (position,):
-        await log.discard(position, "a bug of ours, AKIAIOSFODNN7EXAMPLE")
+        await log.discard(position, "a bug of ours, AKIAIOSFODNN7EXAMPLF")
         await log.discard(position, "another reason")
     assert await log.places() == []
     assert await log.places(state="discarded") == [f"{PARTITION}:{position}"]
     shown = await log.queries.show(LogPlace(PARTITION, position), ADA)
     assert shown["discarded"]["agent_id"] == "eve"
     assert shown["discarded"]["reason"].startswith("a bug of ours")
-    assert "AKIAIOSFODNN7EXAMPLE" not in shown["discarded"]["reason"]
+    assert "AKIAIOSFODNN7EXAMPLF" not in shown["discarded"]["reason"]
     assert shown["event"]["data"]["content"] == POISON
     assert await log.counts() == {"parked": 1, "discarded": 1}
 

@@ -11,6 +11,7 @@ from msgspec.structs import asdict
 from api.dialects.agent_memory.records import AGENT_TYPE, Found, ObservationFields, fields_of, time_of
 from ingest.errors import CommandRejected
 from ingest.platform.clock import from_ms
+from ingest.secrets.scrub import beginning
 from mcp_gateway.tools.tool import ToolAnswer
 from projections.documents.lessons import Lesson
 from projections.queries.listed import ListedSession
@@ -254,7 +255,7 @@ def lesson_line(number: int, one: Lesson, score: float) -> dict[str, Any]:
 
 def default_title(text: str) -> str:
     """The title of what was given none."""
-    return text[:TITLE_CHARS]
+    return beginning(text, TITLE_CHARS)
 
 
 def json_rows(rows: Sequence[dict[str, Any]]) -> ToolAnswer:

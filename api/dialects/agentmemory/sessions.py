@@ -29,6 +29,7 @@ from ingest.commands.requests import LinkCommit, TrackSession
 from ingest.errors import MnemologError, NotFound, ProjectionBehind, ReaderUnknown
 from ingest.log.position import Token
 from ingest.platform.clock import system_clock, to_ms
+from ingest.secrets.scrub import beginning
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.documents.access import Reader
@@ -63,7 +64,7 @@ async def start(request: Request, arguments: Arguments) -> Response:
         project=home.project,
         agent_id=home.agent,
         cwd=arguments["cwd"][:CWD_CHARS],
-        title=(arguments["title"] or "").strip()[:TITLE_CHARS],
+        title=beginning((arguments["title"] or "").strip(), TITLE_CHARS),
         occurred_at=moment,
     )
     now = _begun(door, home, started, to_ms(moment))

@@ -24,7 +24,7 @@ SECRETS = {
     "GitHub ghs": "ghs_" + "aZ9" * 12,
     "GitHub fine-grained": "github_pat_" + "a_9" * 8,
     "Slack": "xoxb-1",
-    "AWS": "AKIAIOSFODNN7EXAMPLE",
+    "AWS": "AKIAIOSFODNN7EXAMPLF",
     "Google": "AIza" + "Sy_-7" * 7,
     "JWT": "eyJhbGciOiJIU.eyJzdWIiOiI.SflKxwRJSM",
     "npm": "npm_" + "aZ9" * 12,
@@ -59,14 +59,14 @@ def test_an_assignment_goes_with_its_keyword():
         ("&lt;private&gt;a&lt;/private&gt; b", "[REDACTED] b"),
         ("<private>a</private>-<private>b</private>", "[REDACTED]-[REDACTED]"),
         ("token: ghp_" + "a" * 34, GONE),
-        ("key=AKIAIOSFODNN7EXAMPLE", f"key={GONE}"),
+        ("key=AKIAIOSFODNN7EXAMPLF", f"key={GONE}"),
         (f"api_key={LONG} and sk-{LONG}", f"{GONE} and {GONE}"),
         (f'{{"password":"{LONG}"}}', f'{{"password":"{GONE}"}}'),
         (f'{{\\"token\\": \\"{LONG}==\\"}}', f'{{\\"token\\": \\"{GONE}\\"}}'),
         (f'{{"cmd":"export TOKEN={LONG}"}}', f'{{"cmd":"export {GONE}"}}'),
         (f"token:{' ' * 500}{LONG}", GONE),
         (f"İİ secret={LONG} İ", f"İİ {GONE} İ"),
-        (f"AKIAIOSFODNN7EXAMPLEsk-{LONG}", GONE),
+        (f"AKIAIOSFODNN7EXAMPLFsk-{LONG}", GONE),
     ],
 )
 def test_shapes_that_need_care(text: str, expected: str):
@@ -96,6 +96,15 @@ def test_a_string_under_a_secret_name_is_the_value_of_an_assignment():
     value = {"password": LONG + "$!", "accessToken": [LONG], "token_count": LONG, "auth": "short", "n": {"secret": 7}}
     expected = {"password": GONE, "accessToken": [GONE], "token_count": LONG, "auth": "short", "n": {"secret": 7}}
     assert scrub(value) == expected
+
+
+def test_members_of_a_private_key_and_of_a_kubernetes_secret_are_secret_by_their_place():
+    key = {"kty": "EC", "crv": "P-256", "x": LONG, "d": LONG[::-1]}
+    assert scrub({"keys": [key], "d": "a page"}) == {"keys": [{**key, "d": GONE}], "d": "a page"}
+    secret = {"kind": "Secret", "metadata": {"name": "db"}, "data": {"host": "ZGIuaW50ZXJuYWw="}}
+    assert scrub(secret) == {**secret, "data": {"host": GONE}}
+    settings = {"kind": "ConfigMap", "data": {"host": "ZGIuaW50ZXJuYWw="}}
+    assert scrub(settings) is settings
 
 
 def test_a_clean_value_comes_back_as_the_same_object_and_a_dirty_one_is_not_changed_in_place():
@@ -152,6 +161,9 @@ def test_nesting_is_bounded_by_an_error_that_says_so():
         "<private>", "<private ", "Bearer ", "a", "-eyJaaaaaaaaaaaa", "token=", "token   ", "sk-a", 'auth\\"', "=",
         "glpat-", "ghp_", "xoxb-", "password: ", 'password="a', "password is ", "curl -u a:", "cookie: a", "://a:",
         "-----BEGIN PRIVATE KEY-----", "LS0tLS1CRUdJTiBSU0Eg", "1p_SENTRY=A", "mysql -u ",
+        "abandon ", "seed phrase abandon ", "kind: Secret\ndata:\n a: bbbb\n", "token|a\n", "cGFzc3dvcmQ9",
+        "пароль ", '"d": ',
+        "a1 is the ", "AKIA0123456789ABCDEF ", "Digest response=", "<input type=password ", "define('KEY', '", "密码",
     ],
 )  # fmt: skip
 def test_no_text_takes_more_than_linear_time(unit: str):
