@@ -123,7 +123,7 @@ async def _known(door: ToolContext, home: SessionProject, session: str, agent: s
             if written:
                 await door.queries.log.caught_up(str(written))
     except (TimeoutError, ProjectionBehind):
-        logger.info("session %s starts again before what it said is projected", session)
+        logger.info("a session starts again before its last writes are projected")
     try:
         located = await door.queries.sessions.one(door.reader(agent), session, home.project)
     except (NotFound, ReaderUnknown):
@@ -138,7 +138,7 @@ async def _context(door: ToolContext, session: str, project: str, budget: int, a
         async with asyncio.timeout(CONTEXT_S):
             return (await context_for(door, reader, session, project, budget)).context
     except (TimeoutError, MnemologError, RedisError) as error:
-        logger.info("session %s starts without a context: %s", session, error or "it took too long")
+        logger.info("a session starts without a context: %s", error or "it took too long")
         return ""
 
 
