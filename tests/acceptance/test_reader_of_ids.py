@@ -355,3 +355,16 @@ async def _answered_to_the_author(scoped: Scoped, *, destructive: bool) -> set[s
     unasked = [f"{one[0]}: {one[1]} {one[2][:300]!r}" for one in told if one[0] not in answered | UNANSWERED.keys()]
     assert not unasked, "the walk does not know how to ask these:\n" + "\n".join(unasked)
     return {what for what, _, body in told if scoped.mark.encode() in body}
+
+
+async def test_agentd_shows_the_public_memories_of_others_in_shared_scope_alone(scoped: Scoped):
+    url, content = f"{scoped.planted.urls['agentd']}/memories", f"public {uuid4().hex}"
+    async with client_of(scoped, "reads and writes", "") as client:
+        assert (await client.post(url, json={"content": content, "created_by": AUTHOR})).status_code == 201
+        told = {actor: (await client.get(url, params={"as_actor": actor})).text for actor in (AUTHOR, INTRUDER)}
+        nameless = await client.get(url)
+    assert content in told[AUTHOR]
+    assert (content in told[INTRUDER]) is (scoped.scope == "shared")
+    assert (nameless.status_code, content in nameless.text) == (
+        (200, True) if scoped.scope == "shared" else (400, False)
+    )

@@ -215,29 +215,29 @@ async def link(request: Request, arguments: Arguments) -> Response:
     return Json({"commit": dialect.commit(known or _as_said(linked))})
 
 
-async def by_commit(request: Request, arguments: Arguments) -> Response:
-    """A commit, and the sessions it was made in."""
-    sha, agent, door = arguments.needed("sha").strip(), arguments["agentId"] or "", door_of(request)
+async def commit_lookup(door: ToolContext, arguments: Arguments) -> ToolAnswer:
+    """memory_commit_lookup: a commit, and the sessions it was made in; raises NotFound."""
+    sha, agent = arguments.needed("sha").strip(), arguments["agentId"] or ""
     await door.caught_up(agent)
     reader = door.reader(agent)
     found = await _commits(door, reader, {"commit": sha}, 1)
     if not found:
-        return Json({"error": f"no session is known for commit {sha}"}, 404)
+        raise NotFound(f"no session is known for commit {sha}")
     named = [await door.queries.sessions.named(reader, name) for name in found[0]["session_ids"]]
     known = [view(one.document) for located in named for one in located]
-    return Json({"commit": dialect.commit(found[0]), "sessions": await session_records(door, reader, known)})
+    return answer({"commit": dialect.commit(found[0]), "sessions": await session_records(door, reader, known)})
 
 
-async def commits(request: Request, arguments: Arguments) -> Response:
-    """Commits, the newest linked first."""
+async def commits(door: ToolContext, arguments: Arguments) -> ToolAnswer:
+    """memory_commits: commits, the newest linked first."""
     limit = int(arguments["limit"])
     if limit < 1:
         raise BadArgument("limit must be at least 1", "limit")
-    door, agent = door_of(request), arguments["agentId"] or ""
+    agent = arguments["agentId"] or ""
     await door.caught_up(agent)
     wanted = {name: arguments[name] for name in ("branch", "repo") if arguments[name]}
     found = await _commits(door, door.reader(agent), wanted, min(limit, MAX_LIMIT))
-    return Json({"commits": list(map(dialect.commit, found))})
+    return answer({"commits": list(map(dialect.commit, found))})
 
 
 async def _commits(door: ToolContext, reader: Reader, wanted: dict[str, str], limit: int) -> list[dict[str, Any]]:
