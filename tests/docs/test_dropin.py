@@ -12,7 +12,7 @@ PUBLISHED = ROOT / "tests/contracts/agentmemory/routes-0.9.29.txt"
 
 def test_the_page_lists_exactly_the_routes_that_are_missing():
     published = set(PUBLISHED.read_text().splitlines())
-    here = {f"{one.method} {re.sub(r'{(\w+)(:path)?}', r':\1', one.path)}" for one in ENDPOINTS}
+    here = {f"{one.method} " + re.sub(r"{(\w+)(:path)?}", r":\1", one.path) for one in ENDPOINTS}
     missing = published - here
     page = (ROOT / "docs/dropin.md").read_text()
     section = page.partition("### Routes that are missing\n")[2].partition("\n### ")[0]

@@ -122,7 +122,8 @@ def test_the_text_null_is_absent_where_no_text_is_expected():
 
 def test_a_native_tools_arguments_get_the_types_of_its_schema_and_the_rest_stays():
     properties = {
-        "id": {"type": "string"}, "label": {"type": "string"}, "limit": {"type": "integer", "maximum": 9}, "full": {"type": "boolean"},
+        "id": {"type": "string"}, "label": {"type": "string"}, "limit": {"type": "integer", "maximum": 9},
+        "full": {"type": "boolean"},
         "tags": {"type": "array", "items": {"type": "string"}}, "data": {"type": "object"},
         "kind": {"type": "string", "enum": ["a"]},
     }  # fmt: skip
