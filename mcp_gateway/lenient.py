@@ -1,12 +1,15 @@
-"""Arguments as dialect clients send them, read by the schema a tool advertises. Pure.
+"""Arguments as clients and models send them, read by the schema a tool advertises. Pure.
 
-Unknown keys are passed over, null is absent, numbers may be numeric text, booleans "true" or "false", lists a text with
-commas. What is left is refused by name.
+Null is absent, and so is the text "null" where no text is expected. Numbers may be numeric text, booleans "true" or
+"false", lists a JSON list in a text or a text with commas, objects JSON in a text. Where text is expected, text stays
+as it is, whatever it looks like. Dialects pass over unknown keys and refuse the rest by name; native tools refuse both.
 """
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, cast
+
+import msgspec
 
 from ingest.errors import CommandRejected
 from ingest.secrets.scrub import repair_text
@@ -62,7 +65,7 @@ def read(
     values = LenientArguments()
     for name, one in properties.items():
         raw = arguments.get(name)
-        values[name] = one.get("default") if raw is None else value(raw, one, name)
+        values[name] = one.get("default") if _is_absent(raw, one) else value(raw, one, name)
     excused = any(values.get(name) is not None for name in instead)
     for name in schema.get("required", ()):
         if values[name] is None and not excused:
@@ -70,16 +73,50 @@ def read(
     return values
 
 
+def coerced(arguments: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
+    """A native tool's arguments, each of the type that its schema has; absent ones are left out.
+
+    A number may stand for an id. What cannot be read stays as it is: the tool's own types refuse it.
+    """
+    found: dict[str, Any] = {}
+    for name, raw in arguments.items():
+        one: Schema = schema["properties"].get(name, {})
+        if _is_absent(raw, one):
+            continue
+        try:
+            read_as = next((known for _, known in _readings(raw, one, name)), raw)
+        except BadArgument:
+            read_as = raw
+        is_number = isinstance(read_as, int | float) and not isinstance(read_as, bool)
+        names_one = one.get("type") == "string" and (name == "id" or name.endswith("_id"))
+        found[name] = str(read_as) if is_number and names_one else read_as
+    return found
+
+
 def value(raw: Any, schema: Schema, name: str) -> Any:
     """What was given, as the schema has it; raises BadArgument."""
     kinds = _kinds(schema)
     if not kinds:
         return _repaired(raw)
-    for kind, one in kinds:
+    for one, read_as in _readings(raw, schema, name):
+        return _checked(read_as, one, name)
+    raise BadArgument(f"{name} must be {' or '.join(_WORDS[kind] for kind, _ in kinds)}", name)
+
+
+def _readings(raw: Any, schema: Schema, name: str) -> Iterator[tuple[Schema, Any]]:
+    """What a value can be read as, by the types of a schema, each with its own schema."""
+    for kind, one in _kinds(schema):
         read_as = _READERS[kind](raw, one, name)
         if read_as is not None:
-            return _checked(read_as, one, name)
-    raise BadArgument(f"{name} must be {' or '.join(_WORDS[kind] for kind, _ in kinds)}", name)
+            yield one, read_as
+
+
+def _is_absent(raw: Any, schema: Schema) -> bool:
+    """Whether a value says nothing: models write null, and some write it as a text."""
+    if not isinstance(raw, str):
+        return raw is None
+    kinds = _kinds(schema)
+    return bool(kinds) and kinds[0][0] != "string" and raw.strip() == "null"
 
 
 def words(text: str) -> list[str]:
@@ -131,14 +168,26 @@ def _boolean(raw: Any, schema: Schema, name: str) -> bool | None:
 def _array(raw: Any, schema: Schema, name: str) -> list[Any] | None:
     items: Schema = schema.get("items", {})
     if isinstance(raw, str):
-        return [value(part, items, name) for part in words(raw)]
+        listed: list[Any] | None = _decoded(raw, "[")
+        # a text in brackets that is no list of texts, such as [1], is a name
+        fits = listed is not None and (items.get("type") != "string" or all(isinstance(one, str) for one in listed))
+        raw = listed if fits else words(raw)
     if not isinstance(raw, list):
         return None
     return [value(one, items, name) for one in cast("list[Any]", raw) if one is not None]
 
 
 def _object(raw: Any, schema: Schema, name: str) -> dict[str, Any] | None:
+    raw = _decoded(raw, "{") if isinstance(raw, str) else raw
     return cast("dict[str, Any]", _repaired(raw)) if isinstance(raw, dict) else None
+
+
+def _decoded(raw: str, opening: str) -> Any:
+    """The JSON value of a text that begins with `opening`; None for another text."""
+    try:
+        return msgspec.json.decode(raw) if raw.lstrip().startswith(opening) else None
+    except (msgspec.DecodeError, RecursionError):
+        return None
 
 
 _READERS: dict[str, Callable[[Any, Schema, str], Any]] = {

@@ -232,8 +232,7 @@ async def call_tool(door: ToolContext, tool: Tool, arguments: dict[str, Any]) ->
         await door.admits(tool)
         if tool.arguments is None:
             return await _called(tool, door, lenient.read(arguments, tool.input_schema, tool.also, tool.instead))
-        # Models write null for the arguments they leave out.
-        stated = {name: value for name, value in arguments.items() if value is not None}
+        stated = lenient.coerced(arguments, tool.input_schema)
         if stated.get("agent_id", "") == "":
             stated["agent_id"] = door.acting()
         if "event_id" in tool.input_schema["properties"]:

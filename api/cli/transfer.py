@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
+from io import BufferedReader
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, NamedTuple
@@ -20,7 +21,7 @@ from api.cli.commands import AsJson, Url, connect
 from api.cli.output import FAILED, USAGE, Output, answering, one_line
 from api.importing.report import ImportReport, document, show
 from api.importing.run import BATCH, MAX_BATCH, ImportState, Run, StateFile, nowhere, server, state_folder
-from api.importing.source import Source, Unusable
+from api.importing.source import Readable, Source, Unusable, utf8
 from api.importing.systems import SYSTEMS, ImportRequest, opened, shown
 from api.importing.transcripts import Format
 from ingest.platform.clock import system_clock
@@ -37,6 +38,7 @@ LAST_BYTES = 1 << 10
 SHOWN_REJECTED = 10
 """Rejected lines that a person is shown; `--json` has more."""
 
+NOTHING = "nothing was imported: no row or event was accepted"
 STDIN_STDOUT = Path("-")
 
 
@@ -101,7 +103,7 @@ def import_(
     """Append what an export has, or take over what another memory system knows; importing again stores nothing twice.
 
     Of an export, exits 1 when a line is rejected or the file is cut off. Of a system, rows that cannot be taken are
-    reported; an import that ends early goes on where it was when it is given again.
+    reported; an import that ends early goes on where it was when it is given again. Exits 1 when nothing was accepted.
     """
     output = Output(as_json)
     if source in SYSTEMS:
@@ -125,7 +127,10 @@ def _import_export(output: Output, file: Path, url: str | None) -> None:
         answer = client.upload("/v1/admin/import", _counted(progress, blocks, file))
     output.document(answer)
     _report(output, answer)
-    if answer["rejected_lines"] or not answer["complete"]:
+    taken = answer["events"] + answer["duplicates"]
+    if not taken:
+        output.note(NOTHING)
+    if answer["rejected_lines"] or not (answer["complete"] and taken):
         raise typer.Exit(FAILED)
 
 
@@ -174,9 +179,9 @@ def _write(client: ApiClient, output: Output, project: str | None, target: Binar
 
 
 @contextmanager
-def _reading(output: Output, file: Path) -> Generator[BinaryIO]:
+def _reading(output: Output, file: Path) -> Generator[Readable]:
     if file == STDIN_STDOUT:
-        yield sys.stdin.buffer
+        yield utf8(BufferedReader(sys.stdin.buffer))
         return
     try:
         source = file.open("rb")
@@ -184,7 +189,7 @@ def _reading(output: Output, file: Path) -> Generator[BinaryIO]:
         output.error(f"{file} cannot be read: {error.strerror}")
         raise typer.Exit(USAGE) from None
     with source:
-        yield source
+        yield utf8(source)
 
 
 def _counted(progress: Progress, blocks: Iterator[bytes], file: Path) -> Iterator[bytes]:
@@ -281,6 +286,9 @@ def _say(options: Options, output: Output, report: ImportReport) -> None:
     show(output, report, dry=options.dry_run)
     if options.dry_run:
         output.note("nothing was sent: this was a dry run")
+    if not any(kind.taken for kind in report.kinds.values()):
+        output.note(NOTHING)
+        raise typer.Exit(FAILED)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from api.http.endpoint import Endpoint
 from api.http.errors import retry_after, status_of
 from api.http.http import Json
+from api.monitoring.requests import route_of
 from ingest.errors import LogUnavailable, MnemologError
 
 logger = logging.getLogger(__name__)
@@ -63,7 +64,7 @@ def handlers(fault_answer: FaultAnswer) -> dict[Any, Any]:
         return fault_answer(400, "the request was not complete", error)  # nobody reads this, and nothing was stored
 
     async def on_bug(request: Request, error: Exception) -> Response:
-        logger.exception("%s %s failed", request.method, request.url.path, exc_info=error)
+        logger.exception("%s %s failed", request.method, route_of(request.scope), exc_info=error)
         return fault_answer(500, "an unexpected fault; the server's log has it", error)
 
     return {

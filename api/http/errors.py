@@ -11,6 +11,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from api.http.http import Json
+from api.monitoring.requests import route_of
 from ingest.errors import (
     AccessDenied,
     AlreadyThere,
@@ -159,7 +160,7 @@ async def on_disconnect(request: Request, error: Exception) -> Response:
 
 async def on_bug(request: Request, error: Exception) -> Response:
     """Starlette's handler for everything unexpected; the traceback is in the log."""
-    logger.exception("%s %s failed", request.method, request.url.path, exc_info=error)
+    logger.exception("%s %s failed", request.method, route_of(request.scope), exc_info=error)
     return ProblemAnswer(500, "internal", "an unexpected fault; the server's log has it")
 
 

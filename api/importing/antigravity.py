@@ -9,8 +9,8 @@ from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.transcripts import MAX_BYTES, TRANSCRIPT, conversation
 from api.importing import sessions
 from api.importing.mapping import ImportRow, Mapped, Step, needed, text
-from api.importing.source import Unusable
 from ingest.commands.requests import Observe
+from ingest.errors import CommandRejected
 
 SYSTEM = AGENT = "antigravity"
 TURN = "turn"
@@ -26,6 +26,8 @@ def observed(session_id: str, project: str, prompt: str, response: str) -> Obser
 def mapped(row: ImportRow, at: datetime) -> Mapped:
     """The turn of a row; nothing says when it was, so it was `at`."""
     record = row.value
+    if reason := text(record, "reason"):
+        raise CommandRejected(reason)
     session_id, project = needed(record, "session_id"), text(record, "project") or dialect.UNKNOWN_PROJECT
     steps: list[Step] = []
     if record.get("first"):
@@ -37,9 +39,11 @@ def mapped(row: ImportRow, at: datetime) -> Mapped:
 
 
 def turns(file: Path) -> Iterator[ImportRow]:
-    """The turns of one conversation; raises Unusable when it is too long."""
+    """The turns of one conversation; of one that is too long a row that says so."""
     if file.stat().st_size > MAX_BYTES:
-        raise Unusable(f"{file} has over {MAX_BYTES >> 20} MiB, and a conversation is read whole")
+        reason = f"the file has over {MAX_BYTES >> 20} MiB, and a conversation is read whole"
+        yield ImportRow(TURN, str(file), {"reason": reason})
+        return
     place = file.parents[len(TRANSCRIPT.parts) - 1] if file.as_posix().endswith(TRANSCRIPT.as_posix()) else None
     found = conversation(file, file.stem if place is None else place.name)
     for number, turn in enumerate(found.turns):

@@ -131,6 +131,8 @@ class Run:
             self._chunk.take(row, lines, list(mapped.lost), placed.cursor)
         except CommandRejected as fault:
             self._chunk.skip(row, f"{fault.field}: {fault}" if fault.field else str(fault), placed.cursor)
+        except Exception as fault:  # a row that no mapping was written for, such as a time beyond the calendar's end
+            self._chunk.skip(row, f"cannot be read: {type(fault).__name__}", placed.cursor)
 
     def _flush(self) -> None:
         """Send what was gathered, count it, and save the state."""

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from hashlib import blake2b
+from io import BufferedReader, TextIOWrapper
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias, cast
@@ -144,16 +145,44 @@ def listed(value: Any, *fields: str) -> list[Any] | None:
     return None
 
 
+class Readable(Protocol):
+    """What a reader of lines and blocks asks of a file."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+    def readline(self, size: int, /) -> bytes: ...
+
+
+class _Recoded:
+    """A file of another encoding, as UTF-8; sizes count characters."""
+
+    def __init__(self, file: BufferedReader, encoding: str) -> None:
+        self._text = TextIOWrapper(file, encoding, errors="replace", newline="\n")
+
+    def read(self, size: int, /) -> bytes:
+        return self._text.read(size).encode()
+
+    def readline(self, size: int, /) -> bytes:
+        return self._text.readline(size).encode()
+
+
+def utf8(file: BufferedReader) -> Readable:
+    """A JSON file that was just opened, as UTF-8 without a byte order mark. JSON begins with an ASCII character, so its
+    first bytes tell UTF-16 and UTF-32 with or without a mark (RFC 4627, section 3): what PowerShell's `>` writes."""
+    encoding = json.detect_encoding(file.peek(4)[:4])
+    return file if encoding == "utf-8" else _Recoded(file, encoding)
+
+
 def lines(path: Path) -> Iterator[TranscriptLine]:
     """The lines of a file that are not blank, counted from 1; raises Unusable."""
     try:
         with path.open("rb") as file:
-            number = 0
-            while text := file.readline(MAX_LINE_BYTES):
+            number, source = 0, utf8(file)
+            while text := source.readline(MAX_LINE_BYTES):
                 number += 1
                 whole = len(text) < MAX_LINE_BYTES or text.endswith(b"\n")
                 while not whole:
-                    rest = file.readline(MAX_LINE_BYTES)
+                    rest = source.readline(MAX_LINE_BYTES)
                     whole = len(rest) < MAX_LINE_BYTES or rest.endswith(b"\n")
                     text = b"{"
                 if text.strip():

@@ -4,6 +4,7 @@ Nothing is held open between pages. The one file that imports psycopg, which com
 """
 
 import sqlite3
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, LiteralString, NamedTuple, Protocol, cast
@@ -16,6 +17,11 @@ PAGE = 1_000
 BUSY_S = 10.0
 """How long a reader of a SQLite file waits for its owner's lock."""
 CONNECT_S = 10
+QUERY_S = 300.0
+"""A query that takes longer is ended: what is behind a table need not end. A page takes milliseconds by an index; a
+count or a sort of some million rows without one takes a minute."""
+STEPS = 100_000
+"""Of SQLite's virtual machine, between two looks at the clock: about a millisecond."""
 
 
 class Section(NamedTuple):
@@ -57,19 +63,23 @@ class Sqlite:
             self._connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_S)
         except sqlite3.Error as error:
             raise self._unusable(error) from None
+        self._ends_s = 0.0
+        self._connection.set_progress_handler(lambda: time.monotonic() > self._ends_s, STEPS)
         self._connection.row_factory = sqlite3.Row
         self._connection.text_factory = _text
 
     def ask(self, query: str, parameters: Sequence[object] = ()) -> list[dict[str, Any]]:
         """The rows of a query, by column; raises Unusable."""
+        self._ends_s = time.monotonic() + QUERY_S
         try:
             return [dict(row) for row in self._connection.execute(query, tuple(parameters))]
         except sqlite3.Error as error:
             raise self._unusable(error) from None
 
     def columns(self, table: str) -> set[str]:
-        """The columns of a table; empty when there is none."""
-        return {row["name"] for row in self.ask("SELECT name FROM pragma_table_info(?)", [table])}
+        """The columns of a table; empty when there is none. A view is none: sorting what never ends fills the disk."""
+        query = "SELECT c.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table' AND m.name = ?"
+        return {row["name"] for row in self.ask(query, [table])}
 
     def close(self) -> None:
         """Close the file."""
@@ -109,6 +119,7 @@ class Postgres:
                 url, autocommit=True, connect_timeout=CONNECT_S, row_factory=dict_row
             )
             self._connection.execute("SET default_transaction_read_only = on")
+            self._connection.execute(cast(LiteralString, f"SET statement_timeout = {int(QUERY_S * 1000)}"))
         except psycopg.Error as error:
             raise self._unusable(error) from None
 

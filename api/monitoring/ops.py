@@ -24,7 +24,7 @@ from api.http.errors import ProblemAnswer
 from api.http.http import Json
 from api.http.openapi import TEXT
 from api.monitoring.processes import ProcessFigures
-from api.monitoring.requests import REQUEST_ID, answered, request_id_of, request_span
+from api.monitoring.requests import REQUEST_ID, answered, request_id_of, request_span, route_of
 from api.services import services
 from ingest.errors import LogUnavailable
 from ingest.log.group_commit import GroupCommit
@@ -122,7 +122,7 @@ class Measure:
             try:
                 await self._app(scope, receive, note)
             finally:
-                route = getattr(scope.get("route"), "path", "unmatched")
+                route = route_of(scope)
                 metrics: Metrics = scope["app"].state.metrics
                 metrics.count(self._door, scope["method"], route, status, time.perf_counter() - started)
                 answered(span, scope["method"], route, status)

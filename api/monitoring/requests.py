@@ -24,17 +24,22 @@ def request_id_of(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
 
 
 def request_span(scope: Scope, door: str) -> AbstractContextManager[Span]:
-    """The span of a request to one of the APIs. Of its address there is no query: that may hold a key."""
+    """The span of a request to one of the APIs. Its address is not in it: a path may have a session's id or a label, a
+    query a key. `answered` adds the route's pattern."""
     if not tracing.is_on() or scope["path"] in _PROBES:
         return tracing.NO_SPAN
     method = scope["method"] if scope["method"] in _METHODS else "_OTHER"
     attributes = {
         "http.request.method": method,
         "url.scheme": scope.get("scheme", "http"),
-        "url.path": scope["path"],
         "mnemolog.api": door,
     }
     return tracing.server(_verb(method), attributes, scope["headers"])
+
+
+def route_of(scope: Scope) -> str:
+    """The pattern that a request's path matched, `unmatched` for none: what metrics, logs and spans call a request."""
+    return getattr(scope.get("route"), "path", "unmatched")
 
 
 def answered(span: Span, method: str, route: str, status: int) -> None:

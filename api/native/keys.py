@@ -20,7 +20,7 @@ from api.access.registry import Made, Registry
 from api.http.endpoint import Endpoint
 from api.http.http import Json, asked_for
 from ingest.errors import AccessDenied, NotFound, OutOfReach
-from ingest.platform.clock import system_clock, to_ms
+from ingest.platform.clock import from_ms, system_clock, to_ms
 from ingest.roles import ADMIN, OF_THE_SERVER, Role
 
 NOT_STORED = {"Cache-Control": "no-store"}
@@ -70,6 +70,7 @@ async def post_key(request: Request) -> Response:
     grant = await asked_for(request, Grant)
     grant = replace(grant, tenant=grant.tenant or admin.tenant)
     _check(admin, grant)
+    await _check_end(request, grant.expires_at)
     return _made(await _registry(request).create(grant))
 
 
@@ -88,6 +89,7 @@ async def rotate_key(request: Request) -> Response:
     """Make a key for the same in the place of one, which goes on for a grace time; 201 with the new token."""
     asked = await asked_for(request, Rotation, optional=True)
     key = await _key(request)
+    await _check_end(request, asked.expires_at)
     return _made(await _registry(request).rotate(key.id, timedelta(hours=asked.grace_hours), asked.expires_at))
 
 
@@ -141,6 +143,18 @@ def _check(admin: Principal, grant: Grant) -> None:
     if not _within(admin.reach.projects, tuple(grant.projects)):
         beyond = next((one for one in grant.projects if not admin.reach.allows(one)), "(all)")
         raise OutOfReach("project", beyond, "projects")
+
+
+async def _check_end(request: Request, expires_at: datetime | None) -> None:
+    """Raise AccessDenied for a key that would outlive the access token or key that makes it: an issuer could not take
+    back what it gave, nor an operator what a key was limited to."""
+    admin = _admin(request)
+    ends_ms = admin.expires_ms
+    if admin.key_id and not ends_ms:
+        ends_ms = (await _registry(request).get(admin.key_id)).expires_ms
+    if ends_ms and (expires_at is None or (expires_at.tzinfo and to_ms(expires_at) > ends_ms)):
+        latest = from_ms(ends_ms).isoformat()
+        raise AccessDenied(f"a key may not outlive the token or key that makes it: send `expires_at`, {latest} at most")
 
 
 def _within(own: tuple[str, ...], others: tuple[str, ...]) -> bool:

@@ -11,7 +11,7 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import Link, SpanKind, Status, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
@@ -40,6 +40,18 @@ class _Recorded:
         self._span.set_status(Status(StatusCode.ERROR))
 
 
+class _Exported(BatchSpanProcessor):
+    """Exports spans without what an error's message says: the MCP SDK's spans have it as their status and as an event,
+    and it quotes addresses and arguments."""
+
+    def on_end(self, span: ReadableSpan) -> None:
+        bare = ReadableSpan(
+            span.name, span.context, span.parent, span.resource, span.attributes, (), span.links, span.kind, None,
+            Status(span.status.status_code), span.start_time, span.end_time, span.instrumentation_scope,
+        )  # fmt: skip
+        super().on_end(bare)
+
+
 class OtlpTracer:
     """A `Tracer`. The MCP SDK's own spans go to the same place: its provider is the process's."""
 
@@ -48,7 +60,7 @@ class OtlpTracer:
         about = {"service.version": release(), "mnemolog.process": process}
         resource = Resource.create(about if named else {"service.name": "mnemolog", **about})
         self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)
-        self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+        self._provider.add_span_processor(_Exported(OTLPSpanExporter()))
         trace.set_tracer_provider(self._provider)
         self._tracer = self._provider.get_tracer("mnemolog", release())
 

@@ -84,6 +84,7 @@ VARIABLES: dict[str, str] = {
     "MNEMOLOG_DISK_FLOOR": "free disk below which writes get 429; default 256MiB for the embedded server, else 0: off",
     "AGENT_ID": "the agent that reads and writes when a request names none",
     "AGENTMEMORY_AGENT_SCOPE": "shared, or isolated: an agent sees only what it wrote itself; default shared",
+    "AGENTMEMORY_TOOLS": "all: GET /agentmemory/mcp/tools also lists the four tools of agentmemory's plugin",
     "TOKEN_BUDGET": "tokens of a context when a request of agentmemory's names none; default 2000",
     "MNEMOLOG_DROP_IN": f"compatibility APIs to serve: {', '.join(DROP_INS)}, by comma, or all; default none",
     "MNEMOLOG_AGENTD_PORT": "ports of the agentd-memory API, by comma; default 17008",
@@ -307,6 +308,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     agent_scope: Annotated[Literal["shared", "isolated"], "AGENTMEMORY_AGENT_SCOPE", _choice("shared", "isolated")] = (
         "shared"
     )
+    agentmemory_tools: Annotated[str, "AGENTMEMORY_TOOLS"] = ""
     token_budget: Annotated[int, "TOKEN_BUDGET", _whole(1, 1_000_000)] = 2_000
     drop_in: Annotated[tuple[str, ...], "MNEMOLOG_DROP_IN", _drop_ins] = ()
     agentd_ports: Annotated[tuple[int, ...], "MNEMOLOG_AGENTD_PORT", _ports] = (17008,)

@@ -7,6 +7,7 @@ tests/conformance/test_issuer_keys.py.
 
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
@@ -300,6 +301,36 @@ async def test_api_keys_hold_beside_tokens(tokens: Tokens):
         refused = await client.post("/v1/memories", json={"content": "x"})
         assert refused.json()["detail"] == "this key has no write role"
         assert "www-authenticate" not in refused.headers
+
+
+async def test_no_key_outlives_the_token_or_key_that_makes_it(tokens: Tokens):
+    """Neither a made nor a rotated one, nor the one that a key makes which a token made."""
+    url, ends = "/v1/admin/keys", datetime.now(UTC) + timedelta(minutes=30)
+    in_time, too_late = ends.isoformat(), (ends + timedelta(minutes=45)).isoformat()
+    grant = {"name": "x", "roles": ["read", "admin"]}
+    redis = connect(tokens.server.redis_url)
+    lasting = await Registry(redis).create(Grant(name="x", roles=["read"], tenant="default"))
+    await redis.aclose()
+    async with tokens.client(tokens.issuer.token("mnemolog:admin")) as admin:  # for an hour
+        for beyond in ({}, {"expires_at": too_late}):
+            refused = await admin.post(url, json=grant | beyond)
+            assert (refused.status_code, "expires_at" in refused.json()["detail"]) == (403, True)
+            assert (await admin.post(f"{url}/{lasting.key.id}/rotate", json=beyond)).status_code == 403
+        made = await admin.post(url, json=grant | {"expires_at": in_time})
+        assert made.status_code == 201
+        rotated = await admin.post(f"{url}/{lasting.key.id}/rotate", json={"expires_at": in_time})
+        assert datetime.fromisoformat(rotated.json()["expires_at"]) <= ends
+        assert (await admin.get(f"{url}/{lasting.key.id}")).json()["status"] == "replaced"
+    async with tokens.client(made.json()["key"]) as heir:
+
+        async def known() -> bool:
+            return (await heir.get("/readyz")).status_code == 200
+
+        await wait_until(known)
+        for beyond in ({}, {"expires_at": too_late}):
+            assert (await heir.post(url, json=grant | beyond)).status_code == 403
+            assert (await heir.post(f"{url}/{made.json()['id']}/rotate", json=beyond)).status_code == 403
+        assert (await heir.post(url, json=grant | {"expires_at": in_time})).status_code == 201
 
 
 async def test_no_token_is_in_a_log(tokens: Tokens):

@@ -147,6 +147,38 @@ async def test_a_request_is_answered_with_its_id(traced: Traced):
         assert len((await client.get("/v1/memories")).headers["X-Request-Id"]) == 16
 
 
+async def test_no_span_and_no_metric_has_an_id_or_a_label_from_a_path(traced: Traced):
+    """At every listener, whether a route matches or not, and in what MCP's own spans say of an error."""
+    trace, header = caller()
+    mark = f"zqp{uuid4().hex[:10]}"
+    paths = {
+        traced.server.url: (
+            f"/v1/sessions/{mark}", f"/v1/sessions/{mark}/observations", f"/v1/slots/{mark}",
+            f"/v1/memories/mem_{mark}", f"/nothing/{mark}", f"/agentmemory/memories/{mark}", f"/agentmemory/{mark}",
+        ),
+        traced.doors.agentd: (f"/memories/{mark}", f"/{mark}"),
+        traced.doors.agent_memory: (f"/api/sessions/{mark}", f"/api/observations/{mark}", f"/{mark}"),
+        traced.doors.memex: (f"/v1/memories/{mark}", f"/{mark}"),
+        traced.doors.memex_mcp: (f"/{mark}",),
+    }  # fmt: skip
+    async with traced.server.client() as client:
+        for url, asked in paths.items():
+            for path in asked:
+                for method in ("GET", "DELETE", "PATCH"):
+                    await client.request(method, url + path, headers=header)
+        reading = {
+            "jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": {"uri": f"mnemolog://documents/{mark}"},
+        }  # fmt: skip
+        told = await client.post(
+            "/mcp", json=reading, headers=header | {"Accept": "application/json, text/event-stream"}
+        )
+        assert mark in told.text, "the error says which address it is"
+        assert mark not in (await client.get("/metrics")).text
+    spans = await traced.spans(trace, "GET /v1/sessions/{id:path}", "resources/read", "GET")
+    assert spans["GET /v1/sessions/{id:path}"].attributes["http.route"] == "/v1/sessions/{id:path}"
+    assert mark.encode() not in traced.receiver.received
+
+
 async def test_no_content_and_no_key_is_exported(traced: Traced):
     """After all that was written and asked above."""
     for told in (TEXT, "when is it", "number 7", traced.server.secret):

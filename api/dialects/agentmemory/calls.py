@@ -15,8 +15,8 @@ from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.answers import failed, refused
-from api.dialects.agentmemory.catalog import AGENTMEMORY
-from api.dialects.agentmemory.endpoints import SOURCE, read_body
+from api.dialects.agentmemory.catalog import AGENTMEMORY, PLUGIN
+from api.dialects.agentmemory.endpoints import SOURCE, read_body, settings
 from api.dialects.agentmemory.knowledge import profile_record
 from api.dialects.agentmemory.sessions import session_records
 from api.dialects.agentmemory.shapes import TEXT, fields
@@ -32,16 +32,18 @@ from mcp_gateway.tools.tool import Tool, ToolAnswer, ToolContext
 from projections.queries import RecallRequest
 from projections.queries.views import view
 
-TOOLS = {tool.name: tool for tool in AGENTMEMORY}
+TOOLS = {tool.name: tool for tool in (*AGENTMEMORY, *PLUGIN)}
 CALL = fields({"name": TEXT, "arguments": {"type": "object"}}, ("name",))
 _LISTED = [
     {"name": one.name, "description": one.description, "inputSchema": one.input_schema} for one in TOOLS.values()
 ]
+"""Those of the plugin come last."""
 
 
 async def tools(request: Request) -> Response:
     """The tools."""
-    return Json({"tools": _LISTED})
+    every = settings(request).agentmemory_tools == "all"
+    return Json({"tools": _LISTED if every else _LISTED[: len(AGENTMEMORY)]})
 
 
 async def call(request: Request) -> Response:

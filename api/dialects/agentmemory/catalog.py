@@ -1,4 +1,4 @@
-"""The 31 tools of agentmemory, as its clients know them: names, arguments, defaults; its resources and its prompts.
+"""The tools of agentmemory, as its clients know them: names, arguments, defaults; its resources and its prompts.
 
 Each tool names the `module:function` that does it. Those load the index and so are only loaded by a call.
 """
@@ -201,9 +201,24 @@ AGENTMEMORY: tuple[Tool, ...] = (
         {"actionIds": NAMES, "project": text()}, instead=("actionIds",)),
 )  # fmt: skip
 
+PLUGIN: tuple[Tool, ...] = (
+    _tool("memory_governance_delete", "memories:governance_delete", READ_WRITE, "Delete memories for good.",
+        {"memoryIds": names("The memories."), "reason": text("Why; kept with the deletion.")}, ("memoryIds",),
+        destructive=True),
+    _tool("memory_lesson_delete", "lessons:delete_lesson", READ_WRITE, "Delete a lesson for good.",
+        {"lessonId": text("The lesson.")}, ("lessonId",), {"agentId": text()}, destructive=True),
+    _tool("memory_commits", "sessions:commits", READ, "List the commits that sessions made, newest first.",
+        {"branch": text("Only of this branch."), "repo": text("Only of this repository."),
+            "limit": number(100, "How many at most, up to 500.")}, also={"agentId": text()}, reads_only=True),
+    _tool("memory_commit_lookup", "sessions:commit_lookup", READ, "Find the sessions that a commit was made in.",
+        {"sha": text("The commit's hash.")}, ("sha",), {"agentId": text()}, reads_only=True),
+)  # fmt: skip
+"""What the plugin of 0.9.29 calls beside the 31: offered by MCP and answered everywhere, but listed over REST, where
+clients count on 31, only with AGENTMEMORY_TOOLS=all."""
+
 AGENTMEMORY_PROFILE = ToolProfile(
     "agentmemory",
-    AGENTMEMORY,
+    (*AGENTMEMORY, *PLUGIN),
     "Memory of past sessions. memory_smart_search or memory_recall before you assume; memory_save for what should "
     "last; memory_lesson_save for what you learned; slots hold what must stay in view.",
     attachments=Attachments(

@@ -3,7 +3,7 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory.answers import succeeded
+from api.dialects.agentmemory.answers import failed, succeeded
 from api.dialects.agentmemory.endpoints import (
     MAX_LIMIT,
     Arguments,
@@ -52,17 +52,22 @@ async def post_strengthen(request: Request, arguments: Arguments) -> Response:
 
 
 async def post_delete(request: Request, arguments: Arguments) -> Response:
-    """Forget a lesson, for good; said again, it is a new one."""
-    door = door_of(request)
+    """Forget a lesson, for good; recorded again, it is a new one."""
+    told = await delete_lesson(door_of(request), arguments)
+    return reply(told, 200 if isinstance(told.data, dict) and told.data["success"] else 404)
+
+
+async def delete_lesson(door: ToolContext, arguments: Arguments) -> ToolAnswer:
+    """memory_lesson_delete: forget a lesson, for good."""
     name, agent = arguments.needed("lessonId"), arguments["agentId"] or ""
     await door.caught_up(agent)
     reader, caller = door.reader(agent), door.caller(agent)
     found = await door.queries.lookup.documents([name], reader)
     if not any(isinstance(one.document, Lesson) for one in found):
-        return failure("lesson not found", 404)
+        return failed("lesson not found")
     forgotten = await door.operations.forgetting.document(name, reader, caller, reason="lessons/delete")
     door.wrote(caller.agent_id, forgotten.position)
-    return success(deleted=forgotten.total)
+    return succeeded(deleted=forgotten.total)
 
 
 async def list_lessons(door: ToolContext, arguments: Arguments) -> ToolAnswer:

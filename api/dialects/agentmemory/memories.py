@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.answers import succeeded
+from api.dialects.agentmemory.answers import failed, succeeded
 from api.dialects.agentmemory.endpoints import (
     Arguments,
     agent_of,
@@ -81,13 +81,16 @@ async def delete_memories(request: Request) -> Response:
     sent = await object_of(request)
     if not isinstance(sent.get("memoryIds"), list):
         raise BadArgument("memoryIds must be a list", "memoryIds")
-    arguments = lenient.read(sent, DELETE)
+    return reply(await governance_delete(door_of(request), lenient.read(sent, DELETE)))
+
+
+async def governance_delete(door: ToolContext, arguments: Arguments) -> ToolAnswer:
+    """memory_governance_delete: forget memories, for good; an id that is unknown is skipped."""
     names = list(dict.fromkeys(name for name in arguments["memoryIds"] if name.strip()))
-    door = door_of(request)
     try:
         caller, reader = door.caller(), door.reader()
     except ReaderUnknown as why:
-        return failure(f"nothing was deleted: {why}", deleted=0, total=len(arguments["memoryIds"]))
+        return failed(f"nothing was deleted: {why}", deleted=0, total=len(arguments["memoryIds"]))
     await door.caught_up()
     found = await door.queries.lookup.documents(names, reader)
     known = [one.document.id for one in found if isinstance(one.document, Memory)]
@@ -96,9 +99,9 @@ async def delete_memories(request: Request) -> Response:
             known, reader, caller, reason=(arguments["reason"] or "")[:512]
         )
     except ProjectionBehind as error:
-        return failure(f"nothing was deleted, try again: {error}")
+        return failed(f"nothing was deleted, try again: {error}")
     door.wrote(caller.agent_id, forgotten.position)
-    return success(deleted=forgotten.documents.get("memory", 0), total=len(arguments["memoryIds"]))
+    return succeeded(deleted=forgotten.documents.get("memory", 0), total=len(arguments["memoryIds"]))
 
 
 async def _all(door: ToolContext, reader: Reader) -> list[dict[str, Any]]:

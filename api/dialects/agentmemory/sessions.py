@@ -21,6 +21,7 @@ from api.dialects.agentmemory.endpoints import (
     session_of,
     settings,
     success,
+    written_document,
 )
 from api.dialects.agentmemory.searching import context_for
 from api.dialects.session_projects import SessionProject, home_of, homes, settled, written_elsewhere
@@ -68,9 +69,9 @@ async def start(request: Request, arguments: Arguments) -> Response:
         occurred_at=moment,
     )
     now = _begun(door, home, started, to_ms(moment))
-    known = None if new else await _known(door, home, session)
+    known = None if new else await _known(door, home, session, agent)
     accepted, context = await asyncio.gather(
-        door.write(started), _context(door, session, home, settings(request).token_budget)
+        door.write(started), _context(door, session, home.project, settings(request).token_budget, agent)
     )
     homes(request).wrote(session, accepted.position)
     if known is not None:
@@ -114,8 +115,8 @@ def _begun(door: ToolContext, home: SessionProject, started: TrackSession, now_m
     )
 
 
-async def _known(door: ToolContext, home: SessionProject, session: str) -> Session | None:
-    """The session as it is, with what was written to it here a moment ago, if that can be had in time."""
+async def _known(door: ToolContext, home: SessionProject, session: str, agent: str) -> Session | None:
+    """The session as it is, with what was written to it here a moment ago, as far as `agent` may read it."""
     written = Token(home.written)
     written.include_all(written_elsewhere(door.last_writes.shared, door.tenant, session))
     try:
@@ -123,22 +124,22 @@ async def _known(door: ToolContext, home: SessionProject, session: str) -> Sessi
             if written:
                 await door.queries.log.caught_up(str(written))
     except (TimeoutError, ProjectionBehind):
-        logger.info("session %s starts again before what it said is projected", session)
+        logger.info("a session starts again before its last writes are projected")
     try:
-        located = await door.queries.sessions.one(door.operator(), session, home.project)
-    except NotFound:
+        located = await door.queries.sessions.one(door.reader(agent), session, home.project)
+    except (NotFound, ReaderUnknown):
         return None
     return session_of(located)
 
 
-async def _context(door: ToolContext, session: str, home: SessionProject, budget: int) -> str:
-    """What there is to say to a session; empty when that cannot be said in time, or not to this agent."""
+async def _context(door: ToolContext, session: str, project: str, budget: int, agent: str) -> str:
+    """The context for `agent`, who need not be the session's own; empty when it is not available in time."""
     try:
-        reader = door.reader(home.agent)
+        reader = door.reader(agent)
         async with asyncio.timeout(CONTEXT_S):
-            return (await context_for(door, reader, session, home.project, budget)).context
+            return (await context_for(door, reader, session, project, budget)).context
     except (TimeoutError, MnemologError, RedisError) as error:
-        logger.info("session %s starts without a context: %s", session, error or "it took too long")
+        logger.info("a session starts without a context: %s", error or "it took too long")
         return ""
 
 
@@ -211,35 +212,33 @@ async def link(request: Request, arguments: Arguments) -> Response:
         files=[one[:NAME_CHARS] for one in files[:MAX_FILES]],
     )
     accepted = await door.write(linked)
-    await door.caught_up(linked.agent_id)
-    found = await door.queries.lookup.documents([accepted.id], door.operator())
-    known = view(found[0].document) if found else _as_said(linked)
-    return Json({"commit": dialect.commit(known)})
+    known = await written_document(door, accepted.id, arguments.chosen("agentId") or "")
+    return Json({"commit": dialect.commit(known or _as_said(linked))})
 
 
-async def by_commit(request: Request, arguments: Arguments) -> Response:
-    """A commit, and the sessions it was made in."""
-    sha, agent, door = arguments.needed("sha").strip(), arguments["agentId"] or "", door_of(request)
+async def commit_lookup(door: ToolContext, arguments: Arguments) -> ToolAnswer:
+    """memory_commit_lookup: a commit, and the sessions it was made in; raises NotFound."""
+    sha, agent = arguments.needed("sha").strip(), arguments["agentId"] or ""
     await door.caught_up(agent)
     reader = door.reader(agent)
     found = await _commits(door, reader, {"commit": sha}, 1)
     if not found:
-        return Json({"error": f"no session is known for commit {sha}"}, 404)
+        raise NotFound(f"no session is known for commit {sha}")
     named = [await door.queries.sessions.named(reader, name) for name in found[0]["session_ids"]]
     known = [view(one.document) for located in named for one in located]
-    return Json({"commit": dialect.commit(found[0]), "sessions": await session_records(door, reader, known)})
+    return answer({"commit": dialect.commit(found[0]), "sessions": await session_records(door, reader, known)})
 
 
-async def commits(request: Request, arguments: Arguments) -> Response:
-    """Commits, the newest linked first."""
+async def commits(door: ToolContext, arguments: Arguments) -> ToolAnswer:
+    """memory_commits: commits, the newest linked first."""
     limit = int(arguments["limit"])
     if limit < 1:
         raise BadArgument("limit must be at least 1", "limit")
-    door, agent = door_of(request), arguments["agentId"] or ""
+    agent = arguments["agentId"] or ""
     await door.caught_up(agent)
     wanted = {name: arguments[name] for name in ("branch", "repo") if arguments[name]}
     found = await _commits(door, door.reader(agent), wanted, min(limit, MAX_LIMIT))
-    return Json({"commits": list(map(dialect.commit, found))})
+    return answer({"commits": list(map(dialect.commit, found))})
 
 
 async def _commits(door: ToolContext, reader: Reader, wanted: dict[str, str], limit: int) -> list[dict[str, Any]]:

@@ -26,7 +26,6 @@ from ingest.events.memory import MemoryType
 from ingest.platform.clock import system_clock
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import ToolAnswer, ToolContext
-from projections.documents.access import Reader
 from projections.documents.memories import Memory
 from projections.queries import RecallRequest
 
@@ -74,14 +73,14 @@ async def search(context: ToolContext, wanted: MemorySearchRequest, after: str =
         ranking="similarity",
         after=after,
     )
-    found = await context.queries.recall.found(request, _reader(context, wanted.agent))
+    found = await context.queries.recall.found(request, context.reader(wanted.agent))
     current = [(hit, one) for hit, one, _ in found.hits if isinstance(one, Memory) and one.is_latest]
     return [shown(one, hit.score) for hit, one in current], found.degraded
 
 
 async def delete(context: ToolContext, agent: str, uuid: UUID) -> bool:
     """Forget a memory of the agent's, and what it stands for; false when there is no such memory of its own."""
-    name, reader = memory_id_of(uuid), _reader(context, agent)
+    name, reader = memory_id_of(uuid), context.reader(agent)
     try:
         if name is None or not is_found(await context.operations.memories.find(name, reader), agent):
             return False
@@ -98,12 +97,8 @@ async def count(context: ToolContext, agent: str, user: str) -> int:
     """How much an agent remembers of a user."""
     if not agent or not user:
         return 0  # nobody stores under an empty name, and one would not narrow the count
-    reader = _reader(context, agent)
+    reader = context.reader(agent)
     return await context.queries.lookup.count(reader, PROJECT, kinds=["memory"], agent_id=agent, user_id=user)
-
-
-def _reader(context: ToolContext, agent: str) -> Reader:
-    return Reader(context.tenant, agent, context.scope, reach=context.reach)
 
 
 MAX_NAME = 128

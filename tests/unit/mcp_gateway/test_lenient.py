@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from ingest.errors import CommandRejected
-from mcp_gateway.lenient import BadArgument, read, value, words
+from mcp_gateway.lenient import BadArgument, coerced, read, value, words
 
 NAMES = {"type": ["string", "array"], "items": {"type": "string"}}
 SCHEMA: dict[str, Any] = {
@@ -77,7 +77,7 @@ def test_values_are_read_leniently(schema: dict[str, Any], given: Any, said: Any
         ({"type": "boolean"}, 1),
         (NAMES, 5),
         (NAMES, [5]),
-        ({"type": "object"}, "{}"),
+        ({"type": "object"}, "[]"),
         ({"type": "string", "enum": ["a", "b"]}, "c"),
         ({"type": "integer", "minimum": 1}, 0),
         ({"type": "integer", "maximum": 1}, 2),
@@ -92,3 +92,57 @@ def test_what_cannot_be_read_is_refused_by_name(schema: dict[str, Any], given: A
 def test_words_are_trimmed_and_never_empty():
     assert words(" a ,, b") == ["a", "b"]
     assert words("") == []
+
+
+@pytest.mark.parametrize(
+    ("raw", "schema", "expected"),
+    [
+        ('["a","b, c"]', NAMES, ["a", "b, c"]),
+        (' ["a"] ', {"type": "array", "items": {"type": "string"}}, ["a"]),
+        ("[1]", NAMES, ["[1]"]),
+        ("[broken", NAMES, ["[broken"]),
+        ('[{"a": 1}]', {"type": "array", "items": {"type": "object"}}, [{"a": 1}]),
+        ('["1", 2]', {"type": "array", "items": {"type": "number"}}, [1, 2]),
+        ('{"a": "b"}', {"type": "object"}, {"a": "b"}),
+        ("[1]", {"type": "string"}, "[1]"),
+        ("5", {"type": "string"}, "5"),
+        ("true", {"type": "string"}, "true"),
+        ("null", {"type": "string"}, "null"),
+    ],
+)
+def test_json_in_a_text_is_read_where_a_list_or_an_object_is_expected(raw: str, schema: dict[str, Any], expected: Any):
+    assert value(raw, schema, "x") == expected
+
+
+def test_the_text_null_is_absent_where_no_text_is_expected():
+    assert read({"query": "null", "limit": "null", "tags": "null"}, SCHEMA) == {
+        "query": "null", "limit": 10, "tags": None,
+    }  # fmt: skip
+
+
+def test_a_native_tools_arguments_get_the_types_of_its_schema_and_the_rest_stays():
+    properties = {
+        "id": {"type": "string"}, "label": {"type": "string"}, "limit": {"type": "integer", "maximum": 9},
+        "full": {"type": "boolean"},
+        "tags": {"type": "array", "items": {"type": "string"}}, "data": {"type": "object"},
+        "kind": {"type": "string", "enum": ["a"]},
+    }  # fmt: skip
+    schema = {"type": "object", "properties": properties}
+    given = {
+        "id": 5,
+        "label": 5,
+        "limit": "50",
+        "full": " True ",
+        "tags": '["a"]',
+        "data": "x",
+        "kind": "b",
+        "more": "5",
+    }
+    assert coerced(given, schema) == {
+        "id": "5", "label": 5, "limit": 50, "full": True, "tags": ["a"], "data": "x", "kind": "b", "more": "5",
+    }  # fmt: skip
+    assert coerced({"id": None, "limit": "null", "full": "maybe", "tags": [1]}, schema) == {
+        "full": "maybe",
+        "tags": [1],
+    }
+    assert coerced({"id": True, "limit": 5.0, "tags": "a, b"}, schema) == {"id": True, "limit": 5, "tags": ["a", "b"]}

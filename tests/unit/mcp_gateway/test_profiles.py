@@ -20,6 +20,8 @@ AGENTMEMORY = [
     "memory_crystallize",
 ]  # fmt: skip
 """In the order in which agentmemory lists them."""
+PLUGIN = ["memory_governance_delete", "memory_lesson_delete", "memory_commits", "memory_commit_lookup"]
+"""What its plugin calls besides."""
 REQUIRED = {
     "memory_recall": ["query"],
     "memory_save": ["content"],
@@ -43,6 +45,9 @@ REQUIRED = {
     "memory_action_create": ["title"],
     "memory_action_update": ["actionId"],
     "memory_crystallize": ["sessionId"],
+    "memory_governance_delete": ["memoryIds"],
+    "memory_lesson_delete": ["lessonId"],
+    "memory_commit_lookup": ["sha"],
 }
 OPTIONAL = {
     "memory_recall": ["limit"],
@@ -61,6 +66,8 @@ OPTIONAL = {
     "memory_antigravity_sync_all": ["currentConversationId", "currentFolder"],
     "memory_slot_create": ["content", "scope", "sizeLimit", "pinned"],
     "memory_action_create": ["description", "priority", "status", "tags", "sessionId"],
+    "memory_governance_delete": ["reason"],
+    "memory_commits": ["branch", "repo", "limit"],
     "memory_action_update": ["title", "description", "priority", "status", "tags", "sessionId"],
 }
 every_agentmemory_tool = pytest.mark.parametrize("tool", PROFILES["agentmemory"].tools, ids=lambda tool: tool.name)
@@ -71,8 +78,8 @@ def test_the_usual_profile_is_small_enough_for_every_conversation():
     assert len(PROFILES.offer(("native",)).tools) == 9
 
 
-def test_agentmemory_has_its_31_tools_in_the_order_of_the_contract():
-    assert list(PROFILES.offer(("agentmemory",)).tools) == AGENTMEMORY
+def test_agentmemory_has_its_31_tools_in_the_order_of_the_contract_and_those_of_its_plugin():
+    assert list(PROFILES.offer(("agentmemory",)).tools) == AGENTMEMORY + PLUGIN
 
 
 @every_agentmemory_tool

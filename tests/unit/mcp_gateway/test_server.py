@@ -71,6 +71,20 @@ async def test_a_good_call_answers_text_and_data_of_the_declared_shape(
     Draft202012Validator(TOOLS[name].output_schema or {}).validate(given.structured_content)
 
 
+async def test_a_call_is_read_by_the_schema_of_its_tool(
+    door: ToolContext, queries: ScriptedQueries, result: Callable[..., RecallResult]
+):
+    """What models write for numbers, booleans, lists and nothing; a text that looks like them stays a text."""
+    queries.results = [result()]
+    lenient = {"query": "[1]", "limit": "5", "full": "true", "kinds": '["memory"]', "min_confidence": "null"}
+    await answered(door, "recall", lenient | {"session_id": 7, "tags": "a, b"})
+    asked, _ = queries.asked[-1]
+    found = (asked.query, asked.limit, asked.kinds, asked.session_id, asked.tags, asked.min_confidence)
+    assert found == ("[1]", 5, ["memory"], "7", ["a", "b"], None)
+    await answered(door, "remember", {"content": "5", "importance": "7", "metadata": '{"a": "b"}', "ttl_days": 1.0})
+    assert "Expected" in await refused(door, "recall", {"query": "x", "limit": "many"})
+
+
 @every_tool
 async def test_an_unknown_argument_is_named_and_the_known_ones_are_listed(door: ToolContext, name: str):
     said = await refused(door, name, {**GOOD[name], "contnet": "x"})
@@ -88,7 +102,7 @@ async def test_a_missing_argument_is_named(door: ToolContext, name: str):
 @every_tool
 async def test_an_argument_of_the_wrong_type_is_named(door: ToolContext, name: str):
     for argument in GOOD[name]:
-        assert f"`{argument}`" in await refused(door, name, {**GOOD[name], argument: 5})
+        assert f"`{argument}`" in await refused(door, name, {**GOOD[name], argument: {"a": 1}})
     assert "`agent_id`" in await refused(door, name, {**GOOD[name], "agent_id": ["ada"]})
 
 
@@ -102,7 +116,7 @@ async def test_an_argument_of_the_wrong_type_is_named(door: ToolContext, name: s
         ("remember", {"content": "  "}, "content"),
         ("remember", {"content": "x", "metadata": {"k": 1}}, "metadata[...]"),
         ("remember", {"content": "x", "metadata": {"k": "v" * 5000}}, "metadata"),
-        ("remember", {"content": "x", "event_id": 7}, "event_id"),
+        ("remember", {"content": "x", "event_id": ["7"]}, "event_id"),
         ("remember", {"content": "x" * (1 << 20)}, "content"),
         ("observe", {"session_id": "", "content": "x"}, "session_id"),
         ("observe", {"session_id": "s", "content": "\n"}, "content"),

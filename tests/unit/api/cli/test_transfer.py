@@ -113,6 +113,28 @@ def test_an_import_sends_the_file_as_it_is(run: Run, server: FakeServer, tmp_pat
     assert server.requests[1][1] == EXPORT
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-8-sig"])
+def test_an_export_of_another_encoding_is_sent_as_utf_8(run: Run, server: FakeServer, tmp_path: Path, encoding: str):
+    server.answer = httpx.Response(202, json=DONE)
+    file = tmp_path / "all.ndjson"
+    file.write_bytes(EXPORT.decode().encode(encoding))
+    assert run("import", str(file)).exit_code == 0
+    assert run("import", "-", stdin=file.read_bytes()).exit_code == 0
+    assert [body for _, body in server.requests] == [EXPORT, EXPORT]
+
+
+def test_an_import_that_takes_nothing_says_so_and_fails(run: Run, server: FakeServer, tmp_path: Path):
+    server.answer = httpx.Response(202, json={**DONE, "events": 0})
+    told = run("import", "-", stdin=EXPORT)
+    assert (told.exit_code, "nothing was imported" in told.stderr) == (1, True)
+    server.answer = httpx.Response(202, json={**DONE, "events": 0, "duplicates": 3})
+    assert run("import", "-", stdin=EXPORT).exit_code == 0, "what is there already was accepted before"
+    for content in ("", "hello\n"):
+        (tmp_path / "some.jsonl").write_text(content)
+        told = run("import", "jsonl", str(tmp_path / "some.jsonl"), "--dry-run")
+        assert (told.exit_code, "nothing was imported" in told.stderr) == (1, True)
+
+
 def test_rejected_lines_and_a_cut_off_file_are_failures(run: Run, server: FakeServer):
     fault = {"line": 2, "code": "malformed", "message": "not\n\x1b[31mJSON"}
     for answer, words in (

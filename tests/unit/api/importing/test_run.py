@@ -1,5 +1,6 @@
 """The way of an import: chunks of one kind, counted and saved after each, resumed behind the last."""
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -8,10 +9,12 @@ import msgspec
 import pytest
 
 from api.cli.client import ClientError
+from api.dialects.agentmemory.transcripts import MAX_BYTES
 from api.importing.mapping import ImportRow, Mapped, Step
 from api.importing.report import MAX_EXAMPLES, MAX_REASONS, OTHER, ImportReport
 from api.importing.run import ImportState, Run, StateFile, nowhere, server, state_folder
 from api.importing.source import WholeSource
+from api.importing.transcripts import Format, LinesSource
 from ingest.commands.requests import Observe, Remember
 from ingest.errors import CommandRejected
 from projections.operations.importing import read_event, read_header
@@ -166,3 +169,48 @@ def test_a_state_is_kept_for_each_place_and_server(folder: Path):
     assert (one.read(), other.read()) == (state, None)
     one.path.write_bytes(b"{")
     assert one.read() is None
+
+
+HOSTILE = {
+    Format.COMMANDS: [
+        '{"type":"remember","content":"x","occurred_at":"0001-01-01T00:00:00+14:00"}',
+        '{"type":"remember","content":"x","occurred_at":"9999-12-31T23:59:59-14:00"}',
+        '{"type":"remember","content":' + "9" * 5_000 + "}",
+        '{"type":{}}',
+        "[" * 200_000,
+        '{"a":' * 100_000,
+    ],
+    Format.CLAUDE_CODE: [
+        json.dumps({"type": "user", "sessionId": "s", "timestamp": at, "message": {"content": "x"}})
+        for at in (10**400, "0001-01-01T00:00:00+14:00", [1], {"a": 1})
+    ],
+}
+
+
+@pytest.mark.parametrize("form", HOSTILE)
+def test_a_hostile_line_is_reported_with_its_number_and_ends_nothing(tmp_path: Path, form: Format):
+    good = {
+        Format.COMMANDS: '{"type":"remember","content":"good"}',
+        Format.CLAUDE_CODE: json.dumps({
+            "type": "user", "sessionId": "s", "uuid": "u9", "timestamp": "2026-01-31T12:00:00Z",
+            "message": {"content": "good"},
+        }),
+    }[form]  # fmt: skip
+    (tmp_path / "some.jsonl").write_text("\n".join([*HOSTILE[form], "\x00", good]) + "\n")
+    state = ImportState("jsonl", "there", "here")
+    report = Run(LinesSource(tmp_path, form), nowhere, state, lambda now: None, tenant="acme").run(lambda: AT)
+    assert sum(kind.taken for kind in report.kinds.values()) >= 1
+    assert report.rows == len(HOSTILE[form]) + 2
+    if form == Format.COMMANDS:
+        examples = [name for one in report.kinds["command"].why.values() for name in one.examples]
+        assert sorted(examples) == [f"line {number}" for number in range(1, len(HOSTILE[form]) + 2)]
+
+
+def test_a_conversation_that_is_too_long_is_reported_and_the_next_is_read(tmp_path: Path):
+    turns = '{"type":"USER_INPUT","content":"a"}\n{"type":"PLANNER_RESPONSE","content":"b"}\n'
+    (tmp_path / "b.jsonl").write_text(turns)
+    with (tmp_path / "a.jsonl").open("wb") as file:
+        file.truncate(MAX_BYTES + 1)
+    source = LinesSource(tmp_path, Format.ANTIGRAVITY)
+    report = Run(source, nowhere, fresh(), lambda now: None, tenant="acme").run(lambda: AT)
+    assert (report.kinds["turn"].taken, report.kinds["turn"].skipped) == (1, 1)

@@ -11,6 +11,7 @@ import pytest
 
 from api.importing.mapping import ImportRow, Mapped
 from api.importing.source import MAX_LINE_BYTES, Cursor, Source, Unusable, lines
+from api.importing.source import document as json_document
 from api.importing.sql import PAGE, Section, Sqlite, SqlSource
 from api.importing.systems import SYSTEMS, ImportRequest, opened, shown
 from api.importing.transcripts import Format, LinesSource
@@ -183,3 +184,43 @@ def test_an_export_of_our_own_says_what_it_would_do(tmp_path: Path):
 def test_a_password_is_not_shown():
     assert shown("postgresql://ada:s3cret@db:5432/memex") == "postgresql://db:5432/memex"
     assert shown("/home/a@b/file.json") == "/home/a@b/file.json"
+
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT"
+
+
+@pytest.mark.parametrize(
+    ("system", "view"),
+    [
+        (
+            "claude-mem",
+            f"CREATE VIEW observations AS {ENDLESS} i AS id, 'm' AS memory_session_id, 'p' AS project FROM n",
+        ),
+        ("agentmemory", f"CREATE VIEW kv_store AS {ENDLESS} 'mem:sessions' AS scope, i AS key, '{{}}' AS value FROM n"),
+    ],
+)
+def test_a_view_that_never_ends_is_no_table(system: str, view: str, database: Callable[..., Path]):
+    with pytest.raises(Unusable, match="it has no table"):
+        opened(system, ImportRequest(str(database(view)), "default"))
+
+
+def test_a_query_that_never_ends_is_ended(database: Callable[..., Path], monkeypatch: pytest.MonkeyPatch):
+    """A view behind a table that is there, as a column's default or a virtual table could have it."""
+    monkeypatch.setattr("api.importing.sql.QUERY_S", 0.2)
+    reader = Sqlite(database(CLAUDE_MEM))
+    with closing(reader), pytest.raises(Unusable, match="interrupted"):
+        reader.ask(f"{ENDLESS} count(*) FROM n")
+    with closing(Sqlite(database())) as reader:
+        assert len(reader.ask("SELECT * FROM observations")) == 2, "the next query has its own time"
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le", "utf-16-be", "utf-32-le"])
+def test_json_of_another_encoding_is_read_with_and_without_a_mark(tmp_path: Path, encoding: str, mark: str):
+    """PowerShell's `>` writes UTF-16. A line separator within a text ends no line."""
+    records = [{"content": "Zo\u00eb \u5c0f\u738b \U0001f600 \u2028 x"}, {"content": "2"}]
+    text = mark + "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in records)
+    (tmp_path / "lines.jsonl").write_bytes(text.encode(encoding))
+    assert [tuple(one) for one in lines(tmp_path / "lines.jsonl")] == [(1, records[0]), (2, records[1])]
+    (tmp_path / "whole.json").write_bytes((mark + json.dumps(records, ensure_ascii=False)).encode(encoding))
+    assert json_document(tmp_path / "whole.json") == records

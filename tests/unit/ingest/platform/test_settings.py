@@ -82,6 +82,7 @@ def test_every_variable_is_read():
         "MNEMOLOG_DISK_FLOOR": "1GiB",
         "AGENT_ID": "ada",
         "AGENTMEMORY_AGENT_SCOPE": "isolated",
+        "AGENTMEMORY_TOOLS": "all",
         "TOKEN_BUDGET": "1500",
         "MNEMOLOG_DROP_IN": "agentd,memex",
         "MNEMOLOG_AGENTD_PORT": "17008,7008",

@@ -1,0 +1,63 @@
+"""The four tools that the plugin of 0.9.29 calls beside the 31: what their routes do."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.acceptance.running import Together, running
+from tests.contracts.agentmemory.calling import Api, Json, ok, refused
+
+PLUGIN = ("memory_governance_delete", "memory_lesson_delete", "memory_commits", "memory_commit_lookup")
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_memory_governance_delete_forgets_what_it_names_and_counts_it(api: Api, name: str, as_text: bool):
+    kept = [ok(api.post("remember", content=f"{name} {word}", project=name), 201)["memory"]["id"]
+            for word in ("opens at noon", "is painted red", "was built by Ada")]  # fmt: skip
+    wanted = [*kept[:2], "mem_none"]
+    told = api.tool("memory_governance_delete", memoryIds=",".join(wanted) if as_text else wanted, reason="a test")
+    assert (told["success"], told["deleted"], told["total"]) == (True, 2, 3)
+    assert [api.get(f"memories/{one}").status_code for one in kept] == [404, 404, 200]
+
+
+def test_memory_lesson_delete_forgets_a_lesson_once(api: Api, name: str):
+    lesson = ok(api.post("lessons", content=f"never paint {name}", project=name), 201)["lesson"]["id"]
+    assert api.tool("memory_lesson_delete", lessonId=lesson)["success"] is True
+    assert api.tool("memory_lesson_delete", lessonId=lesson) == {"success": False, "error": "lesson not found"}
+
+
+def test_memory_commits_and_memory_commit_lookup_answer_as_their_routes(api: Api, name: str):
+    ok(api.post("session/start", sessionId=name, project=name, cwd="/x"))
+    for sha in (f"{name}a", f"{name}b"):
+        ok(api.post("session/commit", sha=sha, sessionId=name, branch=name))
+    listed = api.tool("memory_commits", branch=name, limit="5")
+    assert listed == ok(api.get("commits", branch=name, limit=5))
+    assert [one["sha"] for one in listed["commits"]] == [f"{name}b", f"{name}a"]
+    found = api.tool("memory_commit_lookup", sha=f"{name}a")
+    assert found == ok(api.get("session/by-commit", sha=f"{name}a"))
+    assert [one["id"] for one in found["sessions"]] == [name]
+    assert api.tool("memory_commit_lookup", sha="none")["success"] is False
+    refused(api.post("mcp/tools", name="memory_commit_lookup", arguments={"sha": "none"}), 404)
+
+
+@pytest.fixture(scope="module")
+def listing(tmp_path_factory: pytest.TempPathFactory, together: Together) -> Iterator[Api]:
+    """A client of a server that lists every tool."""
+    folder: Path = tmp_path_factory.mktemp("cache")
+    server = together(running(folder, embedder="none", partitions=1, secret=None, agentmemory_tools="all"))
+    with httpx.Client(base_url=server.url, timeout=60, trust_env=False) as http:
+        yield Api(http)
+
+
+def test_they_are_listed_where_the_server_is_set_up_to_and_by_mcp_everywhere(api: Api, listing: Api):
+    """Clients count on 31 in the list over REST; an agent can only call what MCP lists."""
+    every = [one["name"] for one in ok(listing.get("mcp/tools"))["tools"]]
+    usual = [one["name"] for one in ok(api.get("mcp/tools"))["tools"]]
+    assert every == [*usual, *PLUGIN]
+    asked: Json = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    headers = {"Accept": "application/json, text/event-stream"}
+    for client in (api, listing):
+        told = client.http.post("/mcp", params={"profile": "agentmemory"}, json=asked, headers=headers).json()
+        assert [one["name"] for one in told["result"]["tools"]] == every
