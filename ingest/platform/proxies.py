@@ -2,12 +2,11 @@
 
 import logging
 from importlib.util import find_spec
-from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from ingest.platform.web_url import LOOPBACK
+from ingest.platform.web_url import is_loopback
 
 logger = logging.getLogger(__name__)
 
@@ -33,16 +32,6 @@ def proxy_options(url: str) -> dict[str, Any]:
 
     proxy = None if proxy_bypass(host) else usable.get(parts.scheme) or usable.get("all")
     return {"trust_env": False, "proxy": proxy, "verify": create_ssl_context()}
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host name is this machine's own."""
-    if host in LOOPBACK or host.endswith(".localhost"):
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _is_supported(proxy: str) -> bool:

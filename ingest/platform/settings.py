@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from ingest.durability import Durability, parse_durability
 from ingest.errors import CommandRejected, InvalidSetting
+from ingest.platform.other_systems import stated
 from ingest.platform.processes import usable_cores
 from ingest.platform.redis_url import FORMS, is_cluster, is_redis_url, search_engine_of
 from ingest.platform.sizes import parse_bytes, parse_bytes_or_share
@@ -394,7 +395,10 @@ def from_environment(environ: Mapping[str, str]) -> Settings:
             raise InvalidSetting(f"{name} is not a setting; {advice}")
     home = Path(environ.get("HOME") or "~").expanduser()
     read: dict[str, Any] = {
-        field: parse(name, raw) for field, (name, parse) in _FIELDS.items() if (raw := environ.get(name))
+        field: parse(variable, raw)
+        for field, (name, parse) in _FIELDS.items()
+        for variable, raw in (stated(name, environ),)
+        if raw
     }
     port: int = read.get("port", 3111)
     defaults: dict[str, Any] = {
