@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, cast
 
 from ingest.errors import CommandRejected
+from ingest.names import with_nfc
 from ingest.secrets.scrub import repair_text
 
 EXACT = 2**53
@@ -60,8 +61,9 @@ def read(
     """
     properties: dict[str, Schema] = {**schema.get("properties", {}), **(also or {})}
     values = LenientArguments()
+    given = with_nfc(dict(arguments))
     for name, one in properties.items():
-        raw = arguments.get(name)
+        raw = given.get(name)
         values[name] = one.get("default") if raw is None else value(raw, one, name)
     excused = any(values.get(name) is not None for name in instead)
     for name in schema.get("required", ()):

@@ -12,7 +12,7 @@ from api.cli.commands import AsJson, Url
 from api.cli.listing import table
 from api.cli.output import USAGE, Output, answering, plain
 from ingest.platform.client_key import client_key, key_file
-from ingest.platform.other_systems import other_name
+from ingest.platform.other_systems import stated
 from ingest.platform.settings import HOOK_VARIABLES, VARIABLES, from_environment, to_environment
 from ingest.secrets.redaction import HIDDEN, redacted, secrets_of
 
@@ -85,10 +85,9 @@ def key_of(url: str | None, environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _origin(name: str, environ: Mapping[str, str]) -> str:
-    if environ.get(name):
-        return ENVIRONMENT
-    if other := other_name(name, environ):
-        return other
+    variable, value = stated(name, environ)
+    if value:
+        return ENVIRONMENT if variable == name else variable
     derived = _DERIVED.get(name, "")
     return derived if environ.get(derived) else DEFAULT
 

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from ingest.durability import Durability, parse_durability
 from ingest.errors import CommandRejected, InvalidSetting
+from ingest.names import nfc
 from ingest.platform.other_systems import stated
 from ingest.platform.processes import usable_cores
 from ingest.platform.redis_url import FORMS, is_cluster, is_redis_url, search_engine_of
@@ -121,6 +122,10 @@ _Parse = Callable[[str, str], object]
 
 def _text(_name: str, raw: str) -> str:
     return raw
+
+
+def _name(_name: str, raw: str) -> str:
+    return nfc(raw)
 
 
 def _path(_name: str, raw: str) -> Path:
@@ -304,7 +309,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     memory_ceiling: Annotated[str, "MNEMOLOG_MEMORY_CEILING", _size(parse_bytes_or_share)] = "85%"
     lag_ceiling: Annotated[int, "MNEMOLOG_LAG_CEILING", _whole(0, 1_000_000_000_000)] = 1_000_000
     disk_floor: Annotated[str, "MNEMOLOG_DISK_FLOOR", _size(parse_bytes)] = ""
-    agent_id: Annotated[str, "AGENT_ID"] = ""
+    agent_id: Annotated[str, "AGENT_ID", _name] = ""
     agent_scope: Annotated[Literal["shared", "isolated"], "AGENTMEMORY_AGENT_SCOPE", _choice("shared", "isolated")] = (
         "shared"
     )

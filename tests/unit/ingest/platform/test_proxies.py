@@ -6,9 +6,9 @@ from typing import Any
 
 import httpx
 import httpx2
-import mnemolog_client.proxies
 import pytest
 
+import mnemolog_client.proxies
 from api.cli.client import ApiClient
 from api.importing.rest import RestServer
 from ingest.platform import proxies
@@ -52,7 +52,8 @@ def test_a_proxy_that_httpx_cannot_use_gives_way_to_the_next(
     monkeypatch.setenv("ALL_PROXY", "socks5://user:hush@proxy.example:1080")
     with caplog.at_level(logging.WARNING):
         assert options(ELSEWHERE)["proxy"] is None
-    assert "ALL_PROXY is ignored" in caplog.text and "hush" not in caplog.text
+    assert "ALL_PROXY is ignored" in caplog.text
+    assert "hush" not in caplog.text
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example:8080")
     assert options(ELSEWHERE)["proxy"] == "http://proxy.example:8080"
     monkeypatch.setenv("NO_PROXY", "models.example")
@@ -76,5 +77,6 @@ async def test_every_client_can_be_constructed_while_a_socks_proxy_is_named(
 def test_a_proxy_of_the_environment_is_what_a_client_uses(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:1080")
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")  # nothing listens there
-    with httpx.Client(**proxies.proxy_options("http://models.example")) as client, pytest.raises(httpx.ConnectError, match="refused"):
+    options = proxies.proxy_options("http://models.example")
+    with httpx.Client(**options) as client, pytest.raises(httpx.ConnectError, match="refused"):
         client.get("http://models.example/")
