@@ -94,9 +94,9 @@ class ApiClient:
     ) -> None:
         self.url = url.rstrip("/")
         host_of(url)
-        headers = {"Authorization": f"Bearer {secret}".encode()} if secret else {}
+        headers = {b"Authorization": f"Bearer {secret}".encode()} if secret else {}
         if agent:
-            headers["X-Agent-Id"] = agent.encode()  # httpx encodes text in ASCII alone
+            headers[b"X-Agent-Id"] = agent.encode()  # httpx encodes text in ASCII alone
         self._http = httpx.Client(
             base_url=self.url, headers=headers, timeout=TIMEOUT_S, transport=transport, **proxy_options(url)
         )

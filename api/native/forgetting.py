@@ -100,8 +100,8 @@ async def post_forget(request: Request) -> Response:
         at_hand.reach.check_whole()
     elif not at_hand.reach.allows(nfc(name)):
         raise OutOfReach("project", name, "subject")
-    receipts = [
-        Receipt(
+    for form in dict.fromkeys((name, nfc(name))):
+        receipt = Receipt(
             id=str(new_event_id()),
             tenant=at_hand.tenant,
             kind=wanted.kind,
@@ -113,12 +113,9 @@ async def post_forget(request: Request) -> Response:
             agent_id=clean_agent(who.agent_id, "replace"),
             requested_at=system_clock(),
         )
-        for form in dict.fromkeys((name, nfc(name)))
-    ]
-    for receipt in receipts:
         await save_receipt(at_hand.redis, receipt)
         await at_hand.jobs.enqueue("forget", job_id=f"forget:{receipt.id}")
-    return Json(_shown(receipts[-1]), 202)
+    return Json(_shown(receipt), 202)  # pyright: ignore[reportPossiblyUnboundVariable]
 
 
 async def list_receipts(request: Request) -> Response:

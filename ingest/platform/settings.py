@@ -108,7 +108,7 @@ VARIABLES: dict[str, str] = {
 """Every variable with its meaning; the documentation and compose.yaml are checked against it."""
 
 HOOK_VARIABLES: dict[str, str] = {
-    "MNEMOLOG_PROJECT": "project of what the hooks send; default OWNER/NAME of the git remote, else the name of the main checkout",
+    "MNEMOLOG_PROJECT": "project of what the hooks send; default OWNER/NAME of the git remote, else of the folder",
     "MNEMOLOG_HOOK_CONTEXT": "0: the hooks tell an agent nothing when a session starts",
     "MNEMOLOG_HOOK_LESSONS": "0: the hooks tell an agent no lessons before a tool is used",
     "MNEMOLOG_HOOK_PROMPTS": "1: the hooks tell an agent what memory has about a prompt; 0: not, whatever is installed",

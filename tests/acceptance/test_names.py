@@ -96,10 +96,10 @@ def test_an_agent_whose_name_is_not_ascii_writes_and_reads(server: Server, proje
         assert client.memories.get(kept.id).agent_id == agent
     with ApiClient(server.url, SECRET, agent=agent) as client:
         assert client.get(f"/v1/memories/{kept.id}")["agent_id"] == agent
-    headers = {"Authorization": f"Bearer {SECRET}".encode(), "X-Agent-Id": agent.encode()}
+    headers = {b"Authorization": f"Bearer {SECRET}".encode(), b"X-Agent-Id": agent.encode()}
     path = f"{server.url}/v1/memories/{kept.id}"
     assert httpx.get(path, headers=headers).json()["agent_id"] == agent
-    assert httpx.get(path, headers={**headers, "X-Agent-Id": "bob"}).status_code == 404
+    assert httpx.get(path, headers={**headers, b"X-Agent-Id": b"bob"}).status_code == 404
 
 
 async def test_names_are_the_same_in_every_unicode_form(client: httpx.AsyncClient, project: str):
@@ -110,7 +110,7 @@ async def test_names_are_the_same_in_every_unicode_form(client: httpx.AsyncClien
     session = {"project": nfd, "session_id": NFD, "agent_id": NFD}
     told = await write(client, "/v1/observations", content="tea at five", **session)
     for one, agent in ((nfc, NFC), (nfd, NFD)):
-        headers = {"X-Agent-Id": agent.encode()}
+        headers = {b"X-Agent-Id": agent.encode()}
         narrowed = {"tags": [agent], "files": [f"src/{agent}.py"], "user_id": agent}
         asked = {"query": "when is tea?", "project": one, "min_confidence": 0, "after": told["position"]}
         found = (await client.post("/v1/recall", json={**asked, **narrowed}, headers=headers)).json()["results"]

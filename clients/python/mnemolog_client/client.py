@@ -196,10 +196,10 @@ def _url(url: str | None) -> str:
     return chosen
 
 
-def _headers(secret: str | None, agent: str) -> dict[str, bytes]:
+def _headers(secret: str | None, agent: str) -> dict[bytes, bytes]:
     """As bytes: httpx would encode text in ASCII alone, and the server reads UTF-8."""
     key = os.environ.get("MNEMOLOG_SECRET") if secret is None else secret
     return {
-        **({"Authorization": f"Bearer {key}".encode()} if key else {}),
-        **({"X-Agent-Id": agent.encode()} if agent else {}),
+        **({b"Authorization": f"Bearer {key}".encode()} if key else {}),
+        **({b"X-Agent-Id": agent.encode()} if agent else {}),
     }
