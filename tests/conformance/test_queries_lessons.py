@@ -10,7 +10,9 @@ from ingest.commands.requests import RetireLesson, ReviseLesson
 from ingest.platform.clock import system_clock
 from projections.documents.access import Reader
 from projections.queries import lessons as lessons_module
+from projections.queries.compile import Compile, ContextRequest
 from projections.queries.lessons import Lessons
+from projections.queries.profiles import ProjectProfiles
 
 
 @pytest.fixture
@@ -125,3 +127,15 @@ async def test_isolated_readers_are_told_their_own_lessons_and_other_tenants_non
         assert await matched(lessons, reader) == told
         assert [one.content for one, _ in await lessons.search(reader, "said", "atlas", now)] == told
         assert [one.content for one in await lessons.surest(reader, None, now)] == told
+
+
+async def test_a_context_tells_a_lesson_of_another_project_only_where_it_is_meant_for_all(desk: Desk):
+    await desk.learn("own", confidence=0.6)
+    await desk.learn("for every project", project="*", confidence=0.6)
+    await desk.learn("of no project", project="", confidence=0.9)
+    await desk.learn("of another", project="hermes", confidence=0.9)
+    await desk.settle()
+    compiling = Compile(desk.replica, desk.documents, desk.recall, ProjectProfiles(desk.replica, desk.documents))
+    context = await compiling(ContextRequest(project="atlas"), ADA)
+    (block,) = (one for one in context.blocks if one.kind == "lessons")
+    assert [line.split(") ")[1] for line in block.text.splitlines()[1:]] == ["own", "for every project"]
