@@ -94,7 +94,7 @@ class ApiClient:
     ) -> None:
         self.url = url.rstrip("/")
         host_of(url)
-        headers = {b"Authorization": f"Bearer {secret}".encode()} if secret else {}
+        headers = {b"Authorization": f"Bearer {secret}".encode("ascii")} if secret else {}
         if agent:
             headers[b"X-Agent-Id"] = agent.encode()  # httpx encodes text in ASCII alone
         self._http = httpx.Client(

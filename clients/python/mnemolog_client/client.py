@@ -200,6 +200,6 @@ def _headers(secret: str | None, agent: str) -> dict[bytes, bytes]:
     """As bytes: httpx would encode text in ASCII alone, and the server reads UTF-8."""
     key = os.environ.get("MNEMOLOG_SECRET") if secret is None else secret
     return {
-        **({b"Authorization": f"Bearer {key}".encode()} if key else {}),
+        **({b"Authorization": f"Bearer {key}".encode("ascii")} if key else {}),
         **({b"X-Agent-Id": agent.encode()} if agent else {}),
     }
