@@ -14,6 +14,7 @@ from ingest.commands.decide import Caller, stated_agent
 from ingest.commands.decision import writer
 from ingest.commands.handler import CommandHandler
 from ingest.durability import Durability, parse_durability
+from ingest.names import header_name
 from ingest.platform.connections import Client
 from ingest.reach import ANYWHERE, Reach
 from ingest.roles import READ
@@ -114,7 +115,7 @@ def caller(request: Request, source: str = "native") -> Caller:
     """On whose behalf a request acts; `X-Agent-Id` names the agent where the body does not, `X-Durability` says what
     the write must survive before it is acknowledged."""
     durability = parse_durability(request.headers.get(DURABILITY_HEADER), DURABILITY_HEADER)
-    return services(request).caller(request.headers.get(READER_HEADER, ""), source, durability)
+    return services(request).caller(header_name(request.headers, READER_HEADER), source, durability)
 
 
 def reader(request: Request, agent_id: str = "") -> Reader:
@@ -122,7 +123,7 @@ def reader(request: Request, agent_id: str = "") -> Reader:
 
     Raises ReaderUnknown where the server's scope is isolated and nobody is named.
     """
-    return services(request).reader(request.headers.get(READER_HEADER, "") or agent_id)
+    return services(request).reader(header_name(request.headers, READER_HEADER) or agent_id)
 
 
 def operator(request: Request) -> Reader:

@@ -12,6 +12,7 @@ from typing import Any, cast
 import msgspec
 
 from ingest.errors import CommandRejected
+from ingest.names import with_nfc
 from ingest.secrets.scrub import repair_text
 
 EXACT = 2**53
@@ -63,8 +64,9 @@ def read(
     """
     properties: dict[str, Schema] = {**schema.get("properties", {}), **(also or {})}
     values = LenientArguments()
+    given = with_nfc(dict(arguments))
     for name, one in properties.items():
-        raw = arguments.get(name)
+        raw = given.get(name)
         values[name] = one.get("default") if _is_absent(raw, one) else value(raw, one, name)
     excused = any(values.get(name) is not None for name in instead)
     for name in schema.get("required", ()):

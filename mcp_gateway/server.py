@@ -31,6 +31,7 @@ from ingest.commands.parse import parse_object
 from ingest.commands.sizing import check_values
 from ingest.errors import CommandRejected, InvalidSetting, MnemologError, RequestTooLarge
 from ingest.ids import new_event_id
+from ingest.names import header_name
 from ingest.platform.partial import left_out_message, partial_reads
 from ingest.platform.tasks import INLINE_BYTES, aside
 from mcp_gateway import lenient
@@ -162,7 +163,7 @@ class Gateway:
         assert self._door_of is not None, "connect() comes before requests"
         request = context.request
         assert isinstance(request, Request), "every message comes by HTTP"
-        return self._door_of(request.scope, request.headers.get(AGENT_HEADER, ""))
+        return self._door_of(request.scope, header_name(request.headers, AGENT_HEADER))
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request whose body comes in one piece."""
@@ -189,7 +190,7 @@ async def _serve_repaired(manager: StreamableHTTPSessionManager, scope: Scope, r
     try:
         for name, value in scope["headers"]:
             if name == AGENT_HEADER_BYTES:
-                stated_agent(value.decode("latin-1"), AGENT_HEADER)
+                stated_agent(header_name({AGENT_HEADER: value.decode("latin-1")}, AGENT_HEADER), AGENT_HEADER)
         checked = _checked(body) if len(body) <= INLINE_BYTES else await aside(_checked, body)
     except (CommandRejected, RequestTooLarge) as fault:
         status = 413 if isinstance(fault, RequestTooLarge) else 400

@@ -22,6 +22,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.types.version import LATEST_MODERN_VERSION
 from pydantic import BaseModel, ValidationError
 
+from ingest.platform.proxies import proxy_options
 from ingest.platform.settings import InvalidSetting
 from mcp_gateway.attachments import Unreachable
 from mcp_gateway.profiles import Offer, ToolProfiles, UnknownProfile
@@ -49,7 +50,7 @@ async def bridge(url: str, secret: str | None, profiles: ToolProfiles, profile: 
     headers = {} if secret is None else {"Authorization": f"Bearer {secret}"}
     timeout = httpx2.Timeout(ANSWER_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
     hooks = {"response": [_refuse_http_errors]}
-    async with httpx2.AsyncClient(headers=headers, timeout=timeout, event_hooks=hooks) as http:
+    async with httpx2.AsyncClient(headers=headers, timeout=timeout, event_hooks=hooks, **proxy_options(url)) as http:
         remote = _Remote(url.rstrip("/"), http, offered, profile.strip())
         server: Server[Any] = Server(
             offered.server_name,

@@ -29,6 +29,7 @@ from ingest.errors import (
     MnemologError,
     RoleMissing,
 )
+from ingest.names import nfc
 from ingest.platform.connections import connect, once_reachable
 from ingest.platform.settings import Settings
 
@@ -83,6 +84,8 @@ class Gate:
         if kind not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
+        if not scope["path"].isascii():
+            scope["path"] = nfc(scope["path"])
         stated: dict[bytes, bytes] = {}
         for name, value in scope["headers"]:
             if name in SINGLE:

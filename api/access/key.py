@@ -13,6 +13,7 @@ from msgspec import Meta, Struct
 from api.access.principal import Principal, Rates
 from ingest.commands.command import Name
 from ingest.errors import CommandRejected
+from ingest.names import nfc
 from ingest.platform.clock import from_ms
 from ingest.reach import Reach
 from ingest.roles import OF_THE_SERVER, ROLES, Role
@@ -59,7 +60,9 @@ class Key(Row, index=True):
     def principal(self) -> Principal:
         """Whom the key lets in."""
         roles = self.role_set
-        reach = Reach(tuple(_names(self.projects)), tuple(_names(self.agents)), "operator" not in roles)
+        reach = Reach(
+            tuple(map(nfc, _names(self.projects))), tuple(map(nfc, _names(self.agents))), "operator" not in roles
+        )
         rates = Rates(self.reads_per_minute, self.writes_per_minute)
         return Principal(self.tenant, roles, self.id, reach, rates)
 

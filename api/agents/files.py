@@ -85,6 +85,8 @@ class Setup(NamedTuple):
     install: Callable[[Any], Any]
     remove: Callable[[Any], Any]
     format: Format = JSON
+    within: Path | None = None
+    """The checkout that a file of a project must be in, links followed: whoever wrote the project made its links."""
 
 
 class System(NamedTuple):
@@ -113,6 +115,23 @@ def setups(host: Host, scope: Scope, system: System, url: str, *, prompts: bool 
 
     `prompts` says whether hooks tell what memory has about a prompt; None leaves that as it is.
     """
+    return _bounded(_setups(host, scope, system, url, prompts), scope, system)
+
+
+def rule_files(host: Host, scope: Scope, system: System) -> list[Setup]:
+    """The files that say when to recall and remember; none where the host has no such file."""
+    return _bounded(_rule_files(host, scope, system), scope, system)
+
+
+def _bounded(found: list[Setup], scope: Scope, system: System) -> list[Setup]:
+    if scope is Scope.USER:
+        return found
+    folders = (system.folder, *system.folder.parents)
+    checkout = next((one for one in folders if (one / ".git").exists()), system.folder)
+    return [one._replace(within=Path(os.path.realpath(checkout))) for one in found]
+
+
+def _setups(host: Host, scope: Scope, system: System, url: str, prompts: bool | None) -> list[Setup]:
     server = bridge(url)
     user = scope is Scope.USER
     root = system.home if user else system.folder
@@ -156,8 +175,7 @@ def setups(host: Host, scope: Scope, system: System, url: str, *, prompts: bool 
             return [_servers(path, "context_servers", server)._replace(format=JSON_WITH_COMMENTS)]
 
 
-def rule_files(host: Host, scope: Scope, system: System) -> list[Setup]:
-    """The files that say when to recall and remember; none where the host has no such file."""
+def _rule_files(host: Host, scope: Scope, system: System) -> list[Setup]:
     text = rules.rules()
     match host, scope:
         case Host.CLAUDE_CODE, _:
@@ -310,6 +328,7 @@ class SettingsChange(NamedTuple):
     before: str | None
     after: str | None
     pristine: bool = False
+    within: Path | None = None
 
     def diff(self) -> list[str]:
         """The lines of a unified diff; none when nothing changes."""
@@ -321,9 +340,9 @@ class SettingsChange(NamedTuple):
 
 def installing(setup: Setup) -> SettingsChange:
     """What installing makes of a file. Raises UnusableSettings when it cannot be read, or is not ours to change."""
-    before = _read(setup.path)
+    before = _read(setup.path, setup.within)
     pristine = before is not None and _made(setup, before, setup.remove) == before
-    return SettingsChange(setup.path, before, _made(setup, before, setup.install), pristine)
+    return SettingsChange(setup.path, before, _made(setup, before, setup.install), pristine, setup.within)
 
 
 def removing(setup: Setup) -> SettingsChange:
@@ -331,18 +350,18 @@ def removing(setup: Setup) -> SettingsChange:
 
     Whatever was chosen when it was installed, it is what it was before when installing anew makes the same of both.
     """
-    before = _read(setup.path)
+    before = _read(setup.path, setup.within)
     if before is None:
         return SettingsChange(setup.path, None, None)
     after: str | None = _made(setup, before, setup.remove)
-    original = _read(backup_of(setup.path))
+    original = _read(backup_of(setup.path), setup.within)
     if after == before:
         return SettingsChange(setup.path, before, before)
     if original is not None and _made(setup, original, setup.install) == _made(setup, before, setup.install):
         after = original
     elif original is None and not setup.format.value(after.removeprefix(BOM)):
         after = None  # it began with us
-    return SettingsChange(setup.path, before, after)
+    return SettingsChange(setup.path, before, after, within=setup.within)
 
 
 def installed(system: System) -> list[tuple[Host, Path]]:
@@ -361,7 +380,7 @@ def installed(system: System) -> list[tuple[Host, Path]]:
 
 def apply(change: SettingsChange) -> None:
     """Write, or delete, the file; what a link points to, with the mode it has. Raises UnusableSettings."""
-    path = Path(os.path.realpath(change.path))
+    path = _resolved(change.path, change.within)
     backup = backup_of(change.path)
     try:
         if change.after is None:
@@ -374,7 +393,7 @@ def apply(change: SettingsChange) -> None:
         if change.before is not None and change.pristine:
             _write(backup, change.before, like=path)
         _write(path, change.after, like=path)
-        if not change.pristine and _read(backup) == change.after:
+        if not change.pristine and _read(backup, change.within) == change.after:
             backup.unlink(missing_ok=True)  # it is put back
     except OSError as error:
         raise UnusableSettings(f"{change.path} cannot be written: {error.strerror or error}") from None
@@ -394,9 +413,18 @@ def _made(setup: Setup, text: str | None, change: Callable[[Any], Any]) -> str:
         raise UnusableSettings(f"{setup.path}: {error}") from None
 
 
-def _read(path: Path) -> str | None:
+def _resolved(path: Path, within: Path | None) -> Path:
+    """Where the links in a path lead; raises UnusableSettings where that is outside of the checkout."""
+    resolved = Path(os.path.realpath(path))
+    if within is not None and not resolved.is_relative_to(within):
+        raise UnusableSettings(f"{path} is a link to {resolved}, which is not in {within}: replace it with a file")
+    return resolved
+
+
+def _read(path: Path, within: Path | None) -> str | None:
+    resolved = _resolved(path, within)
     try:
-        return path.read_bytes().decode()
+        return resolved.read_bytes().decode()
     except FileNotFoundError:
         return None
     except UnicodeDecodeError as error:

@@ -35,6 +35,8 @@ LESSONS_S = 0.25
 """For the lessons about a tool call: the tool waits for them."""
 TRIGGER_S = 0.05
 """For saying that one was shown. The answer is not waited for: what was sent whole is carried out."""
+SESSIONS_ASKED = 50
+"""Of a project that has the name of the folder, the newest: whose folders they were in says who shares it."""
 LESSONS_TOLD, LESSONS_ASKED = 5, 25
 """At most told at once, and asked for: those that the session knows are not told again."""
 LESSON_CHARS = 600
@@ -255,17 +257,110 @@ def _text(value: Any) -> str:
 
 
 def project_of(folder: str, environ: Mapping[str, str]) -> str:
-    """The name of the project: what MNEMOLOG_PROJECT says, else of the folder's git top level, else of the folder."""
-    if chosen := environ.get("MNEMOLOG_PROJECT"):
-        return chosen
+    """MNEMOLOG_PROJECT, else OWNER/NAME of the git remote, else the name of the main checkout's folder."""
+    top, git = checkout_of(folder)
+    return environ.get("MNEMOLOG_PROJECT") or remote_name(git) or os.path.basename(top) or "unknown"
+
+
+def checkout_of(folder: str) -> tuple[str, str]:
+    """The folder of the main checkout and its git folder; outside of git the folder itself, and nothing.
+
+    A worktree (`.git` is a file, and its git folder names a common one) belongs to the main checkout. If that is a bare
+    repository, it is the repository, or the folder around a hidden one (`.bare`). A submodule has a file and no common
+    folder, so it is a checkout of its own.
+    """
     top = folder = os.path.abspath(folder)
     while not os.path.exists(os.path.join(top, ".git")):
         above = os.path.dirname(top)
         if above == top:
-            top = folder
-            break
+            return folder, ""
         top = above
-    return os.path.basename(top) or "unknown"
+    git = os.path.join(top, ".git")
+    if pointer := _content(git).strip().removeprefix("gitdir:").strip():
+        git = os.path.join(top, pointer)
+        if common := _content(os.path.join(git, "commondir")).strip():
+            git = os.path.normpath(os.path.join(git, common))
+            top = os.path.dirname(git) if os.path.basename(git).startswith(".") else git.removesuffix(".git")
+    return top, git
+
+
+def remote_name(git: str) -> str:
+    """OWNER/NAME of the remote `origin`, else of the first one, with GitLab's subgroups; empty for no such remote."""
+    urls: dict[str, str] = {}
+    section = ""
+    for line in _content(os.path.join(git, "config")).splitlines() if git else ():
+        line = line.strip()
+        if line.startswith("["):
+            section, _, line = line.partition("]")
+            line = line.strip()
+        key, _, url = line.partition("=")
+        if section.lower().startswith("[remote ") and key.strip().lower() == "url":
+            urls.setdefault(section[8:].strip(' "'), url.strip().strip('"'))
+    url = urls.get("origin") or next(iter(urls.values()), "")
+    scheme, separator, path = url.partition("://")
+    if not separator:  # HOST:PATH, as scp takes it; a host of one letter is a drive
+        host, separator, path = url.partition(":")
+        path = path if len(host) > 1 and "/" not in host else ""
+    else:
+        path = path.partition("/")[2] if scheme != "file" else ""
+    path = path.strip("/").removesuffix(".git")
+    return path if "/" in path else ""
+
+
+def settled_project(
+    server: HookServer, spool: str, folder: str, environ: Mapping[str, str], *, started: bool
+) -> tuple[str, str]:
+    """The project of a folder, and what its user should know of that, once.
+
+    Earlier releases named every project after its folder. A checkout that has sessions under that name keeps the name,
+    so that what they recorded stays found. The server is asked once, when a session starts; a file in the spool folder
+    has the answer. The user is told when another folder shares the project.
+    """
+    if chosen := environ.get("MNEMOLOG_PROJECT"):
+        return chosen, ""
+    top, git = checkout_of(folder)
+    former = os.path.basename(top) or "unknown"
+    name = remote_name(git) or former
+    path = os.path.join(spool, "projects", _key(os.path.realpath(top)))
+    if kept := _content(path):
+        return kept, ""
+    folders = session_folders(server, former) if started else None
+    if folders is None:  # asked when the next session starts
+        return name, ""
+    here = [one for one in folders if checkout_of(one)[0] == top]
+    elsewhere = [one for one in folders if one not in here]
+    name = former if here else name
+    try:
+        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+        _write(path, name.encode("utf-8", "replace"))
+    except OSError as error:
+        complain(f"{path}: {error}")
+    message = f"mnemolog records {top} as project {name!r}, the name of the folder. Set MNEMOLOG_PROJECT to change it."
+    if name == former and elsewhere:
+        return name, f"{message} Another folder, {elsewhere[0]}, has the same project."
+    if name == former and not here:
+        complain(message)
+    return name, ""
+
+
+def session_folders(server: HookServer, project: str) -> list[str] | None:
+    """The folders of a project's newest sessions; None when the server cannot be asked."""
+    try:
+        path = f"/v1/sessions?project={_quoted(project)}&limit={SESSIONS_ASKED}"
+        status, answer = server.ask("GET", path, b"", LESSONS_S)
+        folders = [_text(one.get("cwd")) for one in loads(answer)["items"]]
+    except (Undeliverable, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return [one for one in folders if one] if status == 200 else None
+
+
+def _content(path: str) -> str:
+    """The text of a small file; empty for none."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(1 << 20).decode("utf-8", "replace")
+    except OSError:
+        return ""
 
 
 def spool_of(url: str, environ: Mapping[str, str]) -> str:
@@ -284,9 +379,12 @@ def key_of(url: str, environ: Mapping[str, str]) -> str:
     """The key to send: MNEMOLOG_SECRET, else the stored one, found as `ingest.platform.client_key` does."""
     if secret := environ.get("MNEMOLOG_SECRET"):
         return secret
+    secret = environ.get("AGENTMEMORY_SECRET", "")
     folder = environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
     try:
         host, port, _ = address(url)
+        if secret and (host == "::1" or host.startswith("127.")):
+            return secret
         path = os.path.join(folder, "mnemolog", "keys", f"{host}_{port}")
         with open(path, "rb") as file:
             if os.name == "posix" and os.fstat(file.fileno()).st_mode & 0o077:
@@ -737,13 +835,14 @@ def run(host: HookHost, url: str, environ: Mapping[str, str], *, prompts: bool) 
     facts["host"] = host.name
     folder = environ.get(host.folder, "")
     if len(raw) > PARSED_BYTES:
-        facts["project"] = project_of(folder or os.getcwd(), environ)
+        facts["project"], _ = settled_project(server, spool, folder or os.getcwd(), environ, started=False)
         keep(spool, b'{"hook":%s,"payload":%s}' % (dumps(facts), raw))
         return
     payload: dict[str, Any] = loads(raw)
     event = host.event(payload)
     name = event["hook_event_name"]
-    facts["project"] = project_of(folder or _text(event.get("cwd")) or os.getcwd(), environ)
+    folder = folder or _text(event.get("cwd")) or os.getcwd()
+    facts["project"], warning = settled_project(server, spool, folder, environ, started=name == "SessionStart")
     claims = os.path.join(spool, "lessons")
     if name == LESSONS_EVENT:
         if environ.get("MNEMOLOG_HOOK_LESSONS") != "0" and (found := lessons(server, event, facts["project"], claims)):
@@ -761,7 +860,9 @@ def run(host: HookHost, url: str, environ: Mapping[str, str], *, prompts: bool) 
     if fresh:
         forget_claims(claims, event)
     message, text = notice(status, started, server, spool), ""
-    if fresh and not message and environ.get("MNEMOLOG_HOOK_CONTEXT") != "0":
+    refused = bool(message)
+    message = message or warning
+    if fresh and not refused and environ.get("MNEMOLOG_HOOK_CONTEXT") != "0":
         text = context(server, command["project"], command["session_id"])
     if name == PROMPT_EVENT and prompts and name in host.told:
         left = began + PROMPT_S - time.monotonic()

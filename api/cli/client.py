@@ -16,6 +16,7 @@ import msgspec
 
 from ingest.errors import MnemologError
 from ingest.ids import new_event_id
+from ingest.platform.proxies import proxy_options
 from ingest.platform.release import release
 
 PATIENCE_S = 10.0
@@ -26,7 +27,6 @@ TIMEOUT_S = 30.0
 """A batch that waits in a busy server's queue takes seconds; a server that says nothing for longer is broken."""
 STREAM_TIMEOUT_S = 300.0
 """Of an export or import: it says nothing while it passes over others' events, or stands back in a full queue."""
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _BUSY = frozenset({429, 503})
 
 
@@ -93,14 +93,12 @@ class ApiClient:
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         self.url = url.rstrip("/")
-        host = host_of(url)
-        headers = {"Authorization": f"Bearer {secret}"} if secret else {}
+        host_of(url)
+        headers = {b"Authorization": f"Bearer {secret}".encode("ascii")} if secret else {}
         if agent:
-            headers["X-Agent-Id"] = agent
-        # a proxy that the environment names cannot reach the server on this machine
-        trust_env = host not in _LOOPBACK
+            headers[b"X-Agent-Id"] = agent.encode()  # httpx encodes text in ASCII alone
         self._http = httpx.Client(
-            base_url=self.url, headers=headers, timeout=TIMEOUT_S, transport=transport, trust_env=trust_env
+            base_url=self.url, headers=headers, timeout=TIMEOUT_S, transport=transport, **proxy_options(url)
         )
         self._patience_s, self._sleep, self._has_key = patience_s, sleep, bool(secret)
 

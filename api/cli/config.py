@@ -12,6 +12,7 @@ from api.cli.commands import AsJson, Url
 from api.cli.listing import table
 from api.cli.output import USAGE, Output, answering, plain
 from ingest.platform.client_key import client_key, key_file
+from ingest.platform.other_systems import stated
 from ingest.platform.settings import HOOK_VARIABLES, VARIABLES, from_environment, to_environment
 from ingest.secrets.redaction import HIDDEN, redacted, secrets_of
 
@@ -76,15 +77,17 @@ def settings_of(environ: Mapping[str, str]) -> dict[str, dict[str, str]]:
 def key_of(url: str | None, environ: Mapping[str, str]) -> dict[str, str]:
     """Which key commands send to a server: `server`, `from`; raises InvalidSetting for one that others can read."""
     server = url or from_environment(environ).url
-    if environ.get("MNEMOLOG_SECRET"):
-        return {"server": server, "from": "the key in MNEMOLOG_SECRET"}
-    stored = client_key(server, environ) is not None
-    return {"server": server, "from": f"the key in {key_file(server, environ)}" if stored else "no key"}
+    key = client_key(server, environ)
+    for name in ("MNEMOLOG_SECRET", "AGENTMEMORY_SECRET"):
+        if key and key == environ.get(name):
+            return {"server": server, "from": f"the key in {name}"}
+    return {"server": server, "from": f"the key in {key_file(server, environ)}" if key else "no key"}
 
 
 def _origin(name: str, environ: Mapping[str, str]) -> str:
-    if environ.get(name):
-        return ENVIRONMENT
+    variable, value = stated(name, environ)
+    if value:
+        return ENVIRONMENT if variable == name else variable
     derived = _DERIVED.get(name, "")
     return derived if environ.get(derived) else DEFAULT
 

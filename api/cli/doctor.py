@@ -20,6 +20,7 @@ from api.cli.health import status_of
 from api.cli.output import FAILED, Output, plain
 from ingest.errors import InvalidSetting, MnemologError, ServerStartFailed
 from ingest.platform.client_key import client_key
+from ingest.platform.proxies import proxy_options
 from ingest.platform.release import release
 from ingest.platform.settings import Settings, from_environment
 from ingest.platform.sizes import mib, parse_bytes
@@ -159,7 +160,7 @@ def _ports(settings: Settings) -> Iterator[Finding]:
 
 def _is_ours(url: str) -> bool:
     try:
-        return httpx.get(f"{url}/livez", timeout=2, trust_env=False).text == "ok\n"
+        return httpx.get(f"{url}/livez", timeout=2, **proxy_options(url)).text == "ok\n"
     except httpx.HTTPError:
         return False
 

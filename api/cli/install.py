@@ -32,6 +32,7 @@ from api.cli.client import host_of
 from api.cli.commands import AsJson
 from api.cli.output import FAILED, USAGE, Output, answering, plain
 from ingest.platform.client_key import client_key
+from ingest.platform.proxies import proxy_options
 from ingest.platform.settings import Settings, from_environment
 
 USUAL_URL = "http://127.0.0.1:3111"
@@ -228,6 +229,6 @@ def _advise(output: Output, host: Host, settings: Settings) -> None:
 def _asks_for_a_key(url: str) -> bool:
     """Whether a server answers there, and not to who sends no key."""
     try:
-        return httpx.get(f"{url.rstrip('/')}/readyz", timeout=1, trust_env=False).status_code == 401
+        return httpx.get(f"{url.rstrip('/')}/readyz", timeout=1, **proxy_options(url)).status_code == 401
     except (httpx.HTTPError, httpx.InvalidURL):
         return False

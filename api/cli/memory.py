@@ -25,6 +25,7 @@ from api.cli.output import FAILED, USAGE, plain
 from api.http.listening import LOOPBACK
 from ingest.errors import InvalidSetting
 from ingest.platform.client_key import client_key
+from ingest.platform.proxies import proxy_options
 from ingest.platform.settings import Settings, from_environment
 
 T = TypeVar("T")
@@ -291,10 +292,8 @@ def _client() -> httpx.Client:
         key = client_key(settings.url, os.environ)  # another port of the same server
     if key:
         headers["Authorization"] = f"Bearer {key}"
-    # a proxy that the environment names cannot reach the service on this machine
-    trust_env = url.host not in LOOPBACK
     timeout = httpx.Timeout(None, connect=CONNECT_TIMEOUT_S)
-    return httpx.Client(base_url=url, headers=headers, timeout=timeout, trust_env=trust_env)
+    return httpx.Client(base_url=url, headers=headers, timeout=timeout, **proxy_options(str(url)))
 
 
 def _service(named: str, settings: Settings) -> httpx.URL:

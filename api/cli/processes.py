@@ -19,6 +19,7 @@ from api.cli.output import waiting
 from ingest.errors import InvalidSetting, LogUnavailable
 from ingest.platform.client_key import client_key
 from ingest.platform.exporting import exporting
+from ingest.platform.other_systems import warnings
 from ingest.platform.processes import load_without_collecting, wait_for_parent
 from ingest.platform.redis_url import place_of
 from ingest.platform.settings import DROP_INS, Settings, from_environment
@@ -51,6 +52,7 @@ def up(
     console = Console(stderr=True)
     os.environ["MNEMOLOG_DROP_IN"] = drop_in
     settings = logged_settings(os.environ)
+    _warn_of_other_systems(settings)
     supervisor = Supervisor(settings)
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, _interrupt)
@@ -94,6 +96,7 @@ def up(
 def api() -> None:
     """Serve the HTTP API and MCP (needs REDIS_URL)."""
     settings = logged_settings(os.environ)
+    _warn_of_other_systems(settings)
     if settings.api_processes > 1:
         from api.cli.siblings import ApiProcesses
 
@@ -186,6 +189,12 @@ def _unreachable(settings: Settings, error: Exception) -> str:
     place = place_of(settings.redis_url)
     why = str(error).rstrip(".")
     return f"the log's server at {place} does not answer: {why}; start it, or set REDIS_URL to where it is"
+
+
+def _warn_of_other_systems(settings: Settings) -> None:
+    """Say which variables of the imitated systems' servers are ignored; raises InvalidSetting for a contradiction."""
+    for warning in warnings(os.environ, settings.drop_in):
+        logging.getLogger(__name__).warning("%s", warning)
 
 
 def _interrupt(number: int, frame: object) -> None:

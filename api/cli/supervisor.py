@@ -28,6 +28,7 @@ from ingest.errors import ServerStartFailed
 from ingest.log.keys import MANIFEST
 from ingest.platform.files import private_folder
 from ingest.platform.locking import Lock
+from ingest.platform.other_systems import without_other_names
 from ingest.platform.processes import GATE, GO, prepare_child, reason_in
 from ingest.platform.settings import Settings, to_environment
 
@@ -81,7 +82,11 @@ class Child:
 
         With `gated` it loads its modules, and then waits for `open_gate`.
         """
-        environment = {**os.environ, **to_environment(self._settings), **({GATE: "1"} if gated else {})}
+        environment = {
+            **without_other_names(os.environ),
+            **to_environment(self._settings),
+            **({GATE: "1"} if gated else {}),
+        }
         with _appending(self.log) if self._command is None else nullcontext() as output:
             self._log_begin = 0 if output is None else output.tell()
             self._process = subprocess.Popen(

@@ -149,7 +149,8 @@ def _write_file(client: ApiClient, output: Output, project: str | None, file: Pa
     """Write beside the file, and put it in place when it is whole."""
     part = file.with_name(f"{file.name}.part")
     try:
-        with part.open("wb") as target:
+        part.unlink(missing_ok=True)  # a link that somebody put there is not followed
+        with part.open("xb") as target:
             end = _write(client, output, project, target)
         if end is not None:
             part.replace(file)

@@ -13,6 +13,7 @@ from api.http.http import MAX_BODY_BYTES, Json, body, parsed
 from api.http.openapi import TEXT
 from ingest.commands.sizing import check_values
 from ingest.errors import MalformedRequest, MnemologError
+from ingest.names import with_nfc
 from mcp_gateway.surrogates import repaired_json
 
 M = TypeVar("M", bound=BaseModel)
@@ -141,7 +142,7 @@ def _missing(loc: list[str | int]) -> Unprocessable:
 
 def _validated(model: type[M], value: Any, where: str) -> M:
     try:
-        return model.model_validate(value, from_attributes=True)
+        return model.model_validate(with_nfc(value), from_attributes=True)
     except ValidationError as fault:
         raise _unprocessable(fault, (where,)) from None
 

@@ -11,6 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from ingest.commands.parse import parse_json, rejected
 from ingest.errors import RequestTooLarge
+from ingest.names import with_nfc
 from ingest.platform.tasks import INLINE_BYTES, aside
 
 T = TypeVar("T")
@@ -77,6 +78,6 @@ async def send_json(send: Send, status: int, content: Any) -> None:
 def query(request: Request, cls: type[T]) -> T:
     """The query string as a typed request; raises CommandRejected that names the parameter."""
     try:
-        return msgspec.convert(dict(request.query_params), cls, strict=False)
+        return msgspec.convert(with_nfc(dict(request.query_params)), cls, strict=False)
     except msgspec.ValidationError as error:
         raise rejected(error) from None

@@ -9,6 +9,7 @@ import httpx
 
 from api.importing.mapping import Record
 from api.importing.source import Unusable, decoded
+from ingest.platform.proxies import proxy_options
 
 TIMEOUT_S = 60.0
 PATIENCE_S, FIRST_PAUSE_S = 10.0, 0.2
@@ -31,10 +32,8 @@ class RestServer:
 
     def __init__(self, url: str, secret: str = "") -> None:
         self.url = url.rstrip("/")
-        # a proxy that the environment names cannot reach a server on this machine
-        trust_env = urlsplit(url).hostname not in ("localhost", "127.0.0.1", "::1")
         headers = {"Authorization": f"Bearer {secret}"} if secret else {}
-        self._http = httpx.Client(headers=headers, timeout=TIMEOUT_S, trust_env=trust_env)
+        self._http = httpx.Client(headers=headers, timeout=TIMEOUT_S, **proxy_options(url))
 
     def __enter__(self) -> "RestServer":
         return self

@@ -16,6 +16,7 @@ from ingest.commands.command import EventName, Name
 from ingest.commands.handler import Accepted
 from ingest.errors import CommandRejected, NotFound, OutOfReach
 from ingest.ids import new_event_id
+from ingest.names import nfc
 from ingest.platform.clock import system_clock, to_ms
 from ingest.roles import ADMIN, OPERATOR, WRITE
 from ingest.secrets.clean import clean_agent
@@ -80,7 +81,8 @@ async def delete_session(request: Request) -> Response:
 async def post_forget(request: Request) -> Response:
     """Ask for a session, a user or a project to be forgotten; 202 with the receipt, which says what became of it.
 
-    The receipt is durable before this answers: the request is carried out whatever crashes.
+    The receipt is durable before this answers: the request is carried out whatever crashes. A user or project may have
+    been stored under another form of the name, before names were in NFC: a receipt of its own forgets that one too.
     """
     wanted = await asked_for(request, ForgetRequest)
     at_hand, who = services(request), caller(request)
@@ -90,28 +92,30 @@ async def post_forget(request: Request) -> Response:
     if "\0" in name:
         raise CommandRejected("a name may not contain NUL", "subject")
     if wanted.kind == "session":
+        name = nfc(name)
         project = (await at_hand.operations.current.session(name, wanted.project, reader(request))).project
     elif wanted.project is not None:
         raise CommandRejected(f"a {wanted.kind} is not of a project", "project")
     elif wanted.kind == "user":
         at_hand.reach.check_whole()
-    elif not at_hand.reach.allows(name):
+    elif not at_hand.reach.allows(nfc(name)):
         raise OutOfReach("project", name, "subject")
-    receipt = Receipt(
-        id=str(new_event_id()),
-        tenant=at_hand.tenant,
-        kind=wanted.kind,
-        subject=user_digest(at_hand.tenant, name) if wanted.kind == "user" else name,
-        name=name,
-        nameless=not name,
-        project=project,
-        reason=scrub_text(wanted.reason),
-        agent_id=clean_agent(who.agent_id, "replace"),
-        requested_at=system_clock(),
-    )
-    await save_receipt(at_hand.redis, receipt)
-    await at_hand.jobs.enqueue("forget", job_id=f"forget:{receipt.id}")
-    return Json(_shown(receipt), 202)
+    for form in dict.fromkeys((name, nfc(name))):
+        receipt = Receipt(
+            id=str(new_event_id()),
+            tenant=at_hand.tenant,
+            kind=wanted.kind,
+            subject=user_digest(at_hand.tenant, form) if wanted.kind == "user" else form,
+            name=form,
+            nameless=not form,
+            project=project,
+            reason=scrub_text(wanted.reason),
+            agent_id=clean_agent(who.agent_id, "replace"),
+            requested_at=system_clock(),
+        )
+        await save_receipt(at_hand.redis, receipt)
+        await at_hand.jobs.enqueue("forget", job_id=f"forget:{receipt.id}")
+    return Json(_shown(receipt), 202)  # pyright: ignore[reportPossiblyUnboundVariable]
 
 
 async def list_receipts(request: Request) -> Response:

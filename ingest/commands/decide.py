@@ -4,29 +4,32 @@ Secrets and private spans are removed here from every field, before an event exi
 """
 
 from datetime import datetime
+from typing import get_args
 
 from ingest.commands.command import MAX_NAME_CHARS, Command
 from ingest.commands.decision import DECIDERS, KEEP_NAMES, Caller, Decision, Origin
-from ingest.commands.requests import AnyCommand, Relate
+from ingest.commands.requests import AnyCommand, Relate, WriteCommand
 from ingest.errors import CommandRejected, OutOfReach
 from ingest.events.envelope import Envelope
 from ingest.ids import EventId
+from ingest.names import nfc, with_nfc
 from ingest.reach import ANYWHERE, Reach
 from ingest.secrets.clean import Names, clean_agent, cleaned
 
 MAX_METADATA_BYTES = 4096
 _NAMES = ("project", "session_id", "agent_id", "user_id", "event_id")
+_WRITES = frozenset(get_args(WriteCommand))
 _EXPLAINED_SOURCES = ("native", "mcp")
 """Sources whose callers see why a write is refused. The others are hooks and clients of other systems, and imports."""
 
 
 def stated_agent(name: str, header: str) -> str:
-    """The agent's name that a header states; raises CommandRejected for what no field of a body may be, either."""
+    """The agent's name that a header states, in NFC; raises CommandRejected for what no field of a body may be."""
     if len(name) > MAX_NAME_CHARS:
         raise CommandRejected(f"{header} is {len(name):,} characters; the limit is {MAX_NAME_CHARS}", header)
     if "\0" in name:
         raise CommandRejected(f"{header} may not contain NUL", header)
-    return name
+    return nfc(name)
 
 
 def decide(
@@ -37,6 +40,8 @@ def decide(
 
     The same command with the same event id decides the same subject, so a repeat acknowledges the same document.
     """
+    if type(command) in _WRITES:  # the others name what is stored, as it is stored
+        command = with_nfc(command)
     names = _names_of(command, caller)
     original, command = command, command if is_clean else cleaned(command, names)
     if original.event_id == event_id:

@@ -13,6 +13,7 @@ import msgspec
 from ingest.commands.requests import WRITE_TYPES, WriteCommand
 from ingest.commands.sizing import MAX_BATCH_VALUES, array_items, check_msgpack, check_values, msgpack_length
 from ingest.errors import CommandRejected, MalformedRequest, RequestTooLarge, kept
+from ingest.names import with_nfc
 from ingest.secrets.scrub import repair_text
 
 T = TypeVar("T")
@@ -38,21 +39,22 @@ class _NestedTooDeep(MalformedRequest):
 
 
 def parse_json(body: bytes, cls: type[T]) -> T:
-    """One request of type `cls`. Raises MalformedRequest, CommandRejected (with the field's path), or RequestTooLarge
-    for more than MAX_VALUES."""
+    """One request of type `cls`, its names in NFC. Raises MalformedRequest, CommandRejected (with the field's path), or
+    RequestTooLarge for more than MAX_VALUES."""
     check_values(body)
     try:
-        return msgspec.json.decode(body, type=cls)
+        found = msgspec.json.decode(body, type=cls)
     except msgspec.ValidationError as error:
         raise rejected(error) from None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         return parse_object(_loaded_json(body, error), cls)
+    return found if body.isascii() and b"\\u" not in body else with_nfc(found)
 
 
 def parse_object(value: Any, cls: type[T]) -> T:
     """Like parse_json for a value that is already decoded (an MCP tool's arguments)."""
     try:
-        return msgspec.convert(_repaired(value), cls)
+        return with_nfc(msgspec.convert(_repaired(value), cls))
     except msgspec.ValidationError as error:
         raise rejected(error) from None
     except RecursionError:

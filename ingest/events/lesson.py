@@ -7,6 +7,9 @@ from msgspec import Struct
 
 Severity = Literal["", "critical", "warning", "info"]
 
+EVERY_PROJECT = "*"
+"""The project of lessons that are meant for every project. One without a project is of none."""
+
 
 class LessonRecorded(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A lesson was stated. The same text again (by fingerprint) strengthens the lesson that exists."""

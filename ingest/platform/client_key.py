@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from ingest.errors import InvalidSetting
 from ingest.platform.files import write_whole
+from ingest.platform.web_url import is_loopback
 
 _PORTS = {"http": 80, "https": 443}
 
@@ -20,6 +21,8 @@ def client_key(url: str, environ: Mapping[str, str]) -> str | None:
     """What is sent to the server at a URL; None for nothing. Raises InvalidSetting for a file that others can read."""
     if secret := environ.get("MNEMOLOG_SECRET"):
         return secret
+    if (secret := environ.get("AGENTMEMORY_SECRET")) and is_loopback(urlsplit(url).hostname or ""):
+        return secret  # what a server on this machine was started with; elsewhere it may be another system's
     if (path := key_file(url, environ)) is None:
         return None
     try:

@@ -10,6 +10,8 @@ from msgspec import Struct
 
 from ingest.durability import Durability, parse_durability
 from ingest.errors import CommandRejected, InvalidSetting
+from ingest.names import nfc
+from ingest.platform.other_systems import stated
 from ingest.platform.processes import usable_cores
 from ingest.platform.redis_url import FORMS, is_cluster, is_redis_url, search_engine_of
 from ingest.platform.sizes import parse_bytes, parse_bytes_or_share
@@ -107,7 +109,7 @@ VARIABLES: dict[str, str] = {
 """Every variable with its meaning; the documentation and compose.yaml are checked against it."""
 
 HOOK_VARIABLES: dict[str, str] = {
-    "MNEMOLOG_PROJECT": "project of what the hooks send; default the name of the git top level, else of the folder",
+    "MNEMOLOG_PROJECT": "project of what the hooks send; default OWNER/NAME of the git remote, else of the folder",
     "MNEMOLOG_HOOK_CONTEXT": "0: the hooks tell an agent nothing when a session starts",
     "MNEMOLOG_HOOK_LESSONS": "0: the hooks tell an agent no lessons before a tool is used",
     "MNEMOLOG_HOOK_PROMPTS": "1: the hooks tell an agent what memory has about a prompt; 0: not, whatever is installed",
@@ -121,6 +123,10 @@ _Parse = Callable[[str, str], object]
 
 def _text(_name: str, raw: str) -> str:
     return raw
+
+
+def _name(_name: str, raw: str) -> str:
+    return nfc(raw)
 
 
 def _path(_name: str, raw: str) -> Path:
@@ -304,7 +310,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     memory_ceiling: Annotated[str, "MNEMOLOG_MEMORY_CEILING", _size(parse_bytes_or_share)] = "85%"
     lag_ceiling: Annotated[int, "MNEMOLOG_LAG_CEILING", _whole(0, 1_000_000_000_000)] = 1_000_000
     disk_floor: Annotated[str, "MNEMOLOG_DISK_FLOOR", _size(parse_bytes)] = ""
-    agent_id: Annotated[str, "AGENT_ID"] = ""
+    agent_id: Annotated[str, "AGENT_ID", _name] = ""
     agent_scope: Annotated[Literal["shared", "isolated"], "AGENTMEMORY_AGENT_SCOPE", _choice("shared", "isolated")] = (
         "shared"
     )
@@ -396,7 +402,10 @@ def from_environment(environ: Mapping[str, str]) -> Settings:
             raise InvalidSetting(f"{name} is not a setting; {advice}")
     home = Path(environ.get("HOME") or "~").expanduser()
     read: dict[str, Any] = {
-        field: parse(name, raw) for field, (name, parse) in _FIELDS.items() if (raw := environ.get(name))
+        field: parse(variable, raw)
+        for field, (name, parse) in _FIELDS.items()
+        for variable, raw in (stated(name, environ),)
+        if raw
     }
     port: int = read.get("port", 3111)
     defaults: dict[str, Any] = {

@@ -1,10 +1,21 @@
 """Addresses of web servers that settings, and documents of an issuer, name."""
 
 import re
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 _NO_ADDRESS = "is not an http:// or https:// address"
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name is this machine's own."""
+    if host in LOOPBACK or host.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def fault_of_url(url: str, *, secure: bool = True, query: bool = False) -> str:

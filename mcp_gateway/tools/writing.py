@@ -126,6 +126,7 @@ OBSERVE = Tool(
 class LessonArguments(WriteArguments, frozen=True, kw_only=True):
     """A lesson to state."""
 
+    project: Annotated[Name, Meta(description="One name per code base or task; `*`: for every project.")] = ""
     content: Annotated[str, Meta(description="As advice: `Do X before Y, because Z`.")]
     context: Annotated[str, Meta(description="When it applies.")] = ""
     confidence: Annotated[float, Meta(ge=0, le=1, description="How sure you are.")] = 0.5

@@ -8,6 +8,7 @@ import httpx
 import numpy as np
 from numpy.typing import NDArray
 
+from ingest.platform.proxies import proxy_options
 from projections.embedding.embedder import (
     EmbeddingServiceRefused,
     EmbeddingServiceUnavailable,
@@ -54,7 +55,9 @@ class OpenAICompatibleEmbedder:
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self._key = api_key
         # texts and key go to the configured host alone, wherever that points
-        self._client = httpx.Client(timeout=timeout_s, headers=headers, follow_redirects=False)
+        self._client = httpx.Client(
+            timeout=timeout_s, headers=headers, follow_redirects=False, **proxy_options(base_url)
+        )
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """(n, dimensions) float32, rows of unit length in the order of the texts."""

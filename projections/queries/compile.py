@@ -7,6 +7,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from ingest.commands.command import Name
+from ingest.events.lesson import EVERY_PROJECT
 from ingest.ids import DocumentId
 from ingest.log.position import Token
 from ingest.platform.clock import Clock, from_ms, system_clock, to_ms
@@ -39,7 +40,6 @@ from projections.queries.profiles import ProjectProfiles
 from projections.queries.recall import LeastSure, Recall, RecallRequest
 from projections.queries.slots import Slots
 from projections.search.index import IndexService
-from projections.search.question import Filter
 
 PAST_SESSIONS = 10
 OBSERVATIONS_READ = 20
@@ -106,7 +106,8 @@ class Compile:
         """The memories that matter most, of the project and of none; where there is a query it says which matter."""
         if request.query.strip():
             return None
-        allowed, now_ms = self._allowed(request, reader), to_ms(self._clock())
+        allowed = reach(reader, projects=list(dict.fromkeys([request.project, ""])))
+        now_ms = to_ms(self._clock())
         documents = await self._documents.get(
             await self._index.ask(
                 lambda index: index.notable_memories(allowed, request.project, now_ms, SPARE * MEMORIES)
@@ -115,9 +116,9 @@ class Compile:
         return memories_block([one for one in documents if isinstance(one, Memory) and may_read(one, reader)])
 
     async def _lessons(self, request: ContextRequest, reader: Reader) -> ContextPart | None:
-        """The surest of the project's lessons and of those that belong to none."""
+        """The surest of the project's lessons and of those that are meant for every project."""
         now = self._clock()
-        allowed = self._allowed(request, reader)
+        allowed = reach(reader, projects=[request.project, EVERY_PROJECT])
         best = await self._index.ask(lambda index: index.surest_lessons(allowed, request.project, to_ms(now), LESSONS))
         found = await self._documents.get([(one.partition, DocumentId(one.id)) for one in best])
         return lessons_block([one for one in found if isinstance(one, Lesson) and may_read(one, reader)], now)
@@ -129,9 +130,6 @@ class Compile:
         )
         found = [one.document for one in page.documents if isinstance(one.document, Action)]
         return actions_block(sorted(found, key=lambda one: (not is_active(one.status), -one.priority)))
-
-    def _allowed(self, request: ContextRequest, reader: Reader) -> Filter:
-        return reach(reader, projects=list(dict.fromkeys([request.project, ""])))
 
     async def _sessions(self, request: ContextRequest, reader: Reader) -> list[ContextPart | None]:
         page = await self._documents.page(

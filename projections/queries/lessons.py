@@ -8,6 +8,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from ingest.events.lesson import EVERY_PROJECT
 from ingest.ids import DocumentId
 from ingest.log.partitions import partition_of, project_route
 from ingest.platform.clock import from_ms, to_ms
@@ -200,8 +201,8 @@ class Lessons:
 
 
 def _places(project: str | None) -> list[str]:
-    """The projects whose lessons concern a project: itself and the nameless one, where global lessons are."""
-    return [project, ""] if project else [""]
+    """The projects whose lessons concern a project, or what is of none."""
+    return [project or "", EVERY_PROJECT]
 
 
 def _relevance(lesson: Lesson, asked: set[str], cosine: float) -> float:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pyroaring import BitMap
 
+from ingest.names import nfc
 from projections.documents.index_entry import IndexEntry
 
 __all__ = ["BitMap", "Facets", "among", "bitmap", "entry_facets", "facet", "lexical_facets", "ordinals"]
@@ -18,8 +19,8 @@ others are only bitmaps, or superseding a memory and sharing it would each write
 
 
 def facet(name: str, value: str) -> str:
-    """The key of one facet value, also its term in the lexical index."""
-    return f"{name}\x1f{value}"
+    """The key of one facet value, also its term in the lexical index. In NFC: documents of before may have others."""
+    return f"{name}\x1f{nfc(value)}"
 
 
 def entry_facets(partition: int, entry: IndexEntry) -> tuple[str, ...]:

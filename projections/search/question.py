@@ -8,6 +8,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from ingest.names import nfc
 from projections.documents.index_entry import IndexEntry
 from projections.search.filters import entry_facets, facet
 from projections.search.ranking import Mode
@@ -73,7 +74,7 @@ class Filter(Struct, frozen=True, kw_only=True):
             ("concept", self.concepts),
             ("visibility", [self.visibility] if self.visibility else []),
         ]
-        return [(name, values) for name, values in wanted if values]
+        return [(name, [*map(nfc, values)]) for name, values in wanted if values]
 
     def allows(self, now_ms: int) -> Callable[[IndexEntry, int], bool]:
         """Tells whether a document in a partition may be found; `embedded` is not looked at."""

@@ -30,7 +30,7 @@ from projections.search.vectors import VectorIndex
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 4
+FORMAT = 5
 """Those of another format are passed over: the index is made from the documents then."""
 KEPT = 2
 """Snapshots kept: the newest, and one more for a replica that is reading it."""

@@ -688,3 +688,78 @@ async def test_what_is_installed_for_another_host_is_what_runs(
         await wait_for_count(client, agent, 1)
         (seen,) = await observations(client, agent)
     assert seen["data"]["prompt"] == "hello"
+
+
+def checkout(folder: Path, url: str) -> Path:
+    """A repository with a remote."""
+    (folder / ".git").mkdir(parents=True)
+    (folder / ".git/config").write_text(f'[remote "origin"]\n\turl = {url}\n')
+    return folder
+
+
+async def test_a_session_is_recorded_in_the_project_of_the_remote(server: Server, agent: Agent, project: str):
+    """A worktree's, too; the spool's files for a server that is away name the same project."""
+    main = checkout(agent.folder / "backend", f"git@host:{project}/backend.git")
+    worktree = agent.folder / "fix"
+    worktree.mkdir()
+    (main / ".git/worktrees/fix").mkdir(parents=True)
+    (main / ".git/worktrees/fix/commondir").write_text("../..\n")
+    (worktree / ".git").write_text(f"gitdir: {main}/.git/worktrees/fix\n")
+    for number, folder in enumerate((main, worktree)):
+        one = agent._replace(session=f"{agent.session}-{number}", folder=folder)
+        done = await asyncio.to_thread(one.hook, "SessionStart", source="startup")
+        assert (done.stdout, done.stderr) == (b"", b"")
+    async with server.client() as client:
+
+        async def recorded() -> bool:
+            return len(await all_pages(client, "/v1/sessions", project=f"{project}/backend")) == 2
+
+        await wait_until(recorded, PATIENCE_S)
+
+
+async def test_a_checkout_keeps_the_project_that_it_had_before_and_its_context(
+    server: Server, agent: Agent, project: str
+):
+    """Earlier releases named it after its folder. A new clone of the same name is another project."""
+    old = checkout(agent.folder / project, f"git@host:acme/{project}.git")
+    started = {"status": "started", "session_id": "s-old", "project": project, "cwd": str(old / "src")}
+    async with server.client() as client:
+        await write(client, "/v1/sessions", **started)
+        told = await write(client, "/v1/memories", content="The build needs Java 21.", project=project)
+        await read(client, f"/v1/memories/{told['id']}", after=told["position"])
+        environ = {name: value for name, value in agent.environ.items() if name != "MNEMOLOG_HOOK_CONTEXT"}
+        here = agent._replace(folder=old, environ=environ)
+        done = await asyncio.to_thread(here.hook, "SessionStart", source="startup")
+        assert b"The build needs Java 21." in done.stdout
+        new = checkout(agent.folder / "elsewhere" / project, f"git@host:umbra/{project}.git")
+        there = here._replace(folder=new, session="s-new")
+        done = await asyncio.to_thread(there.hook, "SessionStart", source="startup")
+        assert b"Java" not in done.stdout
+        await asyncio.to_thread(here.hook, "UserPromptSubmit", prompt="Which Java?")
+
+        async def recorded() -> bool:
+            names = [await all_pages(client, "/v1/sessions", project=one) for one in (project, f"umbra/{project}")]
+            return [len(one) for one in names] == [2, 1]
+
+        await wait_until(recorded, PATIENCE_S)
+
+
+async def test_two_folders_without_a_remote_that_share_a_project_are_told_once(
+    server: Server, agent: Agent, project: str
+):
+    one, other = (agent._replace(folder=agent.folder / who / project, session=f"s-{who}") for who in ("a", "b"))
+    for each in (one, other):
+        (each.folder / ".git").mkdir(parents=True)
+    done = await asyncio.to_thread(one.hook, "SessionStart", source="startup")
+    assert b"MNEMOLOG_PROJECT" in done.stderr
+    async with server.client() as client:
+
+        async def recorded() -> bool:
+            return len(await all_pages(client, "/v1/sessions", project=project)) == 1
+
+        await wait_until(recorded, PATIENCE_S)
+    told = [await asyncio.to_thread(other.hook, "SessionStart", source="startup") for _ in range(2)]
+    message = json.loads(told[0].stdout)["systemMessage"]
+    assert str(one.folder) in message
+    assert "MNEMOLOG_PROJECT" in message
+    assert [each.stdout for each in told[1:]] == [b""]

@@ -480,7 +480,7 @@ async def test_agent_memory_is_read_from_its_server(importer: Importer):
     with serving(routes) as url:
         report = importer("agent-memory", url)
     assert counts(report, "taken") == {"session": 2, "observation": 130, "lesson": 1, "session end": 1}
-    (lesson,) = await settled(importer, "/v1/lessons", 1, project="")
+    (lesson,) = await settled(importer, "/v1/lessons", 1, project="*")
     assert (lesson["severity"], lesson["trigger_count"], lesson["reinforcements"]) == ("critical", 3, 1)
     seen = await settled(importer, "/v1/sessions/s-one/observations", 50, project="harbour")
     assert seen[0]["data"]["agent_memory"]["facts"] == ["steel"]

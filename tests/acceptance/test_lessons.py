@@ -38,14 +38,15 @@ async def test_a_lesson_speaks_up_before_the_tool_it_is_about(client: Client, pr
         trigger_tool=f"Bash-{project}",
         trigger_pattern="rm .*[*]",
     )
-    everywhere = await lesson(client, "", f"Breathe, {project}", severity="warning", trigger_tool=f"Edit-{project}")
+    everywhere = await lesson(client, "*", f"Breathe, {project}", severity="warning", trigger_tool=f"Edit-{project}")
+    nowhere = await lesson(client, "", f"Sit, {project}", severity="warning", trigger_tool=f"Edit-{project}")
     shell = {"project": project, "tool_name": f"Bash-{project}", "limit": 100}
     assert await matched(client, **shell) == [tool]
     assert await matched(client, **shell, preview="GIT PUSH origin -f") == [pattern, tool]
     assert await matched(client, **shell, preview="rm -r *.pyc") == [both, tool]
     assert await matched(client, **{**shell, "limit": 1}, preview="git push -f; rm *") == [pattern]
     assert await matched(client, project=project, tool_name=f"Edit-{project}") == [everywhere]
-    assert await matched(client, tool_name=f"Edit-{project}") == [everywhere]
+    assert sorted(await matched(client, tool_name=f"Edit-{project}")) == sorted([everywhere, nowhere])
     assert await matched(client, project=f"{project}-other", tool_name=f"Bash-{project}") == []
     assert plain not in await matched(client, **shell, preview="leap")
 

@@ -375,6 +375,18 @@ async def test_the_bridge_explains_a_refusal(status: int, advice: str):
             assert advice in text(result)
 
 
+@pytest.mark.parametrize("proxy", ["http://127.0.0.1:9", "socks5://127.0.0.1:9"])
+async def test_the_bridge_reaches_this_machine_without_the_proxy_that_is_named(
+    proxy: str, monkeypatch: pytest.MonkeyPatch
+):
+    """Nothing listens at the proxy, and for SOCKS the HTTP library lacks a package: it could not even start."""
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, proxy)
+    with answering(404) as url:
+        async with over_stdio(url, None) as client:
+            assert "MNEMOLOG_URL the address" in text(await client.call_tool("recall", {"query": "x"}))
+
+
 async def test_the_bridge_survives_a_server_that_is_down_and_uses_it_when_it_is_up(server: Server, project: str):
     """A client starts the bridge whenever it likes: it lists what it has, calls say how to start the server."""
     port = free_port()

@@ -6,8 +6,10 @@ import httpx
 import pytest
 from waiting import wait_until
 
+from api.cli.client import ApiClient
+from mnemolog_client import Mnemolog
 from tests.acceptance.asking import all_pages, names, read, refused, write
-from tests.acceptance.running import Server, Tenant, new_tenant
+from tests.acceptance.running import SECRET, Server, Tenant, new_tenant
 
 
 @pytest.fixture
@@ -80,3 +82,53 @@ async def test_what_was_just_written_is_counted_by_a_read_that_waits_for_it(clie
     written = await write(client, "/v1/observations", project=project, session_id="s1", agent_id="ada", content="x")
     found = await read(client, "/v1/agents", project=project, after=written["position"])
     assert found["items"] == [{"agent_id": "ada", "documents": 1}]
+
+
+NFD, NFC = "Zoe\u0308", "Zo\u00eb"
+"""A name as a Mac's file system hands it over, and as it is typed."""
+
+
+@pytest.mark.parametrize("agent", ["小王", NFC, "à", "100%25", "Ã«"])
+def test_an_agent_whose_name_is_not_ascii_writes_and_reads(server: Server, project: str, agent: str):
+    """The clients, and a header in UTF-8 as any program sends it. `à` ends in a byte that Latin-1 calls a space."""
+    with Mnemolog(server.url, SECRET, agent=agent) as client:
+        kept = client.memories.create(f"{agent} drinks tea", project=project, visibility="private")
+        assert client.memories.get(kept.id).agent_id == agent
+    with ApiClient(server.url, SECRET, agent=agent) as client:
+        assert client.get(f"/v1/memories/{kept.id}")["agent_id"] == agent
+    headers = {b"Authorization": f"Bearer {SECRET}".encode(), b"X-Agent-Id": agent.encode()}
+    path = f"{server.url}/v1/memories/{kept.id}"
+    assert httpx.get(path, headers=headers).json()["agent_id"] == agent
+    assert httpx.get(path, headers={**headers, b"X-Agent-Id": b"bob"}).status_code == 404
+
+
+async def test_names_are_the_same_in_every_unicode_form(client: httpx.AsyncClient, project: str):
+    """What was written under one form is found under the other, in bodies, queries, paths and the header."""
+    nfc, nfd = f"{project}-{NFC}", f"{project}-{NFD}"
+    about = {"project": nfd, "tags": [NFD], "files": [f"src/{NFD}.py"], "user_id": NFD, "agent_id": NFD}
+    told = await write(client, "/v1/memories", content="tea at four", visibility="private", **about)
+    session = {"project": nfd, "session_id": NFD, "agent_id": NFD}
+    told = await write(client, "/v1/observations", content="tea at five", **session)
+    for one, agent in ((nfc, NFC), (nfd, NFD)):
+        headers = {b"X-Agent-Id": agent.encode()}
+        narrowed = {"tags": [agent], "files": [f"src/{agent}.py"], "user_id": agent}
+        asked = {"query": "when is tea?", "project": one, "min_confidence": 0, "after": told["position"]}
+        found = (await client.post("/v1/recall", json={**asked, **narrowed}, headers=headers)).json()["results"]
+        assert [(each["content"], each["project"], each["agent_id"]) for each in found] == [("tea at four", nfc, NFC)]
+        listed = (await client.get("/v1/memories", params={"project": one}, headers=headers)).json()["items"]
+        assert [each["tags"] for each in listed] == [[NFC]]
+        seen = (await client.get(f"/v1/sessions/{agent}/observations", params={"project": one})).json()["items"]
+        assert [each["session_id"] for each in seen] == [NFC]
+
+
+async def test_text_stays_in_the_form_it_was_sent_in(client: httpx.AsyncClient, project: str):
+    told = await write(client, "/v1/memories", content=f"{NFD} drinks tea", project=project)
+    assert (await read(client, f"/v1/memories/{told['id']}", after=told["position"]))["content"] == f"{NFD} drinks tea"
+
+
+async def test_the_imitated_systems_find_a_name_in_every_unicode_form(client: httpx.AsyncClient, project: str):
+    nfc, nfd = f"{project}-{NFC}", f"{project}-{NFD}"
+    await client.post("/agentmemory/remember", json={"content": "tea at four", "project": nfd, "agentId": NFD})
+    for one in (nfc, nfd):
+        found = (await client.get("/agentmemory/memories", params={"project": one, "agentId": NFC})).json()
+        assert [each["project"] for each in found["memories"]] == [nfc]

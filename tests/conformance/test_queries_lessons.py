@@ -10,7 +10,9 @@ from ingest.commands.requests import RetireLesson, ReviseLesson
 from ingest.platform.clock import system_clock
 from projections.documents.access import Reader
 from projections.queries import lessons as lessons_module
+from projections.queries.compile import Compile, ContextRequest
 from projections.queries.lessons import Lessons
+from projections.queries.profiles import ProjectProfiles
 
 
 @pytest.fixture
@@ -25,7 +27,8 @@ async def matched(lessons: Lessons, reader: Reader = ADA, **asked: Any) -> list[
 
 async def test_lessons_about_a_tool_call_come_by_severity_then_the_newest_first(desk: Desk, lessons: Lessons):
     await desk.learn("any tool", severity="warning")
-    await desk.learn("global", project="", severity="warning", trigger_tool="Bash")
+    await desk.learn("global", project="*", severity="warning", trigger_tool="Bash")
+    await desk.learn("of no project", project="", severity="info", trigger_tool="Bash")
     await desk.learn("critical", severity="critical", trigger_pattern="PUSH.*force")
     await desk.learn("unrated", trigger_tool="Bash")
     await desk.learn("another tool", severity="critical", trigger_tool="bash")
@@ -35,7 +38,7 @@ async def test_lessons_about_a_tool_call_come_by_severity_then_the_newest_first(
     await desk.settle()
     assert await matched(lessons) == ["critical", "global", "any tool", "unrated"]
     assert await matched(lessons, limit=2) == ["critical", "global"]
-    assert await matched(lessons, project=None) == ["global"]
+    assert await matched(lessons, project=None) == ["global", "of no project"]
     assert await matched(lessons, tool_name="Edit") == ["critical", "any tool"]
 
 
@@ -76,7 +79,8 @@ async def test_inactive_and_retired_lessons_are_silent(desk: Desk, lessons: Less
 async def test_a_search_weighs_what_a_lesson_says_by_how_sure_it_is(desk: Desk, lessons: Lessons):
     await desk.learn("rebase before pushing the branch", confidence=0.4)
     await desk.learn("never force pushing on fridays", confidence=0.7)
-    await desk.learn("pushing needs a token", project="", confidence=0.6)
+    await desk.learn("pushing needs a token", project="*", confidence=0.6)
+    await desk.learn("pushing is not for this project", project="", confidence=0.6)
     await desk.learn("pushing elsewhere", project="hermes", confidence=0.9)
     await desk.learn("drink green tea", confidence=0.9)
     await desk.settle()
@@ -123,3 +127,15 @@ async def test_isolated_readers_are_told_their_own_lessons_and_other_tenants_non
         assert await matched(lessons, reader) == told
         assert [one.content for one, _ in await lessons.search(reader, "said", "atlas", now)] == told
         assert [one.content for one in await lessons.surest(reader, None, now)] == told
+
+
+async def test_a_context_tells_a_lesson_of_another_project_only_where_it_is_meant_for_all(desk: Desk):
+    await desk.learn("own", confidence=0.6)
+    await desk.learn("for every project", project="*", confidence=0.6)
+    await desk.learn("of no project", project="", confidence=0.9)
+    await desk.learn("of another", project="hermes", confidence=0.9)
+    await desk.settle()
+    compiling = Compile(desk.replica, desk.documents, desk.recall, ProjectProfiles(desk.replica, desk.documents))
+    context = await compiling(ContextRequest(project="atlas"), ADA)
+    (block,) = (one for one in context.blocks if one.kind == "lessons")
+    assert [line.split(") ")[1] for line in block.text.splitlines()[1:]] == ["own", "for every project"]

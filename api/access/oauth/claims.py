@@ -11,6 +11,7 @@ from api.access.oauth.rules import TokenRefused, TokenRules
 from api.access.oauth.tokens import LEEWAY_S
 from api.access.principal import Principal
 from ingest.commands.command import Name
+from ingest.names import nfc
 from ingest.reach import Reach
 from ingest.roles import ADMIN, OF_THE_SERVER, Role
 
@@ -44,7 +45,7 @@ def principal_of_claims(claims: Mapping[str, Any], rules: TokenRules) -> Princip
         tenant,
         roles,
         "oauth-" + sha256(claims["sub"].encode(errors="replace")).hexdigest()[:24],
-        Reach(projects, agents, "operator" not in roles),
+        Reach(tuple(map(nfc, projects)), tuple(map(nfc, agents)), "operator" not in roles),
         rules.rates,
         expires_ms=(int(claims["exp"]) + LEEWAY_S) * 1000,
     )

@@ -21,6 +21,7 @@ from mcp.client.auth.utils import build_oauth_authorization_server_metadata_disc
 from api.access.oauth.rules import TokenRules
 from api.access.oauth.tokens import SigningKey, signing_keys
 from ingest.errors import IssuerUnavailable
+from ingest.platform.proxies import proxy_options
 from ingest.platform.web_url import fault_of_url
 
 logger = logging.getLogger(__name__)
@@ -55,7 +56,9 @@ class IssuerKeys:
 
     def __init__(self, rules: TokenRules, now_s: Callable[[], float] = time.monotonic) -> None:
         self._rules, self._now_s = rules, now_s
-        self._http = httpx.AsyncClient(headers=_HEADERS, timeout=FETCH_S, follow_redirects=False)
+        self._http = httpx.AsyncClient(
+            headers=_HEADERS, timeout=FETCH_S, follow_redirects=False, **proxy_options(rules.jwks or rules.issuer)
+        )
         self._keys: Mapping[str, SigningKey] = {}
         self._fault = "they were not read yet"
         self._begun_s = self._read_s = -math.inf

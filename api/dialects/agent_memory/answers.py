@@ -10,6 +10,7 @@ from msgspec.structs import asdict
 
 from api.dialects.agent_memory.records import AGENT_TYPE, Found, ObservationFields, fields_of, time_of
 from ingest.errors import CommandRejected
+from ingest.events.lesson import EVERY_PROJECT
 from ingest.platform.clock import from_ms
 from ingest.secrets.scrub import beginning
 from mcp_gateway.tools.tool import ToolAnswer
@@ -180,7 +181,7 @@ def lesson_answer(one: Lesson, number: int, project: int | None, source: int | N
         **_rule(one),
         id=number,
         project_id=project,
-        project_name=one.project or None,
+        project_name=shown_project(one),
         trigger_tool=one.trigger_tool or None,
         trigger_pattern=one.trigger_pattern or None,
         source_observation_id=source,
@@ -190,9 +191,14 @@ def lesson_answer(one: Lesson, number: int, project: int | None, source: int | N
     )
 
 
+def shown_project(one: Lesson) -> str | None:
+    """The project of a lesson; None for every project."""
+    return None if one.project in ("", EVERY_PROJECT) else one.project
+
+
 def match_answer(one: Lesson, number: int) -> MatchAnswer:
     """A lesson, as far as a hook shows it."""
-    return MatchAnswer(**_rule(one), id=number, project_name=one.project or None)
+    return MatchAnswer(**_rule(one), id=number, project_name=shown_project(one))
 
 
 def _time_of(ms: int) -> str | None:
@@ -245,7 +251,7 @@ def lesson_line(number: int, one: Lesson, score: float) -> dict[str, Any]:
         "title": one.title or default_title(one.content),
         "rule": one.content,
         "severity": one.severity or "info",
-        "project": one.project or None,
+        "project": shown_project(one),
         "trigger_tool": one.trigger_tool or None,
         "trigger_pattern": one.trigger_pattern or None,
         "trigger_count": one.trigger_count,

@@ -15,6 +15,7 @@ from api.dialects.agent_memory.answers import Numbered
 from api.dialects.agent_memory.records import ObservationType
 from api.dialects.detail import Unprocessable
 from api.services import READER_HEADER, services
+from ingest.names import header_name
 from ingest.platform.settings import Settings
 from mcp_gateway.tools.tool import ToolContext
 from projections.operations.reembedding import ReEmbedding
@@ -153,7 +154,7 @@ HOOKS = "agent-memory's hooks"
 
 def context_of(request: Request) -> ToolContext:
     """The context of a request, for the agent that its header names; agent-memory's own clients name none."""
-    return services(request).door(SOURCE, request.headers.get(READER_HEADER, ""))
+    return services(request).door(SOURCE, header_name(request.headers, READER_HEADER))
 
 
 def listed(request: Request) -> Listed:

@@ -23,7 +23,7 @@ from api.importing.mapping import (
 )
 from ingest.commands.requests import RecordLesson, ReinforceLesson, ReviseLesson, TriggerLesson
 from ingest.errors import CommandRejected
-from ingest.events.lesson import Severity, fingerprint
+from ingest.events.lesson import EVERY_PROJECT, Severity, fingerprint
 from ingest.ids import LESSON, content_id
 from ingest.log.partitions import project_route
 
@@ -118,7 +118,7 @@ def _lesson(row: ImportRow, tenant: str) -> Mapped:
     severity = text(record, "severity") or "warning"
     if severity not in get_args(Severity):
         raise CommandRejected(f"is none of {', '.join(one for one in get_args(Severity) if one)}", "severity")
-    project, rule = text(record, "project_name", "project"), needed(record, "rule")
+    project, rule = text(record, "project_name", "project") or EVERY_PROJECT, needed(record, "rule")
     at = when(record, "created_at")
     command = RecordLesson(
         project=project,

@@ -16,6 +16,7 @@ from api.dialects.agent_memory.answers import (
     lesson_answer,
     lesson_line,
     match_answer,
+    shown_project,
 )
 from api.dialects.agent_memory.common import (
     LessonChanges,
@@ -35,6 +36,7 @@ from api.http.http import Json
 from ingest.commands.parse import parse_object
 from ingest.commands.requests import RecordLesson, ReinforceLesson, ReviseLesson, TriggerLesson
 from ingest.errors import CommandRejected, NotFound
+from ingest.events.lesson import EVERY_PROJECT
 from ingest.ids import OBSERVATION
 from ingest.patterns import compiled
 from ingest.platform.clock import system_clock, to_ms
@@ -43,9 +45,6 @@ from projections.documents.lessons import Lesson
 from projections.documents.rows import joined
 from projections.queries import RecallRequest
 
-GLOBAL = ""
-"""The project of lessons that concern every project."""
-
 
 async def create(request: Request) -> Response:
     """State a rule. One that was stated before is the same lesson, with what is said of it now."""
@@ -53,7 +52,7 @@ async def create(request: Request) -> Response:
     _check(wanted.rule, wanted.trigger_pattern)
     context = context_of(request)
     fields = {
-        "project": name_of(wanted.project) if wanted.project else GLOBAL,
+        "project": name_of(wanted.project) if wanted.project else EVERY_PROJECT,
         "content": wanted.rule,
         "title": wanted.title[:LONGEST_TITLE],
         "severity": wanted.severity,
@@ -153,7 +152,7 @@ async def _lesson(context: ToolContext, number: int) -> Lesson | None:
 
 async def _answers(context: ToolContext, found: Sequence[Lesson]) -> list[LessonAnswer]:
     known_as = await numbers(context, "lesson", [one.id for one in found])
-    projects = [one.project for one in found if one.project]
+    projects = [one.project for one in found if shown_project(one)]
     project_numbers = dict(zip(projects, await numbers(context, "project", projects), strict=True))
     sources = [_learned_from(one) for one in found if _learned_from(one)]
     source_numbers = dict(zip(sources, await numbers(context, "observation", sources), strict=True))
@@ -185,7 +184,7 @@ def _unseen(name: str, stated: RecordLesson, tenant: str) -> Lesson:
 
 async def create_lesson(context: ToolContext, arguments: dict[str, Any]) -> ToolAnswer:
     """State a rule. A rule that was stated before is the same lesson, with what is said of it now."""
-    rule, project = arguments["rule"], arguments["project"] or GLOBAL
+    rule, project = arguments["rule"], arguments["project"] or EVERY_PROJECT
     if not rule.strip():
         raise CommandRejected("is empty", "rule")
     title = (arguments["title"] or "")[:LONGEST_TITLE]
@@ -206,7 +205,7 @@ async def create_lesson(context: ToolContext, arguments: dict[str, Any]) -> Tool
             "id": number,
             "title": title or (known and known.title) or default_title(rule),
             "severity": graver(stated.severity, known.severity) if known else stated.severity,
-            "project": project or None,
+            "project": arguments["project"] or None,
         }
     )
 
@@ -235,7 +234,7 @@ async def search_lessons(context: ToolContext, arguments: dict[str, Any]) -> Too
     project = arguments["project"]
     request = RecallRequest(
         query=arguments["query"],
-        projects=[project, GLOBAL] if project else [],
+        projects=[project, EVERY_PROJECT] if project else [],
         kinds=["lesson"],
         limit=max(1, min(arguments["limit"], MAX_RESULTS)),
         ranking="rrf",

@@ -14,6 +14,7 @@ from api.http.http import asked_for
 from ingest.commands.decision import EVERYBODY
 from ingest.errors import CommandRejected
 from ingest.events.memory import Purpose, Visibility
+from ingest.names import with_nfc
 
 Unsigned = Annotated[int, Meta(ge=0)]
 Instant = Annotated[datetime, Meta(tz=True)]
@@ -134,6 +135,7 @@ async def read_body(request: Request, cls: type[T], refused: tuple[str, ...] = (
 
 def listing(given: Mapping[str, str]) -> Listing:
     """The query of a list, its limit within 1 to 200. Raises CommandRejected."""
+    given = with_nfc(dict(given))
     return Listing(
         type=cast("Purpose | None", _one_of(given, "type", get_args(Purpose))),
         tag=given.get("tag", ""),

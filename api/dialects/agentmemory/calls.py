@@ -25,6 +25,7 @@ from api.services import AGENT_HEADER, READER_HEADER, tool_context
 from ingest.commands.decide import stated_agent
 from ingest.errors import AccessDenied, CommandRejected, MnemologError, NotFound, TooManyRequests
 from ingest.marking import marked
+from ingest.names import header_name
 from mcp_gateway import lenient
 from mcp_gateway.lenient import BadArgument, LenientArguments
 from mcp_gateway.tools.catalog import server_version
@@ -73,7 +74,7 @@ async def call_for_status(request: Request) -> Response:
 
 
 async def _tool_and_arguments(request: Request) -> tuple[Tool, dict[str, Any]]:
-    stated_agent(request.headers.get(READER_HEADER, ""), AGENT_HEADER)  # a fault of the request, not of the tool
+    stated_agent(header_name(request.headers, READER_HEADER), AGENT_HEADER)  # a fault of the request, not of the tool
     arguments = await read_body(request, CALL)
     tool = TOOLS.get(arguments["name"].strip())
     if tool is None:
@@ -82,7 +83,7 @@ async def _tool_and_arguments(request: Request) -> tuple[Tool, dict[str, Any]]:
 
 
 async def _call_tool(request: Request, tool: Tool, arguments: dict[str, Any]) -> ToolAnswer:
-    door = tool_context(request.scope, SOURCE, request.headers.get(READER_HEADER, ""))
+    door = tool_context(request.scope, SOURCE, header_name(request.headers, READER_HEADER))
     await door.admits(tool)
     return await tool.call(door, lenient.read(arguments, tool.input_schema, tool.also, tool.instead))
 

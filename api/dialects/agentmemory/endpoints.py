@@ -18,6 +18,7 @@ from api.services import READER_HEADER, services
 from ingest.commands.parse import parse_object
 from ingest.commands.sizing import MAX_VALUES, check_values
 from ingest.errors import CommandRejected, MalformedRequest, NotFound, ReaderUnknown
+from ingest.names import header_name
 from ingest.platform.settings import Settings
 from ingest.roles import Needs
 from mcp_gateway import lenient
@@ -115,7 +116,7 @@ def answered_by(
 
 def door_of(request: Request) -> ToolContext:
     """What the endpoints reach through, for the agent that the header names, if any."""
-    return services(request).door(SOURCE, request.headers.get(READER_HEADER, ""))
+    return services(request).door(SOURCE, header_name(request.headers, READER_HEADER))
 
 
 def settings(request: Request) -> Settings:

@@ -22,6 +22,7 @@ from api.importing.mapping import (
 )
 from ingest.commands.requests import RecordLesson, ReinforceLesson, SetSlot
 from ingest.errors import CommandRejected
+from ingest.events.lesson import EVERY_PROJECT
 from ingest.events.observation import ObservationCompressed
 from projections.compression.compression import CONFIDENCE, compress
 
@@ -33,7 +34,7 @@ def lesson(row: ImportRow, tenant: str) -> Mapped:
     record, lost = row.value, list[str]()
     if record.get("deleted"):
         raise CommandRejected("it is deleted there", "deleted")
-    project, content = text(record, "project"), needed(record, "content")
+    project, content = text(record, "project") or EVERY_PROJECT, needed(record, "content")
     created = when(record, "createdAt")
     reinforced = max(created, when_given(record, "lastReinforcedAt") or created)
     until = max(reinforced, when_given(record, "lastDecayedAt") or reinforced)

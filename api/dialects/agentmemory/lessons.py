@@ -17,6 +17,7 @@ from api.dialects.agentmemory.endpoints import (
 from api.dialects.agentmemory.records import Record, View, iso, renamed, without_empty
 from ingest.commands.requests import RecordLesson
 from ingest.errors import NotFound
+from ingest.events.lesson import EVERY_PROJECT
 from ingest.platform.clock import system_clock
 from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.documents.lessons import Lesson
@@ -93,7 +94,7 @@ async def save_lesson(door: ToolContext, arguments: Arguments) -> ToolAnswer:
         RecordLesson,
         content=content,
         context=arguments["context"],
-        project=arguments["project"],
+        project=arguments.chosen("project") or EVERY_PROJECT,
         confidence=float(confidence),
         tags=arguments["tags"],
         agent_id=agent,
@@ -134,7 +135,7 @@ def lesson_record(learned: View, confidence: float, score: float | None = None) 
         **renamed(learned, "sourceIds=derived_from tags createdAt=recorded_at updated_at"),
         "decayRate": 0.05,
     }
-    optional = renamed(learned, "project lastReinforcedAt=reinforced_at" if reinforced else "project")
+    optional = _project(learned) | (renamed(learned, "lastReinforcedAt=reinforced_at") if reinforced else {})
     return record | without_empty(optional) | ({} if score is None else {"score": score})
 
 
@@ -148,8 +149,12 @@ def lesson_hint(learned: View, confidence: float, score: float) -> Record:
         "score": score,
         "createdAt": iso(learned["recorded_at"]),
         "tags": list(learned["tags"]),
-        **without_empty({"project": learned["project"]}),
+        **without_empty(_project(learned)),
     }
+
+
+def _project(learned: View) -> Record:
+    return {"project": "" if learned["project"] == EVERY_PROJECT else learned["project"]}
 
 
 def _source(origin: str) -> str:

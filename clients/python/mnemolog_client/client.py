@@ -15,6 +15,7 @@ from mnemolog_client.emitter import AsyncEmitter, Emitter
 from mnemolog_client.nouns import Root
 from mnemolog_client.outbox import EmitterOptions, open_outbox
 from mnemolog_client.position import Position
+from mnemolog_client.proxies import proxy_options
 from mnemolog_client.retry import RETRY, Retry
 from mnemolog_client.sending import OnDegraded, Pause, Reply, Request, Sending, steps
 
@@ -22,7 +23,6 @@ T = TypeVar("T")
 
 DEFAULT_URL = "http://127.0.0.1:3111"
 TIMEOUT_S = 30.0
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class BlockingTransport:
@@ -124,7 +124,7 @@ class Mnemolog(Root[Blocking]):
             headers=_headers(secret, agent),
             timeout=timeout_s,
             transport=transport,
-            trust_env=_may_use_a_proxy(url),
+            **proxy_options(_url(url)),
         )
         shared = Position(position)
         sending = Sending(str(self._http.base_url), shared, retry, on_degraded)
@@ -166,7 +166,7 @@ class AsyncMnemolog(Root[Awaiting]):
             headers=_headers(secret, agent),
             timeout=timeout_s,
             transport=transport,
-            trust_env=_may_use_a_proxy(url),
+            **proxy_options(_url(url)),
         )
         shared = Position(position)
         sending = Sending(str(self._http.base_url), shared, retry, on_degraded)
@@ -196,14 +196,10 @@ def _url(url: str | None) -> str:
     return chosen
 
 
-def _headers(secret: str | None, agent: str) -> dict[str, str]:
+def _headers(secret: str | None, agent: str) -> dict[bytes, bytes]:
+    """As bytes: httpx would encode text in ASCII alone, and the server reads UTF-8."""
     key = os.environ.get("MNEMOLOG_SECRET") if secret is None else secret
     return {
-        **({"Authorization": f"Bearer {key}"} if key else {}),
-        **({"X-Agent-Id": agent} if agent else {}),
+        **({b"Authorization": f"Bearer {key}".encode("ascii")} if key else {}),
+        **({b"X-Agent-Id": agent.encode()} if agent else {}),
     }
-
-
-def _may_use_a_proxy(url: str | None) -> bool:
-    """A proxy that the environment names cannot reach a server on this machine."""
-    return urlsplit(_url(url)).hostname not in _LOOPBACK

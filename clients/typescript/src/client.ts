@@ -78,8 +78,13 @@ function address(url: string | undefined): string {
 function headers(secret: string, agent: string): Record<string, string> {
   return {
     ...(secret ? { Authorization: `Bearer ${secret}` } : {}),
-    ...(agent ? { "X-Agent-Id": agent } : {}),
+    ...(agent ? { "X-Agent-Id": inUtf8(agent) } : {}),
   };
+}
+
+/** A header of these bytes: `Headers` takes a character for each byte, and refuses characters that do not fit one. */
+function inUtf8(text: string): string {
+  return Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join("");
 }
 
 /** A variable of the environment, where there is one. */

@@ -47,6 +47,17 @@ test("a write says who speaks and is decoded", async (context) => {
   assert.equal(kept.id, "mem_1");
 });
 
+test("an agent's name that is not ASCII is sent as UTF-8", async (context) => {
+  const stub = await stubOf(context);
+  stub.answers.push(accepted("0:1-0"));
+  for (const agent of ["小王", "Zoë à", "100%25"]) {
+    stub.answers.push(accepted("0:1-0"));
+    await clientOf(stub, { agent }).memories.create("tea");
+    const sent = stub.received.at(-1)?.headers["x-agent-id"];
+    assert.equal(Buffer.from(String(sent), "latin1").toString("utf8"), agent);
+  }
+});
+
 test("names with slashes stay one part of the path", async (context) => {
   const stub = await stubOf(context);
   stub.otherwise = refused(404, "not_found");

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ingest.errors import MnemologError
+from ingest.platform.proxies import proxy_options
 from projections.condensing.llm.answers import Prompt, estimated_tokens
 
 
@@ -99,7 +100,9 @@ class LlmClient:
         self._dialect = 0
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         timeout = httpx.Timeout(timeout_s, connect=min(CONNECT_TIMEOUT_S, timeout_s))
-        self._client = httpx.AsyncClient(headers=headers, timeout=timeout, follow_redirects=False)
+        self._client = httpx.AsyncClient(
+            headers=headers, timeout=timeout, follow_redirects=False, **proxy_options(base_url)
+        )
 
     async def ask(self, prompt: Prompt, answer: type[T]) -> ModelAnswer[T]:
         """The model's answer to a prompt as an `answer`."""

@@ -48,6 +48,14 @@ def test_a_write_says_who_speaks_and_is_decoded(stub: Stub):
     assert kept.id == "mem_1"
 
 
+@pytest.mark.parametrize("agent", ["小王", "Zo\u00eb à", "100%25"])
+def test_an_agents_name_that_is_not_ascii_is_sent_as_utf_8(stub: Stub, agent: str):
+    stub.answers.append(accepted())
+    with Mnemolog(stub.url, "the-key", agent=agent, retry=QUICK) as client:
+        client.memories.create("tea")
+    assert stub.received[0].headers["x-agent-id"].encode("latin-1").decode() == agent
+
+
 def test_names_with_slashes_stay_one_part_of_the_path(stub: Stub):
     stub.otherwise = refused(404, "not_found")
     with client_of(stub) as client, pytest.raises(NotFound):

@@ -300,3 +300,92 @@ def test_setups_of_one_file_are_one_change(tmp_path: Path):
     installed = settings.install({"theme": "dark"})
     assert installed.keys() == {"theme", "hooks", "mcpServers"}
     assert settings.remove(installed) == {"theme": "dark"}
+
+
+HOSTS_OF_PROJECTS = [
+    host
+    for host in Host
+    if setups(host, Scope.PROJECT, System(Path("/h"), Path("/p"), {}), "")
+    or rule_files(host, Scope.PROJECT, System(Path("/h"), Path("/p"), {}))
+]
+
+
+def contents(folder: Path) -> dict[str, str]:
+    """What every file below a folder says, links not followed."""
+    return {str(one): one.read_text() for one in folder.rglob("*") if one.is_file() and not one.is_symlink()}
+
+
+@pytest.mark.parametrize("host", HOSTS_OF_PROJECTS)
+@pytest.mark.parametrize("linked", ["file", "folder"])
+def test_a_link_that_leaves_the_checkout_is_neither_written_nor_copied(host: Host, linked: str, tmp_path: Path):
+    """Whoever wrote the project made its links. Files, and the folders above them; install and uninstall."""
+    outside, checkout = tmp_path / "outside", tmp_path / "checkout"
+    (checkout / ".git").mkdir(parents=True)
+    outside.mkdir()
+    system = System(tmp_path / "home", checkout, {})
+    every = [*setups(host, Scope.PROJECT, system, ""), *rule_files(host, Scope.PROJECT, system)]
+    for setup in together(every):
+        target = outside / setup.path.name
+        target.write_text("" if setup.path.suffix == ".md" else "{}" if "json" in setup.path.suffix else "")
+        if linked == "file" or setup.path.parent == checkout:
+            setup.path.parent.mkdir(parents=True, exist_ok=True)
+            setup.path.symlink_to(target)
+        else:
+            top = checkout / setup.path.relative_to(checkout).parts[0]
+            if not top.is_symlink():
+                top.symlink_to(outside)
+            (outside / setup.path.relative_to(top)).parent.mkdir(parents=True, exist_ok=True)
+    before, inside = contents(outside), contents(checkout)
+    for setup in together(every):
+        for plan in (installing, removing):
+            with pytest.raises(UnusableSettings, match="which is not in"):
+                apply(plan(setup))
+    assert (contents(outside), contents(checkout)) == (before, inside)
+
+
+def test_a_link_within_the_checkout_is_followed(tmp_path: Path):
+    """Also from a folder below its top."""
+    folder = tmp_path / "packages/app"
+    folder.mkdir(parents=True)
+    (tmp_path / ".git").write_text("gitdir: elsewhere")
+    (tmp_path / "AGENTS.md").write_text("# Rules\n")
+    (folder / "AGENTS.md").symlink_to("../../AGENTS.md")
+    (setup,) = rule_files(Host.CODEX, Scope.PROJECT, System(tmp_path / "home", folder, {}))
+    apply(installing(setup))
+    assert "mnemolog" in (tmp_path / "AGENTS.md").read_text()
+
+
+def test_a_copy_that_is_a_link_out_of_the_checkout_is_not_put_back(tmp_path: Path):
+    checkout = tmp_path / "checkout"
+    (checkout / ".git").mkdir(parents=True)
+    (tmp_path / "secret").write_text('{"token": "hush"}')
+    (hooks, *_) = setups(Host.CLAUDE_CODE, Scope.PROJECT, System(tmp_path / "home", checkout, {}), "")
+    apply(installing(hooks))
+    backup_of(hooks.path).symlink_to(tmp_path / "secret")
+    with pytest.raises(UnusableSettings, match="which is not in"):
+        apply(removing(hooks))
+    assert "hush" not in hooks.path.read_text()
+
+
+def test_a_link_that_appears_after_the_plan_is_not_followed(tmp_path: Path):
+    checkout, target = tmp_path / "checkout", tmp_path / "target"
+    (checkout / ".git").mkdir(parents=True)
+    target.write_text("{}")
+    (hooks, *_) = setups(Host.CLAUDE_CODE, Scope.PROJECT, System(tmp_path / "home", checkout, {}), "")
+    change = installing(hooks)
+    hooks.path.parent.mkdir()
+    hooks.path.symlink_to(target)
+    with pytest.raises(UnusableSettings, match="which is not in"):
+        apply(change)
+    assert target.read_text() == "{}"
+
+
+def test_links_of_the_users_own_files_are_followed(tmp_path: Path):
+    target = tmp_path / "dotfiles/settings.json"
+    target.parent.mkdir()
+    target.write_text("{}")
+    (tmp_path / ".claude").mkdir()
+    (tmp_path / ".claude/settings.json").symlink_to(target)
+    (hooks, *_) = setups(Host.CLAUDE_CODE, Scope.USER, System(tmp_path, tmp_path, {}), "")
+    apply(installing(hooks))
+    assert "hooks" in target.read_text()

@@ -1,6 +1,8 @@
 """What a hook makes of a payload. Given an event of the host, when the hook sees it, then this command, or none."""
 
 import json
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -194,6 +196,96 @@ def test_the_project_is_the_git_top_level_above_the_folder(tmp_path: Path):
     (tmp_path / "shop/.git").write_text("gitdir: elsewhere")
     assert recording.project_of(str(below), {}) == "shop"
     assert recording.project_of(str(below), {"MNEMOLOG_PROJECT": "till"}) == "till"
+
+
+REMOTES = {
+    "https://github.com/acme/backend.git": "acme/backend",
+    "https://ada:hush@github.com/acme/backend": "acme/backend",
+    "https://gitlab.example/acme/tools/backend.git/": "acme/tools/backend",
+    "ssh://git@git.example:7999/acme/backend.git": "acme/backend",
+    "git@github.com:acme/backend.git": "acme/backend",
+    "git://git.example/acme/backend": "acme/backend",
+    '"git@github.com:acme/backend.git"': "acme/backend",
+    "/srv/git/acme/backend.git": "",
+    "file:///srv/git/backend.git": "",
+    "../backend": "",
+    "C:\\git\\backend": "",
+    "git@git.example:backend.git": "",
+}
+"""What a remote may be, and the name that it gives; empty for the folder's."""
+
+
+def a_checkout(folder: Path, url: str = "") -> Path:
+    """A folder with a git folder, and perhaps a remote."""
+    (folder / ".git").mkdir(parents=True)
+    remote = f'[remote "origin"]\n\tfetch = +refs/heads/*\n\turl = {url}\n' if url else ""
+    (folder / ".git/config").write_text(f'[core]\n\tbare = false\n{remote}[branch "main"]\n\tremote = origin\n')
+    return folder
+
+
+@pytest.mark.parametrize(("url", "name"), REMOTES.items())
+def test_a_checkout_is_called_after_its_remote(url: str, name: str, tmp_path: Path):
+    assert recording.project_of(str(a_checkout(tmp_path / "clone", url)), {}) == (name or "clone")
+
+
+def test_two_folders_of_one_name_are_two_projects_where_they_have_remotes(tmp_path: Path):
+    one, other = (a_checkout(tmp_path / who / "backend", f"git@host:{who}/backend.git") for who in ("acme", "umbra"))
+    assert (recording.project_of(str(one), {}), recording.project_of(str(other), {})) == (
+        "acme/backend",
+        "umbra/backend",
+    )
+
+
+def test_the_remote_origin_comes_before_others(tmp_path: Path):
+    folder = a_checkout(tmp_path / "clone", "git@host:me/fork.git")
+    config = folder / ".git/config"
+    config.write_text(f'[remote "upstream"]\nurl = git@host:acme/backend.git\n{config.read_text()}')
+    assert recording.project_of(str(folder), {}) == "me/fork"
+    config.write_text('[remote "upstream"] url = git@host:acme/backend.git\n')
+    assert recording.project_of(str(folder), {}) == "acme/backend"
+
+
+GIT = shutil.which("git")
+
+
+def git(folder: Path, *words: str) -> None:
+    settings = ("-c", "user.name=ada", "-c", "user.email=ada@example.com", "-c", "protocol.file.allow=always")
+    subprocess.run([str(GIT), *settings, "-C", str(folder), *words], check=True, capture_output=True)
+
+
+@pytest.mark.skipif(GIT is None, reason="git is not installed")
+def test_worktrees_are_of_their_main_checkout_and_submodules_of_their_own(tmp_path: Path):
+    """As git itself lays them out: a worktree, a bare repository with worktrees, a submodule and its worktree."""
+    main, bare, part = tmp_path / "shop", tmp_path / "till/.bare", tmp_path / "part"
+    for folder in (main, part):
+        folder.mkdir()
+        git(folder, "init", "-q")
+        git(folder, "commit", "-q", "--allow-empty", "-m", "x")
+    git(main, "worktree", "add", "-q", str(tmp_path / "elsewhere/feature"))
+    git(main, "submodule", "add", "-q", str(part), "libs/part")
+    git(tmp_path, "clone", "-q", "--bare", str(main), str(bare))
+    (tmp_path / "till/.git").write_text("gitdir: ./.bare\n")
+    git(bare, "worktree", "add", "-q", str(tmp_path / "till/fix"))
+    git(main / "libs/part", "worktree", "add", "-q", str(tmp_path / "part-fix"))
+    git(tmp_path, "clone", "-q", "--bare", str(main), str(tmp_path / "depot.git"))
+    git(tmp_path / "depot.git", "worktree", "add", "-q", str(tmp_path / "depot-fix"))
+    git(bare, "remote", "remove", "origin")
+    named = {
+        folder: recording.project_of(str(tmp_path / folder), {})
+        for folder in ("shop", "elsewhere/feature", "shop/libs/part", "part-fix", "till", "till/fix", "depot-fix")
+    }
+    assert named == {
+        "shop": "shop",
+        "elsewhere/feature": "shop",
+        "shop/libs/part": "part",
+        "part-fix": "part",
+        "till": "till",
+        "till/fix": "till",
+        "depot-fix": "depot",
+    }
+    git(main, "remote", "add", "origin", "git@host:acme/shop.git")
+    assert recording.project_of(str(tmp_path / "elsewhere/feature"), {}) == "acme/shop"
+    assert recording.project_of(str(main / "libs/part"), {}) == "part"
 
 
 def test_the_root_folder_is_the_unknown_project():

@@ -1,0 +1,70 @@
+"""One form of every name: Unicode's NFC. A name that is typed and a name that a file system returns may be the same
+characters in different bytes, and would be two projects, agents or tags.
+
+Requests are brought into this form where they are parsed, writes again where they are decided. Text is stored as sent.
+"""
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, TypeVar, cast
+from unicodedata import normalize
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+T = TypeVar("T")
+
+FIELDS = frozenset(
+    ("project", "projects", "agent_id", "agents", "session_id", "session", "user_id", "owner", "creator", "created_by",
+     "as_actor", "author", "assigned_to", "shared_with", "tags", "any_tags", "tag", "files", "file", "concepts",
+     "references", "label", "source", "target", "branch", "repo", "tool_name", "trigger_tool", "name", "terms", "edges")
+)  # fmt: skip
+"""The fields of requests and commands that hold names (`edges`: structs with names). Dialects have `sessionId`, too."""
+_CAPITAL = re.compile(r"(?<=[a-z])[A-Z]")
+
+
+def nfc(name: str) -> str:
+    """The name in NFC."""
+    return name if name.isascii() else normalize("NFC", name)
+
+
+def with_nfc(value: T) -> T:
+    """A struct or a JSON object with its names in NFC; the same struct when they are."""
+    if isinstance(value, Struct):
+        pairs = ((name, getattr(value, name)) for name in _name_fields(type(value)))
+        changed = {name: new for name, old in pairs if (new := _in_nfc(old)) is not old}
+        return replace(value, **changed) if changed else value
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        return cast(T, {name: _in_nfc(one) if _is_name_field(name) else one for name, one in fields.items()})
+    return value
+
+
+def header_name(headers: Mapping[str, str], header: str) -> str:
+    """The name in a header, empty without one. It is UTF-8, which ASGI hands over as Latin-1; else it is Latin-1."""
+    name = headers.get(header, "")
+    try:
+        return name if name.isascii() else nfc(name.encode("latin-1").decode())
+    except UnicodeError:
+        return nfc(name)
+
+
+def _in_nfc(value: Any) -> Any:
+    if isinstance(value, str):
+        return nfc(value)
+    if isinstance(value, list):
+        old = cast("list[Any]", value)
+        new = [_in_nfc(one) for one in old]
+        return old if new == old else new
+    return with_nfc(value) if isinstance(value, Struct) else value
+
+
+@lru_cache
+def _name_fields(cls: type[Struct]) -> tuple[str, ...]:
+    return tuple(name for name in cls.__struct_fields__ if name in FIELDS)
+
+
+@lru_cache(1024)
+def _is_name_field(name: str) -> bool:
+    return _CAPITAL.sub(lambda found: f"_{found[0]}", name).lower() in FIELDS
