@@ -16,7 +16,9 @@ from rich.text import Text
 from api.cli.commands import AsJson
 from api.cli.direct import telling
 from api.cli.output import FAILED, Output, plain
+from ingest.embedded.log_entries import check_entries
 from ingest.embedded.log_file import (
+    WAY_OUT,
     Incident,
     cut_off,
     find_fault,
@@ -75,10 +77,19 @@ def log_file(
 
 def _check(folder: Path, output: Output) -> None:
     with _unused(folder, "check"):
-        fault = find_fault(folder)
-    output.document({"fault": None if fault is None else fault._asdict()})
+        fault, entries = find_fault(folder), check_entries(folder)
+    output.document({"fault": None if fault is None else fault._asdict(), "entries": entries})
     output.line(Text("the file is whole" if fault is None else str(fault)))
-    if fault is not None:
+    output.line(
+        Text(
+            f"{entries.entries:,} entries of the log can be read, {entries.unchecked:,} of them without a checksum; "
+            f"{entries.wrong:,} things are wrong"
+        )
+    )
+    for one in entries.faults:
+        output.line(Text(plain(str(one))))
+    if fault is not None or entries.wrong:
+        output.note(WAY_OUT)
         raise typer.Exit(FAILED)
 
 

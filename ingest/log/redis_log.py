@@ -1,6 +1,7 @@
 """EventLog on Redis Streams: one stream a partition, one Lua call a partition and batch, one round trip an append."""
 
 import logging
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -65,6 +66,7 @@ _NO_WAITAOF = "its server has no WAITAOF (Redis >= 7.2 or Valkey >= 8 have)"
 _NO_FILE = "its server writes no append-only file; set `appendonly yes`, or ask for 'memory'"
 _NO_REPLICA = "its server has no replica; attach one (`REPLICAOF`), or ask for 'fsync'"
 _DUPLICATE = ord("=")
+_STUB = re.compile(rb"\d{14}-\d{6}\|")
 
 
 class RedisLog:
@@ -316,8 +318,8 @@ def read_stub(keys: PartitionKeys, member: bytes) -> Stored:
 
 
 def read_stubs(keys: PartitionKeys, members: Iterable[bytes]) -> list[Stored]:
-    """The stubs that members of the sorted set are, in their order."""
-    return [read_stub(keys, member) for member in members]
+    """The stubs that members of the sorted set are, in their order; one whose place was altered belongs nowhere."""
+    return [read_stub(keys, member) for member in members if _STUB.match(member)]
 
 
 def queue_entries(pipe: Commands, keys: PartitionKeys, after: Position, limit: int) -> None:

@@ -30,7 +30,7 @@ from ingest.log.keys import PartitionKeys
 from ingest.log.memory_log import MemoryLog
 from ingest.log.position import START, Position
 from ingest.log.redis_log import ENTRIES_PER_CALL, RedisLog, stub_member
-from ingest.log.scripts import restore_entries
+from ingest.log.scripts import begin_window, restore_entries
 from ingest.platform import clock as clock_module
 from ingest.platform.clock import from_ms
 from ingest.platform.connections import Client
@@ -422,6 +422,7 @@ class TestRedisLog(EventLogConformance):
         """Also one that was altered before it was backed up: it stays marked."""
         keys = PartitionKeys(1)
         await restore_entries(redis, keys, 20, [(Position(5, 1), entry("a")), (Position(6, 0), entry("b", ALTERED))])
+        await begin_window(redis, [keys], 1_000)
         assert [fields.keys() for _, fields in await redis.xrange(keys.log)] == [{b"e", b"c"}] * 2
         assert await everything(RedisLog(redis, 2), 1) == [
             Stored(Position(5, 1), b"a"), Stored(Position(6, 0), ALTERED)
