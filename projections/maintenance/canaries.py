@@ -1,6 +1,7 @@
 """Canaries: questions asked of what is read and of what was rebuilt, before the one takes the place of the other.
 
-The same code makes the same documents of a log, so every difference is worth a look. A partition's two generations are
+The same code makes the same documents of a log, so every difference is worth a look, but for a field that is newer than
+the live document: it is named, and not compared. A partition's two generations are
 asked in one transaction, so both answer for the same position: documents of the newest events and of events at eight
 places all over the log, and the listings that these documents stand for, whose counts speak for everything in a
 project. Two embedders answer differently, as they should: documents are asked for with words of their own, and must be
@@ -20,10 +21,18 @@ from ingest.log.event_log import EventLog, Stored
 from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client, Transaction
-from projections.documents.document import Document, key_of, listings, row_type
+from projections.documents.commits import Commit
+from projections.documents.document import Document, Packed, key_of, listings, row_type
 from projections.documents.document import decode as decode_document
+from projections.documents.observations import Observation
 from projections.folds.fold import documents_of
 
+LATER_FIELDS: Mapping[type[Packed], frozenset[str]] = {
+    Commit: frozenset({"occurred_ms"}),
+    Observation: frozenset({"role"}),
+}
+"""Fields that the fold makes from events of before it had them. A document that lacks one was stored by an earlier
+release, or has its default, which is not stored; a row stores every field of its release."""
 LISTED = 20
 """Differences that are listed; all are counted."""
 
@@ -55,10 +64,14 @@ class ListingAnswer(Struct, frozen=True):
 
 
 class Answers(Struct, frozen=True):
-    """What one side answered: a partition's sampled documents and listings, None for what is not there."""
+    """What one side answered: a partition's sampled documents and listings, None for what is not there.
+
+    `lacking` has the fields that a document was stored without, because they may be newer than it.
+    """
 
     documents: Mapping[str, Document | None]
     listings: Mapping[str, ListingAnswer]
+    lacking: Mapping[str, frozenset[str]] = {}
 
 
 def differences(partition: int, live: Answers, candidate: Answers) -> list[Difference]:
@@ -66,7 +79,7 @@ def differences(partition: int, live: Answers, candidate: Answers) -> list[Diffe
     found = [
         Difference(partition=partition, what="document", name=name, said=said)
         for name, document in live.documents.items()
-        if (said := _differing(document, candidate.documents.get(name)))
+        if (said := _differing(document, candidate.documents.get(name), live.lacking.get(name, frozenset())))
     ]
     for name, listing in live.listings.items():
         other = candidate.listings.get(name, ListingAnswer(0, ()))
@@ -80,9 +93,21 @@ def differences(partition: int, live: Answers, candidate: Answers) -> list[Diffe
     return found
 
 
-def verdict(asked: int, found: Sequence[Difference]) -> Canaries:
-    """Whether the canaries of all partitions agree."""
+def newer_fields(live: Answers, candidate: Answers) -> set[str]:
+    """The fields, as `kind.field`, that live documents lack and rebuilt ones have: made by an earlier release."""
+    return {
+        f"{name.partition('_')[0]}.{field}"
+        for name, lacking in live.lacking.items()
+        if (document := live.documents[name]) and (other := candidate.documents.get(name))
+        for field in lacking & _differing_fields(document, other)
+    }
+
+
+def verdict(asked: int, found: Sequence[Difference], newer: Collection[str] = ()) -> Canaries:
+    """Whether the canaries of all partitions agree; `newer` fields are named, and were not compared."""
     said = f"all {asked} canaries agree" if not found else f"{len(found)} of {asked} canaries differ"
+    if newer:
+        said += f"; not compared, because the documents that are read now are older: {', '.join(sorted(newer))}"
     return Canaries(asked=asked, differing=len(found), differences=list(found[:LISTED]), agree=not found, said=said)
 
 
@@ -131,16 +156,20 @@ def recall_verdict(sought: Sequence[Sought], not_compared: str = "") -> Canaries
     return Canaries(asked=asked, differing=len(lost), differences=lost[:LISTED], agree=agree, said=said)
 
 
-def _differing(live: Document | None, candidate: Document | None) -> str:
+def _differing(live: Document | None, candidate: Document | None, lacking: frozenset[str]) -> str:
     if live == candidate:
         return ""
     if live is None:
         return "only in what was rebuilt"
     if candidate is None:
         return "not in what was rebuilt"
+    names = _differing_fields(live, candidate) - lacking
+    return f"other {', '.join(sorted(names))}" if names else ""
+
+
+def _differing_fields(live: Document, candidate: Document) -> set[str]:
     mine, other = _fields(live), _fields(candidate)
-    names = sorted(name for name in mine.keys() | other.keys() if mine.get(name) != other.get(name))
-    return f"other {', '.join(names)}"
+    return {name for name in mine.keys() | other.keys() if mine.get(name) != other.get(name)}
 
 
 def _fields(document: Document) -> dict[str, Any]:
@@ -160,10 +189,11 @@ PAGE = 10
 
 
 class PartitionCanaries(NamedTuple):
-    """How many canaries a partition was asked, and what differed."""
+    """How many canaries a partition was asked, what differed, and which fields were not compared."""
 
     canaries: int
     differing: list[Difference]
+    newer: frozenset[str] = frozenset()
 
 
 async def ask(redis: Client, log: EventLog, partition: int, live: int, candidate: int) -> PartitionCanaries | None:
@@ -182,7 +212,8 @@ async def ask(redis: Client, log: EventLog, partition: int, live: int, candidate
     if answers[0] != answers[half]:
         return None
     mine, other = (_answers(rows, names, pages) for rows in (answers[1:half], answers[half + 1 :]))
-    return PartitionCanaries(len(names) + len(pages), differences(partition, mine, other))
+    newer = frozenset(newer_fields(mine, other))
+    return PartitionCanaries(len(names) + len(pages), differences(partition, mine, other), newer)
 
 
 async def _sample(log: EventLog, partition: int) -> list[Stored]:
@@ -253,4 +284,16 @@ def _answers(rows: list[Any], names: Collection[DocumentId], pages: Collection[s
         page: ListingAnswer(int(count), tuple(newest))
         for page, count, newest in zip(pages, counts, members, strict=True)
     }
-    return Answers(documents, found)
+    lacking = {
+        str(name): _lacking(document, raw)
+        for name, raw in zip(names, rows, strict=False)
+        if (document := documents[str(name)])
+    }
+    return Answers(documents, found, lacking)
+
+
+def _lacking(document: Document, raw: bytes | Mapping[bytes, bytes]) -> frozenset[str]:
+    """The fields that a document was stored without, and that may be newer than it."""
+    if isinstance(document, Struct):
+        return frozenset(name for name in LATER_FIELDS.get(type(document), ()) if not getattr(document, name))
+    return frozenset(_fields(document)) - {name.decode() for name in raw if isinstance(name, bytes)}

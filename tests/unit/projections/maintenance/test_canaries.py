@@ -1,8 +1,11 @@
 """Comparing what two generations answered."""
 
+from typing import Any
+
 import pytest
 
 from ingest.ids import DocumentId
+from projections.documents.commits import Commit
 from projections.documents.document import Document
 from projections.documents.tombstones import Tombstone
 from projections.maintenance.canaries import (
@@ -12,6 +15,7 @@ from projections.maintenance.canaries import (
     ListingAnswer,
     Sought,
     differences,
+    newer_fields,
     recall_verdict,
     verdict,
 )
@@ -38,6 +42,33 @@ def test_a_document_differs_when_it_is_missing_new_or_says_something_else():
     assert said(answers(), answers(None)) == [("document", "mem_1", "only in what was rebuilt")]
     other = Tombstone(id=DocumentId("mem_1"), position="2-0", memory_version=3)
     assert said(answers(other)) == [("document", "mem_1", "other memory_version, position")]
+
+
+def commit(**fields: Any) -> Commit:
+    """A commit, linked a minute after it happened unless told otherwise."""
+    given = {"id": DocumentId("cmt_1"), "tenant": "default", "occurred_ms": 1, "linked_ms": 60_001, "position": "2-0"}
+    return Commit(**{**given, **fields})
+
+
+def stored(document: Commit, *lacking: str) -> Answers:
+    return Answers({"cmt_1": document}, {}, {"cmt_1": frozenset(lacking)})
+
+
+def test_a_field_that_is_newer_than_the_live_document_is_named_and_not_compared():
+    live, rebuilt = stored(commit(occurred_ms=0), "occurred_ms"), stored(commit())
+    assert said(rebuilt, live) == []
+    assert newer_fields(live, rebuilt) == {"cmt.occurred_ms"}
+    told = verdict(10, [], newer_fields(live, rebuilt))
+    assert told.agree
+    assert told.said == (
+        "all 10 canaries agree; not compared, because the documents that are read now are older: cmt.occurred_ms"
+    )
+
+
+def test_a_field_that_both_have_is_compared_beside_one_that_is_newer():
+    live, rebuilt = stored(commit(occurred_ms=0), "occurred_ms"), stored(commit(message="other"))
+    assert said(rebuilt, live) == [("document", "cmt_1", "other message")]
+    assert said(stored(commit()), stored(commit(occurred_ms=0))) == [("document", "cmt_1", "other occurred_ms")]
 
 
 def test_a_listing_differs_in_how_many_it_has_or_in_the_newest():
