@@ -46,7 +46,14 @@ def test_a_document_differs_when_it_is_missing_new_or_says_something_else():
 
 def commit(**fields: Any) -> Commit:
     """A commit, linked a minute after it happened unless told otherwise."""
-    given = {"id": DocumentId("cmt_1"), "tenant": "default", "occurred_ms": 1, "linked_ms": 60_001, "position": "2-0"}
+    given = {
+        "id": DocumentId("cmt_1"),
+        "tenant": "default",
+        "commit": "a",
+        "occurred_ms": 1,
+        "linked_ms": 60_001,
+        "position": "2-0",
+    }
     return Commit(**{**given, **fields})
 
 
