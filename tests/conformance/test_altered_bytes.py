@@ -20,7 +20,7 @@ from workshop import TENANT, Workshop
 
 from ingest.commands.decide import Caller
 from ingest.embedded.acknowledged import save_acknowledged
-from ingest.embedded.log_entries import check_entries
+from ingest.embedded.log_entries import LogCheck
 from ingest.embedded.log_file import files_of, find_fault
 from ingest.embedded.valkey import EmbeddedValkey, newest_positions
 from ingest.errors import ServerStartFailed
@@ -87,12 +87,12 @@ def entries_of(file: Path) -> Entries:
 def noticed(folder: Path) -> str:
     """What `mnemolog log-file check` finds wrong; empty for nothing."""
     fault = find_fault(folder)
-    return str(fault) if fault is not None else "; ".join(map(str, check_entries(folder).faults))
+    return str(fault) if fault is not None else "; ".join(LogCheck(folder).faults)
 
 
 def test_a_whole_log_has_no_fault_and_each_entry_a_checksum(folder: Path):
-    found = check_entries(folder)
-    assert (found.wrong, found.unchecked, found.faults) == (0, 0, [])
+    found = LogCheck(folder)
+    assert (found.unchecked, found.faults) == (0, [])
     assert found.entries == sum(len(entries_of(file).places) for file in files_of(folder)) > 2 * 14
     assert noticed(folder) == ""
 
@@ -128,7 +128,7 @@ def test_every_bit_of_an_entry_and_of_a_stub_is_noticed(folder: Path):
                 altered = bytearray(whole)
                 altered[at] ^= 1 << bit
                 increment.file.write_bytes(altered)
-                assert check_entries(folder).wrong, (at, bit, whole[at - 20 : at + 20])
+                assert LogCheck(folder).faults, (at, bit, whole[at - 20 : at + 20])
     increment.file.write_bytes(whole)
 
 
