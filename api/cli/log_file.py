@@ -31,7 +31,6 @@ from ingest.embedded.valkey import EmbeddedValkey
 from ingest.errors import InvalidSetting
 from ingest.platform.settings import from_environment
 
-
 LISTED = 100
 """Faults that are shown to people; `--json` has all."""
 

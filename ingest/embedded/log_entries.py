@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ingest.embedded.acknowledged import load_acknowledged
-from ingest.embedded.log_file import files_of, missing
+from ingest.embedded.log_file import files_of, mapped, missing
 from ingest.events.envelope import as_json_object
 from ingest.log.checksum import ALTERED, CHECKSUM, EVENT, TRACE, payload_of
 from ingest.log.event_log import Stored
@@ -43,7 +43,7 @@ class LogCheck:
         self._stubs: set[tuple[int, Position]] = set()
         for file in files_of(folder):
             if file.stat().st_size:
-                with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                with mapped(file) as data:
                     if data[:5] != b"REDIS":  # an RDB file has a checksum of its own, which the server compares
                         for at, command in _commands(data):
                             self.faults += (f"{file.name} at byte {at:,}: {what}" for what in self._wrong(command))
@@ -109,9 +109,9 @@ class LogCheck:
     def _judged(self, kind: str, keys: PartitionKeys, stored: Stored, *, checked: bool) -> Iterator[str]:
         self.entries += 1
         self.unchecked += not checked
-        if not checked or stored.payload.startswith(ALTERED):
-            if why := as_json_object(stored.payload, stored.position).get("unreadable"):
-                yield f"the {kind} of partition {keys.partition} at {stored.position}: {why}"
+        suspect = not checked or stored.payload.startswith(ALTERED)
+        if suspect and (why := as_json_object(stored.payload, stored.position).get("unreadable")):
+            yield f"the {kind} of partition {keys.partition} at {stored.position}: {why}"
 
 
 def _commands(data: mmap.mmap) -> Iterator[tuple[int, list[bytes]]]:

@@ -6,11 +6,13 @@ Nothing is thrown away: what is cut off a file is kept in a file beside it. What
 health tells of until an operator has taken note.
 """
 
+import mmap
 import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -37,8 +39,6 @@ _BLOCK = 1 << 20
 _CHECKED = re.compile(r"AOF analyzed: filename=(\S+), size=(\d+), ok_up_to=(\d+),")
 _ENTRY = re.compile(rb"XADD\r\n\$\d+\r\n[^\r\n]*\{p(\d{2,4})\}:log\r\n\$\d+\r\n(\d{1,18}-\d{1,18})\r\n")
 _END_OF_TRANSACTION = b"\r\n*1\r\n$4\r\nEXEC\r\n"
-_OVERLAP = 256
-"""Bytes looked at twice, so that nothing is missed between two blocks; more than any pattern matches."""
 
 
 class FileFault(NamedTuple):
@@ -145,7 +145,8 @@ def is_newest(fault: FileFault) -> bool:
 
 def is_torn(fault: FileFault) -> bool:
     """Whether a write that was interrupted explains it: no transaction ends behind it, in the newest file."""
-    return is_newest(fault) and not any(_END_OF_TRANSACTION in block for block in _blocks(fault))
+    with mapped(fault.file) as data:
+        return is_newest(fault) and data.find(_END_OF_TRANSACTION, fault.at) < 0
 
 
 def cut_off(fault: FileFault, folder: Path) -> Incident:
@@ -245,22 +246,19 @@ def _save(folder: Path, incidents: Sequence[Incident]) -> None:
 def _entries(fault: FileFault) -> dict[int, list[str]]:
     """Positions of the log entries behind a fault, by partition: some of them where they are very many."""
     found: dict[int, dict[str, None]] = {}
-    for block in _blocks(fault):
-        for partition, position in _ENTRY.findall(block):
+    with mapped(fault.file) as data:
+        for partition, position in _ENTRY.findall(data, fault.at):
             known = found.setdefault(int(partition), {})
             if len(known) < KEPT_POSITIONS:
                 known[position.decode()] = None
     return {partition: list(positions) for partition, positions in sorted(found.items())}
 
 
-def _blocks(fault: FileFault) -> Iterator[bytes]:
-    """What is behind a fault, block by block; each begins with the end of the one before."""
-    with fault.file.open("rb") as file:
-        file.seek(fault.at)
-        before = b""
-        while block := file.read(_BLOCK):
-            yield before + block
-            before = (before + block)[-_OVERLAP:]
+@contextmanager
+def mapped(file: Path) -> Generator[mmap.mmap]:
+    """The bytes of a file that is not empty."""
+    with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        yield data
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -270,28 +268,20 @@ def files_of(folder: Path) -> list[Path]:
     started without a manifest begins an empty log in their place, and it deletes a file of type `h`.
     """
     manifest = _manifest(folder)
-    there = sorted(path.name for path in manifest.parent.glob("*") if _DATA.fullmatch(path.name))
-    if not manifest.exists():
-        if there:
-            raise _unusable(manifest, "is not there", there)
+    there = [found for path in sorted(manifest.parent.glob("*")) if (found := _DATA.fullmatch(path.name))]
+    lines = manifest.read_text(errors="replace").splitlines() if manifest.exists() else []
+    if not (there or lines):
         return []
-    lines = manifest.read_text(errors="replace").splitlines()
-    read = [(line, _MANIFEST_LINE.fullmatch(line)) for line in lines if not line.startswith("#")]
-    if bad := [line for line, found in read if found is None]:
-        raise _unusable(manifest, f"cannot be read: {bad[0][:100]!r}", there)
-    named = [(found["name"], found["type"]) for _, found in read if found]
-    if {"b", "i"} - {kind for _, kind in named}:
-        raise _unusable(manifest, "names no base file or no incremental file", there)
+    read = [_MANIFEST_LINE.fullmatch(line) for line in lines]
+    named = [(found["name"], found["type"]) for found in read if found]
     files = [manifest.with_name(name) for name, kind in named if kind != "h"]
-    if gone := [file.name for file in files if not file.exists()]:
-        raise _unusable(manifest, f"names {gone[0]}, which is not there", there)
-    return files
-
-
-def _unusable(manifest: Path, why: str, there: Sequence[str]) -> DamagedLogFile:
-    likely = [f"`file {name} seq {found[1]} type {found[2][0]}`" for name in there if (found := _DATA.fullmatch(name))]
-    hint = f". It probably had these lines: {', '.join(likely)}" if len(likely) > 1 else ""
-    return DamagedLogFile(f"{manifest} {why}; nothing was changed. {WAY_OUT}{hint}")
+    gone = [file.name for file in files if not file.exists()]
+    if all(read) and {"b", "i"} <= {kind for _, kind in named} and not gone:
+        return files
+    why = f"names {gone[0]}, which is not there" if gone else "cannot be read" if lines else "is not there, or empty"
+    likely = ", ".join(f"`file {found[0]} seq {found[1]} type {found[2][0]}`" for found in there)
+    hint = f". It probably had these lines: {likely}" if len(there) > 1 else ""
+    raise DamagedLogFile(f"{manifest} {why}; nothing was changed. {WAY_OUT}{hint}")
 
 
 def _manifest(folder: Path) -> Path:

@@ -108,35 +108,26 @@ def _of_the_server(category: str, findings: Measured) -> Iterator[Check]:
     if category == "storage" and findings.backup_trouble:
         yield _check("storage", "backup", "warn", findings.backup_trouble)
     if not found:
-        yield _check(category, *_passing(category, findings))
+        name, told = _passing(category, findings)
+        yield _check(category, name, "pass", told)
 
 
-def _passing(category: str, findings: Measured) -> tuple[str, CheckStatus, str]:
-    vitals = findings.vitals
-    match category:
-        case "log":
-            told = f"{vitals.behind:,} events are not projected yet, the oldest for {vitals.oldest_pending_s:.1f} s"
-            return "lag", "pass", told if vitals.lag else "every event is applied"
-        case "dead_letters":
-            return "dead-letters", "pass", "no event was refused by a projection"
-        case "index":
-            return "index-ready", "pass", "the search index answers"
-        case "embedding":
-            told = f"{findings.embedder} embeds; {vitals.to_embed:,} texts wait"
-            return (
-                "embedder",
-                "pass",
-                told if findings.embedder else "no embedder is configured: search uses keywords only",
-            )
-        case "llm":
-            told = (
-                f"{findings.llm} writes summaries"
-                if findings.llm
-                else "no language model is configured; none is needed"
-            )
-            return "llm", "pass", told
-        case _:
-            return "memory", "pass", _memory(vitals)
+def _passing(category: str, findings: Measured) -> tuple[str, str]:
+    """The name and message of the check that passes."""
+    vitals, llm = findings.vitals, findings.llm
+    waiting = f"{vitals.behind:,} events are not projected yet, the oldest for {vitals.oldest_pending_s:.1f} s"
+    embeds = f"{findings.embedder} embeds; {vitals.to_embed:,} texts wait"
+    return {
+        "log": ("lag", waiting if vitals.lag else "every event is applied"),
+        "dead_letters": ("dead-letters", "no event was refused by a projection"),
+        "index": ("index-ready", "the search index answers"),
+        "embedding": (
+            "embedder",
+            embeds if findings.embedder else "no embedder is configured, so search uses keywords",
+        ),
+        "storage": ("memory", _memory(vitals)),
+        "llm": ("llm", f"{llm} writes summaries" if llm else "no language model is configured; none is needed"),
+    }[category]
 
 
 def _memory(vitals: Sample) -> str:
@@ -144,10 +135,9 @@ def _memory(vitals: Sample) -> str:
     disk = "" if free is None else f"; its disk has {mib(free)} left"
     if used is None:
         return f"the log's server does not say how much memory it uses{disk}"
-    of_limit = (
-        f"{mib(used)} of {mib(limit)} used ({vitals.memory_share:.0%})" if limit else f"{mib(used)} used, no limit set"
-    )
-    return of_limit + disk
+    if not limit:
+        return f"{mib(used)} used, no limit set{disk}"
+    return f"{mib(used)} of {mib(limit)} used ({vitals.memory_share:.0%}){disk}"
 
 
 def _memories(findings: Measured) -> Iterator[Check]:

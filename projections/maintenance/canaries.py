@@ -1,18 +1,18 @@
 """Canaries: questions asked of what is read and of what was rebuilt, before the one takes the place of the other.
 
 The same code makes the same documents of a log, so every difference is worth a look, but for a field that is newer than
-the live document: it is named, and not compared. A partition's two generations are
-asked in one transaction, so both answer for the same position: documents of the newest events and of events at eight
-places all over the log, and the listings that these documents stand for, whose counts speak for everything in a
-project. Two embedders answer differently, as they should: documents are asked for with words of their own, and must be
-found about as often.
+the live document: it is named, and not compared. A partition's two generations are asked in one transaction, so both
+answer for the same position: documents of the newest events and of events at eight places all over the log, and the
+listings that these documents stand for, whose counts speak for everything in a project. Two embedders answer
+differently, as they should: documents are asked for with words of their own, and must be found about as often.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ingest.errors import UnreadableEvent
 from ingest.events.envelope import Recorded, decode
@@ -25,6 +25,7 @@ from projections.documents.commits import Commit
 from projections.documents.document import Document, Packed, key_of, listings, row_type
 from projections.documents.document import decode as decode_document
 from projections.documents.observations import Observation
+from projections.documents.rows import Row
 from projections.folds.fold import documents_of
 
 LATER_FIELDS: Mapping[type[Packed], frozenset[str]] = {
@@ -64,14 +65,10 @@ class ListingAnswer(Struct, frozen=True):
 
 
 class Answers(Struct, frozen=True):
-    """What one side answered: a partition's sampled documents and listings, None for what is not there.
-
-    `lacking` has the fields that a document was stored without, because they may be newer than it.
-    """
+    """What one side answered: a partition's sampled documents and listings, None for what is not there."""
 
     documents: Mapping[str, Document | None]
     listings: Mapping[str, ListingAnswer]
-    lacking: Mapping[str, frozenset[str]] = {}
 
 
 def differences(partition: int, live: Answers, candidate: Answers) -> list[Difference]:
@@ -79,7 +76,7 @@ def differences(partition: int, live: Answers, candidate: Answers) -> list[Diffe
     found = [
         Difference(partition=partition, what="document", name=name, said=said)
         for name, document in live.documents.items()
-        if (said := _differing(document, candidate.documents.get(name), live.lacking.get(name, frozenset())))
+        if (said := _differing(document, candidate.documents.get(name)))
     ]
     for name, listing in live.listings.items():
         other = candidate.listings.get(name, ListingAnswer(0, ()))
@@ -93,14 +90,19 @@ def differences(partition: int, live: Answers, candidate: Answers) -> list[Diffe
     return found
 
 
-def newer_fields(live: Answers, candidate: Answers) -> set[str]:
-    """The fields, as `kind.field`, that live documents lack and rebuilt ones have: made by an earlier release."""
-    return {
-        f"{name.partition('_')[0]}.{field}"
-        for name, lacking in live.lacking.items()
-        if (document := live.documents[name]) and (other := candidate.documents.get(name))
-        for field in lacking & _differing_fields(document, other)
-    }
+def without_newer(live: Answers, candidate: Answers, stored: Mapping[str, Any]) -> tuple[Answers, set[str]]:
+    """What the candidate would answer without the fields that live documents lack as they are `stored`, because an
+    earlier release made them; and those fields, as `kind.field`."""
+    documents, newer = dict(candidate.documents), set[str]()
+    for name, document in live.documents.items():
+        other = documents.get(name)
+        if document is not None and type(other) is type(document):
+            lacking = {one: getattr(document, one) for one in _lacking(document, stored[name])}
+            changed = {one: value for one, value in lacking.items() if getattr(other, one) != value}
+            newer.update(f"{name.partition('_')[0]}.{one}" for one in changed)
+            is_row = isinstance(other, Row)
+            documents[name] = other.model_copy(update=changed) if is_row else replace(other, **changed)
+    return Answers(documents, candidate.listings), newer
 
 
 def verdict(asked: int, found: Sequence[Difference], newer: Collection[str] = ()) -> Canaries:
@@ -156,20 +158,23 @@ def recall_verdict(sought: Sequence[Sought], not_compared: str = "") -> Canaries
     return Canaries(asked=asked, differing=len(lost), differences=lost[:LISTED], agree=agree, said=said)
 
 
-def _differing(live: Document | None, candidate: Document | None, lacking: frozenset[str]) -> str:
+def _differing(live: Document | None, candidate: Document | None) -> str:
     if live == candidate:
         return ""
     if live is None:
         return "only in what was rebuilt"
     if candidate is None:
         return "not in what was rebuilt"
-    names = _differing_fields(live, candidate) - lacking
-    return f"other {', '.join(sorted(names))}" if names else ""
-
-
-def _differing_fields(live: Document, candidate: Document) -> set[str]:
     mine, other = _fields(live), _fields(candidate)
-    return {name for name in mine.keys() | other.keys() if mine.get(name) != other.get(name)}
+    names = sorted(name for name in mine.keys() | other.keys() if mine.get(name) != other.get(name))
+    return f"other {', '.join(names)}"
+
+
+def _lacking(document: Document, stored: bytes | Mapping[bytes, bytes]) -> set[str]:
+    if isinstance(stored, bytes):
+        later = LATER_FIELDS.get(cast(Any, type(document)), ())
+        return {name for name in later if not getattr(document, name)}
+    return _fields(document).keys() - {name.decode() for name in stored}
 
 
 def _fields(document: Document) -> dict[str, Any]:
@@ -193,7 +198,7 @@ class PartitionCanaries(NamedTuple):
 
     canaries: int
     differing: list[Difference]
-    newer: frozenset[str] = frozenset()
+    newer: Collection[str] = ()
 
 
 async def ask(redis: Client, log: EventLog, partition: int, live: int, candidate: int) -> PartitionCanaries | None:
@@ -212,7 +217,7 @@ async def ask(redis: Client, log: EventLog, partition: int, live: int, candidate
     if answers[0] != answers[half]:
         return None
     mine, other = (_answers(rows, names, pages) for rows in (answers[1:half], answers[half + 1 :]))
-    newer = frozenset(newer_fields(mine, other))
+    other, newer = without_newer(mine, other, dict(zip(map(str, names), answers[1:], strict=False)))
     return PartitionCanaries(len(names) + len(pages), differences(partition, mine, other), newer)
 
 
@@ -284,16 +289,4 @@ def _answers(rows: list[Any], names: Collection[DocumentId], pages: Collection[s
         page: ListingAnswer(int(count), tuple(newest))
         for page, count, newest in zip(pages, counts, members, strict=True)
     }
-    lacking = {
-        str(name): _lacking(document, raw)
-        for name, raw in zip(names, rows, strict=False)
-        if (document := documents[str(name)])
-    }
-    return Answers(documents, found, lacking)
-
-
-def _lacking(document: Document, raw: bytes | Mapping[bytes, bytes]) -> frozenset[str]:
-    """The fields that a document was stored without, and that may be newer than it."""
-    if isinstance(document, Struct):
-        return frozenset(name for name in LATER_FIELDS.get(type(document), ()) if not getattr(document, name))
-    return frozenset(_fields(document)) - {name.decode() for name in raw if isinstance(name, bytes)}
+    return Answers(documents, found)

@@ -22,7 +22,7 @@ from ingest.platform.connections import Client, Transaction
 from projections.documents.document import Document, decode, index_entry, key_of, listings, row_type
 from projections.embedding.queue import Urgency
 from projections.embedding.queue import place as embedding_place
-from projections.maintenance.dead_letters import letter_of, places_between, queue_count, queue_letter
+from projections.maintenance.dead_letters import letter_of, noted, queue_count, queue_letter
 from projections.store.feed import FeedItem, Put, Remove, entry_fields
 
 TRIES = 10
@@ -86,14 +86,13 @@ class Repairs:
 
     async def park(self, entry: Stored, error: UnreadableEvent, now: datetime) -> bool:
         """Make an applied entry that was altered since a dead letter; whether it was neither that nor discarded."""
-        partition, position = self._partition, entry.position
+        partition = self._partition
         async with self._redis.pipeline(transaction=True) as pipe:
             # the runner, a redrive and a discard change these, and a switch the generation
             await pipe.watch(partition.generation, partition.discarded, self._keys.dead)
             if int(await pipe.get(partition.generation) or 1) != self._generation:
                 return False
-            letters = await places_between(self._redis, self._keys.dead, position, position)
-            if letters or await places_between(self._redis, partition.discarded, position, position):
+            if await noted(self._redis, partition, entry.position) is not None:
                 return False
             pipe.multi()
             queue_letter(pipe, self._keys, replace(letter_of(entry, error.code, str(error), 0, now), applied=True))

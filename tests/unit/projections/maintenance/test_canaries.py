@@ -6,7 +6,7 @@ import pytest
 
 from ingest.ids import DocumentId
 from projections.documents.commits import Commit
-from projections.documents.document import Document
+from projections.documents.document import Document, encode
 from projections.documents.tombstones import Tombstone
 from projections.maintenance.canaries import (
     LISTED,
@@ -15,9 +15,9 @@ from projections.maintenance.canaries import (
     ListingAnswer,
     Sought,
     differences,
-    newer_fields,
     recall_verdict,
     verdict,
+    without_newer,
 )
 
 GONE = Tombstone(id=DocumentId("mem_1"), position="1-0")
@@ -57,25 +57,36 @@ def commit(**fields: Any) -> Commit:
     return Commit(**{**given, **fields})
 
 
-def stored(document: Commit, *lacking: str) -> Answers:
-    return Answers({"cmt_1": document}, {}, {"cmt_1": frozenset(lacking)})
+def of(document: Commit) -> Answers:
+    return Answers({"cmt_1": document}, {})
 
 
 def test_a_field_that_is_newer_than_the_live_document_is_named_and_not_compared():
-    live, rebuilt = stored(commit(occurred_ms=0), "occurred_ms"), stored(commit())
-    assert said(rebuilt, live) == []
-    assert newer_fields(live, rebuilt) == {"cmt.occurred_ms"}
-    told = verdict(10, [], newer_fields(live, rebuilt))
+    old = commit(occurred_ms=0)
+    rebuilt, newer = without_newer(of(old), of(commit()), {"cmt_1": encode(old)})
+    assert said(rebuilt, of(old)) == []
+    assert newer == {"cmt.occurred_ms"}
+    told = verdict(10, [], newer)
     assert told.agree
     assert told.said == (
         "all 10 canaries agree; not compared, because the documents that are read now are older: cmt.occurred_ms"
     )
 
 
-def test_a_field_that_both_have_is_compared_beside_one_that_is_newer():
-    live, rebuilt = stored(commit(occurred_ms=0), "occurred_ms"), stored(commit(message="other"))
-    assert said(rebuilt, live) == [("document", "cmt_1", "other message")]
-    assert said(stored(commit()), stored(commit(occurred_ms=0))) == [("document", "cmt_1", "other occurred_ms")]
+@pytest.mark.parametrize(
+    ("live", "rebuilt", "told"),
+    [
+        (commit(occurred_ms=0), commit(message="other"), "other message"),
+        (commit(), commit(occurred_ms=0), "other occurred_ms"),
+        (commit(message="said"), commit(), "other message"),
+        (commit(), commit(branch="main"), "other branch"),
+    ],
+)
+def test_other_fields_are_compared_also_where_the_live_document_has_the_default(
+    live: Commit, rebuilt: Commit, told: str
+):
+    compared, _ = without_newer(of(live), of(rebuilt), {"cmt_1": encode(live)})
+    assert said(compared, of(live)) == [("document", "cmt_1", told)]
 
 
 def test_a_listing_differs_in_how_many_it_has_or_in_the_newest():
