@@ -492,6 +492,15 @@ class ArchivedLogConformance(EventLogConformance):
             await open_log(), open_log, _really_pass_ms, erase_in_first, outlives_its_process=True, confirms=confirms
         )
 
+    async def test_an_entry_that_was_altered_before_it_is_sealed_stays_marked(self, backend: Backend, redis: Client):
+        answers = await backend.log.append({0: entries("a", 3)})
+        first, second, third = [one.position for one in answers[0]]
+        await alter(redis, PartitionKeys(0).log, second, lambda was: was | {b"e": b"z"})
+        altered = [Stored(first, b"a0"), Stored(second, ALTERED + b"z"), Stored(third, b"a2")]
+        for _ in range(12):  # something is sealed or trimmed before each
+            assert await everything(backend.log) == altered
+        assert (await load_archived(redis, PartitionKeys(0))).trimmed >= second
+
     async def test_something_is_archived_meanwhile(self, backend: Backend, redis: Client):
         """Else the suite would show nothing."""
         await backend.log.append({0: entries("a", 40)})
