@@ -279,6 +279,16 @@ class UnreadableEvent(MnemologError):
     code = "unreadable_event"
 
 
+class AlteredEntry(UnreadableEvent):
+    """The bytes of an entry of the log are not those that were written."""
+
+    code = "altered_entry"
+
+    def __init__(self, position: str) -> None:
+        super().__init__(f"entry {position} was altered: its bytes do not match its checksum")
+        self.position = position
+
+
 class UnknownEventType(UnreadableEvent):
     """The event type is not in the registry."""
 

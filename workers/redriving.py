@@ -98,7 +98,7 @@ async def redrive(
     error: tuple[str, str]
     try:
         if tries <= MAX_CRASHES:
-            changes = await _apply(keys, store, checkpoint, entry, position)
+            changes = await _apply(keys, store, checkpoint, entry, letter)
             attempts.end(str(position))
             return changes
         error = "crashed", "the worker died each time it applied this event"
@@ -114,11 +114,14 @@ async def redrive(
 
 
 async def _apply(
-    keys: PartitionKeys, store: RedisStore, checkpoint: Position, entry: Stored | None, position: Position
+    keys: PartitionKeys, store: RedisStore, checkpoint: Position, entry: Stored | None, letter: DeadLetter
 ) -> Changes:
+    position = Position.parse(letter.position)
     if entry is None:
         raise MissingEntry(f"the log has no entry at {position}")
-    changes = await project(store, [decode(entry.payload, position)])
+    event = decode(entry.payload, position)
+    # an entry that was altered behind its applying, and put right since, must not be applied twice
+    changes = await project(store, [] if letter.applied else [event])
 
     def also(pipe: Transaction) -> None:
         queue_removal(pipe, store.keys.dead, position)
@@ -146,7 +149,11 @@ async def _note(
     """Note the new error; a discarded letter is a dead one again."""
     position = Position.parse(letter.position)
     tried = replace(
-        now, attempts=letter.attempts + 1, parked_at=letter.parked_at or now.parked_at, type=now.type or letter.type
+        now,
+        attempts=letter.attempts + 1,
+        parked_at=letter.parked_at or now.parked_at,
+        type=now.type or letter.type,
+        applied=letter.applied,
     )
 
     def also(pipe: Transaction) -> None:

@@ -15,9 +15,11 @@ from redis.exceptions import ConnectionError, RedisError, ResponseError, Timeout
 
 from ingest.errors import LeaseLost, UnreadableEvent
 from ingest.events.envelope import decode
+from ingest.log.checksum import TRACE
 from ingest.log.event_log import EventLog, Stored
 from ingest.log.keys import CONSUMER, CONSUMER_GROUP, PartitionKeys
 from ingest.log.position import START, Position
+from ingest.log.redis_log import read_entries
 from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client, Transaction, past_memory_limit
 from ingest.platform.tracing import batch
@@ -157,10 +159,13 @@ class PartitionRunner:
         )
         if not answer:
             return []
-        entries: list[tuple[bytes, dict[bytes, bytes] | None]] = answer[0][1]
-        read = [(Position.parse(position), fields or {}) for position, fields in entries]
-        self._contexts = {position: fields[b"t"].decode() for position, fields in read if b"t" in fields}
-        return [Stored(position, fields.get(b"e", b"")) for position, fields in read]
+        rows: list[tuple[bytes, dict[bytes, bytes]]] = answer[0][1]
+        self._contexts = {
+            Position.parse(position): fields[TRACE].decode(errors="replace")
+            for position, fields in rows
+            if fields and TRACE in fields
+        }
+        return read_entries(self._keys, rows)
 
     async def _look(self, entries: Sequence[Stored]) -> tuple[bool, list[Position], int]:
         """Whether older entries were delivered to somebody who never applied them; which dead letters to try again; and

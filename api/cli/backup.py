@@ -251,7 +251,8 @@ async def _compare(settings: Settings, url: str, target: Target, name: str, at: 
                 {one: await discarded_places(redis, PartitionKeys(one)) for one in partitions},
             )
     if different := differences(verified.documents, found):
-        raise ReplayDiffers("; ".join(map(str, different)))
+        hint = "; documents that an earlier release made lack newer fields: `mnemolog rebuild`, then verify again"
+        raise ReplayDiffers("; ".join(map(str, different)) + (hint if live else ""))
     return verified
 
 

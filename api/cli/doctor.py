@@ -4,7 +4,7 @@ import asyncio
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -225,7 +225,7 @@ def _server(settings: Settings, url: str, environ: Mapping[str, str], *, named: 
             yield from _release(client, url)
             yield from _conditions(url, status, state)
             if status == 200:
-                yield from _diagnosis(client)
+                yield from _diagnosis(client, {one["message"] for one in state["degraded"]})
     except ServerUnreachable:
         yield Finding("server", "problem" if named else "note", f"none at {url}", "start it: mnemolog up")
     except (ClientError, MnemologError) as error:
@@ -250,16 +250,17 @@ def _conditions(url: str, status: int, state: Mapping[str, Any]) -> Iterator[Fin
         yield Finding(one["code"], "problem", one["message"], "docs/operations.md, Health, says what to do")
 
 
-def _diagnosis(client: ApiClient) -> Iterator[Finding]:
+def _diagnosis(client: ApiClient, shown: Set[str]) -> Iterator[Finding]:
+    """What is found beside the conditions that are `shown`, which are in both answers."""
     try:
         checks = client.get("/v1/diagnose")["checks"]
     except ClientError as error:
         yield Finding("diagnosis", "note", f"not for this key: {error}")
         return
-    found = [one for one in checks if one["status"] != "pass"]
+    found = [one for one in checks if one["status"] != "pass" and one["message"] not in shown]
     for one in found:
         status = "problem" if one["status"] == "fail" else "note"
         advice = "mnemolog reconcile" if one["fixable"] else ""
         yield Finding(f"{one['category']}/{one['name']}", status, one["message"], advice)
-    if not found:
+    if not found and not shown:
         yield Finding("diagnosis", "ok", f"{len(checks)} checks find nothing wrong")

@@ -35,7 +35,10 @@ def health(url: Url = None, as_json: AsJson = False) -> None:
         output.line(Text(plain(state["detail"])))
     for one in state.get("degraded", ()):
         output.line(Text(f"{one['code']}: {plain(one['message'])}"))
+    shown = {one["message"] for one in state.get("degraded", ())}
     for one in troubles:
+        if one["message"] in shown:  # a condition is in both answers, under both of its names
+            continue
         output.line(Text(f"{one['category']}/{one['name']}: {plain(one['message'])}"))
     if "vitals" in state:
         output.show(_vitals(state))

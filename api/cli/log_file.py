@@ -16,7 +16,9 @@ from rich.text import Text
 from api.cli.commands import AsJson
 from api.cli.direct import telling
 from api.cli.output import FAILED, Output, plain
+from ingest.embedded.log_entries import LogCheck
 from ingest.embedded.log_file import (
+    WAY_OUT,
     Incident,
     cut_off,
     find_fault,
@@ -28,6 +30,9 @@ from ingest.embedded.log_file import (
 from ingest.embedded.valkey import EmbeddedValkey
 from ingest.errors import InvalidSetting
 from ingest.platform.settings import from_environment
+
+LISTED = 100
+"""Faults that are shown to people; `--json` has all."""
 
 
 class LogFileAction(StrEnum):
@@ -75,10 +80,14 @@ def log_file(
 
 def _check(folder: Path, output: Output) -> None:
     with _unused(folder, "check"):
-        fault = find_fault(folder)
-    output.document({"fault": None if fault is None else fault._asdict()})
-    output.line(Text("the file is whole" if fault is None else str(fault)))
-    if fault is not None:
+        fault, log = find_fault(folder), LogCheck(folder)
+    counts = {"entries": log.entries, "unchecked": log.unchecked, "faults": log.faults}
+    output.document({"fault": None if fault is None else fault._asdict(), "log": counts})
+    told = f"{log.entries:,} entries, {log.unchecked:,} of them without a checksum; {len(log.faults):,} faults"
+    for line in ("the file is whole" if fault is None else str(fault), told, *log.faults[:LISTED]):
+        output.line(Text(plain(line)))
+    if fault is not None or log.faults:
+        output.note(WAY_OUT)
         raise typer.Exit(FAILED)
 
 

@@ -46,7 +46,8 @@ function health(ready, diagnosis) {
   const found = [
     ...(ready.detail ? [["failure", ready.detail]] : []),
     ...(ready.degraded ?? []).map((one) => ["warning", `${one.code}: ${one.message}`]),
-    ...checks.filter((one) => one.status !== "pass").map((one) => [MARKS[one.status], checked(one)]),
+    // a condition is in both answers, under both of its names
+    ...checks.filter((one) => one.status !== "pass" && !(ready.degraded ?? []).some((it) => it.message === one.message)).map((one) => [MARKS[one.status], checked(one)]),
   ];
   return el(
     "section",

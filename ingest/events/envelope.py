@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Raw, Struct
 
-from ingest.errors import NewerEventVersion, UnknownEventType, UnreadableEvent
+from ingest.errors import AlteredEntry, NewerEventVersion, UnknownEventType, UnreadableEvent
 from ingest.events.observation import ObservationCompressed, ObservationRecorded
 from ingest.events.registry import EVENT_TYPES, EventData, upcast
 from ingest.events.session import SessionEnded, SessionRetired, SessionStarted, SessionSummarised
 from ingest.events.subject import EventErased, SubjectForgotten
+from ingest.log.checksum import ALTERED
 from ingest.log.partitions import project_route, session_route
 from ingest.log.position import Position
 from ingest.platform.clock import to_ms
@@ -105,7 +106,7 @@ def encode(event: Event) -> bytes:
 def decode(payload: bytes, position: Position) -> Recorded:
     """The event in stored bytes, upcast to the newest version.
 
-    Raises UnknownEventType, NewerEventVersion, or UnreadableEvent for bytes that are no event at all.
+    Raises UnknownEventType, NewerEventVersion, AlteredEntry, or UnreadableEvent for bytes that are no event at all.
     """
     try:
         read = _decode_envelope(payload)
@@ -120,6 +121,8 @@ def decode(payload: bytes, position: Position) -> Recorded:
         new = upcast(read.type, read.version, cls.VERSION, old, read.occurred_at)
         return Recorded(position, read, msgspec.convert(new, cls))
     except _UNREADABLE as error:
+        if payload.startswith(ALTERED):
+            raise AlteredEntry(str(position)) from None
         raise UnreadableEvent(f"entry {position} is not a readable event: {error!r}") from error
 
 
@@ -133,7 +136,8 @@ def as_json_object(payload: bytes, position: Position) -> dict[str, Any]:
         msgspec.convert(raw, _AnyRelease)
         msgspec.json.encode(raw)
     except _UNREADABLE as error:
-        return {"position": str(position), "recorded_at": position.recorded_at, "unreadable": str(error)}
+        why = "it was altered" if payload.startswith(ALTERED) else str(error)
+        return {"position": str(position), "recorded_at": position.recorded_at, "unreadable": why}
     recorded_at = raw.pop("recorded_at", position.recorded_at)
     return {"position": str(position), "recorded_at": recorded_at, **_NAMED, **raw}
 

@@ -8,7 +8,7 @@ from here.)
 | key | type | lifetime |
 |---|---|---|
 | mnemolog:manifest | hash | for ever: partition count, creation time, what a restore or a growth notes |
-| {pNN}:log | stream | for ever; an event (e) and its trace (t); entries leave only by forgetting, or for the archive |
+| {pNN}:log | stream | for ever; an event (e), checksum (c) and trace (t); entries leave by forgetting or archiving |
 | {pNN}:erased | sorted set | stubs of erased entries, in the order of their positions, until the archive has them |
 | {pNN}:archived | hash | for ever: which manifest of the archive counts, its chain, up to where the log is in it |
 | {pNN}:dedup, {pNN}:dedup:previous | hash | TTL: one dedup window, two for the current one; none during a restore |

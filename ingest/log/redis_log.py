@@ -1,7 +1,8 @@
 """EventLog on Redis Streams: one stream a partition, one Lua call a partition and batch, one round trip an append."""
 
 import logging
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -25,6 +26,7 @@ from ingest.errors import (
     PartitionCountMismatch,
     RestoreUnfinished,
 )
+from ingest.log.checksum import ALTERED, checksum, payload_of
 from ingest.log.closed import read_history, refuse_if_closed
 from ingest.log.event_log import Appended, Entry, Stored
 from ingest.log.history import LogHistory, refuse_unfinished
@@ -64,6 +66,7 @@ _NO_WAITAOF = "its server has no WAITAOF (Redis >= 7.2 or Valkey >= 8 have)"
 _NO_FILE = "its server writes no append-only file; set `appendonly yes`, or ask for 'memory'"
 _NO_REPLICA = "its server has no replica; attach one (`REPLICAOF`), or ask for 'fsync'"
 _DUPLICATE = ord("=")
+_STUB = re.compile(rb"\d{14}-\d{6}\|")
 
 
 class RedisLog:
@@ -167,14 +170,14 @@ class RedisLog:
             queue_entries(pipe, self._keys[partition], after, limit)
             queue_stubs(pipe, self._keys[partition], after, limit)
             rows, stubs = await pipe.execute()
-        return merged(rows, stubs)[:limit]
+        return merged(self._keys[partition], rows, stubs)[:limit]
 
     async def read_back(self, partition: int, before: Position | None, limit: int) -> list[Stored]:
         async with self._redis.pipeline(transaction=True) as pipe:
             queue_entries_back(pipe, self._keys[partition], before, limit)
             queue_stubs_back(pipe, self._keys[partition], before, limit)
             rows, stubs = await pipe.execute()
-        return merged(rows, stubs, newest_first=True)[:limit]
+        return merged(self._keys[partition], rows, stubs, newest_first=True)[:limit]
 
     async def head(self, partition: int) -> Position:
         """The stream's last generated id: stays when the newest entry is erased."""
@@ -296,16 +299,27 @@ def _text(value: Any) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
-def stub_member(stub: Stored) -> bytes:
-    """A stub as a member of the sorted set of erased entries: it sorts by its position."""
-    return stub.position.sort_key.encode() + b"|" + stub.payload
+def stub_member(keys: PartitionKeys, stub: Stored) -> bytes:
+    """A stub as a member of the sorted set of erased entries: it sorts by its position, and has a checksum."""
+    written = checksum(keys.erased, str(stub.position), stub.payload)
+    return b"%b|=%b|%b" % (stub.position.sort_key.encode(), written, stub.payload)
 
 
-def read_stub(member: bytes) -> Stored:
-    """The stub that a member of the sorted set is."""
+def read_stub(keys: PartitionKeys, member: bytes) -> Stored:
+    """The stub that a member of the sorted set is; those of earlier releases have no checksum."""
     place, _, payload = member.partition(b"|")
     ms, _, seq = place.decode().partition("-")
-    return Stored(Position(int(ms), int(seq)), payload)
+    position = Position(int(ms), int(seq))
+    if payload.startswith(b"="):
+        written, _, payload = payload[1:].partition(b"|")
+        if written != checksum(keys.erased, str(position), payload):
+            payload = ALTERED + payload
+    return Stored(position, payload)
+
+
+def read_stubs(keys: PartitionKeys, members: Iterable[bytes]) -> list[Stored]:
+    """The stubs that members of the sorted set are, in their order; one whose place was altered belongs nowhere."""
+    return [read_stub(keys, member) for member in members if _STUB.match(member)]
 
 
 def queue_entries(pipe: Commands, keys: PartitionKeys, after: Position, limit: int) -> None:
@@ -334,14 +348,27 @@ def queue_stubs_between(pipe: Commands, keys: PartitionKeys, after: Position, un
     return pipe.zrange(keys.erased, _behind(after), _behind(until), bylex=True, offset=0, num=limit)
 
 
+def read_entries(keys: PartitionKeys, rows: Iterable[tuple[bytes, Mapping[bytes, bytes]]]) -> list[Stored]:
+    """Rows of the stream, each compared with its checksum; one without fields is an entry that was erased."""
+    log = keys.log
+    return [
+        Stored(Position.parse(position), payload_of(log, position, fields) if fields else b"")
+        for position, fields in rows
+    ]
+
+
 def merged(
-    rows: Sequence[tuple[bytes, Mapping[bytes, bytes]]], stubs: Sequence[bytes], *, newest_first: bool = False
+    keys: PartitionKeys,
+    rows: Sequence[tuple[bytes, Mapping[bytes, bytes]]],
+    stubs: Sequence[bytes],
+    *,
+    newest_first: bool = False,
 ) -> list[Stored]:
     """Rows of the stream with stubs at their places; both are sorted as asked for."""
-    entries = [Stored(Position.parse(position), fields.get(b"e", b"")) for position, fields in rows]
+    entries = read_entries(keys, rows)
     if not stubs:
         return entries
-    both = [*entries, *map(read_stub, stubs)]
+    both = [*entries, *read_stubs(keys, stubs)]
     return sorted(both, key=lambda stored: stored.position, reverse=newest_first)
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from redis.exceptions import NoScriptError
 
+from ingest.log.checksum import checksum, written
 from ingest.log.event_log import Entry
 from ingest.log.keys import RATE_TTL, GenerationKeys, NumberKeys, PartitionKeys
 from ingest.log.position import START, Position
@@ -97,7 +98,7 @@ def append_arguments(
     """Keys and arguments of APPEND for one partition's batch."""
     args: list[str | bytes | int] = [window_ms, window_ids]
     for entry in entries:
-        args.extend(entry)
+        args += [*entry, written(keys.log, entry.payload, entry.context.encode())]
     return (keys.log, keys.dedup, keys.dedup_previous, keys.appended), args
 
 
@@ -112,7 +113,8 @@ async def restore_entries(
     """
     args: list[str | bytes | int] = [window_ids]
     for position, entry in entries:
-        args += [str(position), entry.dedup_id, entry.payload]
+        place = str(position)
+        args += [place, entry.dedup_id, entry.payload, checksum(keys.log, place, entry.payload)]
     return int(await _RESTORE.call(redis, (keys.log, keys.dedup, keys.dedup_previous, keys.appended), args))
 
 

@@ -10,21 +10,13 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from ingest.platform.sizes import mib
-from projections.health.pressure import NO_WORKER, away, jobs_away, not_applied, outdated, refused, waiting_for_vectors
-from projections.health.vitals import PENDING_WARN_S, Sample
+from projections.health.pressure import CheckStatus, Condition
+from projections.health.vitals import Sample
 
-CheckStatus = Literal["pass", "warn", "fail"]
 Health = Literal["healthy", "degraded", "critical"]
 Offence: TypeAlias = tuple[str, CheckStatus, str, str]
 """A kind of trouble: its name, how bad it is, what the offenders do, the field of `Measured` with their ids."""
 
-PENDING_FAIL_S = 300.0
-"""By then every worker's lease has run out several times over: nobody is working."""
-DEAD_LETTERS_FAIL = 100
-"""So many are no longer a few odd events but a faulty projection."""
-STORAGE_WARN = 0.85
-STORAGE_FAIL = 0.95
-"""Shares of the store's memory limit; at 1 it refuses to write."""
 NAMED = 5
 """How many offenders a message names."""
 VITAL = frozenset({"log", "index", "dead_letters", "storage"})
@@ -61,13 +53,13 @@ class Diagnosis(Struct, frozen=True):
 class Measured(Struct, frozen=True, kw_only=True):
     """What was measured and found. Lists hold the ids of offenders; none has a default, so none is taken for clean.
 
-    `pressure` says why writes are refused, empty while they are not. `llm` and `embedder` name what is configured,
+    `conditions` are those that readiness shows. `llm` and `embedder` name what is configured,
     empty for none. `action_cycles` are shown as given, one text a circle. `backup_trouble` is empty where backups go
     well, or are not wanted.
     """
 
     vitals: Sample
-    pressure: str
+    conditions: Sequence[Condition]
     embedder: str
     active_sessions_over_a_day: list[str]
     memories_with_missing_parent: list[str]
@@ -108,82 +100,44 @@ def _summary(checks: Sequence[Check]) -> DiagnosisSummary:
     )
 
 
-def _log(findings: Measured) -> Iterator[Check]:
-    vitals = findings.vitals
-    late = vitals.oldest_pending_s if vitals.lag else 0.0
-    troubled = False
-    for name, status, told in _log_troubles(findings, late):
-        troubled = True
-        yield _check("log", name, status, told)
-    graded = _graded(late, PENDING_WARN_S, PENDING_FAIL_S)
-    if graded != "pass" or not troubled:
-        told = f"{vitals.behind:,} events are not applied yet, the oldest for {late:.1f} s"
-        yield _check("log", "lag", graded, told if vitals.lag else "every event is applied")
-
-
-def _log_troubles(findings: Measured, late_s: float) -> Iterator[tuple[str, CheckStatus, str]]:
-    """What keeps events from being written or applied; `late_s` is how long the first of them waits."""
-    if findings.vitals.log_file_ok is False:
-        yield "log-file", "fail", "the log's server cannot write its append-only file"
-    if findings.vitals.away:
-        yield "cluster", "fail", away(findings.vitals)
-    if findings.vitals.jobs_trouble:
-        yield "jobs", "fail", jobs_away(findings.vitals)
-    if findings.vitals.lost_writes:
-        yield "lost-writes", "fail", findings.vitals.lost_writes
-    if findings.pressure:
-        yield "pressure", "warn", refused(findings.pressure)
-    if not findings.vitals.workers:
-        status: CheckStatus = "fail" if late_s >= PENDING_WARN_S else "warn"
-        yield "workers", status, NO_WORKER
-
-
-def _dead_letters(findings: Measured) -> Iterator[Check]:
-    count = findings.vitals.dead_letters
-    told = not_applied(findings.vitals) if count else "no event was refused by a projection"
-    yield _check("dead_letters", "dead-letters", _graded(count, 1, DEAD_LETTERS_FAIL), told)
-
-
-def _index(findings: Measured) -> Iterator[Check]:
-    trouble = findings.vitals.index_trouble
-    if findings.vitals.index_is_missing:
-        yield _check("index", "index-ready", "fail", f"the search index does not answer: {trouble or 'not built yet'}")
-    elif trouble:
-        yield _check("index", "index-trouble", "warn", f"the search index answers, but: {trouble}")
-    elif findings.vitals.index_is_outdated:
-        yield _check("index", "generation", "fail", f"the search {outdated(findings.vitals)}")
-    else:
-        yield _check("index", "index-ready", "pass", "the search index answers")
-
-
-def _embedding(findings: Measured) -> Iterator[Check]:
-    waiting = findings.vitals.to_embed
-    if not findings.embedder:
-        yield _check("embedding", "embedder", "pass", "no embedder is configured: search goes by keywords alone")
-    elif findings.vitals.embedding_is_behind:
-        told = f"{waiting_for_vectors(findings.vitals)} of {findings.embedder}"
-        yield _check("embedding", "backlog", "warn", told)
-    else:
-        yield _check("embedding", "embedder", "pass", f"{findings.embedder} embeds; {waiting:,} texts wait")
-
-
-def _storage(findings: Measured) -> Iterator[Check]:
-    if findings.backup_trouble:
+def _of_the_server(category: str, findings: Measured) -> Iterator[Check]:
+    """A check for each condition of a category that readiness shows; a passing one where there is none."""
+    found = [one for one in findings.conditions if one.category == category]
+    for one in found:
+        yield _check(category, one.check, one.status, one.message)
+    if category == "storage" and findings.backup_trouble:
         yield _check("storage", "backup", "warn", findings.backup_trouble)
-    used, limit, free = findings.vitals.memory_used, findings.vitals.memory_limit, findings.vitals.disk_free
+    if not found:
+        name, told = _passing(category, findings)
+        yield _check(category, name, "pass", told)
+
+
+def _passing(category: str, findings: Measured) -> tuple[str, str]:
+    """The name and message of the check that passes."""
+    vitals, llm = findings.vitals, findings.llm
+    waiting = f"{vitals.behind:,} events are not projected yet, the oldest for {vitals.oldest_pending_s:.1f} s"
+    embeds = f"{findings.embedder} embeds; {vitals.to_embed:,} texts wait"
+    return {
+        "log": ("lag", waiting if vitals.lag else "every event is applied"),
+        "dead_letters": ("dead-letters", "no event was refused by a projection"),
+        "index": ("index-ready", "the search index answers"),
+        "embedding": (
+            "embedder",
+            embeds if findings.embedder else "no embedder is configured, so search uses keywords",
+        ),
+        "storage": ("memory", _memory(vitals)),
+        "llm": ("llm", f"{llm} writes summaries" if llm else "no language model is configured; none is needed"),
+    }[category]
+
+
+def _memory(vitals: Sample) -> str:
+    used, limit, free = vitals.memory_used, vitals.memory_limit, vitals.disk_free
     disk = "" if free is None else f"; its disk has {mib(free)} left"
     if used is None:
-        yield _check("storage", "memory", "pass", f"the log's server does not say how much memory it uses{disk}")
-    elif not limit:
-        yield _check("storage", "memory", "pass", f"{mib(used)} used, no limit set{disk}")
-    else:
-        told = f"{mib(used)} of {mib(limit)} used ({used / limit:.0%}){disk}"
-        yield _check("storage", "memory", _graded(used / limit, STORAGE_WARN, STORAGE_FAIL), told)
-
-
-def _llm(findings: Measured) -> Iterator[Check]:
-    told = f"{findings.llm} writes summaries" if findings.llm else "no language model is configured; none is needed"
-    yield _check("llm", "llm", "pass", told)
+        return f"the log's server does not say how much memory it uses{disk}"
+    if not limit:
+        return f"{mib(used)} used, no limit set{disk}"
+    return f"{mib(used)} of {mib(limit)} used ({vitals.memory_share:.0%}){disk}"
 
 
 def _memories(findings: Measured) -> Iterator[Check]:
@@ -227,25 +181,17 @@ def _offenders(category: str, findings: Measured) -> Iterator[Check]:
         yield _check(category, category, "pass", f"nothing is wrong with {category}")
 
 
+_SERVER = ("log", "dead_letters", "index", "embedding", "storage", "llm")
 CATEGORIES: dict[str, Callable[[Measured], Iterator[Check]]] = {
-    "log": _log,
-    "dead_letters": _dead_letters,
-    "index": _index,
-    "embedding": _embedding,
-    "storage": _storage,
-    "llm": _llm,
+    **{category: partial(_of_the_server, category) for category in _SERVER},
     **{category: partial(_offenders, category) for category in OFFENCES},
     "memories": _memories,
 }
 """In the order they are reported: what everything rests on first."""
-OF_THE_SERVER = frozenset({"log", "dead_letters", "index", "embedding", "storage", "llm"})
+OF_THE_SERVER = frozenset(_SERVER)
 """Categories about the server as a whole, which is its operator's business; the others are about a tenant's documents.
 """
 
 
 def _check(category: str, name: str, status: CheckStatus, message: str, *, fixable: bool = False) -> Check:
     return Check(name=name, category=category, status=status, message=message, fixable=fixable)
-
-
-def _graded(value: float, warn_from: float, fail_from: float) -> CheckStatus:
-    return "fail" if value >= fail_from else "warn" if value >= warn_from else "pass"

@@ -1,7 +1,8 @@
 """Whether there is too much to take more (ceilings), and whether a process can do its work (readiness). Pure.
 
 A ceiling engages when it is reached and lets go below RELEASE of it, so that writes are not let in and refused by turns
-while a figure hovers at its ceiling. Readiness is told from a sample; `docs/operations.md` has the table of conditions.
+while a figure hovers at its ceiling. Readiness and the diagnosis of the server have one list of conditions, made from a
+sample; `docs/operations.md` has the table.
 """
 
 from collections.abc import Iterator
@@ -174,50 +175,24 @@ Weight = Literal["stops", "limits", "notes"]
 nobody projects them. `notes`: all of it works, somebody should look."""
 
 LOG = "log"
-STOPPED_S = 15.0
-"""An event that waits for so long while no worker is alive waits for nobody: three times a lease, and a worker that was
-killed is started again well within it."""
-
-NO_WORKER = "no worker is alive: what is written is not projected"
-
-
-def refused(reason: str) -> str:
-    """That writes are refused, and why."""
-    return f"writes are refused: {reason}"
-
-
-def outdated(sample: Sample) -> str:
-    """For how long the index has been stuck."""
-    return f"index has followed a generation that is not the live one for {sample.outdated_s:.0f} s"
-
-
-def away(sample: Sample) -> str:
-    """Which partitions cannot be used."""
-    names = ", ".join(map(str, sample.away))
-    return f"a node of the cluster is away: partitions {names} take no writes, and reads leave them out"
-
-
-def jobs_away(sample: Sample) -> str:
-    """What does not work without the job queue's server."""
-    return f"the server of the job queue is away, so nothing is embedded, summarised or purged: {sample.jobs_trouble}"
-
-
-def not_applied(sample: Sample) -> str:
-    """How many dead letters there are."""
-    return f"{sample.dead_letters:,} events could not be applied"
-
-
-def waiting_for_vectors(sample: Sample) -> str:
-    """How far embedding is behind."""
-    return f"{sample.to_embed:,} texts wait for a vector, for up to {sample.oldest_to_embed_s:,.0f} s"
+CheckStatus = Literal["pass", "warn", "fail"]
+LATE_FAIL_S = 300.0
+"""By then every worker's lease has expired several times: nothing is projected."""
+DEAD_LETTERS_FAIL = 100
+"""So many are no longer single events but a faulty projection."""
+MEMORY_WARN, MEMORY_FAIL = 0.85, 0.95
+"""Shares of the store's memory limit; at 1 it refuses to write."""
 
 
 class Condition(Struct, frozen=True):
-    """One thing that is not as it should be; `code` is stable."""
+    """One thing that is wrong: its stable `code` and weight in readiness; category, check and status in diagnosis."""
 
     code: str
     message: str
     weight: Weight
+    category: str
+    check: str
+    status: CheckStatus
 
 
 class Readiness(Struct, frozen=True):
@@ -239,7 +214,7 @@ class Readiness(Struct, frozen=True):
 
 def unavailable(reason: str) -> Readiness:
     """The log's server does not answer, so nothing else is known."""
-    return Readiness([Condition(LOG, f"the log does not answer: {reason}", "stops")])
+    return Readiness([Condition(LOG, f"the log does not answer: {reason}", "stops", "log", "log", "fail")])
 
 
 def readiness(sample: Sample, pressure: Pressure | None) -> Readiness:
@@ -250,36 +225,56 @@ def readiness(sample: Sample, pressure: Pressure | None) -> Readiness:
 def _stops(sample: Sample) -> Iterator[Condition]:
     if sample.log_file_ok is False:
         told = "the log's server cannot write its append-only file: look at its log and its disk"
-        yield Condition("log_file", told, "stops")
+        yield Condition("log_file", told, "stops", "log", "log-file", "fail")
     if sample.index_is_missing:
-        yield Condition("index", sample.index_trouble or "the index is loading", "stops")
+        told = sample.index_trouble or "the index is loading"
+        yield Condition("index", told, "stops", "index", "index-ready", "fail")
     elif sample.index_is_outdated:
-        yield Condition("index", f"the {outdated(sample)}", "stops")
-    if not sample.workers and sample.oldest_pending_s >= STOPPED_S:
+        told = f"the index has followed a generation that is not the live one for {sample.outdated_s:.0f} s"
+        yield Condition("index", told, "stops", "index", "generation", "fail")
+    if sample.is_stalled:
         told = f"no worker is alive, and events wait for {sample.oldest_pending_s:.0f} s to be projected"
-        yield Condition("stalled", told, "stops")
+        yield Condition("stalled", told, "stops", "log", "workers", "fail")
 
 
 def _limits(sample: Sample, pressure: Pressure | None) -> Iterator[Condition]:
     if pressure is not None:
-        yield Condition("overloaded", refused(pressure.reason), "limits")
+        yield Condition("overloaded", f"writes are refused: {pressure.reason}", "limits", "log", "pressure", "warn")
     if sample.away:
-        yield Condition("store_partial", away(sample), "limits")
+        names = ", ".join(map(str, sample.away))
+        told = f"a node of the cluster is away: partitions {names} take no writes, and reads leave them out"
+        yield Condition("store_partial", told, "limits", "log", "cluster", "fail")
     if sample.jobs_trouble:
-        yield Condition("jobs", jobs_away(sample), "limits")
+        told = "the server of the job queue is away, so nothing is embedded, summarised or purged: "
+        yield Condition("jobs", told + sample.jobs_trouble, "limits", "log", "jobs", "fail")
     if sample.index_partly:
-        yield Condition("index_partial", sample.index_trouble or "the index is reading some partitions again", "limits")
-    if not sample.workers:
-        yield Condition("no_worker", NO_WORKER, "limits")
+        told = sample.index_trouble or "the index is reading some partitions again"
+        yield Condition("index_partial", told, "limits", "index", "index-trouble", "warn")
+    if not sample.workers and not sample.is_stalled:
+        told = "no worker is alive: what is written is not projected"
+        yield Condition("no_worker", told, "limits", "log", "workers", "warn")
 
 
 def _notes(sample: Sample) -> Iterator[Condition]:
     if sample.lost_writes:
-        yield Condition("lost_writes", sample.lost_writes, "notes")
+        yield Condition("lost_writes", sample.lost_writes, "notes", "log", "lost-writes", "fail")
     if sample.is_late:
         told = f"{sample.behind:,} events are not projected yet, the oldest for {sample.oldest_pending_s:.0f} s"
-        yield Condition("late", told, "notes")
-    if sample.dead_letters:
-        yield Condition("dead_letters", not_applied(sample), "notes")
+        status = _graded(sample.oldest_pending_s, LATE_FAIL_S)
+        yield Condition("late", told, "notes", "log", "lag", status)
+    if count := sample.dead_letters:
+        told, status = f"{count:,} events could not be applied", _graded(count, DEAD_LETTERS_FAIL)
+        yield Condition("dead_letters", told, "notes", "dead_letters", "dead-letters", status)
+    if sample.index_trouble and sample.index_ready and not sample.index_partly:
+        told = f"the index answers, but: {sample.index_trouble}"
+        yield Condition("index_trouble", told, "notes", "index", "index-trouble", "warn")
     if sample.embedding_is_behind:
-        yield Condition("embedding", waiting_for_vectors(sample), "notes")
+        told = f"{sample.to_embed:,} texts wait for a vector, for up to {sample.oldest_to_embed_s:,.0f} s"
+        yield Condition("embedding", told, "notes", "embedding", "backlog", "warn")
+    if (share := sample.memory_share) >= MEMORY_WARN:
+        told = f"the log's server uses {share:.0%} of its memory limit, {mib(sample.memory_limit)}"
+        yield Condition("memory", told, "notes", "storage", "memory", _graded(share, MEMORY_FAIL))
+
+
+def _graded(value: float, fail_from: float) -> CheckStatus:
+    return "fail" if value >= fail_from else "warn"

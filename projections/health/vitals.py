@@ -30,6 +30,9 @@ QUESTIONS = 7
 LAG_LOOK_S = 0.1
 PENDING_WARN_S = 10.0
 """An event is searchable well within a second while workers run; after this many they are late."""
+STALLED_S = 15.0
+"""An event that waits for so long while no worker is alive waits for nobody: three times a lease, and a worker that was
+killed is started again well within it."""
 OUTDATED_S = 10.0
 """Following a switch of generations takes an index a moment; after so long it is stuck on what was."""
 EMBED_BACKLOG = 1_000
@@ -86,7 +89,17 @@ class Sample(Signs, frozen=True, kw_only=True):
     @property
     def is_late(self) -> bool:
         """Whether events wait for longer than they should."""
-        return self.oldest_pending_s >= PENDING_WARN_S
+        return bool(self.lag) and self.oldest_pending_s >= PENDING_WARN_S
+
+    @property
+    def is_stalled(self) -> bool:
+        """Whether events wait for a worker, and none comes."""
+        return bool(self.lag) and not self.workers and self.oldest_pending_s >= STALLED_S
+
+    @property
+    def memory_share(self) -> float:
+        """Of `maxmemory` that is used; 0 where there is no limit or nothing is known."""
+        return (self.memory_used or 0) / self.memory_limit if self.memory_limit else 0.0
 
     @property
     def index_is_missing(self) -> bool:
@@ -100,8 +113,8 @@ class Sample(Signs, frozen=True, kw_only=True):
 
     @property
     def embedding_is_behind(self) -> bool:
-        """Whether more texts wait for a vector than should."""
-        return self.to_embed > EMBED_BACKLOG
+        """Whether more texts wait for a vector than should; without an embedder none is made."""
+        return bool(self.dimensions) and self.to_embed > EMBED_BACKLOG
 
 
 class IndexState(Protocol):

@@ -1,17 +1,18 @@
 """Canaries: questions asked of what is read and of what was rebuilt, before the one takes the place of the other.
 
-The same code makes the same documents of a log, so every difference is worth a look. A partition's two generations are
-asked in one transaction, so both answer for the same position: documents of the newest events and of events at eight
-places all over the log, and the listings that these documents stand for, whose counts speak for everything in a
-project. Two embedders answer differently, as they should: documents are asked for with words of their own, and must be
-found about as often.
+The same code makes the same documents of a log, so every difference is worth a look, but for a field that is newer than
+the live document: it is named, and not compared. A partition's two generations are asked in one transaction, so both
+answer for the same position: documents of the newest events and of events at eight places all over the log, and the
+listings that these documents stand for, whose counts speak for everything in a project. Two embedders answer
+differently, as they should: documents are asked for with words of their own, and must be found about as often.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ingest.errors import UnreadableEvent
 from ingest.events.envelope import Recorded, decode
@@ -20,10 +21,19 @@ from ingest.log.event_log import EventLog, Stored
 from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client, Transaction
-from projections.documents.document import Document, key_of, listings, row_type
+from projections.documents.commits import Commit
+from projections.documents.document import Document, Packed, key_of, listings, row_type
 from projections.documents.document import decode as decode_document
+from projections.documents.observations import Observation
+from projections.documents.rows import Row
 from projections.folds.fold import documents_of
 
+LATER_FIELDS: Mapping[type[Packed], frozenset[str]] = {
+    Commit: frozenset({"occurred_ms"}),
+    Observation: frozenset({"role"}),
+}
+"""Fields that the fold makes from events of before it had them. A document that lacks one was stored by an earlier
+release, or has its default, which is not stored; a row stores every field of its release."""
 LISTED = 20
 """Differences that are listed; all are counted."""
 
@@ -80,9 +90,26 @@ def differences(partition: int, live: Answers, candidate: Answers) -> list[Diffe
     return found
 
 
-def verdict(asked: int, found: Sequence[Difference]) -> Canaries:
-    """Whether the canaries of all partitions agree."""
+def without_newer(live: Answers, candidate: Answers, stored: Mapping[str, Any]) -> tuple[Answers, set[str]]:
+    """What the candidate would answer without the fields that live documents lack as they are `stored`, because an
+    earlier release made them; and those fields, as `kind.field`."""
+    documents, newer = dict(candidate.documents), set[str]()
+    for name, document in live.documents.items():
+        other = documents.get(name)
+        if document is not None and type(other) is type(document):
+            lacking = {one: getattr(document, one) for one in _lacking(document, stored[name])}
+            changed = {one: value for one, value in lacking.items() if getattr(other, one) != value}
+            newer.update(f"{name.partition('_')[0]}.{one}" for one in changed)
+            is_row = isinstance(other, Row)
+            documents[name] = other.model_copy(update=changed) if is_row else replace(other, **changed)
+    return Answers(documents, candidate.listings), newer
+
+
+def verdict(asked: int, found: Sequence[Difference], newer: Collection[str] = ()) -> Canaries:
+    """Whether the canaries of all partitions agree; `newer` fields are named, and were not compared."""
     said = f"all {asked} canaries agree" if not found else f"{len(found)} of {asked} canaries differ"
+    if newer:
+        said += f"; not compared, because the documents that are read now are older: {', '.join(sorted(newer))}"
     return Canaries(asked=asked, differing=len(found), differences=list(found[:LISTED]), agree=not found, said=said)
 
 
@@ -143,6 +170,13 @@ def _differing(live: Document | None, candidate: Document | None) -> str:
     return f"other {', '.join(names)}"
 
 
+def _lacking(document: Document, stored: bytes | Mapping[bytes, bytes]) -> set[str]:
+    if isinstance(stored, bytes):
+        later = LATER_FIELDS.get(cast(Any, type(document)), ())
+        return {name for name in later if not getattr(document, name)}
+    return _fields(document).keys() - {name.decode() for name in stored}
+
+
 def _fields(document: Document) -> dict[str, Any]:
     """A document's fields by name; rows and structs keep them alike."""
     if isinstance(document, Struct):
@@ -160,10 +194,11 @@ PAGE = 10
 
 
 class PartitionCanaries(NamedTuple):
-    """How many canaries a partition was asked, and what differed."""
+    """How many canaries a partition was asked, what differed, and which fields were not compared."""
 
     canaries: int
     differing: list[Difference]
+    newer: Collection[str] = ()
 
 
 async def ask(redis: Client, log: EventLog, partition: int, live: int, candidate: int) -> PartitionCanaries | None:
@@ -182,7 +217,8 @@ async def ask(redis: Client, log: EventLog, partition: int, live: int, candidate
     if answers[0] != answers[half]:
         return None
     mine, other = (_answers(rows, names, pages) for rows in (answers[1:half], answers[half + 1 :]))
-    return PartitionCanaries(len(names) + len(pages), differences(partition, mine, other))
+    other, newer = without_newer(mine, other, dict(zip(map(str, names), answers[1:], strict=False)))
+    return PartitionCanaries(len(names) + len(pages), differences(partition, mine, other), newer)
 
 
 async def _sample(log: EventLog, partition: int) -> list[Stored]:

@@ -31,6 +31,7 @@ class DeadLetter(Struct, frozen=True, kw_only=True):
     """Where the event is, why it could not be applied, how often that was tried, when, and by which release.
 
     `type` is the event's, empty when its bytes do not say. The error, `tried_at` and `release` are of the last try.
+    `applied`: the documents have the event, and its entry was altered since.
     """
 
     position: str
@@ -41,6 +42,7 @@ class DeadLetter(Struct, frozen=True, kw_only=True):
     parked_at: datetime | None = None
     tried_at: datetime | None = None
     release: str = ""
+    applied: bool = False
 
 
 class Discarded(Struct, frozen=True, kw_only=True):

@@ -14,15 +14,18 @@ import msgspec
 import numpy as np
 import zstandard
 
-from ingest.errors import UnreadableEvent
+from ingest.errors import AlteredEntry, UnreadableEvent
 from ingest.events.envelope import Recorded, decode, route_of
 from ingest.events.memory import MemoryRecorded
 from ingest.events.observation import ObservationRecorded
 from ingest.events.subject import SubjectForgotten
 from ingest.ids import MEMORY, OBSERVATION, DocumentId, document_id
-from ingest.log.event_log import EventLog
+from ingest.log.checksum import ALTERED
+from ingest.log.event_log import EventLog, pages
 from ingest.log.keys import CONSUMER_GROUP, PartitionKeys
 from ingest.log.position import START, Position
+from ingest.log.redis_log import RedisLog
+from ingest.platform.clock import from_ms
 from ingest.platform.connections import Client
 from projections.documents.document import Searched, index_entry, listings, searchable_text
 from projections.folds.fold import documents_of
@@ -165,6 +168,7 @@ class PartitionCheck:
         await self._embed_queue(found)
         checkpoint = await self._store.checkpoint()
         await self._pending(found, checkpoint)
+        await self._entries(found, checkpoint, now_ms)
         await self._sample(found, checkpoint, random.Random(now_ms))
         return found
 
@@ -281,6 +285,16 @@ class PartitionCheck:
             await self._redis.xack(self._partition.log, CONSUMER_GROUP, *places)
             for place in places:
                 found.note("pending_behind_checkpoint", place)
+
+    async def _entries(self, found: Findings, checkpoint: Position, now_ms: int) -> None:
+        """Applied entries of the stream match their checksums; the runner compares the others, `unpack` segments."""
+        stream, partition = RedisLog(self._redis, self._log.partitions), self._partition.partition
+        async for page in pages(stream, partition, checkpoint, limit=DOCUMENTS_PER_READ):
+            for entry in page:
+                if entry.payload.startswith(ALTERED):
+                    error = AlteredEntry(str(entry.position))
+                    if await self._repairs.park(entry, error, from_ms(now_ms)):
+                        found.note("altered_entry", str(entry.position))
 
     async def _sample(self, found: Findings, checkpoint: Position, chance: random.Random) -> None:
         """Events at random places of the log have left a document, a tombstone or a mark, or are dead letters."""

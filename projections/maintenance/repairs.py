@@ -11,14 +11,18 @@ from typing import Literal, get_args
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 from redis.exceptions import WatchError
 
+from ingest.errors import UnreadableEvent
 from ingest.ids import DocumentId
+from ingest.log.event_log import Stored
 from ingest.log.keys import RECONCILED, PartitionKeys
 from ingest.platform.connections import Client, Transaction
 from projections.documents.document import Document, decode, index_entry, key_of, listings, row_type
 from projections.embedding.queue import Urgency
 from projections.embedding.queue import place as embedding_place
+from projections.maintenance.dead_letters import letter_of, noted, queue_count, queue_letter
 from projections.store.feed import FeedItem, Put, Remove, entry_fields
 
 TRIES = 10
@@ -80,6 +84,25 @@ class Repairs:
             lambda pipe, _: pipe.zrem(self._keys.embed_queue, name),
         )
 
+    async def park(self, entry: Stored, error: UnreadableEvent, now: datetime) -> bool:
+        """Make an applied entry that was altered since a dead letter; whether it was neither that nor discarded."""
+        partition = self._partition
+        async with self._redis.pipeline(transaction=True) as pipe:
+            # the runner, a redrive and a discard change these, and a switch the generation
+            await pipe.watch(partition.generation, partition.discarded, self._keys.dead)
+            if int(await pipe.get(partition.generation) or 1) != self._generation:
+                return False
+            if await noted(self._redis, partition, entry.position) is not None:
+                return False
+            pipe.multi()
+            queue_letter(pipe, self._keys, replace(letter_of(entry, error.code, str(error), 0, now), applied=True))
+            queue_count(pipe, partition, "parked")
+            try:
+                await pipe.execute()
+            except WatchError:  # the next run looks again
+                return False
+        return True
+
     async def _repair(self, name: DocumentId, needed: Needed, queue: Queue) -> bool:
         key = key_of(self._keys, name)
         for _ in range(TRIES):
@@ -109,13 +132,15 @@ Fault = Literal[
     "stale_in_embed_queue",
     "pending_behind_checkpoint",
     "document_missing",
+    "altered_entry",
 ]
 FAULTS: tuple[Fault, ...] = get_args(Fault)
 EXAMPLES = 20
 
 
 class Findings(Struct, kw_only=True):
-    """Of one partition: what was looked at, and every fault by kind, repaired but for missing documents.
+    """Of one partition: what was looked at, and every fault by kind, repaired but for missing documents and altered
+    entries of the log.
 
     `not_compared` says why the index could not be compared, empty when it was. `first` names up to EXAMPLES of a kind.
     """
@@ -137,6 +162,8 @@ class Findings(Struct, kw_only=True):
     @property
     def advice(self) -> str:
         """What a person has to do; empty for nothing."""
+        if self.found.get("altered_entry"):
+            return "entries of the log were altered: put its file back from a copy, or restore a backup"
         if self.found.get("document_missing"):
             return f"documents are missing: `mnemolog rebuild --partition {self.partition}`"
         return ""

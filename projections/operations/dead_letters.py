@@ -202,7 +202,7 @@ class _Discarding(Struct, frozen=True, kw_only=True):
 def _queue_erasure(pipe: Transaction, keys: PartitionKeys, entry: Stored) -> None:
     """Put a stub that says who, where and when in the place of an entry, and note that there is something to purge."""
     pipe.xdel(keys.log, str(entry.position))
-    pipe.zadd(keys.erased, {stub_member(Stored(entry.position, encode(_stub_of(entry)))): 0})
+    pipe.zadd(keys.erased, {stub_member(keys, Stored(entry.position, encode(_stub_of(entry)))): 0})
     pipe.sadd(keys.purge, b"")
 
 

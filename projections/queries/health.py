@@ -69,6 +69,7 @@ class Diagnose:
 
     async def _findings(self, reader: Reader) -> Measured:
         vitals, embedder = await self._watch.look(), self._index.embedder
+        conditions = self._watch.readiness.conditions  # of the same look: nothing is awaited between
         written, unscoped = await self._written(reader)
         found = [one for one in await self._documents.get(written) if one is not None and may_read(one, reader)]
         memories = [one for one in found if isinstance(one, Memory)]
@@ -85,7 +86,7 @@ class Diagnose:
         gone = await self._gone(_ends(memories, work, stated))
         return Measured(
             vitals=vitals,
-            pressure=self._watch.pressure.reason if self._watch.pressure is not None else "",
+            conditions=conditions,
             embedder=embedder.model if embedder.dimensions else "",
             active_sessions_over_a_day=old_sessions,
             memories_with_missing_parent=[one.id for one in memories if one.parent_id in gone],

@@ -111,7 +111,10 @@ class RedisStore:
                 pipe.xdel(self._partition.log, *map(str, changes.erased))
                 pipe.zadd(
                     self._partition.erased,
-                    {stub_member(Stored(at, encode_event(stub))): 0 for at, stub in changes.erased.items()},
+                    {
+                        stub_member(self._partition, Stored(at, encode_event(stub))): 0
+                        for at, stub in changes.erased.items()
+                    },
                 )
             queued = also(pipe)
             if queued is not None:

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import msgspec
 import pytest
+from altering import alter, other_event
 from factories import TENANT, event
 from one_partition import KEYS, PARTITION, POISON, Fold, Log, running
 from rebuilding import rebuild
@@ -22,7 +23,7 @@ import workers.generations
 import workers.redriving
 import workers.runner
 from ingest.embedded.valkey import EmbeddedValkey
-from ingest.errors import BeingRebuilt, CommandRejected, NotFound
+from ingest.errors import AlteredEntry, BeingRebuilt, CommandRejected, NotFound
 from ingest.events.envelope import decode, encode
 from ingest.events.observation import ObservationRecorded
 from ingest.events.subject import EventErased
@@ -31,6 +32,7 @@ from ingest.log.archive.store import DirectoryStore
 from ingest.log.event_log import Entry
 from ingest.log.position import START, Position, Token
 from ingest.log.redis_log import RedisLog
+from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client, connect
 from ingest.platform.tasks import end
 from projections.documents.access import Reader
@@ -40,6 +42,7 @@ from projections.maintenance.backup.target import StoreTarget
 from projections.maintenance.dead_letters import Outcome, discarded_places, letter_counts
 from projections.maintenance.manifests import DocumentManifest, differences, manifest_of, replay
 from projections.maintenance.rebuilds import Rebuilds
+from projections.maintenance.repairs import Repairs
 from projections.operations import DeadLetterOperations
 from projections.queries.dead_letters import DeadLetters, LogPlace, Selection
 from projections.queries.documents import DocumentReader
@@ -305,6 +308,51 @@ async def test_an_event_that_the_log_lost_stays_a_letter(log: Letters, fold: Fol
         await wait_until(log.nothing_asked)
         shown = await log.queries.show(LogPlace(PARTITION, position), ADA)
     assert (shown["code"], shown["event"], shown["type"]) == ("missing_entry", None, "observation.recorded")
+
+
+async def test_an_altered_entry_that_is_redriven_stays_a_letter(log: Letters):
+    """The request is over; nothing of the altered event is applied."""
+    (position,) = await log.append("tea at four")
+    before = await alter(log.redis, KEYS.log, position, other_event)
+    async with running(log, await log.fence()):
+        await wait_until(lambda: log.applied_up_to(position))
+        await log.redrive(position)
+        await wait_until(log.nothing_asked)
+        shown = await log.queries.show(LogPlace(PARTITION, position), ADA)
+        assert (shown["code"], shown["attempts"], shown["event"]["unreadable"]) == (
+            "altered_entry",
+            2,
+            "it was altered",
+        )
+        assert await log.contents() == []
+    await alter(log.redis, KEYS.log, position, lambda was: before)
+    async with running(log, await log.fence()):
+        await log.redrive(position)
+        await wait_until(log.nothing_asked)
+    assert await log.contents() == ["tea at four"], "the file was put back"
+    assert await log.dead() == []
+
+
+async def test_an_entry_that_was_altered_after_it_was_applied_is_not_applied_twice(log: Letters):
+    """Reconciling parks it. Once the file is put back, a redrive takes the letter away and changes no document."""
+    (position,) = await log.append("tea at four")
+    async with running(log, await log.fence()):
+        await wait_until(lambda: log.applied_up_to(position))
+    before = await alter(log.redis, KEYS.log, position, other_event)
+    (entry,) = await log.log.read(PARTITION, START, 1)
+    repairs = Repairs(log.redis, KEYS, 1)
+    assert await repairs.park(entry, AlteredEntry(str(position)), system_clock())
+    assert not await repairs.park(entry, AlteredEntry(str(position)), system_clock()), "it is a letter already"
+    async with running(log, await log.fence()):
+        await log.redrive(position)
+        await wait_until(log.nothing_asked)
+        assert [one.code for one in await log.dead()] == ["altered_entry"]
+    await alter(log.redis, KEYS.log, position, lambda was: before)
+    async with running(log, await log.fence()):
+        await log.redrive(position)
+        await wait_until(log.nothing_asked)
+    assert await log.dead() == []
+    assert await log.observation_count() == 1
 
 
 # discarding

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self, cast
 
 import pytest
+from altering import Fields, alter
 from archiving import RestlessLog, erase
 from factories import ManualClock
 
@@ -22,12 +23,14 @@ from ingest.errors import DurabilityUnavailable, LogUnavailable, PartitionCountM
 from ingest.ids import EventId
 from ingest.log.archive.archive import Archive, load_archived
 from ingest.log.archive.store import store_of
+from ingest.log.checksum import ALTERED
 from ingest.log.event_log import Appended, Entry, EventLog, Stored
 from ingest.log.history import LogHistory
 from ingest.log.keys import PartitionKeys
 from ingest.log.memory_log import MemoryLog
 from ingest.log.position import START, Position
 from ingest.log.redis_log import ENTRIES_PER_CALL, RedisLog, stub_member
+from ingest.log.scripts import begin_window, restore_entries
 from ingest.platform import clock as clock_module
 from ingest.platform.clock import from_ms
 from ingest.platform.connections import Client
@@ -325,7 +328,7 @@ class TestRedisLog(EventLogConformance):
         async def erase(position: Position, stub: bytes) -> None:
             keys = PartitionKeys(0)
             await redis.xdel(keys.log, str(position))
-            await redis.zadd(keys.erased, {stub_member(Stored(position, stub)): 0})
+            await redis.zadd(keys.erased, {stub_member(keys, Stored(position, stub)): 0})
 
         confirms = await _has_waitaof(redis)
         return Backend(await open_log(), open_log, _really_pass_ms, erase, outlives_its_process=True, confirms=confirms)
@@ -351,10 +354,79 @@ class TestRedisLog(EventLogConformance):
             {0: [entry("a", b"x"), entry("b", b"y")._replace(context="00-1"), entry("c")]}
         )
         rows = await redis.xrange(PartitionKeys(0).log)
+        assert all(len(fields.pop(b"c")) == 8 for _, fields in rows)
         assert [fields for _, fields in rows] == [{b"e": b"x"}, {b"e": b"y", b"t": b"00-1"}, {b"e": b"c"}]
         positions = [one.position for one in answers[0]]
         assert await everything(backend.log) == list(map(Stored, positions, [b"x", b"y", b"c"]))
         assert await redis.get(PartitionKeys(0).appended) == b"3"
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda was: was | {b"e": b"z"},
+            lambda was: was | {b"t": b"00-2"},
+            lambda was: was | {b"c": b"00000000"},
+            lambda was: {b"f": was[b"e"], b"c": was[b"c"], b"t": was[b"t"]},
+            lambda was: {b"e": was[b"e"], b"d": was[b"c"], b"t": was[b"t"]},
+            lambda was: {b"e": was[b"e"], b"c": was[b"c"], b"u": was[b"t"]},
+        ],
+        ids=["event", "trace", "checksum", "event's name", "checksum's name", "trace's name"],
+    )
+    async def test_an_altered_entry_is_marked_and_the_others_are_not(
+        self, backend: Backend, redis: Client, change: Callable[[Fields], Fields]
+    ):
+        answers = await backend.log.append({0: [entry("a"), entry("b")._replace(context="00-1"), entry("c")]})
+        a, b, c = [one.position for one in answers[0]]
+        before = await alter(redis, PartitionKeys(0).log, b, change)
+        changed = change(before).get(b"e", b"")
+        altered = [Stored(a, b"a"), Stored(b, ALTERED + changed), Stored(c, b"c")]
+        assert await everything(backend.log) == altered
+        assert await backend.log.read_back(0, None, 10) == altered[::-1]
+
+    async def test_an_entry_at_another_position_or_in_another_partition_is_marked(
+        self, backend: Backend, redis: Client
+    ):
+        (appended,) = (await backend.log.append({0: [entry("a")]}))[0]
+        ((at, fields),) = await redis.xrange(PartitionKeys(0).log)
+        later = Position(appended.position.ms, appended.position.seq + 1)
+        await cast(Any, redis).xadd(PartitionKeys(0).log, fields, id=str(later))
+        await cast(Any, redis).xadd(PartitionKeys(1).log, fields, id=at)
+        assert await everything(backend.log) == [Stored(appended.position, b"a"), Stored(later, ALTERED + b"a")]
+        assert await everything(backend.log, 1) == [Stored(appended.position, ALTERED + b"a")]
+
+    async def test_entries_and_stubs_of_before_checksums_are_read_as_they_are(self, backend: Backend, redis: Client):
+        keys, stub = PartitionKeys(0), Position(1, 0)
+        await cast(Any, redis).xadd(keys.log, {"e": b"a"}, id="2-0")
+        await cast(Any, redis).xadd(keys.log, {"e": b"b", "t": b"00-1"}, id="3-0")
+        await redis.zadd(keys.erased, {stub.sort_key.encode() + b"|stub": 0})
+        assert [one.payload for one in await everything(backend.log)] == [b"stub", b"a", b"b"]
+
+    async def test_an_altered_stub_is_marked(self, backend: Backend, redis: Client):
+        (appended,) = (await backend.log.append({0: [entry("a")]}))[0]
+        await backend.erase(appended.position, b"stub")
+        (member,) = await redis.zrange(PartitionKeys(0).erased, 0, -1)
+        await redis.delete(PartitionKeys(0).erased)
+        await redis.zadd(PartitionKeys(0).erased, {member.replace(b"stub", b"stab"): 0})
+        assert await everything(backend.log) == [Stored(appended.position, ALTERED + b"stab")]
+
+    async def test_an_append_behind_a_position_of_the_future_ascends_from_there(self, backend: Backend, redis: Client):
+        """As behind the entries of a server whose clock was ahead."""
+        await cast(Any, redis).xadd(PartitionKeys(0).log, {"e": b"x"}, id="99999999999999-7")
+        answers = await backend.log.append({0: entries("a", 2)})
+        later = await backend.log.append({0: entries("b", 1)})
+        positions = [one.position for one in (*answers[0], *later[0])]
+        assert positions == [Position(99999999999999, n) for n in (8, 9, 10)]
+        assert [one.payload for one in await everything(backend.log)] == [b"x", b"a0", b"a1", b"b0"]
+
+    async def test_a_restored_entry_has_a_checksum_of_its_own(self, redis: Client):
+        """Also one that was altered before it was backed up: it stays marked."""
+        keys = PartitionKeys(1)
+        await restore_entries(redis, keys, 20, [(Position(5, 1), entry("a")), (Position(6, 0), entry("b", ALTERED))])
+        await begin_window(redis, [keys], 1_000)
+        assert [fields.keys() for _, fields in await redis.xrange(keys.log)] == [{b"e", b"c"}] * 2
+        assert await everything(RedisLog(redis, 2), 1) == [
+            Stored(Position(5, 1), b"a"), Stored(Position(6, 0), ALTERED)
+        ]  # fmt: skip
 
     async def test_what_was_erased_since_is_confirmed_like_everything_else(self, backend: Backend):
         (appended,) = (await backend.log.append({0: [entry("a")]}))[0]
@@ -419,6 +491,15 @@ class ArchivedLogConformance(EventLogConformance):
         return Backend(
             await open_log(), open_log, _really_pass_ms, erase_in_first, outlives_its_process=True, confirms=confirms
         )
+
+    async def test_an_entry_that_was_altered_before_it_is_sealed_stays_marked(self, backend: Backend, redis: Client):
+        answers = await backend.log.append({0: entries("a", 3)})
+        first, second, third = [one.position for one in answers[0]]
+        await alter(redis, PartitionKeys(0).log, second, lambda was: was | {b"e": b"z"})
+        altered = [Stored(first, b"a0"), Stored(second, ALTERED + b"z"), Stored(third, b"a2")]
+        for _ in range(12):  # something is sealed or trimmed before each
+            assert await everything(backend.log) == altered
+        assert (await load_archived(redis, PartitionKeys(0))).trimmed >= second
 
     async def test_something_is_archived_meanwhile(self, backend: Backend, redis: Client):
         """Else the suite would show nothing."""

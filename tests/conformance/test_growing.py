@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 import pytest
+from altering import alter
 from archiving import erase, pretend_projected
 from grown import documents_of
 from key_leaks import KeyLeaks
@@ -39,6 +40,7 @@ from ingest.events.envelope import decode, route_of
 from ingest.events.subject import EventErased
 from ingest.log.archive.archived_log import ArchivedLog, open_to_write
 from ingest.log.archive.store import DirectoryStore
+from ingest.log.checksum import ALTERED
 from ingest.log.closed import refuse_if_closed
 from ingest.log.event_log import Entry, EventLog, Stored
 from ingest.log.group_commit import GroupCommit
@@ -276,6 +278,16 @@ async def test_bytes_that_no_release_can_read_come_along(shop: Workshop, target:
         await pretend_projected(shop.redis, partition)
     log = await grown(shop, target, compared=False)
     assert [row.payload for row in await log.read(1, START, 10)] == [b"garbage", b""]
+
+
+async def test_an_altered_entry_comes_along_and_stays_unreadable(shop: Workshop, target: Client):
+    """The new log's entry has the checksum of these bytes, so its mark alone says that they were altered."""
+    (answer,) = (await shop.log.append({1: [Entry("one", b"garbage")]}))[1]
+    await alter(shop.redis, PartitionKeys(1).log, answer.position, lambda was: was | {b"e": b"garbled"})
+    for partition in range(PARTITIONS):
+        await pretend_projected(shop.redis, partition)
+    log = await grown(shop, target, compared=False)
+    assert await log.read(1, START, 10) == [Stored(answer.position, ALTERED + b"garbled")]
 
 
 async def test_an_event_of_a_later_release_is_left_to_that(shop: Workshop, target: Client):

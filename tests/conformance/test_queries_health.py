@@ -86,7 +86,7 @@ async def test_events_that_wait_are_counted_and_timed(desk: Desk, diagnose: Diag
     later.advance(timedelta(seconds=35))
     assert list(await troubles(diagnose)) == ["log/lag"]
     (check,) = (await diagnose(ADA, ["log"])).checks
-    assert check.message.startswith("1 events are not applied yet, the oldest for 3")
+    assert check.message.startswith("1 events are not projected yet, the oldest for 3")
 
 
 async def test_dead_letters_are_counted(desk: Desk, diagnose: Diagnose):

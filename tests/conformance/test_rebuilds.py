@@ -8,12 +8,13 @@ from collections.abc import AsyncGenerator
 from datetime import timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 from replay_compare import assert_equals_replay, differences, stored
 from waiting import wait_until
 from workshop import PARTITIONS, HashEmbedder, Workshop
 
-from ingest.commands.requests import ForgetSubject
+from ingest.commands.requests import ForgetSubject, LinkCommit, Relate, SetSlot, WriteAction
 from ingest.embedded.valkey import EmbeddedValkey
 from ingest.errors import NotFound, RebuildUnderWay, WrongRebuildState
 from ingest.ids import DocumentId
@@ -231,6 +232,47 @@ async def test_a_rebuild_that_answers_otherwise_waits_and_says_what_differs(shop
     await shop.rebuilds.change(rebuild.id, lambda one: steps.to_switch(one, force=True))
     await carried(shop, rebuild.id)
     assert await generations(shop) == [2] * PARTITIONS
+
+
+async def made_by_an_earlier_release(shop: Workshop) -> int:
+    """Take the field `occurred_ms` out of the stored documents that got it later; returns from how many."""
+    changed = 0
+    async for key in shop.redis.scan_iter(match="mnemolog:row:*", count=1000):
+        if key.rpartition(b":")[2][:4] in (b"act_", b"rel_", b"slot"):
+            changed += int(await shop.redis.hdel(key.decode(), "occurred_ms"))
+    async for key in shop.redis.scan_iter(match="mnemolog:*:doc:cmt_*", count=1000):
+        raw = await shop.redis.get(key)
+        assert raw is not None
+        fields = msgspec.msgpack.decode(raw[1:])
+        changed += fields.pop("occurred_ms") > 0
+        await shop.redis.set(key.decode(), raw[:1] + msgspec.msgpack.encode(fields))
+    return changed
+
+
+@pytest.mark.parametrize("differs", [False, True], ids=["nothing is wrong", "a memory is missing"])
+async def test_the_first_rebuild_after_an_upgrade_names_new_fields_and_stops_for_real_differences(
+    shop: Workshop, differs: bool
+):
+    memories = await written(shop)
+    for command in (
+        LinkCommit(commit="a" * 40, project="p1", session_id="s1"),
+        Relate(source=memories[0], target="concept:tea", relation="about", project="p1"),
+        WriteAction(title="brew", project="p1"),
+        SetSlot(label="persona", content="a brewer", project="p1"),
+    ):
+        await shop.say(command)
+    await shop.project()
+    assert await made_by_an_earlier_release(shop) == 4
+    begun = await shop.rebuilds.start("documents", range(PARTITIONS))
+    for part in begun.parts:
+        assert (await generations_module.fill(shop.redis, shop.log, part.partition, part.generation, 5.0)).level
+    if differs:
+        await plant(shop, memories[-1], begun)
+    rebuild = await carried(shop, begun.id, until=("ready", "switched"))
+    assert rebuild.canaries is not None
+    assert "act.occurred_ms, cmt.occurred_ms, rel.occurred_ms, slot.occurred_ms" in rebuild.canaries.said
+    assert [one.name for one in rebuild.canaries.differences] == ([memories[-1]] if differs else [])
+    assert rebuild.state == ("ready" if differs else "switched")
 
 
 async def test_a_cancelled_rebuild_leaves_nothing_behind(shop: Workshop):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from altering import alter
 from workshop import DIMENSIONS, PARTITIONS, TENANT, HashEmbedder, Workshop
 
 from ingest.commands.decide import Caller
@@ -16,18 +17,20 @@ from ingest.commands.requests import LinkCommit
 from ingest.ids import DocumentId
 from ingest.log.event_log import Stored
 from ingest.log.keys import CONSUMER, CONSUMER_GROUP, GenerationKeys, PartitionKeys
-from ingest.log.position import Position, Token
+from ingest.log.position import START, Position, Token
 from ingest.platform.connections import Client
 from projections.documents.access import Reader
 from projections.documents.document import listings
 from projections.documents.observations import Observation
 from projections.embedding.embedder import Embedder
 from projections.embedding.live import StandingEmbedder
+from projections.maintenance.dead_letters import letters_after
 from projections.maintenance.manifests import manifest_of
 from projections.maintenance.reconciling import NewestSnapshot
 from projections.maintenance.repairs import Fault, ReconcileReport, load_report
 from projections.operations import Forgetting
 from projections.store.feed import Put, Remove, entry_fields, read_entry
+from workers.generations import fill
 from workers.jobs.reconcile import EVERY, ReconcileJob
 
 
@@ -197,6 +200,29 @@ async def test_a_missing_document_is_named_with_the_advice_to_rebuild(store: Sto
     assert report.found["document_missing"] > 0
     assert f"documents are missing: `mnemolog rebuild --partition {store.partition}`" in report.advice
     assert "observation.recorded at" in str(report.partitions[store.partition].first["document_missing"])
+
+
+async def test_an_applied_entry_that_was_altered_is_parked_and_named_once(store: Store):
+    """Its document is right. A rebuild does not take the altered text for what was said."""
+    keys = PartitionKeys(store.partition)
+    document = await store.shop.document(store.name, Observation)
+    await alter(
+        store.redis,
+        keys.log,
+        Position.parse(document.position),
+        lambda was: was | {b"e": was[b"e"].replace(b"fail", b"pass")},
+    )
+    report = await store.job().run(force=True)
+    assert report is not None
+    assert report.found["altered_entry"] == 1
+    assert report.partitions[store.partition].first["altered_entry"] == [document.position]
+    assert any("entries of the log were altered" in one for one in report.advice)
+    (letter,) = await letters_after(store.redis, store.keys, START, 10)
+    assert (letter.position, letter.code) == (document.position, "altered_entry")
+    assert await store.found() == {}
+    assert await store.shop.document(store.name, Observation) == document
+    await fill(store.redis, store.shop.log, store.partition, 2, 60.0)
+    assert await letters_after(store.redis, keys.of_generation(2), START, 10) != []
 
 
 async def test_what_is_forgotten_without_a_trace_is_not_missing(store: Store):

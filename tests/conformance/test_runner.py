@@ -10,6 +10,7 @@ import asyncio
 from typing import Any, cast
 
 import pytest
+from altering import alter
 from one_partition import KEYS, PARTITION, POISON, TTL_MS, Fold, Log, running
 from waiting import wait_until
 
@@ -137,6 +138,19 @@ async def test_what_cannot_be_read_is_parked_at_the_first_attempt(log: Log):
     (letter,) = await log.dead()
     assert (letter.position, letter.code, letter.attempts) == (str(strange), "unreadable_event", 1)
     assert await log.contents() == ["a", "b"]
+
+
+async def test_an_altered_entry_is_parked_at_the_first_attempt_and_the_rest_goes_on(log: Log):
+    """Though its bytes are still an event: it would have been applied as if somebody had said it."""
+    positions = await log.append("before", "tea at four", "after")
+    await alter(log.redis, KEYS.log, positions[1], lambda was: was | {b"e": was[b"e"].replace(b"four", b"five")})
+    async with running(log, await log.fence()):
+        await wait_until(lambda: log.applied_up_to(positions[-1]))
+    (letter,) = await log.dead()
+    assert (letter.position, letter.code, letter.attempts) == (str(positions[1]), "altered_entry", 1)
+    assert letter.message == f"entry {positions[1]} was altered: its bytes do not match its checksum"
+    assert await log.contents() == ["before", "after"]
+    assert await log.pending() == 0
 
 
 async def test_what_a_crash_left_unacknowledged_is_applied_once(log: Log):

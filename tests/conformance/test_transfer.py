@@ -554,7 +554,7 @@ class TestRedisLog(TransferConformance):
         async def erase(log: EventLog, partition: int, stubs: Mapping[Position, Event]) -> None:
             keys = PartitionKeys(partition)
             await redis.xdel(keys.log, *map(str, stubs))
-            members = {stub_member(Stored(at, encode(stub))): 0 for at, stub in stubs.items()}
+            members = {stub_member(keys, Stored(at, encode(stub))): 0 for at, stub in stubs.items()}
             await redis.zadd(keys.erased, members)  # pyright: ignore
 
         async def outlast_window() -> None:

@@ -28,7 +28,7 @@ async def erase(redis: Client, partition: int, position: Position, stub: bytes) 
     keys = PartitionKeys(partition)
     async with redis.pipeline(transaction=True) as pipe:
         pipe.xdel(keys.log, str(position))
-        pipe.zadd(keys.erased, {stub_member(Stored(position, stub)): 0})
+        pipe.zadd(keys.erased, {stub_member(keys, Stored(position, stub)): 0})
         await pipe.execute()
 
 

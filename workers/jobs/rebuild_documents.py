@@ -61,7 +61,8 @@ class DocumentRebuild(Strategy):
                 return None
             asked.append(answer)
         found = [difference for one in asked for difference in one.differing]
-        return verdict(sum(one.canaries for one in asked), found)
+        newer = {field for one in asked for field in one.newer}
+        return verdict(sum(one.canaries for one in asked), found, newer)
 
     async def _ask(self, part: Part) -> PartitionCanaries | None:
         """The answers of a partition's canaries; None while another worker has the partition."""

@@ -27,6 +27,7 @@ from ingest.log.redis_log import (
     queue_stubs,
     queue_stubs_back,
     read_stub,
+    read_stubs,
 )
 from ingest.platform.connections import Client, server_of
 from ingest.platform.settings import Settings
@@ -76,10 +77,10 @@ class ArchivedLog(RedisLog):
             answer, rows, stubs = await pipe.execute()
         archived = self._noted(partition, read_archived(answer))
         if after >= archived.trimmed:
-            return merged(rows, stubs)[:limit]
+            return merged(keys, rows, stubs)[:limit]
         page = await self._segments(partition, archived, after, limit, stubs)
-        later = [stub for stub in stubs if read_stub(stub).position > archived.trimmed]
-        return [*page, *merged(rows, later)][:limit]
+        later = [stub for stub in stubs if read_stub(keys, stub).position > archived.trimmed]
+        return [*page, *merged(keys, rows, later)][:limit]
 
     async def _read_archived(self, partition: int, after: Position, limit: int) -> list[Stored]:
         """The part of a page that is in the archive; the stream is not asked, which a replay would not use."""
@@ -98,8 +99,8 @@ class ArchivedLog(RedisLog):
             queue_stubs_back(pipe, keys, before, limit)
             answer, rows, stubs = await pipe.execute()
         archived = self._noted(partition, read_archived(answer))
-        later = [stub for stub in stubs if read_stub(stub).position > archived.trimmed]
-        page = merged(rows, later, newest_first=True)[:limit]
+        later = [stub for stub in stubs if read_stub(keys, stub).position > archived.trimmed]
+        page = merged(keys, rows, later, newest_first=True)[:limit]
         if len(page) == limit or archived.trimmed == START:
             return page
         return [*page, *await self._segments_back(partition, archived, before, limit - len(page), stubs)]
@@ -116,7 +117,7 @@ class ArchivedLog(RedisLog):
             entries = await self.archive.entries(partition, sealed)
             start = bisect_right(entries, after, key=_POSITION)
             page += entries[start : start + limit - len(page)]
-        return overlaid(page, dict(map(read_stub, stubs)))
+        return overlaid(page, dict(read_stubs(self._keys[partition], stubs)))
 
     async def _segments_back(
         self, partition: int, archived: Archived, before: Position | None, limit: int, stubs: Sequence[bytes]
@@ -132,7 +133,7 @@ class ArchivedLog(RedisLog):
             entries = await self.archive.entries(partition, sealed)
             stop = bisect_left(entries, end, key=_POSITION)
             page += reversed(entries[max(0, stop - (limit - len(page))) : stop])
-        return overlaid(page, dict(map(read_stub, stubs)))
+        return overlaid(page, dict(read_stubs(self._keys[partition], stubs)))
 
     def _noted(self, partition: int, archived: Archived) -> Archived:
         self._trimmed[partition] = archived.trimmed

@@ -20,7 +20,7 @@ from ingest.log.archive.segments import content_of, filled, is_full, overlaid, p
 from ingest.log.event_log import Stored, pages
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import START, Position
-from ingest.log.redis_log import queue_stubs_between, read_stub
+from ingest.log.redis_log import queue_stubs_between, read_stub, read_stubs
 from ingest.platform.connections import Client, Transaction
 
 MEMBERS_PER_COMMAND = 1_000
@@ -136,7 +136,7 @@ class Sealing:
         async with self._redis.pipeline(transaction=True) as pipe:
             await pipe.watch(keys.archived, keys.erased)
             stubs: list[bytes] = await queue_stubs_between(pipe, keys, state.sealed, manifest.sealed, -1)
-            erased = any(payloads.get(stub.position) != stub.payload for stub in map(read_stub, stubs))
+            erased = any(payloads.get(stub.position) != stub.payload for stub in read_stubs(keys, stubs))
             if erased or await load_archived(pipe, keys) != state:
                 raise _outrun(keys)
             pipe.multi()
@@ -154,7 +154,7 @@ class Sealing:
             pipe.multi()
             pipe.hset(keys.archived, TRIMMED, str(last))
             pipe.xtrim(keys.log, minid=f"{last.ms}-{last.seq + 1}", approximate=False)
-            _queue_moved(pipe, keys, [one for one in stubs if read_stub(one) in payloads.items()])
+            _queue_moved(pipe, keys, [one for one in stubs if read_stub(keys, one) in payloads.items()])
             await _execute(pipe, keys)
 
     async def _affected(
@@ -166,7 +166,7 @@ class Sealing:
             oldest: list[bytes] = await queue_stubs_between(self._redis, keys, after, manifest.sealed, 1)
             if not oldest:
                 break
-            sealed = manifest.holding(read_stub(oldest[0]).position)
+            sealed = manifest.holding(read_stub(keys, oldest[0]).position)
             found.append((sealed, await queue_stubs_between(self._redis, keys, after, sealed.last, -1)))
             after = sealed.last
         return found
@@ -177,7 +177,7 @@ class Sealing:
         """What a segment is with stubs in it, whose file is written; None when it has them already."""
         partition = manifest.partition
         before = await self._archive.entries_from_store(partition, sealed)
-        after = overlaid(before, dict(map(read_stub, stubs)))
+        after = overlaid(before, dict(read_stubs(PartitionKeys(partition), stubs)))
         if after == before:
             return None
         data = await asyncio.to_thread(pack, partition, after)

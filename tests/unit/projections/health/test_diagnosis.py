@@ -4,8 +4,11 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from projections.health.diagnosis import CATEGORIES, Diagnosis, DiagnosisSummary, Measured, diagnose
+from projections.health.pressure import Excess, Pressure, readiness
 from projections.health.vitals import Sample
 
 LISTS = (
@@ -22,18 +25,19 @@ LISTS = (
 
 
 def found(**findings: Any) -> Measured:
-    """Findings of a clean memory, but for those given."""
+    """Findings of a clean memory, but for those given; `pressure` is why writes are refused."""
     clean: dict[str, Any] = {
-        "pressure": "",
         "embedder": "minilm",
         "unscoped_memories": 0,
         "backup_trouble": "",
         "llm": "",
         **{name: [] for name in LISTS},
     }
+    reason = findings.pop("pressure", "")
     vitals: dict[str, Any] = {"workers": 1, "memory_used": 2**20, "memory_limit": 2**30}
     vitals |= {name: findings.pop(name) for name in list(findings) if name in Sample.__struct_fields__}
-    return Measured(vitals=Sample(**vitals), **{**clean, **findings})
+    sample, pressure = Sample(**vitals), Pressure((Excess("disk", reason, 1),)) if reason else None
+    return Measured(vitals=sample, conditions=readiness(sample, pressure).conditions, **{**clean, **findings})
 
 
 def outcomes(diagnosis: Diagnosis) -> list[tuple[str, str]]:
@@ -67,7 +71,12 @@ def test_a_clean_memory_passes_one_check_in_every_category():
             "warn",
             "degraded",
         ),
-        ({"to_embed": 5000}, "backlog", "warn", "degraded"),
+        ({"index_ready": False, "index_partly": True}, "index-trouble", "warn", "degraded"),
+        ({"workers": 0, "lag": {0: 5}, "oldest_pending_s": 9.0}, "workers", "warn", "degraded"),
+        ({"away": [3]}, "cluster", "fail", "critical"),
+        ({"jobs_trouble": "refused"}, "jobs", "fail", "critical"),
+        ({"lost_writes": "some"}, "lost-writes", "fail", "critical"),
+        ({"to_embed": 5000, "dimensions": 384}, "backlog", "warn", "degraded"),
         ({"memory_used": 900 * 2**20}, "memory", "warn", "degraded"),
         ({"memory_used": 2**30}, "memory", "fail", "critical"),
         ({"active_sessions_over_a_day": ["s1"]}, "active-over-a-day", "warn", "degraded"),
@@ -136,3 +145,60 @@ def test_only_the_categories_asked_for_are_checked_and_unknown_ones_ignored():
 
 def test_a_summary_says_pass_on_the_wire():
     assert msgspec.to_builtins(diagnose(found(), ["slots"]).summary) == {"pass": 1, "warn": 0, "fail": 0, "fixable": 0}
+
+
+SAMPLES = st.builds(
+    Sample,
+    workers=st.sampled_from([0, 1]),
+    log_file_ok=st.sampled_from([True, False, None]),
+    lag=st.sampled_from([{}, {0: 3}]),
+    oldest_pending_s=st.sampled_from([0.0, 9.0, 10.0, 15.0, 300.0]),
+    dead_letters=st.sampled_from([0, 1, 100]),
+    index_ready=st.booleans(),
+    index_partly=st.booleans(),
+    index_trouble=st.sampled_from(["", "two replicas differ"]),
+    outdated_s=st.sampled_from([0.0, 10.0]),
+    lost_writes=st.sampled_from(["", "partition 3 up to 5-0"]),
+    away=st.sampled_from([[], [3]]),
+    jobs_trouble=st.sampled_from(["", "refused"]),
+    to_embed=st.sampled_from([0, 1_001]),
+    dimensions=st.sampled_from([0, 384]),
+    memory_used=st.sampled_from([None, 50, 85, 95]),
+    memory_limit=st.sampled_from([0, 100]),
+)
+
+
+@given(sample=SAMPLES, refuses=st.booleans())
+def test_readiness_and_diagnosis_agree_on_every_combination_of_conditions(sample: Sample, refuses: bool):
+    """What the one shows the other does, in the same words; what stops a process is critical; ready is healthy."""
+    reason = {"pressure": "the disk is full"} if refuses else {}
+    named = msgspec.structs.asdict(sample)
+    ready = readiness(sample, Pressure((Excess("disk", "the disk is full", 1),)) if refuses else None)
+    diagnosis = diagnose(found(**named, **reason))
+    wrong = [check for check in diagnosis.checks if check.status != "pass"]
+    assert sorted(check.message for check in wrong) == sorted(one.message for one in ready.conditions)
+    assert (diagnosis.status == "healthy") == (ready.conditions == [])
+    if ready.stopped is not None:
+        assert diagnosis.status == "critical"
+        (check,) = [one for one in wrong if one.message == ready.stopped.message]
+        assert check.status == "fail"
+    assert len({(check.category, check.name) for check in wrong}) == len(wrong), "a check has one verdict"
+
+
+@pytest.mark.parametrize(
+    ("signs", "code", "check", "status"),
+    [
+        ({"outdated_s": 10.0, "index_trouble": "behind"}, "index", "generation", "fail"),
+        ({"index_ready": False, "index_partly": True}, "index_partial", "index-trouble", "warn"),
+        ({"index_trouble": "behind"}, "index_trouble", "index-trouble", "warn"),
+        ({"to_embed": 5_000, "dimensions": 384}, "embedding", "backlog", "warn"),
+        ({"memory_used": 2**30}, "memory", "memory", "fail"),
+    ],
+)
+def test_a_condition_has_a_name_in_readiness_and_one_in_diagnosis(
+    signs: dict[str, Any], code: str, check: str, status: str
+):
+    """The first two were told as 503 and a warning, and as degraded and healthy."""
+    measured = found(**signs)
+    assert measured.conditions[0].code == code
+    assert (check, status) in outcomes(diagnose(measured))

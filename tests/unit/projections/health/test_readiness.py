@@ -48,7 +48,9 @@ def test_what_stops_reads_or_writes_is_named(sample: Sample, code: str, told: st
     [
         (well(oldest_pending_s=10.0, lag={0: 3}), "late"),
         (well(dead_letters=1), "dead_letters"),
-        (well(to_embed=1_001), "embedding"),
+        (well(to_embed=1_001, dimensions=384), "embedding"),
+        (well(index_trouble="behind"), "index_trouble"),
+        (well(memory_used=85, memory_limit=100), "memory"),
     ],
 )
 def test_what_is_only_to_be_looked_at_stops_nothing_and_is_no_illness(sample: Sample, code: str):

@@ -1,9 +1,12 @@
 """Comparing what two generations answered."""
 
+from typing import Any
+
 import pytest
 
 from ingest.ids import DocumentId
-from projections.documents.document import Document
+from projections.documents.commits import Commit
+from projections.documents.document import Document, encode
 from projections.documents.tombstones import Tombstone
 from projections.maintenance.canaries import (
     LISTED,
@@ -14,6 +17,7 @@ from projections.maintenance.canaries import (
     differences,
     recall_verdict,
     verdict,
+    without_newer,
 )
 
 GONE = Tombstone(id=DocumentId("mem_1"), position="1-0")
@@ -38,6 +42,51 @@ def test_a_document_differs_when_it_is_missing_new_or_says_something_else():
     assert said(answers(), answers(None)) == [("document", "mem_1", "only in what was rebuilt")]
     other = Tombstone(id=DocumentId("mem_1"), position="2-0", memory_version=3)
     assert said(answers(other)) == [("document", "mem_1", "other memory_version, position")]
+
+
+def commit(**fields: Any) -> Commit:
+    """A commit, linked a minute after it happened unless told otherwise."""
+    given = {
+        "id": DocumentId("cmt_1"),
+        "tenant": "default",
+        "commit": "a",
+        "occurred_ms": 1,
+        "linked_ms": 60_001,
+        "position": "2-0",
+    }
+    return Commit(**{**given, **fields})
+
+
+def of(document: Commit) -> Answers:
+    return Answers({"cmt_1": document}, {})
+
+
+def test_a_field_that_is_newer_than_the_live_document_is_named_and_not_compared():
+    old = commit(occurred_ms=0)
+    rebuilt, newer = without_newer(of(old), of(commit()), {"cmt_1": encode(old)})
+    assert said(rebuilt, of(old)) == []
+    assert newer == {"cmt.occurred_ms"}
+    told = verdict(10, [], newer)
+    assert told.agree
+    assert told.said == (
+        "all 10 canaries agree; not compared, because the documents that are read now are older: cmt.occurred_ms"
+    )
+
+
+@pytest.mark.parametrize(
+    ("live", "rebuilt", "told"),
+    [
+        (commit(occurred_ms=0), commit(message="other"), "other message"),
+        (commit(), commit(occurred_ms=0), "other occurred_ms"),
+        (commit(message="said"), commit(), "other message"),
+        (commit(), commit(branch="main"), "other branch"),
+    ],
+)
+def test_other_fields_are_compared_also_where_the_live_document_has_the_default(
+    live: Commit, rebuilt: Commit, told: str
+):
+    compared, _ = without_newer(of(live), of(rebuilt), {"cmt_1": encode(live)})
+    assert said(compared, of(live)) == [("document", "cmt_1", told)]
 
 
 def test_a_listing_differs_in_how_many_it_has_or_in_the_newest():
