@@ -250,9 +250,10 @@ class VitalMetrics(Collector):
             if value is not None:
                 family.add_metric([], value)
             yield family
-        engaged = self._watch.pressure.causes if self._watch.pressure is not None else []
+        everybody = self._watch.pressure and self._watch.pressure.of(None)
+        engaged = everybody.causes if everybody else []
         held = GaugeMetricFamily(
-            "mnemolog_write_pressure", "1 while writes are refused for this reason.", labels=["reason"]
+            "mnemolog_write_pressure", "1 while everybody's writes are refused for this reason.", labels=["reason"]
         )
         for cause in CAUSES:
             held.add_metric([cause], float(cause in engaged))

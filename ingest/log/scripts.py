@@ -195,10 +195,13 @@ async def number(redis: Client, keys: NumberKeys, names: Sequence[str]) -> list[
     return [int(answer) for answer in answers]
 
 
-async def take_requests(redis: Client, bucket: str, per_minute: int, want: int) -> tuple[int, int]:
-    """Up to `want` requests out of a bucket that refills evenly; how many, and the ms until there is one more."""
+async def take_requests(redis: Client, bucket: str, per_minute: int, want: int, owed: int = 0) -> tuple[int, int]:
+    """Up to `want` requests out of a bucket that refills evenly; how many, and the ms until there is one more.
+
+    What was `owed` is taken first, also where the bucket does not have it.
+    """
     taken, wait_ms = await _TAKE_REQUESTS.call(
-        redis, (bucket,), (per_minute, want, int(1000 * RATE_TTL.total_seconds()))
+        redis, (bucket,), (per_minute, want, int(1000 * RATE_TTL.total_seconds()), owed)
     )
     return int(taken), int(wait_ms)
 

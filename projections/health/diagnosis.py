@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from ingest.platform.sizes import mib
-from projections.health.pressure import NO_WORKER, away, jobs_away, not_applied, outdated, refused, waiting_for_vectors
+from projections.health.pressure import NO_WORKER, away, jobs_away, not_applied, outdated, waiting_for_vectors
 from projections.health.vitals import PENDING_WARN_S, Sample
 
 CheckStatus = Literal["pass", "warn", "fail"]
@@ -61,9 +61,9 @@ class Diagnosis(Struct, frozen=True):
 class Measured(Struct, frozen=True, kw_only=True):
     """What was measured and found. Lists hold the ids of offenders; none has a default, so none is taken for clean.
 
-    `pressure` says why writes are refused, empty while they are not. `llm` and `embedder` name what is configured,
-    empty for none. `action_cycles` are shown as given, one text a circle. `backup_trouble` is empty where backups go
-    well, or are not wanted.
+    `pressure` says whose writes are refused and why, empty while they are not. `llm` and `embedder` name what is
+    configured, empty for none. `action_cycles` are shown as given, one text a circle. `backup_trouble` is empty where
+    backups go well, or are not wanted.
     """
 
     vitals: Sample
@@ -132,7 +132,7 @@ def _log_troubles(findings: Measured, late_s: float) -> Iterator[tuple[str, Chec
     if findings.vitals.lost_writes:
         yield "lost-writes", "fail", findings.vitals.lost_writes
     if findings.pressure:
-        yield "pressure", "warn", refused(findings.pressure)
+        yield "pressure", "warn", findings.pressure
     if not findings.vitals.workers:
         status: CheckStatus = "fail" if late_s >= PENDING_WARN_S else "warn"
         yield "workers", status, NO_WORKER

@@ -1,22 +1,29 @@
 """Whether there is too much to take more (ceilings), and whether a process can do its work (readiness). Pure.
 
 A ceiling engages when it is reached and lets go below RELEASE of it, so that writes are not let in and refused by turns
-while a figure hovers at its ceiling. Readiness is told from a sample; `docs/operations.md` has the table of conditions.
+while a figure hovers at its ceiling. Near a ceiling (NEAR of it) tenants above their fair share are refused, which
+leaves the rest to the others; at the ceiling everybody is. Readiness is told from a sample; `docs/operations.md` has
+the table of conditions.
 """
 
 from collections.abc import Iterator
 from math import ceil, inf
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
 from ingest.platform.sizes import mib, parse_bytes, parse_bytes_or_share
+from projections.health.fairness import Shares, above_fair_share
 from projections.health.vitals import Sample
 
 Cause = Literal["memory", "lag", "disk"]
 CAUSES: tuple[Cause, ...] = ("memory", "lag", "disk")
 
 RELEASE = 0.9
+NEAR: dict[Cause, float] = {"memory": 0.95, "lag": 0.8, "disk": 0.8}
+"""Shares of the ceilings from which fair shares count. Waiting works lag off but frees no memory, so the reserve of
+memory is small: a server may be nearly full for months."""
 EMBEDDED_DISK_FLOOR = 256 << 20
 """A server that fsyncs each write ends when its file cannot be written. This much lasts for the seconds between two
 looks, and for the small rewrites that forgetting asks for."""
@@ -57,17 +64,39 @@ class Ceilings(Struct, frozen=True, kw_only=True):
 
 
 class Excess(Struct, frozen=True):
-    """One ceiling that holds writes back: which, why in words, and after how many seconds to come back."""
+    """One ceiling that holds writes back: which, why in words, and after how many seconds to come back.
+
+    `tenants` are those above their fair share, whose writes alone it holds back; None for everybody's.
+    """
 
     cause: Cause
     reason: str
     retry_after_s: int
+    tenants: frozenset[str] | None = None
 
 
 class Pressure(Struct, frozen=True):
     """All that hold writes back at the moment; never empty."""
 
     excesses: tuple[Excess, ...]
+
+    def of(self, tenant: str | None) -> "Pressure | None":
+        """What of it holds a tenant's writes back; with None, what holds everybody's."""
+        held = tuple(one for one in self.excesses if one.tenants is None or tenant in one.tenants)
+        return Pressure(held) if held else None
+
+    @property
+    def tenants(self) -> frozenset[str]:
+        """The tenants that are above their fair share of something."""
+        return frozenset().union(*(one.tenants or () for one in self.excesses))
+
+    @property
+    def told(self) -> str:
+        """Whose writes are refused, and why, for operators."""
+        if (everybody := self.of(None)) is not None:
+            return refused(everybody.reason)
+        near = " and ".join(self.causes)
+        return f"writes of {len(self.tenants):,} tenants above their fair share are refused: near the ceiling of {near}"
 
     @property
     def causes(self) -> list[Cause]:
@@ -115,15 +144,30 @@ def room(sample: Sample, ceilings: Ceilings) -> int | None:
     return max(0, most - sample.memory_used - promised(sample)) // max(1, sample.replicas)
 
 
-def decide(sample: Sample, ceilings: Ceilings, previous: Pressure | None = None) -> Pressure | None:
-    """What holds writes back now, given what did before; None for nothing. What is not known holds nothing back."""
-    engaged = previous.causes if previous is not None else []
-    held = tuple(
-        Excess(one.cause, one.told, _retry_after_s(one.level))
-        for one in _measures(sample, ceilings)
-        if one.level >= (RELEASE if one.cause in engaged else 1)
-    )
-    return Pressure(held) if held else None
+def reserve(sample: Sample, ceilings: Ceilings) -> int:
+    """Bytes of this process's share of the room that are kept for tenants below their fair share."""
+    return int(memory_ceiling(sample, ceilings) * (1 - NEAR["memory"])) // max(1, sample.replicas)
+
+
+def decide(
+    sample: Sample, ceilings: Ceilings, previous: Pressure | None = None, shares: Shares = MappingProxyType({})
+) -> Pressure | None:
+    """What holds writes back now, given what did before; None for nothing. What is not known holds nothing back.
+
+    `shares` is the recent work of the active tenants: events count for the lag, bytes for memory and disk.
+    """
+    before = {} if previous is None else {one.cause: one for one in previous.excesses}
+    held: list[Excess] = []
+    for one in _measures(sample, ceilings):
+        was, near = before.get(one.cause), NEAR[one.cause]
+        if one.level >= (RELEASE if was is not None and was.tenants is None else 1):
+            held.append(Excess(one.cause, one.told, _retry_after_s(one.level)))
+        elif one.level >= near * (1 if was is None else RELEASE):
+            unit = "events" if one.cause == "lag" else "size"
+            if above := above_fair_share(shares, unit, (was and was.tenants) or ()):
+                told = f"this tenant has written more than its fair share lately, and {one.told}"
+                held.append(Excess(one.cause, told, _retry_after_s(one.level / near), above))
+    return Pressure(tuple(held)) if held else None
 
 
 class _Measure(NamedTuple):
@@ -244,7 +288,7 @@ def unavailable(reason: str) -> Readiness:
 
 def readiness(sample: Sample, pressure: Pressure | None) -> Readiness:
     """All conditions that a sample shows, the worst first."""
-    return Readiness([*_stops(sample), *_limits(sample, pressure), *_notes(sample)])
+    return Readiness([*_stops(sample), *_limits(sample, pressure), *_notes(sample, pressure)])
 
 
 def _stops(sample: Sample) -> Iterator[Condition]:
@@ -261,8 +305,8 @@ def _stops(sample: Sample) -> Iterator[Condition]:
 
 
 def _limits(sample: Sample, pressure: Pressure | None) -> Iterator[Condition]:
-    if pressure is not None:
-        yield Condition("overloaded", refused(pressure.reason), "limits")
+    if pressure is not None and pressure.of(None) is not None:
+        yield Condition("overloaded", pressure.told, "limits")
     if sample.away:
         yield Condition("store_partial", away(sample), "limits")
     if sample.jobs_trouble:
@@ -273,7 +317,9 @@ def _limits(sample: Sample, pressure: Pressure | None) -> Iterator[Condition]:
         yield Condition("no_worker", NO_WORKER, "limits")
 
 
-def _notes(sample: Sample) -> Iterator[Condition]:
+def _notes(sample: Sample, pressure: Pressure | None) -> Iterator[Condition]:
+    if pressure is not None and pressure.of(None) is None:
+        yield Condition("fair_share", pressure.told, "notes")
     if sample.lost_writes:
         yield Condition("lost_writes", sample.lost_writes, "notes")
     if sample.is_late:
