@@ -86,9 +86,12 @@ class Child:
 
         With `gated` it loads its modules, and then waits for `open_gate`. A spare, where there is one, takes its place.
         """
-        spare, self._spare = self._spare, None
-        ready = spare is not None and spare.poll() is None
-        self._process = spare if ready else self._spawn(gated=gated)
+        ready = self._spare is not None and self._spare.poll() is None
+        if ready:
+            self._process, self._spare = self._spare, None
+        else:
+            self._end_spare()
+            self._process = self._spawn(gated=gated)
         self._log_begin = self.log.stat().st_size if self._command is None else 0
         self._started_at, self._counted = time.monotonic(), False
         if ready and not gated:
@@ -99,7 +102,15 @@ class Child:
         now = time.monotonic()
         missing = self._spare is None or self._spare.poll() is not None
         if missing and self.pid is not None and now - max(self._started_at, self._spare_at) > SPARE_AFTER_S:
+            self._end_spare()
             self._spare, self._spare_at = self._spawn(gated=True), now
+
+    def _end_spare(self) -> None:
+        spare, self._spare = self._spare, None
+        if spare is not None:  # nothing is at hand there
+            spare.kill()
+            spare.wait()
+            _write_to_gate(spare, b"")
 
     def _spawn(self, *, gated: bool) -> subprocess.Popen[bytes]:
         environment = {**os.environ, **to_environment(self._settings), **({GATE: "1"} if gated else {})}
@@ -152,11 +163,7 @@ class Child:
 
     def stop(self, timeout_s: float = 20.0) -> None:
         """Ask it to finish what is at hand; kill it when it does not within `timeout_s`."""
-        spare, self._spare = self._spare, None
-        if spare is not None:  # nothing is at hand there
-            spare.kill()
-            spare.wait()
-            _write_to_gate(spare, b"")
+        self._end_spare()
         if self._process is None:
             return
         self.ask_to_stop()
