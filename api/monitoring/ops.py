@@ -284,6 +284,10 @@ class VitalMetrics(Collector):
                 at and at.oldest_pending_s,
             ),
             "mnemolog_embedding_backlog": ("Texts that wait for a vector of the model.", at and at.to_embed),
+            "mnemolog_embedding_later": (
+                "Texts that wait for a place in the queue of those above, about.",
+                at and at.embed_later,
+            ),
             "mnemolog_embedding_oldest_seconds": (
                 "Age of the text that waits longest for a vector of the model.",
                 at and at.oldest_to_embed_s,

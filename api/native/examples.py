@@ -619,6 +619,7 @@ ANSWERED: dict[str, Any] = {
             "dead_letters": 0,
             "pending_bytes": 0,
             "to_embed": 0,
+            "embed_later": 0,
             "oldest_to_embed_s": 0.0,
             "feed_entries": 0,
             "workers": 1,

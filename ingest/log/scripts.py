@@ -85,6 +85,7 @@ _BEAT = Script("beat", past_limit=True)
 _HEARD_OF = Script("heard_of")
 _RENEW_LEASE = Script("renew_lease")
 _FINISH_EMBEDDING = Script("finish_embedding")
+_BOUND_EMBED_QUEUE = Script("bound_embed_queue", past_limit=True)
 _LOOK_BACK = Script("look_back")
 _NUMBER = Script("number", past_limit=True)
 _MEMBERS_OF_PARTS = Script("members_of_parts")
@@ -174,6 +175,11 @@ async def finish_embedding(
     for name, score in done:
         args += [name, repr(score)]
     return int(await _FINISH_EMBEDDING.call(redis, (keys.embed_queue, keys.changes), args))
+
+
+async def bound_embed_queues(redis: Client, partitions: Sequence[GenerationKeys], most: int) -> None:
+    """Leave the `most` most urgent documents in each partition's embedding queue, and note where the others are."""
+    await _BOUND_EMBED_QUEUE.call_each(redis, [((keys.embed_queue, keys.embed_later), (most,)) for keys in partitions])
 
 
 class LookBack(NamedTuple):

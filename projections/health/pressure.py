@@ -253,7 +253,8 @@ def not_applied(sample: Sample) -> str:
 
 def waiting_for_vectors(sample: Sample) -> str:
     """How far embedding is behind."""
-    return f"{sample.to_embed:,} texts wait for a vector, for up to {sample.oldest_to_embed_s:,.0f} s"
+    told = f"{sample.to_embed:,} texts wait for a vector, for up to {sample.oldest_to_embed_s:,.0f} s"
+    return told + (f", and about {sample.embed_later:,} wait for a place in the queue" if sample.embed_later else "")
 
 
 class Condition(Struct, frozen=True):
