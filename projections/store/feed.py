@@ -13,7 +13,7 @@ from ingest.log.position import START, Position
 from projections.documents.document import Searched, index_entry, searchable_text
 from projections.documents.index_entry import IndexEntry
 from projections.documents.observations import Observation
-from projections.embedding.queue import Urgency, place
+from projections.embedding.queue import Urgency, changed_place, place
 from projections.folds.fold import Changes
 
 
@@ -93,8 +93,11 @@ def feed_items(changes: Changes) -> list[FeedItem]:
     return items
 
 
-def to_embed(changes: Changes) -> Iterable[tuple[str, float]]:
-    """The documents whose text is new, and their places in the embedding queue: that says where in the log they are."""
+def to_embed(changes: Changes, position: Position) -> Iterable[tuple[str, float]]:
+    """The documents whose text is new as of a position, and their places in the embedding queue.
+
+    Another text has another place: the vector of the one before, if that is being made, must not take it off the queue.
+    """
     for name, (before, after) in changes.documents.items():
         if isinstance(after, Searched):
             if before is None and isinstance(after, Observation) and after.content:  # most: a text, and a new one
@@ -103,7 +106,7 @@ def to_embed(changes: Changes) -> Iterable[tuple[str, float]]:
             text = searchable_text(after)
             known = isinstance(before, Searched) and searchable_text(before) == text
             if text and not known:
-                yield name, queue_place(after)
+                yield name, queue_place(after) if before is None else changed_place(urgency(after), position.ms)
 
 
 def queue_place(document: Searched) -> float:

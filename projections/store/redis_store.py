@@ -108,7 +108,7 @@ class RedisStore:
             pipe.multi()
             self._queue_documents(pipe, changes.documents)
             self._queue_listings(pipe, changes.documents)
-            self._queue_embedding(pipe, changes)
+            self._queue_embedding(pipe, changes, position)
             pipe.xadd(self.keys.changes, entry_fields(feed_items(changes), position, contexts))
             pipe.set(self.keys.checkpoint, str(position))
             if self._fence is not None:
@@ -197,8 +197,8 @@ class RedisStore:
         if notes:
             pipe.sadd(self._partition.purge, *notes)
 
-    def _queue_embedding(self, pipe: Transaction, changes: Changes) -> None:
-        wanted = dict(to_embed(changes))
+    def _queue_embedding(self, pipe: Transaction, changes: Changes, position: Position) -> None:
+        wanted = dict(to_embed(changes, position))
         if wanted:
             pipe.zadd(self.keys.embed_queue, wanted)
         if changes.retired:

@@ -13,7 +13,7 @@ from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client
 from projections.embedding.live import StandingEmbedder
-from projections.embedding.queue import Urgency, place
+from projections.embedding.queue import Urgency, changed_place, place
 from projections.health.vitals import Vitals
 from projections.search.comparing import cached_vectors
 from projections.store.stored import load, places
@@ -127,15 +127,17 @@ async def test_a_runner_puts_off_what_is_too_much_with_each_batch(pen: Pen):
         assert await pen.redis.exists(keys.embed_later)
 
 
-async def test_what_recall_has_shown_is_put_off_last_and_found_again(
-    pen: Pen, queue: EmbeddingQueue, later: LaterTexts
+@pytest.mark.parametrize("of", ["shown", "changed"])
+async def test_what_recall_has_shown_and_what_changed_is_found_again(
+    pen: Pen, queue: EmbeddingQueue, later: LaterTexts, of: str
 ):
-    """Its place says when it was shown, not when it was recorded: the whole log is looked at for it."""
+    """Its place says when it was shown, or changed, not when it was recorded: the whole log is looked through for it."""
     await pen.write_some(30)
     await pen.project()
+    now_ms = system_clock().timestamp() * 1000 + 60_000
+    score = place(Urgency.RECALLED, now_ms) if of == "shown" else changed_place(Urgency.KEPT, now_ms)
     for keys in LIVE:
-        shown = place(Urgency.RECALLED, system_clock().timestamp() * 1000)
-        await pen.redis.zadd(keys.embed_queue, dict.fromkeys(await _queued(pen.redis, keys), shown))
+        await pen.redis.zadd(keys.embed_queue, dict.fromkeys(await _queued(pen.redis, keys), score))
     await later.put_off(range(PARTITIONS))
     await EmbedJob(queue, later, _no_wait).run(list(range(PARTITIONS)))
     assert await _without_vectors(pen.redis) == set()
