@@ -121,8 +121,9 @@ async def switch(redis: Client, partition: int, before: int, after: int) -> bool
         if feed > START:
             pipe.set(new.trimmed, str(feed))
             pipe.xtrim(new.changes, minid=str(Position(feed.ms, feed.seq + 1)), approximate=False)
-        pipe.delete(new.embed_queue)
+        pipe.delete(new.embed_queue, new.embed_later)
         pipe.execute_command("COPY", old.embed_queue, new.embed_queue)
+        pipe.execute_command("COPY", old.embed_later, new.embed_later)
         try:
             await pipe.execute()
         except WatchError:

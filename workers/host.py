@@ -48,18 +48,19 @@ class RunnerHost:
         worker_id: str,
         applied: Applied,
         look_at_log: Callable[[], Awaitable[None]] = nothing,
+        most_to_embed: int | None = None,
     ) -> None:
         """`blocking` serves the runners: two connections a partition, and a client that does not repeat commands.
 
         They read `log` where they have to catch up on what the consumer group passed on before. `look_at_log` is
-        awaited once a tick.
+        awaited once a tick. `most_to_embed` is how many documents may wait in a partition's embedding queue.
         """
         self._redis, self._blocking, self._log = redis, blocking, log
         self._partitions, self._worker_id, self._applied = log.partitions, worker_id, applied
         self._running: dict[int, tuple[PartitionRunner, asyncio.Task[None]]] = {}
         self._leaving: dict[int, asyncio.Task[None]] = {}
         """Partitions whose runner finishes its batch; the lease is given up behind it."""
-        self._look_at_log = look_at_log
+        self._look_at_log, self._most_to_embed = look_at_log, most_to_embed
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
@@ -165,7 +166,7 @@ class RunnerHost:
             logger.warning("partition %d: could not be leased: %s", partition, error or type(error).__name__)
             return
         if fence:
-            runner = PartitionRunner(self._blocking, self._log, partition, fence, self._applied)
+            runner = PartitionRunner(self._blocking, self._log, partition, fence, self._applied, self._most_to_embed)
             task = asyncio.create_task(runner.run(), name=f"runner-{partition}")
             self._running[partition] = (runner, task)
 

@@ -45,7 +45,7 @@ from projections.search_engine.names import EngineNames
 from workers.host import RunnerHost
 from workers.jobs.archive import ArchiveJob
 from workers.jobs.backup import BackupJob
-from workers.jobs.embed import LOOK_AGAIN_S, DocumentVectors, EmbeddingQueue, EmbedJob
+from workers.jobs.embed import LOOK_AGAIN_S, DocumentVectors, EmbeddingQueue, EmbedJob, LaterTexts
 from workers.jobs.enrich import EnrichJob
 from workers.jobs.forget import ForgetJob
 from workers.jobs.purge import Purge, PurgedIndex
@@ -107,14 +107,16 @@ class WorkerProcess:
             stack.push_async_callback(queue.aclose)
             embedders = LiveEmbedder(redis, partial(_build_embedder, settings), settings.named_embedders)
             await once_reachable(redis, "to read the embedder", lambda: embedders.start(settings.embedder))
-            host = RunnerHost(redis, blocking, log, self._id, self._applied, log.look_whether_open)
+            most = max(1, settings.embedding_queue // settings.partitions)
+            host = RunnerHost(redis, blocking, log, self._id, self._applied, log.look_whether_open, most)
             rebuilds = Rebuilds(redis)
             at_hand = _AtHand(settings, redis, log, embedders, stack, engine)
             vectors, snapshots = _vectors(at_hand), _snapshots(at_hand, host)
             rebuilding = self._rebuilding(at_hand, rebuilds, vectors, snapshots, host)
             go_first = partial(_let_projecting_go_first, host)
+            later = LaterTexts(redis, log, embedders, most)
             jobs = [
-                Job("embed", EmbedJob(EmbeddingQueue(redis, embedders, vectors), go_first).run),
+                Job("embed", EmbedJob(EmbeddingQueue(redis, embedders, vectors), later, go_first).run),
                 *_snapshot_jobs(at_hand, snapshots),
                 Job("rebuild", partial(rebuilding.run, REBUILD_SLICE_S)),
                 *self._maintenance_jobs(at_hand, snapshots, rebuilding),

@@ -56,10 +56,20 @@ Applied = Callable[[int, Changes], None]
 class PartitionRunner:
     """Applies one partition's log to its documents while this worker holds the lease that `fence` belongs to."""
 
-    def __init__(self, redis: Client, log: EventLog, partition: int, fence: int, applied: Applied) -> None:
+    def __init__(
+        self,
+        redis: Client,
+        log: EventLog,
+        partition: int,
+        fence: int,
+        applied: Applied,
+        most_to_embed: int | None = None,
+    ) -> None:
+        """`most_to_embed` is how many documents may wait in the partition's embedding queue; None for any number."""
         self._redis, self._log, self._partition = redis, log, partition
         self._fence, self._applied = fence, applied
         self._keys = PartitionKeys(partition)
+        self._most_to_embed = most_to_embed
         self._store = RedisStore(redis, self._keys, 1, fence)
         self._checkpoint = START
         self._discarded: set[Position] = set()
@@ -109,7 +119,7 @@ class PartitionRunner:
 
     async def _open(self) -> None:
         generation = int(await self._redis.get(self._keys.generation) or 1)
-        self._store = RedisStore(self._redis, self._keys, generation, self._fence)
+        self._store = RedisStore(self._redis, self._keys, generation, self._fence, most_to_embed=self._most_to_embed)
         self._checkpoint = await self._store.checkpoint()
         # of a log that was restored: in any other nothing is discarded that was not applied or parked before
         end = Position(10**14 - 1, 0)

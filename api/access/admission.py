@@ -10,6 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.access.principal import Principal, principal_of
 from api.access.rates import RateLimits
+from ingest.commands.metering import charge
 from ingest.errors import AccessDenied, RoleMissing, TooManyRequests
 from ingest.platform.partial import left_out_message, partial_reads
 from ingest.roles import METRICS, OPERATOR, READ, Needs
@@ -49,11 +50,14 @@ async def admit(scope: Mapping[str, Any], needs: Needs) -> None:
 
 
 async def count(scope: Mapping[str, Any], principal: Principal, *, writes: bool) -> None:
-    """Count a request of a key; raises TooManyRequests."""
+    """Count a request of a key, and have the events that it writes counted; raises TooManyRequests."""
     most = principal.rates.writes if writes else principal.rates.reads
-    if most:
-        limits: RateLimits = scope["app"].state.rates
-        await limits.take(principal.key_id, "writes" if writes else "reads", most)
+    if not most:
+        charge.set(None)
+        return
+    limits: RateLimits = scope["app"].state.rates
+    await limits.take(principal.key_id, "writes" if writes else "reads", most)
+    charge.set(limits.meter(principal.key_id, most) if writes else None)
 
 
 class Guarded:

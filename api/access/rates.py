@@ -6,6 +6,9 @@ requests. A refused key is not asked for again until its bucket has something. P
 bucket gave, and what a process took and did not use, a second's worth at most, is lost or comes later. The bucket holds
 a minute's worth: it may be used at once, then so many a minute. Without Redis nobody is held back here: what they ask
 for fails by itself.
+
+A write of several events counts as many. It is taken whole where one write may be taken, and leaves a debt in the
+bucket, of an hour's worth at most, that is worked off before the next: any batch can be sent, and the rate holds.
 """
 
 import asyncio
@@ -13,6 +16,7 @@ import logging
 import math
 import time
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 from typing import Literal
 
 from redis.exceptions import RedisError
@@ -54,19 +58,42 @@ class RateLimits:
                     await self._renew(lease, key_id, kind, per_minute)
         lease.left -= 1
 
+    def meter(self, key_id: str, per_minute: int) -> Callable[[int], Awaitable[None]]:
+        """What charges a request's events to its key; the first one was paid for when the request was counted."""
+        paid = 1
+
+        async def charged(events: int) -> None:
+            nonlocal paid
+            owed, paid = max(0, events - paid), max(0, paid - events)
+            if owed:
+                await self._owe(key_id, per_minute, owed)
+
+        return charged
+
+    async def _owe(self, key_id: str, per_minute: int, events: int) -> None:
+        lease = self._lease(key_id, "writes")
+        lease.left -= events
+        if lease.left < 0:
+            owed, lease.left = -lease.left, 0  # at once: it may be another process that is asked next
+            _, wait_ms = await self._taken(key_id, "writes", per_minute, 0, owed)
+            lease.refused_until_s = time.monotonic() + wait_ms / 1000
+
     async def _renew(self, lease: _Lease, key_id: str, kind: Kind, per_minute: int) -> None:
         if (wait_s := lease.refused_until_s - time.monotonic()) > 0:
             raise TooManyRequests(kind, per_minute, math.ceil(wait_s))
         second = max(1, per_minute // 60)
-        try:
-            taken, wait_ms = await take_requests(self._redis, access_bucket(key_id, kind), per_minute, second)
-        except (RedisError, OSError) as error:
-            logger.debug("the rate of key %s is not counted: %s", key_id, error)
-            taken, wait_ms = second, 0
+        taken, wait_ms = await self._taken(key_id, kind, per_minute, second)
         if not taken:
             lease.refused_until_s = time.monotonic() + wait_ms / 1000
             raise TooManyRequests(kind, per_minute, max(1, math.ceil(wait_ms / 1000)))
         lease.left = taken
+
+    async def _taken(self, key_id: str, kind: Kind, per_minute: int, want: int, owed: int = 0) -> tuple[int, int]:
+        try:
+            return await take_requests(self._redis, access_bucket(key_id, kind), per_minute, want, owed)
+        except (RedisError, OSError) as error:
+            logger.debug("the rate of key %s is not counted: %s", key_id, error)
+            return want, 0
 
     def _lease(self, key_id: str, kind: Kind) -> _Lease:
         lease = self._leases.setdefault((key_id, kind), _Lease())

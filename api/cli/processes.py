@@ -25,6 +25,9 @@ from ingest.platform.redis_url import place_of
 from ingest.platform.settings import DROP_INS, Settings, from_environment
 from ingest.secrets.redaction import formatter_of
 
+WATCH_EVERY_S = 0.1
+"""Between two looks for what has died: a look costs microseconds, and nobody is answered until one."""
+
 if TYPE_CHECKING:
     from api.siblings import Sibling
 
@@ -81,7 +84,7 @@ def up(
                 run_demo(client, Console(), as_json=False)
         console.print("Ctrl-C stops it.")
         while True:
-            time.sleep(0.5)
+            time.sleep(WATCH_EVERY_S)
             supervisor.watch()
     except KeyboardInterrupt:
         pass
@@ -114,11 +117,11 @@ def serve_api(settings: Settings, sibling: "Sibling | None" = None) -> None:
     from api.http.listening import ports_of, ports_of_one
     from api.http.serving import serve
 
-    wait_for_parent()
     with _explained(settings):
+        listeners, ports = create_listeners(settings, sibling), set(ports_of(settings))
+        wait_for_parent()
         if notice := asyncio.run(check_before_start(settings)):
             logging.getLogger(__name__).warning("%s", notice)
-        listeners, ports = create_listeners(settings, sibling), set(ports_of(settings))
         if sibling is not None and not sibling.is_first:
             ports -= ports_of_one(settings)
         with exporting(os.environ, "api"):

@@ -40,6 +40,9 @@ WORKER_NICENESS = 10
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 15.0
 """Before a child that died is started again; doubles while it keeps dying within STEADY_S."""
 READY_EVERY_S = 0.05
+SPARE_AFTER_S = 15.0
+"""A spare is started when a child has run for so long: loading takes two seconds of processor time, which should not be
+taken from what is starting."""
 STEADY_S = 60.0
 TRIES = 4
 """A child that dies so often before everything is ready does not start: what passes by itself has passed by then."""
@@ -69,7 +72,9 @@ class Child:
         self.name, self._settings, self._niceness = name, settings, niceness
         self.log = settings.data_dir / "logs" / (f"{name}.log" if number == 1 else f"{name}-{number}.log")
         self._process: subprocess.Popen[bytes] | None = None
-        self._started_at, self._counted = 0.0, False
+        self._spare: subprocess.Popen[bytes] | None = None
+        """Has loaded its modules, and waits to take the place of one that died."""
+        self._started_at, self._spare_at, self._counted = 0.0, 0.0, False
         self._pause_s = FIRST_PAUSE_S
 
     @property
@@ -80,16 +85,42 @@ class Child:
     def start(self, *, gated: bool = False) -> None:
         """Start it; its output is appended to `log`. Raises ServerStartFailed when that cannot be written.
 
-        With `gated` it loads its modules, and then waits for `open_gate`.
+        With `gated` it loads its modules, and then waits for `open_gate`. A spare, where there is one, takes its place.
         """
+        ready = self._spare is not None and self._spare.poll() is None
+        if ready:
+            self._process, self._spare = self._spare, None
+        else:
+            self._end_spare()
+            self._process = self._spawn(gated=gated)
+        self._log_begin = self.log.stat().st_size if self._command is None else 0
+        self._started_at, self._counted = time.monotonic(), False
+        if ready and not gated:
+            self.open_gate()
+
+    def keep_spare(self) -> None:
+        """Have another one ready, once it has run for SPARE_AFTER_S, and again where that one ended."""
+        now = time.monotonic()
+        missing = self._spare is None or self._spare.poll() is not None
+        if missing and self.pid is not None and now - max(self._started_at, self._spare_at) > SPARE_AFTER_S:
+            self._end_spare()
+            self._spare, self._spare_at = self._spawn(gated=True), now
+
+    def _end_spare(self) -> None:
+        spare, self._spare = self._spare, None
+        if spare is not None:  # nothing is at hand there
+            spare.kill()
+            spare.wait()
+            _write_to_gate(spare, b"")
+
+    def _spawn(self, *, gated: bool) -> subprocess.Popen[bytes]:
         environment = {
             **without_other_names(os.environ),
             **to_environment(self._settings),
             **({GATE: "1"} if gated else {}),
         }
         with _appending(self.log) if self._command is None else nullcontext() as output:
-            self._log_begin = 0 if output is None else output.tell()
-            self._process = subprocess.Popen(
+            return subprocess.Popen(
                 [sys.executable, "-m", "api.cli.main", self.name] if self._command is None else self._command(),
                 env=environment,
                 stdout=output,
@@ -99,17 +130,10 @@ class Child:
                 preexec_fn=prepare_child(self._niceness),
                 pass_fds=self._held,
             )
-        self._started_at, self._counted = time.monotonic(), False
 
     def open_gate(self) -> None:
         """Let it go on, if it waits for that."""
-        self._write_to_gate(GO)
-
-    def _write_to_gate(self, words: bytes) -> None:
-        gate = self._process.stdin if self._process is not None else None
-        if gate is not None and not gate.closed:
-            with suppress(BrokenPipeError), gate:
-                gate.write(words)
+        _write_to_gate(self._process, GO)
 
     def hold(self, locks: Iterable[int | None]) -> None:
         """Have it hold these locks, too, whenever it is started from now on."""
@@ -144,6 +168,7 @@ class Child:
 
     def stop(self, timeout_s: float = 20.0) -> None:
         """Ask it to finish what is at hand; kill it when it does not within `timeout_s`."""
+        self._end_spare()
         if self._process is None:
             return
         self.ask_to_stop()
@@ -154,7 +179,7 @@ class Child:
                 logger.warning("%s did not stop within %.0f s and was killed", self.name, timeout_s)
                 self._process.kill()
         self._process.wait()
-        self._write_to_gate(b"")
+        _write_to_gate(self._process, b"")
         self._process = None
 
     def reason(self) -> str:
@@ -290,6 +315,8 @@ class Supervisor:
                 time.sleep(1)
         for child in (self.worker, *self.further_workers, self.api):
             child.restart_if_dead()
+        if self.settings.api_processes == 1:  # of several, the others answer meanwhile
+            self.api.keep_spare()
 
     def stop(self) -> None:
         """Stop everything: no new writes, then what is at hand, then the log."""
@@ -303,6 +330,13 @@ class Supervisor:
             self.valkey.stop()
         for port in self._ports:
             port.release()
+
+
+def _write_to_gate(process: "subprocess.Popen[bytes] | None", words: bytes) -> None:
+    gate = process.stdin if process is not None else None
+    if gate is not None and not gate.closed:
+        with suppress(BrokenPipeError), gate:
+            gate.write(words)
 
 
 def ask_ready(settings: Settings) -> tuple[int, Any]:

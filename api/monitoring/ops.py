@@ -250,9 +250,10 @@ class VitalMetrics(Collector):
             if value is not None:
                 family.add_metric([], value)
             yield family
-        engaged = self._watch.pressure.causes if self._watch.pressure is not None else []
+        everybody = self._watch.pressure and self._watch.pressure.of(None)
+        engaged = everybody.causes if everybody else []
         held = GaugeMetricFamily(
-            "mnemolog_write_pressure", "1 while writes are refused for this reason.", labels=["reason"]
+            "mnemolog_write_pressure", "1 while everybody's writes are refused for this reason.", labels=["reason"]
         )
         for cause in CAUSES:
             held.add_metric([cause], float(cause in engaged))
@@ -283,6 +284,10 @@ class VitalMetrics(Collector):
                 at and at.oldest_pending_s,
             ),
             "mnemolog_embedding_backlog": ("Texts that wait for a vector of the model.", at and at.to_embed),
+            "mnemolog_embedding_later": (
+                "Texts that wait for a place in the queue of those above, about.",
+                at and at.embed_later,
+            ),
             "mnemolog_embedding_oldest_seconds": (
                 "Age of the text that waits longest for a vector of the model.",
                 at and at.oldest_to_embed_s,

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from ingest.commands.decide import Caller, decide
+from ingest.commands.metering import charge
 from ingest.commands.requests import AnyCommand, ForgetSubject, Observe
 from ingest.commands.traced import appending, writing, written
 from ingest.durability import Durability, reaches
@@ -85,13 +86,13 @@ class Admission(Protocol):
 class CapacityGate(Protocol):
     """Who knows whether there is room for more."""
 
-    def check(self) -> None:
+    def check(self, tenant: str) -> None:
         """Return when there is; else raise Overloaded, which says why and when to come back. Asked before every write,
         so it waits for nothing."""
         ...
 
-    def taken(self, events: int, size: int) -> AbstractContextManager[None]:
-        """Count a write of so many bytes while it is appended; raises Overloaded as `check` does."""
+    def taken(self, tenant: str, events: int, size: int) -> AbstractContextManager[None]:
+        """Count a write of a tenant, of so many bytes, while it is appended; raises Overloaded as `check` does."""
         ...
 
 
@@ -124,12 +125,12 @@ class CommandHandler:
     async def _handle(self, command: AnyCommand, caller: Caller) -> Accepted:
         with tracing.span("decide"):
             ready = await aside(self._ready, command, caller) if _is_big(command) else self._ready(command, caller)
-        self._check([command])
+        self._check([command], caller.tenant)
         await self._check_durability([command], caller)
         if self.admission is not None and isinstance(command, Observe):
             appended = await self._admitted(command, caller, ready, self.admission)
         else:
-            (appended,) = await self._append([ready], forgets=isinstance(command, ForgetSubject))
+            (appended,) = await self._append([ready], caller.tenant, forgets=isinstance(command, ForgetSubject))
         durability = await self._confirmed({ready.partition: appended.position}, caller)
         position = f"{ready.partition}:{appended.position}"
         return Accepted(ready.subject, ready.event_id, position, appended.duplicate, durability)
@@ -151,7 +152,7 @@ class CommandHandler:
         await admission.enter(command, caller.tenant, ready.subject)
         stored = False
         try:
-            (appended,) = await self._append([ready])
+            (appended,) = await self._append([ready], caller.tenant)
             stored = not appended.duplicate
         finally:
             if not stored:
@@ -167,7 +168,7 @@ class CommandHandler:
             return await self._handle_batch(commands, caller)
 
     async def _handle_batch(self, commands: Sequence[AnyCommand | CommandRejected], caller: Caller) -> BatchOutcome:
-        self._check(commands)
+        self._check(commands, caller.tenant)
         await self._check_durability(commands, caller)
         ready: list[_Ready] = []
         rejected: list[tuple[int, CommandRejected]] = []
@@ -198,7 +199,8 @@ class CommandHandler:
                         ready.append(made)
                     except CommandRejected as fault:
                         rejected.append((index, kept(fault)))
-            appended = await self._append(ready, forgets=any(isinstance(one, ForgetSubject) for one in commands))
+            forgets = any(isinstance(one, ForgetSubject) for one in commands)
+            appended = await self._append(ready, caller.tenant, forgets=forgets)
         finally:
             for place, command in admitted.items():
                 if self.admission is not None and (not appended or appended[place].duplicate):
@@ -211,7 +213,8 @@ class CommandHandler:
         An event that cannot be stored is rejected on its own. Raises Overloaded or LogUnavailable for all of them;
         repeating them is safe.
         """
-        self._check(events)
+        tenant = events[0].envelope.tenant if events else ""  # an export is of one tenant
+        self._check(events, tenant)
         ready: list[_Ready] = []
         places: list[int] = []
         rejected: list[tuple[int, CommandRejected]] = []
@@ -223,12 +226,12 @@ class CommandHandler:
                 places.append(index)
             except CommandRejected as fault:
                 rejected.append((index, kept(fault)))
-        appended = await self._append(ready)
+        appended = await self._append(ready, tenant)
         outcome = _outcome(ready, appended, rejected, await self._confirmed(_newest(ready, appended), Caller()))
         repeated = [place for place, row in zip(places, appended, strict=True) if row.duplicate]
         return outcome._replace(repeated=repeated)
 
-    def _check(self, items: Sequence[AnyCommand | CommandRejected | Event]) -> None:
+    def _check(self, items: Sequence[AnyCommand | CommandRejected | Event], tenant: str) -> None:
         """Raise Overloaded while there is no room for these. For forgetting, which frees room, there always is.
 
         What is given together with a forgetting (a slot, rid of the forgotten lines) is part of it.
@@ -236,7 +239,7 @@ class CommandHandler:
         if self.gate is None:
             return
         try:
-            self.gate.check()
+            self.gate.check(tenant)
         except Overloaded as fault:
             writes = [one for one in items if not isinstance(one, CommandRejected)]
             if not writes or any(isinstance(one, ForgetSubject) for one in writes):
@@ -244,24 +247,28 @@ class CommandHandler:
             self.refused[fault.cause] += len(writes)
             raise
 
-    async def _append(self, ready: Sequence[_Ready], *, forgets: bool = False) -> list[Appended]:
+    async def _append(self, ready: Sequence[_Ready], tenant: str, *, forgets: bool = False) -> list[Appended]:
         with appending(len(ready)):
             entries = [(one.partition, one.entry) for one in ready]
             if context := tracing.current():
                 entries = [(partition, entry._replace(context=context)) for partition, entry in entries]
             try:
                 if forgets:
-                    return await self._log.append(entries, past_limit=True)
-                with self._taken(entries):
-                    return await self._log.append(entries)
+                    appended = await self._log.append(entries, past_limit=True)
+                else:
+                    with self._taken(entries, tenant):
+                        appended = await self._log.append(entries)
             except (Overloaded, LogFull) as fault:
                 self.refused[fault.cause] += len(ready)
                 raise
+        if (charged := charge.get()) is not None:
+            await charged(len(ready))
+        return appended
 
-    def _taken(self, entries: Sequence[tuple[int, Entry]]) -> AbstractContextManager[None]:
+    def _taken(self, entries: Sequence[tuple[int, Entry]], tenant: str) -> AbstractContextManager[None]:
         if self.gate is None:
             return nullcontext()
-        return self.gate.taken(len(entries), sum(len(entry.payload) for _, entry in entries))
+        return self.gate.taken(tenant, len(entries), sum(len(entry.payload) for _, entry in entries))
 
     def _imported(self, event: Event) -> _Ready:
         route = route_of(*event)

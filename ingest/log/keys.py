@@ -34,7 +34,8 @@ from here.)
 | {pNN}:gN:changes | stream | trimmed behind the newest complete snapshot |
 | {pNN}:gN:trimmed | string | as long as the generation: up to where the feed was trimmed |
 | {pNN}:gN:dead | sorted set | as long as the generation; members removed when redriven or discarded |
-| {pNN}:gN:embed | sorted set | members removed when embedded |
+| {pNN}:gN:embed | sorted set | members removed when embedded; so many at most |
+| {pNN}:gN:embed-later | hash | until what did not fit into that queue is queued: how many, from when to when |
 | {pNN}:gN:changes | stream | TTL: two minutes once the generation is deleted, for who still follows it |
 | {pNN}:gN:trimmed | string | TTL: two minutes once the generation is deleted |
 | mnemolog:vec:SHA | string | TTL: embedding cache time |
@@ -209,6 +210,10 @@ class GenerationKeys(NamedTuple):
     @property
     def embed_queue(self) -> str:
         return f"{self.tag}:embed"
+
+    @property
+    def embed_later(self) -> str:
+        return f"{self.tag}:embed-later"
 
     @property
     def dead(self) -> str:

@@ -86,6 +86,7 @@ _BEAT = Script("beat", past_limit=True)
 _HEARD_OF = Script("heard_of")
 _RENEW_LEASE = Script("renew_lease")
 _FINISH_EMBEDDING = Script("finish_embedding")
+_BOUND_EMBED_QUEUE = Script("bound_embed_queue", past_limit=True)
 _LOOK_BACK = Script("look_back")
 _NUMBER = Script("number", past_limit=True)
 _MEMBERS_OF_PARTS = Script("members_of_parts")
@@ -178,6 +179,11 @@ async def finish_embedding(
     return int(await _FINISH_EMBEDDING.call(redis, (keys.embed_queue, keys.changes), args))
 
 
+async def bound_embed_queues(redis: Client, partitions: Sequence[GenerationKeys], most: int) -> None:
+    """Leave the `most` most urgent documents in each partition's embedding queue, and note where the others are."""
+    await _BOUND_EMBED_QUEUE.call_each(redis, [((keys.embed_queue, keys.embed_later), (most,)) for keys in partitions])
+
+
 class LookBack(NamedTuple):
     """Up to where a feed is trimmed, and whether the entry that was asked for is in it."""
 
@@ -197,10 +203,13 @@ async def number(redis: Client, keys: NumberKeys, names: Sequence[str]) -> list[
     return [int(answer) for answer in answers]
 
 
-async def take_requests(redis: Client, bucket: str, per_minute: int, want: int) -> tuple[int, int]:
-    """Up to `want` requests out of a bucket that refills evenly; how many, and the ms until there is one more."""
+async def take_requests(redis: Client, bucket: str, per_minute: int, want: int, owed: int = 0) -> tuple[int, int]:
+    """Up to `want` requests out of a bucket that refills evenly; how many, and the ms until there is one more.
+
+    What was `owed` is taken first, also where the bucket does not have it.
+    """
     taken, wait_ms = await _TAKE_REQUESTS.call(
-        redis, (bucket,), (per_minute, want, int(1000 * RATE_TTL.total_seconds()))
+        redis, (bucket,), (per_minute, want, int(1000 * RATE_TTL.total_seconds()), owed)
     )
     return int(taken), int(wait_ms)
 

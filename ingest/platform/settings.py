@@ -56,6 +56,7 @@ VARIABLES: dict[str, str] = {
     "MNEMOLOG_DURABILITY": "durability of a write that names none: memory, fsync, replicated; default: no guarantee",
     "MNEMOLOG_EMBEDDER": "default, none, onnx:DIRECTORY, sentence-transformers:NAME or openai:URL|MODEL|DIMENSIONS",
     "MNEMOLOG_EMBEDDERS": "embedders that a rebuild may change to besides MNEMOLOG_EMBEDDER, by comma; default none",
+    "MNEMOLOG_EMBEDDING_QUEUE": "texts that wait for a vector at most, further ones are queued later; default 20000",
     "MNEMOLOG_EMBEDDING_CACHE_DAYS": "days (fractions too) a text's vector is kept for when it comes again; default 30",
     "MNEMOLOG_EMBEDDER_KEY": "API key for the openai: embedders that the two settings name",
     "MNEMOLOG_INDEX": "embedded, redis-search (a search engine: REDIS_URL's server) or redis-search://HOST:PORT/DB",
@@ -282,6 +283,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     durability: Annotated[Durability | None, "MNEMOLOG_DURABILITY", _durability] = None
     embedder: Annotated[str, "MNEMOLOG_EMBEDDER"] = "default"
     embedders: Annotated[tuple[str, ...], "MNEMOLOG_EMBEDDERS", _names] = ()
+    embedding_queue: Annotated[int, "MNEMOLOG_EMBEDDING_QUEUE", _whole(1, 10_000_000)] = 20_000
     embedding_cache_days: Annotated[float, "MNEMOLOG_EMBEDDING_CACHE_DAYS", _days] = 30.0
     embedder_key: Annotated[str | None, "MNEMOLOG_EMBEDDER_KEY"] = None
     index: Annotated[str, "MNEMOLOG_INDEX", _index] = "embedded"

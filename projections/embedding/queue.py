@@ -24,6 +24,11 @@ def place(urgency: Urgency, at_ms: float) -> float:
     return urgency * STEP + _FAR_MS - at_ms
 
 
+def changed_place(urgency: Urgency, at_ms: float) -> float:
+    """The score of a document whose text changed by then; half a number tells that it was recorded before."""
+    return place(urgency, at_ms) + 0.5
+
+
 def waiting_since_ms(score: float) -> float:
     """When what has this score was recorded, or shown."""
     return _FAR_MS - score % STEP

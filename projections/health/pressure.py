@@ -1,23 +1,29 @@
 """Whether there is too much to take more (ceilings), and whether a process can do its work (readiness). Pure.
 
 A ceiling engages when it is reached and lets go below RELEASE of it, so that writes are not let in and refused by turns
-while a figure hovers at its ceiling. Readiness and the diagnosis of the server have one list of conditions, made from a
-sample; `docs/operations.md` has the table.
+while a figure hovers at its ceiling. Near a ceiling (NEAR of it) tenants above their fair share are refused, which
+leaves the rest to the others; at the ceiling everybody is. Readiness and the diagnosis of the server have one list of
+conditions, made from a sample; `docs/operations.md` has the table.
 """
 
 from collections.abc import Iterator
 from math import ceil, inf
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
 from ingest.platform.sizes import mib, parse_bytes, parse_bytes_or_share
+from projections.health.fairness import Shares, above_fair_share
 from projections.health.vitals import Sample
 
 Cause = Literal["memory", "lag", "disk"]
 CAUSES: tuple[Cause, ...] = ("memory", "lag", "disk")
 
 RELEASE = 0.9
+NEAR: dict[Cause, float] = {"memory": 0.95, "lag": 0.8, "disk": 0.8}
+"""Shares of the ceilings from which fair shares count. Waiting works lag off but frees no memory, so the reserve of
+memory is small: a server may be nearly full for months."""
 EMBEDDED_DISK_FLOOR = 256 << 20
 """A server that fsyncs each write ends when its file cannot be written. This much lasts for the seconds between two
 looks, and for the small rewrites that forgetting asks for."""
@@ -58,17 +64,39 @@ class Ceilings(Struct, frozen=True, kw_only=True):
 
 
 class Excess(Struct, frozen=True):
-    """One ceiling that holds writes back: which, why in words, and after how many seconds to come back."""
+    """One ceiling that holds writes back: which, why in words, and after how many seconds to come back.
+
+    `tenants` are those above their fair share, whose writes alone it holds back; None for everybody's.
+    """
 
     cause: Cause
     reason: str
     retry_after_s: int
+    tenants: frozenset[str] | None = None
 
 
 class Pressure(Struct, frozen=True):
     """All that hold writes back at the moment; never empty."""
 
     excesses: tuple[Excess, ...]
+
+    def of(self, tenant: str | None) -> "Pressure | None":
+        """What of it holds a tenant's writes back; with None, what holds everybody's."""
+        held = tuple(one for one in self.excesses if one.tenants is None or tenant in one.tenants)
+        return Pressure(held) if held else None
+
+    @property
+    def tenants(self) -> frozenset[str]:
+        """The tenants that are above their fair share of something."""
+        return frozenset[str]().union(*(one.tenants or () for one in self.excesses))
+
+    @property
+    def told(self) -> str:
+        """Whose writes are refused, and why, for operators."""
+        if (everybody := self.of(None)) is not None:
+            return f"writes are refused: {everybody.reason}"
+        near = " and ".join(self.causes)
+        return f"writes of {len(self.tenants):,} tenants above their fair share are refused: near the ceiling of {near}"
 
     @property
     def causes(self) -> list[Cause]:
@@ -116,15 +144,30 @@ def room(sample: Sample, ceilings: Ceilings) -> int | None:
     return max(0, most - sample.memory_used - promised(sample)) // max(1, sample.replicas)
 
 
-def decide(sample: Sample, ceilings: Ceilings, previous: Pressure | None = None) -> Pressure | None:
-    """What holds writes back now, given what did before; None for nothing. What is not known holds nothing back."""
-    engaged = previous.causes if previous is not None else []
-    held = tuple(
-        Excess(one.cause, one.told, _retry_after_s(one.level))
-        for one in _measures(sample, ceilings)
-        if one.level >= (RELEASE if one.cause in engaged else 1)
-    )
-    return Pressure(held) if held else None
+def reserve(sample: Sample, ceilings: Ceilings) -> int:
+    """Bytes of this process's share of the room that are kept for tenants below their fair share."""
+    return int(memory_ceiling(sample, ceilings) * (1 - NEAR["memory"])) // max(1, sample.replicas)
+
+
+def decide(
+    sample: Sample, ceilings: Ceilings, previous: Pressure | None = None, shares: Shares = MappingProxyType({})
+) -> Pressure | None:
+    """What holds writes back now, given what did before; None for nothing. What is not known holds nothing back.
+
+    `shares` is the recent work of the active tenants: events count for the lag, bytes for memory and disk.
+    """
+    before = {} if previous is None else {one.cause: one for one in previous.excesses}
+    held: list[Excess] = []
+    for one in _measures(sample, ceilings):
+        was, near = before.get(one.cause), NEAR[one.cause]
+        if one.level >= (RELEASE if was is not None and was.tenants is None else 1):
+            held.append(Excess(one.cause, one.told, _retry_after_s(one.level)))
+        elif one.level >= near * (1 if was is None else RELEASE):
+            unit = "events" if one.cause == "lag" else "size"
+            if above := above_fair_share(shares, unit, (was and was.tenants) or ()):
+                told = f"this tenant has written more than its fair share lately, and {one.told}"
+                held.append(Excess(one.cause, told, _retry_after_s(one.level / near), above))
+    return Pressure(tuple(held)) if held else None
 
 
 class _Measure(NamedTuple):
@@ -219,7 +262,7 @@ def unavailable(reason: str) -> Readiness:
 
 def readiness(sample: Sample, pressure: Pressure | None) -> Readiness:
     """All conditions that a sample shows, the worst first."""
-    return Readiness([*_stops(sample), *_limits(sample, pressure), *_notes(sample)])
+    return Readiness([*_stops(sample), *_limits(sample, pressure), *_notes(sample, pressure)])
 
 
 def _stops(sample: Sample) -> Iterator[Condition]:
@@ -238,8 +281,8 @@ def _stops(sample: Sample) -> Iterator[Condition]:
 
 
 def _limits(sample: Sample, pressure: Pressure | None) -> Iterator[Condition]:
-    if pressure is not None:
-        yield Condition("overloaded", f"writes are refused: {pressure.reason}", "limits", "log", "pressure", "warn")
+    if pressure is not None and pressure.of(None) is not None:
+        yield Condition("overloaded", pressure.told, "limits", "log", "pressure", "warn")
     if sample.away:
         names = ", ".join(map(str, sample.away))
         told = f"a node of the cluster is away: partitions {names} take no writes, and reads leave them out"
@@ -255,7 +298,9 @@ def _limits(sample: Sample, pressure: Pressure | None) -> Iterator[Condition]:
         yield Condition("no_worker", told, "limits", "log", "workers", "warn")
 
 
-def _notes(sample: Sample) -> Iterator[Condition]:
+def _notes(sample: Sample, pressure: Pressure | None) -> Iterator[Condition]:
+    if pressure is not None and pressure.of(None) is None:
+        yield Condition("fair_share", pressure.told, "notes", "log", "pressure", "warn")
     if sample.lost_writes:
         yield Condition("lost_writes", sample.lost_writes, "notes", "log", "lost-writes", "fail")
     if sample.is_late:
@@ -270,6 +315,7 @@ def _notes(sample: Sample) -> Iterator[Condition]:
         yield Condition("index_trouble", told, "notes", "index", "index-trouble", "warn")
     if sample.embedding_is_behind:
         told = f"{sample.to_embed:,} texts wait for a vector, for up to {sample.oldest_to_embed_s:,.0f} s"
+        told += f", and about {sample.embed_later:,} wait for a place in the queue" if sample.embed_later else ""
         yield Condition("embedding", told, "notes", "embedding", "backlog", "warn")
     if (share := sample.memory_share) >= MEMORY_WARN:
         told = f"the log's server uses {share:.0%} of its memory limit, {mib(sample.memory_limit)}"

@@ -25,7 +25,7 @@ from projections.embedding.queue import waiting_since_ms
 from projections.search.presence import STALE_MS
 from projections.search.snapshots import FeedPosition
 
-QUESTIONS = 7
+QUESTIONS = 8
 """About a partition, in one pipeline."""
 LAG_LOOK_S = 0.1
 PENDING_WARN_S = 10.0
@@ -45,7 +45,8 @@ class Signs(Struct, frozen=True, kw_only=True):
     `oldest_pending_s` is how long the first event waits that is not projected, `pending_bytes` the size of all that
     are not. `replicas` are API processes, `dimensions` those of the vectors that are made. `memory_limit` is
     `maxmemory`, 0 for none; on a cluster both are of the fullest node. `index_partly`: the index is not ready, for
-    some partitions alone. `oldest_to_embed_s` is for how long the text that waits longest for its vector has
+    some partitions alone. `embed_later` is about how many texts did not fit into the queue, and are found by static
+    vectors until they are queued. `oldest_to_embed_s` is for how long the text that waits longest for its vector has
     waited. `outdated_s` says for how long it has followed a generation that is no longer the live one,
     `lost_writes` which acknowledged events the log's server came back without. `away` are the partitions on nodes of
     a cluster that do not answer: no figure counts what they have. `jobs_trouble` is why the job queue's own server
@@ -56,6 +57,7 @@ class Signs(Struct, frozen=True, kw_only=True):
     dead_letters: int = 0
     pending_bytes: int = 0
     to_embed: int = 0
+    embed_later: int = 0
     oldest_to_embed_s: float = 0.0
     feed_entries: int = 0
     workers: int = 0
@@ -114,7 +116,7 @@ class Sample(Signs, frozen=True, kw_only=True):
     @property
     def embedding_is_behind(self) -> bool:
         """Whether more texts wait for a vector than should; without an embedder none is made."""
-        return bool(self.dimensions) and self.to_embed > EMBED_BACKLOG
+        return bool(self.dimensions) and self.to_embed + self.embed_later > EMBED_BACKLOG
 
 
 class IndexState(Protocol):
@@ -182,6 +184,7 @@ class Vitals:
             pending_bytes=sum(partitions[one].pending_bytes for one in lag if one in partitions),
             dead_letters=sum(one.dead for one in partitions.values()),
             to_embed=sum(one.to_embed for one in partitions.values()),
+            embed_later=sum(one.embed_later for one in partitions.values()),
             oldest_to_embed_s=max((one.seconds_to_embed(now_ms) for one in partitions.values()), default=0.0),
             feed_entries=sum(one.feed for one in partitions.values()),
             workers=workers,
@@ -272,6 +275,7 @@ class Vitals:
 class _PartitionVitals(NamedTuple):
     checkpoint: Position
     to_embed: int
+    embed_later: int
     last_to_embed: float | None
     feed: int
     dead: int
@@ -282,6 +286,7 @@ class _PartitionVitals(NamedTuple):
         cls,
         checkpoint: bytes | None,
         to_embed: int,
+        later: bytes | None,
         last: Sequence[tuple[bytes, float]],
         feed: int,
         dead: int,
@@ -290,7 +295,7 @@ class _PartitionVitals(NamedTuple):
         appended, applied = (int(size or 0) for size in sizes)
         position = Position.parse(checkpoint) if checkpoint else START
         last_to_embed = last[0][1] if last else None
-        return cls(position, to_embed, last_to_embed, feed, dead, max(0, appended - applied))
+        return cls(position, to_embed, int(later or 0), last_to_embed, feed, dead, max(0, appended - applied))
 
     def seconds_to_embed(self, now_ms: int) -> float:
         """How long the last text of the queue has waited for its vector; 0 for an empty queue."""
@@ -346,6 +351,7 @@ def _ask(pipe: Any, keys: GenerationKeys) -> None:
     pipe.get(partition.generation)
     pipe.get(keys.checkpoint)
     pipe.zcard(keys.embed_queue)
+    pipe.hget(keys.embed_later, "count")
     pipe.zrange(keys.embed_queue, -1, -1, withscores=True)
     pipe.xlen(keys.changes)
     pipe.zcard(keys.dead)

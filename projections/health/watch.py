@@ -10,6 +10,7 @@ from redis.exceptions import RedisError
 from ingest.errors import LogUnavailable, Overloaded
 from ingest.platform.sizes import mib
 from ingest.platform.tasks import end
+from projections.health.fairness import RecentWork, above_fair_share
 from projections.health.pressure import (
     Ceilings,
     Pressure,
@@ -18,6 +19,7 @@ from projections.health.pressure import (
     memory_told,
     needed_to_write,
     readiness,
+    reserve,
     room,
     unavailable,
 )
@@ -67,14 +69,14 @@ class Room:
         """Nobody knows what room there is."""
         self._share = None
 
-    def taken(self, size: int) -> "_Taken":
+    def taken(self, size: int, reserve: int = 0) -> "_Taken":
         """Counts a write while it is under way (`with`), and behind that until a look has seen it.
 
-        Raises Overloaded when it is too much.
+        Raises Overloaded when it is too much, or would take a part of what is in `reserve` for others.
         """
         used = self._under_way + self._ended - self._ended_before
-        if self._share is not None and used + size > self._share:
-            left = mib(max(0, self._share - used))
+        if self._share is not None and used + size > self._share - reserve:
+            left = mib(max(0, self._share - reserve - used))
             raise Overloaded(
                 f"{self._why}; this write, with projecting it, may take {mib(size)}, and {left} are left until the "
                 "server is looked at again",
@@ -118,6 +120,10 @@ class Watch:
         self._looked_at = 0.0
         self._task: asyncio.Task[None] | None = None
         self._room = Room()
+        self._work = RecentWork()
+        self._heavy: frozenset[str] = frozenset()
+        """The tenants above their fair share of bytes, who leave the reserve of the room alone."""
+        self._reserve = 0
         self.sample: Sample | None = None
         """The newest; None before the first, and after KEPT_S without one."""
         self.pressure: Pressure | None = None
@@ -134,16 +140,18 @@ class Watch:
         if self._task is not None:
             await end(self._task)
 
-    def check(self) -> None:
-        """Raise Overloaded while a ceiling holds writes back."""
+    def check(self, tenant: str) -> None:
+        """Raise Overloaded while a ceiling holds this tenant's writes back."""
         held = self.pressure
-        if held is not None:
-            raise Overloaded(held.reason, held.retry_after_s, held.causes[0])
+        if held is not None and (own := held.of(self._work.name_of(tenant))) is not None:
+            raise Overloaded(own.reason, own.retry_after_s, own.causes[0])
 
-    def taken(self, events: int, size: int) -> AbstractContextManager[None]:
+    def taken(self, tenant: str, events: int, size: int) -> AbstractContextManager[None]:
         """Count a write of so many bytes while it is under way. Raises Overloaded when there is no room for it."""
-        dimensions = self.sample.dimensions if self.sample is not None else 0
-        return self._room.taken(needed_to_write(events, size, dimensions))
+        needed = needed_to_write(events, size, self.sample.dimensions if self.sample is not None else 0)
+        taken = self._room.taken(needed, self._reserve if self._work.name_of(tenant) in self._heavy else 0)
+        self._work.add(tenant, events, needed)
+        return taken
 
     async def look(self) -> Sample:
         """Take a sample and act on it; looks at the same time share one. Raises LogUnavailable."""
@@ -167,7 +175,9 @@ class Watch:
             raise
         self._looked_at, self.sample = started, sample
         self._room.looked(began, room(sample, self.ceilings), memory_told(sample, self.ceilings))
-        self._hold(decide(sample, self.ceilings, self.pressure))
+        shares = self._work.shares(started)
+        self._heavy, self._reserve = above_fair_share(shares, "size", self._heavy), reserve(sample, self.ceilings)
+        self._hold(decide(sample, self.ceilings, self.pressure, shares))
         self.readiness = readiness(sample, self.pressure)
 
     def _lost(self, at: float, why: str) -> None:
@@ -178,7 +188,7 @@ class Watch:
 
     def _hold(self, pressure: Pressure | None) -> None:
         if pressure is not None and (self.pressure is None or pressure.causes != self.pressure.causes):
-            logger.warning("writes are refused: %s", pressure.reason)
+            logger.warning("%s", pressure.told)
         elif pressure is None and self.pressure is not None:
             logger.info("writes are taken again")
         self.pressure = pressure

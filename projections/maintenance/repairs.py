@@ -19,11 +19,9 @@ from ingest.ids import DocumentId
 from ingest.log.event_log import Stored
 from ingest.log.keys import RECONCILED, PartitionKeys
 from ingest.platform.connections import Client, Transaction
-from projections.documents.document import Document, decode, index_entry, key_of, listings, row_type
-from projections.embedding.queue import Urgency
-from projections.embedding.queue import place as embedding_place
+from projections.documents.document import Document, Searched, decode, index_entry, key_of, listings, row_type
 from projections.maintenance.dead_letters import letter_of, noted, queue_count, queue_letter
-from projections.store.feed import FeedItem, Put, Remove, entry_fields
+from projections.store.feed import FeedItem, Put, Remove, entry_fields, queue_place
 
 TRIES = 10
 Needed = Callable[[Document | None], bool]
@@ -68,13 +66,14 @@ class Repairs:
 
         return await self._repair(name, lambda document: (index_entry(document) is not None) == missing, announce)
 
-    async def embed(self, name: DocumentId, at_ms: float) -> bool:
-        """Queue a searchable document for its vector, as if it had been reported at that time."""
-        return await self._repair(
-            name,
-            lambda document: index_entry(document) is not None,
-            lambda pipe, _: pipe.zadd(self._keys.embed_queue, {name: embedding_place(Urgency.REPORTED, at_ms)}),
-        )
+    async def embed(self, name: DocumentId) -> bool:
+        """Queue a searchable document for its vector."""
+
+        def queue(pipe: Transaction, document: Document | None) -> None:
+            assert isinstance(document, Searched)
+            pipe.zadd(self._keys.embed_queue, {name: queue_place(document)})
+
+        return await self._repair(name, lambda document: index_entry(document) is not None, queue)
 
     async def do_not_embed(self, name: DocumentId) -> bool:
         """Take an id off the embedding queue that has nothing to embed; whether it was wrong there."""

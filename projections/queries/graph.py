@@ -241,15 +241,15 @@ class Graph:
         """
         now_ms, allowed = to_ms(self._clock()), reach(reader, project)
         memories = replace(allowed, kinds=["memory"])
-        nodes = Counter({"memory": await self._index.ask(lambda index: index.count(memories, now_ms))})
+        nodes = Counter({"memory": await self._index.ask_current(lambda index: index.count(memories, now_ms))})
         edges, left, more = Counter[str](), COUNTED, False
         for name, edge in EDGES.items():
-            values = await self._index.ask(partial(_values, name=name, most=left + 1))
+            values = await self._index.ask_current(partial(_values, name=name, most=left + 1))
             values, more, left = values[:left], len(values) > left, max(0, left - len(values))
             within = memories if name == "concept" else allowed
             for start in range(0, len(values), SLICE):
                 some = [value for value in values[start : start + SLICE] if value]
-                links = await self._index.ask(partial(_links, within, now_ms, name, some))
+                links = await self._index.ask_current(partial(_links, within, now_ms, name, some))
                 nodes[name] += len(links)
                 edges[edge] += sum(
                     one.memories if name == "session" else one.memories + one.episodes for one in links.values()
@@ -286,7 +286,7 @@ class Graph:
     ) -> None:
         """Draw what is next to these nodes, and the nodes themselves; without any, the newest there is."""
         allowed, now_ms = reach(reader, project), to_ms(self._clock())
-        found = await self._index.ask(lambda index: surroundings(index, allowed, now_ms, around, limit + 1))
+        found = await self._index.ask_current(lambda index: surroundings(index, allowed, now_ms, around, limit + 1))
         sketch.cut |= found.more
         named = [one for name, one in (await self._readable(around or (), reader)).items() if is_memory(name)]
         memories = _in_project([*named, *await self._at(found.memories, reader)], project)

@@ -142,13 +142,14 @@ class Listed:
 
     async def _get(self, find: Callable[[Index, int], list[Place]]) -> list[Document]:
         """The documents in places that the index finds, those of them that are still there."""
-        found = await self._documents.get(await self._in_index(find))
+        now_ms = to_ms(self._clock())
+        found = await self._documents.get(await self._index.ask(lambda index: find(index, now_ms)))
         return [one for one in found if one is not None]
 
     async def _in_index(self, work: Callable[[Index, int], Result]) -> Result:
-        """Ask the index, as it is now. Raises ProjectionBehind before the first load is done."""
+        """Ask the index, as it is now. Raises ProjectionBehind before it has been ready."""
         now_ms = to_ms(self._clock())
-        return await self._index.ask(lambda index: work(index, now_ms))
+        return await self._index.ask_current(lambda index: work(index, now_ms))
 
 
 def _by_severity(

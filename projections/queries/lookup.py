@@ -111,7 +111,7 @@ class Lookup:
     async def count(self, reader: Reader, project: str | None = None, **narrowing: Any) -> int:
         """How many documents recall may find for a reader, narrowed as a Filter can be."""
         allowed, now_ms = reach(reader, project, **narrowing), to_ms(self._clock())
-        return await self._index.ask(lambda index: index.count(allowed, now_ms))
+        return await self._index.ask_current(lambda index: index.count(allowed, now_ms))
 
     async def found(
         self, work: Callable[..., list[Place]], reader: Reader, project: str | None, *args: Any, **narrowing: Any
@@ -128,4 +128,5 @@ class Lookup:
     async def names(self, reader: Reader, kind: NameKind, project: str | None = None) -> list[tuple[str, int]]:
         """The same of projects or of agents, with how many documents the reader finds of each."""
         allowed, now_ms = reach(reader, project), to_ms(self._clock())
-        return sorted((await self._index.ask(lambda index: index.counts(allowed, now_ms, kind))).items())
+        found = await self._index.ask_current(lambda index: index.counts(allowed, now_ms, kind))
+        return sorted(found.items())

@@ -22,7 +22,6 @@ from projections.documents.document import Document, Searched, index_entry, sear
 from projections.documents.index_entry import IndexEntry
 from projections.embedding.chunks import chunk
 from projections.embedding.embedder import BYTES_PER_DIMENSION, cache_key
-from projections.embedding.queue import place as embedding_place
 from projections.search.reading import (
     SLICE_S,
     InThread,
@@ -35,7 +34,7 @@ from projections.search.reading import (
 )
 from projections.search.replica import IndexReplica
 from projections.search.snapshots import FeedPosition
-from projections.store.feed import Vectors, urgency
+from projections.store.feed import Vectors, queue_place
 from projections.store.stored import StoredPlace as Place
 from projections.store.stored import load, places
 
@@ -182,7 +181,7 @@ class _Work(NamedTuple):
         entries = await asyncio.to_thread(_entries, documents)
         done = await self.in_thread(self.replica.put_unless, self.partition, entries, self.comparison.changed)
         if done.without_vectors and self.replica.vectors.dimensions:
-            await self._give_vectors(batch, documents, {entry.id: entry for entry in entries}, done.without_vectors)
+            await self._give_vectors(documents, {entry.id: entry for entry in entries}, done.without_vectors)
         return done.inserted
 
     async def remove_others(self, known: set[str]) -> list[str]:
@@ -210,7 +209,6 @@ class _Work(NamedTuple):
 
     async def _give_vectors(
         self,
-        batch: Sequence[Place],
         documents: Sequence[Document | None],
         entries: Mapping[str, IndexEntry],
         missing: Sequence[str],
@@ -226,7 +224,7 @@ class _Work(NamedTuple):
         while items:
             await self.in_thread(_give_some, self.replica, items)
         if self.queue:
-            await queue_to_embed(self.redis, self.keys, batch, documents, found.missing)
+            await queue_to_embed(self.redis, self.keys, documents, found.missing)
 
 
 class Cached(NamedTuple):
@@ -259,15 +257,14 @@ async def cached_vectors(redis: Client, model: str, dimensions: int, documents: 
 async def queue_to_embed(
     redis: Client,
     keys: GenerationKeys,
-    batch: Sequence[Place],
     documents: Sequence[Document | None],
     names: set[str],
 ) -> None:
     """Queue documents to be embedded, where they are not: then their vectors come by the feed, behind this moment."""
     scores = {
-        place.id: embedding_place(urgency(document), place.position.ms)
-        for place, document in zip(batch, documents, strict=True)
-        if place.id in names and isinstance(document, Searched)
+        document.id: queue_place(document)
+        for document in documents
+        if isinstance(document, Searched) and document.id in names
     }
     if scores and await live_generation(redis, keys.partition) == keys.generation:
         await redis.zadd(keys.embed_queue, scores, nx=True)

@@ -148,7 +148,10 @@ class IndexService(Protocol):
 
     @property
     def partly(self) -> bool:
-        """Whether the index has been ready, and is not now for some of its partitions alone: the others are served."""
+        """Whether the index has been ready, and is not now for some of its partitions alone: the others are served.
+
+        Also whether it answers from a snapshot, and has not been ready since.
+        """
         ...
 
     @property
@@ -206,6 +209,13 @@ class IndexService(Protocol):
 
     async def ask(self, question: Callable[[Index], Result]) -> Result:
         """The answer of the index as it stands. Raises ProjectionBehind before it can answer."""
+        ...
+
+    async def ask_current(self, question: Callable[[Index], Result]) -> Result:
+        """The same, of an index that knows nothing of what was forgotten: for what is answered without documents.
+
+        Waits for that as reads do, and raises ProjectionBehind then.
+        """
         ...
 
     async def search(self, question: Question, allowed: Filter) -> list[Hit]:

@@ -11,10 +11,13 @@ from concurrent.futures import Executor
 from contextvars import Context, copy_context
 from typing import NamedTuple
 
+from ingest.errors import Overloaded
 from projections.search.question import Filter, Hit, Question
 
 MOST_AT_ONCE = 8
 """Searches of a round: what changes the index waits for all of them."""
+MAX_WAITING = 1_000
+"""Searches that wait for their round, some seconds' work; one more is refused, or they would wait for minutes."""
 
 
 class _Waiting(NamedTuple):
@@ -34,7 +37,9 @@ class Searches:
         self._under_way = False
 
     async def ask(self, question: Question, allowed: Filter) -> list[Hit]:
-        """What `search` returns or raises in the thread."""
+        """What `search` returns or raises in the thread. Raises Overloaded when MAX_WAITING wait already."""
+        if len(self._waiting) >= MAX_WAITING:
+            raise Overloaded(f"{MAX_WAITING:,} searches are waiting for the index")
         loop = asyncio.get_running_loop()
         one = _Waiting(question, allowed, loop.create_future(), copy_context())
         self._waiting.append(one)

@@ -99,8 +99,17 @@ class ReplicaService(Waiting):
 
     @property
     def partly(self) -> bool:
-        """Whether the index has been ready, and is not now for some of its partitions alone: the others are served."""
-        return self._was_ready and self._fault is None and not self.ready and len(self._away) < self._partitions
+        """Whether the index has been ready, and is not now for some of its partitions alone: the others are served.
+
+        Also whether it answers from a snapshot, and has not been ready since.
+        """
+        usable = self._was_ready or self._from_snapshot
+        return usable and self._fault is None and not self.ready and len(self._away) < self._partitions
+
+    @property
+    def _from_snapshot(self) -> bool:
+        """Whether a snapshot was loaded that has documents of every partition, as far as is known."""
+        return self._live is not None and self._live.snapshot != "" and not self._lacks_a_partition(self._live)
 
     @property
     def trouble(self) -> str | None:
@@ -109,7 +118,11 @@ class ReplicaService(Waiting):
             return self._fault
         if self._away:
             return _away_message(self._away, self._partitions)
-        return _account({one: of for one, of in self._live.comparisons.items() if not of.complete})
+        compared = _account({one: of for one, of in self._live.comparisons.items() if not of.complete})
+        if compared is None and not self._was_ready and self._from_snapshot:
+            left = self._partitions - len(self._caught_up)
+            return f"the index is that of a snapshot, and still reads what came since in {left} partitions"
+        return compared
 
     @property
     def embedder(self) -> Embedder:
@@ -199,6 +212,17 @@ class ReplicaService(Waiting):
     async def ask(self, question: Callable[[Index], Result]) -> Result:
         """The answer of the index as it stands. Raises ProjectionBehind before the first load is done."""
         return await self.in_index_thread(lambda: question(EmbeddedIndex(self.index)))
+
+    async def ask_current(self, question: Callable[[Index], Result]) -> Result:
+        """The same, once the index has been ready since it was loaded: a snapshot knows names of what was forgotten
+        behind it. Raises ProjectionBehind after as long as reads wait."""
+        if not self._was_ready:
+            try:
+                async with asyncio.timeout(self._read_wait_s), self._changed:
+                    await self._changed.wait_for(lambda: self._was_ready)
+            except TimeoutError:
+                raise ProjectionBehind(self._read_wait_s, await self.measure_lag()) from None
+        return await self.ask(question)
 
     def _search_now(self, question: Question, allowed: Filter) -> list[Hit]:
         """In the index thread: the index may be another one by now than when it was asked for."""

@@ -65,11 +65,9 @@ class Compared(NamedTuple):
             Placed(Put(entry), order_of(place.position), exact=True)
             for entry, place in zip(entries, places, strict=True)
         ]
-        return [*puts, *await self._vectors(documents, places, [hashes_of(entry.terms) for entry in entries])]
+        return [*puts, *await self._vectors(documents, [hashes_of(entry.terms) for entry in entries])]
 
-    async def _vectors(
-        self, documents: Sequence[Document], places: Sequence[StoredPlace], hashes: Sequence[bytes]
-    ) -> Sequence[Placed]:
+    async def _vectors(self, documents: Sequence[Document], hashes: Sequence[bytes]) -> Sequence[Placed]:
         """Vectors for those of the documents that have none in the index, or have them of another text."""
         if not self.identity.dimensions or not documents:
             return []
@@ -83,7 +81,7 @@ class Compared(NamedTuple):
         ]
         wanted = [one for one, is_embedded in zip(documents, embedded, strict=True) if not is_embedded]
         cached = await cached_vectors(self.redis, self.identity.model, self.identity.dimensions, wanted)
-        await queue_to_embed(self.redis, self.documents, places, documents, cached.missing)
+        await queue_to_embed(self.redis, self.documents, documents, cached.missing)
         return [Placed(item, "") for item in cached.items]
 
     async def _removals(self, names: Sequence[DocumentId]) -> Sequence[Placed]:

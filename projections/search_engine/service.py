@@ -223,6 +223,10 @@ class EngineService(Waiting):
         except TimeoutError:
             raise EngineAway(DOES_NOT_ANSWER) from None
 
+    async def ask_current(self, question: Callable[[Index], Result]) -> Result:
+        """The same: workers keep the engine's index, so it is never one of before."""
+        return await self.ask(question)
+
     async def search(self, question: Question, allowed: Filter) -> list[Hit]:
         """Search the index; with words alone where this process has not got the embedder of its vectors."""
         live = self._live

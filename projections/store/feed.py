@@ -9,11 +9,11 @@ from typing import TypeAlias
 
 from msgspec import Struct, msgpack
 
-from ingest.log.position import Position
+from ingest.log.position import START, Position
 from projections.documents.document import Searched, index_entry, searchable_text
 from projections.documents.index_entry import IndexEntry
 from projections.documents.observations import Observation
-from projections.embedding.queue import Urgency
+from projections.embedding.queue import Urgency, changed_place, place
 from projections.folds.fold import Changes
 
 
@@ -93,17 +93,25 @@ def feed_items(changes: Changes) -> list[FeedItem]:
     return items
 
 
-def to_embed(changes: Changes) -> Iterable[tuple[str, Urgency]]:
-    """The documents whose text is new, and how urgent their vectors are."""
+def to_embed(changes: Changes, position: Position) -> Iterable[tuple[str, float]]:
+    """The documents whose text is new as of a position, and their places in the embedding queue.
+
+    Another text has another place: the vector of the one before, if that is being made, must not take it off the queue.
+    """
     for name, (before, after) in changes.documents.items():
         if isinstance(after, Searched):
             if before is None and isinstance(after, Observation) and after.content:  # most: a text, and a new one
-                yield name, Urgency.REPORTED
+                yield name, queue_place(after)
                 continue
             text = searchable_text(after)
             known = isinstance(before, Searched) and searchable_text(before) == text
             if text and not known:
-                yield name, urgency(after)
+                yield name, queue_place(after) if before is None else changed_place(urgency(after), position.ms)
+
+
+def queue_place(document: Searched) -> float:
+    """The place of a document in the embedding queue."""
+    return place(urgency(document), Position.parse(document.position or str(START)).ms)
 
 
 def urgency(document: Searched) -> Urgency:

@@ -12,7 +12,7 @@ from ingest.log.event_log import Stored
 from ingest.log.keys import CONSUMER_GROUP, GenerationKeys, PartitionKeys
 from ingest.log.position import START, Position
 from ingest.log.redis_log import stub_member
-from ingest.log.scripts import members_of_parts
+from ingest.log.scripts import bound_embed_queues, members_of_parts
 from ingest.platform.connections import Client, Transaction
 from projections.documents.document import (
     Document,
@@ -29,7 +29,6 @@ from projections.documents.rows import Row, part_of, queue_row, whole_of
 from projections.documents.summaries import Summary
 from projections.embedding.chunks import chunk
 from projections.embedding.embedder import text_digest
-from projections.embedding.queue import place as embedding_place
 from projections.folds.fold import Changes, DocumentChange
 from projections.store.feed import entry_fields, feed_items, to_embed
 
@@ -42,10 +41,17 @@ class RedisStore:
     """
 
     def __init__(
-        self, redis: Client, keys: PartitionKeys, generation: int, fence: int | None, rebuilder: str = ""
+        self,
+        redis: Client,
+        keys: PartitionKeys,
+        generation: int,
+        fence: int | None,
+        rebuilder: str = "",
+        most_to_embed: int | None = None,
     ) -> None:
+        """`most_to_embed` is how many documents may wait in the partition's embedding queue; None for any number."""
         self._redis, self._partition, self._generation, self._fence = redis, keys, generation, fence
-        self._rebuilder = rebuilder
+        self._rebuilder, self._most_to_embed = rebuilder, most_to_embed
         self.keys: GenerationKeys = keys.of_generation(generation)
 
     async def load(self, ids: Collection[DocumentId]) -> dict[DocumentId, Document]:
@@ -119,10 +125,13 @@ class RedisStore:
             queued = also(pipe)
             if queued is not None:
                 await queued
+            pipe.zcard(self.keys.embed_queue)
             try:
-                await pipe.execute()
+                *_, waiting = await pipe.execute()
             except WatchError:
                 raise LeaseLost(f"partition {self._partition.partition} has a new owner or generation") from None
+        if self._most_to_embed is not None and waiting > self._most_to_embed:
+            await bound_embed_queues(self._redis, [self.keys], self._most_to_embed)
 
     async def _watch_ownership(self, pipe: Transaction) -> None:
         """Make the transaction fail if the partition's owner or generation changes before it runs."""
@@ -192,7 +201,7 @@ class RedisStore:
             pipe.sadd(self._partition.purge, *notes)
 
     def _queue_embedding(self, pipe: Transaction, changes: Changes, position: Position) -> None:
-        wanted: dict[str, float] = {name: embedding_place(urgency, position.ms) for name, urgency in to_embed(changes)}
+        wanted = dict(to_embed(changes, position))
         if wanted:
             pipe.zadd(self.keys.embed_queue, wanted)
         if changes.retired:

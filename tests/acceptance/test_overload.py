@@ -24,7 +24,7 @@ from ingest.log.keys import PartitionKeys
 from ingest.log.position import Position
 from ingest.platform.clock import system_clock
 from projections.maintenance.dead_letters import letter_of, queue_letter
-from tests.acceptance.running import Doors, Server, every_dialect, fault, frozen, redis_of
+from tests.acceptance.running import Doors, Server, Tenant, every_dialect, fault, frozen, new_tenant, redis_of
 from tests.acceptance.test_agent_hooks import TIDY, Agent
 
 LIMIT = 160 << 20
@@ -257,6 +257,35 @@ async def test_refusals_and_vital_signs_are_counted(doors: Doors, project: str):
         assert await figure("mnemolog_disk_free_bytes") > 0
 
 
+# the rate of a key
+
+
+@pytest.mark.parametrize("path", ["/v1/events", "/v1/admin/import"])
+async def test_a_write_of_several_events_counts_as_many_against_the_rate_of_its_key(
+    tenants: tuple[Tenant, Tenant], project: str, path: str
+):
+    """Taken whole, and then no other one for as long as its events take: 60 events at 20 a minute."""
+    batch = [{"type": "remember", "content": f"fact {n}", "project": project} for n in range(60)]
+    there, here = tenants
+    async with there.client() as admin:
+        assert (await admin.post("/v1/events", json=batch)).status_code == 202
+        exported = (await admin.get("/v1/admin/export", params={"project": project})).content
+    async with here.client() as admin:
+        grant = {"name": "slow", "roles": ["read", "write", "admin"], "writes_per_minute": 20}
+        key = (await admin.post("/v1/admin/keys", json=grant)).json()["key"]
+    async with here.server.client(secret=key) as client:
+
+        async def known() -> bool:
+            return (await client.get("/readyz")).status_code == 200
+
+        await wait_until(known, PATIENCE_S)
+        sent = {"json": batch} if path == "/v1/events" else {"content": exported}
+        assert (await client.post(path, **sent)).status_code == 202
+        answer = await client.post("/v1/memories", json={"content": "one more", "project": project})
+        assert (answer.status_code, fault(answer)["reason"]) == (429, "limit")
+        assert 60 <= int(answer.headers["retry-after"]) <= 125  # 40 are owed, one comes every 3 seconds
+
+
 # what hooks report meanwhile
 
 
@@ -319,6 +348,27 @@ async def test_lag_over_its_ceiling_refuses_writes_until_the_worker_has_caught_u
         return (await client.post("/v1/events", json=batch)).status_code == 202
 
     await wait_until(taken, PATIENCE_S)
+
+
+async def test_near_the_ceiling_a_flooding_tenant_is_refused_and_a_quiet_one_is_not(
+    small: Server, client: httpx.AsyncClient, project: str
+):
+    flooding, quiet = await new_tenant(small, f"flooding-{project}"), await new_tenant(small, f"quiet-{project}")
+    memory = {"content": "a memory", "project": project}
+    remember = {"type": "remember", **memory}
+    async with flooding.client() as flood, quiet.client() as other:
+        assert (await other.post("/v1/events", json=[remember])).status_code == 202
+        with frozen(small.supervisor.worker.pid):
+            accepted, answer = await written_until_refused(flood, [remember] * 4)
+            assert LAG_CEILING * 0.7 <= accepted < LAG_CEILING
+            assert "this tenant has written more than its fair share lately" in refused(answer)
+            assert fault(answer)["reason"] == "lag"
+            assert (await degraded(client)).keys() & {"overloaded", "fair_share"} == {"fair_share"}
+            for _ in range(3):
+                assert (await other.post("/v1/memories", json=memory)).status_code == 202
+            _, answer = await written_until_refused(other, [remember] * 2)
+            assert "the ceiling is 40" in refused(answer)
+            assert "overloaded" in await degraded(client)
 
 
 async def test_readiness_says_that_nobody_projects_first_as_a_limit_then_as_a_stop(

@@ -16,7 +16,7 @@ from api.access.rates import RateLimits
 from api.access.registry import Made, Registry
 from api.http.errors import answer
 from ingest.errors import CommandRejected, NotFound, TooManyRequests
-from ingest.log.keys import access_row_pk, row_key
+from ingest.log.keys import access_bucket, access_row_pk, row_key
 from ingest.platform.clock import to_ms
 from ingest.platform.connections import Client
 from ingest.reach import Reach
@@ -173,6 +173,39 @@ async def test_a_key_may_ask_so_often_and_is_told_when_to_come_back(redis: Clien
     assert 1 <= refused.value.retry_after_s <= 12  # one more comes every 12 seconds
     await limits.take("a", "reads", 5)
     await limits.take("b", "writes", 5)
+
+
+async def test_further_events_of_a_request_are_a_debt_that_later_writes_wait_for(redis: Client):
+    limits, another = RateLimits(redis), RateLimits(redis)
+    await limits.take("a", "writes", 60)
+    charge = limits.meter("a", 60)
+    await charge(1)  # it was paid for
+    await charge(100)
+    for one in (limits, another):  # 101 were taken of 60: one more comes a second
+        with pytest.raises(TooManyRequests) as refused:
+            await one.take("a", "writes", 60)
+        assert 38 <= refused.value.retry_after_s <= 42
+    await limits.take("a", "reads", 60)
+    assert await redis.ttl(access_bucket("a", "writes")) > 150
+
+
+async def test_the_debt_of_a_key_is_an_hours_worth_at_most(redis: Client):
+    limits = RateLimits(redis)
+    await limits.take("a", "writes", 60)
+    await limits.meter("a", 60)(1_000_000)
+    with pytest.raises(TooManyRequests) as refused:
+        await limits.take("a", "writes", 60)
+    assert 3_590 <= refused.value.retry_after_s <= 3_601
+
+
+async def test_what_a_process_took_in_advance_pays_for_further_events(redis: Client):
+    limits = RateLimits(redis)
+    await limits.take("a", "writes", 6_000)  # it took 100
+    await limits.meter("a", 6_000)(50)
+    before = (await cast(Any, redis).info("stats"))["total_commands_processed"]
+    for _ in range(50):
+        await limits.take("a", "writes", 6_000)
+    assert (await cast(Any, redis).info("stats"))["total_commands_processed"] - before <= 1
 
 
 async def test_processes_share_what_a_key_may_ask(redis: Client):

@@ -200,17 +200,17 @@ async def test_writes_are_held_back_while_memory_is_over_its_ceiling_and_let_in_
     await server.config_set("maxmemory", used + (10 << 20))
     watch = watch_of(client, Ceilings(memory=0.85))
     await watch.look()
-    watch.check()
+    watch.check("acme")
     await fill(client, 9 << 20)
     await watch.look()
     with pytest.raises(Overloaded, match=r"uses .* of memory; the ceiling is") as refused:
-        watch.check()
+        watch.check("acme")
     assert refused.value.cause == "memory"
     assert 1 <= refused.value.retry_after_s <= 30
     assert [one.code for one in watch.readiness.impaired] == ["overloaded", "no_worker"]
     await fill(client, 1)
     await watch.look()
-    watch.check()
+    watch.check("acme")
 
 
 async def test_a_ceiling_that_is_raised_lets_writes_in(client: Client):
@@ -220,17 +220,17 @@ async def test_a_ceiling_that_is_raised_lets_writes_in(client: Client):
     watch = watch_of(client, Ceilings(memory=0.85))
     await watch.look()
     with pytest.raises(Overloaded):
-        watch.check()
+        watch.check("acme")
     await server.config_set("maxmemory", 1 << 30)
     await watch.look()
-    watch.check()
+    watch.check("acme")
 
 
 async def test_a_disk_below_its_floor_holds_writes_back(client: Client, tmp_path: Path):
     watch = watch_of(client, Ceilings(disk=1 << 60), log_folder=tmp_path)
     await watch.look()
     with pytest.raises(Overloaded, match="the disk of the log"):
-        watch.check()
+        watch.check("acme")
 
 
 async def test_while_nobody_can_look_the_last_pressure_stands_for_a_while(client: Client, private: EmbeddedValkey):
@@ -245,8 +245,8 @@ async def test_while_nobody_can_look_the_last_pressure_stands_for_a_while(client
         assert watch.readiness.stopped is not None
         assert watch.readiness.stopped.code == "log"
     with pytest.raises(Overloaded):
-        patient.check()
-    hasty.check()
+        patient.check("acme")
+    hasty.check("acme")
     assert hasty.sample is None
 
 

@@ -69,6 +69,8 @@ class Pen:
         self.handler = CommandHandler(GroupCommit(self.log), PARTITIONS)
         self._numbers = count()
         self._fence: dict[int, int] = {}
+        self.most_to_embed: int | None = None
+        """As of a runner."""
 
     async def say(self, command: AnyCommand) -> Accepted:
         return await self.handler.handle(command, Caller(TENANT))
@@ -103,7 +105,8 @@ class Pen:
             if partition not in self._fence:
                 self._fence[partition] = await acquire_lease(self.redis, keys, "pen", 600_000)
             generation = int(await self.redis.get(keys.generation) or 1)
-            store = RedisStore(self.redis, keys, generation, self._fence[partition])
+            fence, most = self._fence[partition], self.most_to_embed
+            store = RedisStore(self.redis, keys, generation, fence, most_to_embed=most)
             while entries := await self.log.read(partition, await store.checkpoint(), batch):
                 changes = await project(store, [decode(entry.payload, entry.position) for entry in entries])
                 await store.save(changes, entries[-1].position)

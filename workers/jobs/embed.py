@@ -5,18 +5,24 @@ Vectors come from the cache, else they are computed in threads and cached.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Executor
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from redis.exceptions import ResponseError
+from redis.exceptions import ResponseError, WatchError
 
+from ingest.errors import UnreadableEvent
+from ingest.events.envelope import Recorded
+from ingest.events.envelope import decode as decode_event
 from ingest.ids import DocumentId
-from ingest.log.keys import EMBEDDING_CACHE_TTL, PartitionKeys, embedding
-from ingest.log.scripts import finish_embedding
+from ingest.log.event_log import EventLog, Stored
+from ingest.log.keys import EMBEDDING_CACHE_TTL, GenerationKeys, PartitionKeys, embedding
+from ingest.log.position import Position
+from ingest.log.scripts import bound_embed_queues, finish_embedding
 from ingest.platform.connections import Client
 from ingest.platform.memory_limit import is_out_of_memory
 from ingest.platform.partial import UNREACHABLE
@@ -24,7 +30,10 @@ from projections.documents.document import Document, Searched, decode, key_of, r
 from projections.embedding.chunks import chunk
 from projections.embedding.embedder import Embedder, cache_key, pack
 from projections.embedding.live import Embedders
+from projections.folds.fold import documents_of
+from projections.search.comparing import cached_vectors, queue_to_embed
 from projections.store.feed import Vectors, encode_items
+from projections.store.stored import load
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +42,10 @@ LOOK_AGAIN_S = 5.0
 """Queues are looked at this often, though nothing is known to be in them; and when the log's server was full."""
 BATCH = 64
 """Documents a round: short enough (about a second) that a memory never waits long behind observations."""
+LATER_AT_ONCE = 4 * BATCH
+"""Log entries that are looked at together for documents that were put off."""
+NOTE = ["count", "low", "high", "before"]
+"""Of what was put off: how many, from when to when in the log (ms), and ahead of which position to go on."""
 PART_CHARACTERS = 8_000
 """Of the texts that a thread takes at once: about 2,000 tokens, as much as one run of the model takes."""
 
@@ -154,6 +167,26 @@ def _text(document: Document | None) -> str:
     return searchable_text(document) if isinstance(document, Searched) else ""
 
 
+async def live_keys(redis: Client, partitions: Sequence[int]) -> list[GenerationKeys]:
+    """The keys of the live generations, of the partitions whose node answers."""
+    async with redis.pipeline(transaction=False) as pipe:
+        for partition in partitions:
+            pipe.get(PartitionKeys(partition).generation)
+        generations = await pipe.execute(raise_on_error=False)
+    return [
+        PartitionKeys(partition).of_generation(int(_unless_away(raw) or 1))
+        for partition, raw in zip(partitions, generations, strict=True)
+        if not isinstance(raw, UNREACHABLE)
+    ]
+
+
+def _readable(entries: Sequence[Stored]) -> Iterator[Recorded]:
+    """The events of log entries; without those that this release cannot read, which made no documents."""
+    for one in entries:
+        with suppress(UnreadableEvent):
+            yield decode_event(one.payload, one.position)
+
+
 class _Queued(NamedTuple):
     place: Place
     score: float
@@ -189,38 +222,82 @@ class EmbeddingQueue:
         return len(queued)
 
     async def _next(self, partitions: Sequence[int]) -> list[_Queued]:
+        live = await live_keys(self._redis, partitions)
         async with self._redis.pipeline(transaction=False) as pipe:
-            for partition in partitions:
-                pipe.get(PartitionKeys(partition).generation)
-            generations = await pipe.execute(raise_on_error=False)
-        places = [
-            (partition, int(_unless_away(raw) or 1))
-            for partition, raw in zip(partitions, generations, strict=True)
-            if not isinstance(raw, UNREACHABLE)
-        ]
-        async with self._redis.pipeline(transaction=False) as pipe:
-            for partition, generation in places:
-                queue = PartitionKeys(partition).of_generation(generation).embed_queue
-                pipe.zrange(queue, 0, BATCH - 1, withscores=True)
+            for keys in live:
+                pipe.zrange(keys.embed_queue, 0, BATCH - 1, withscores=True)
             answers = await pipe.execute(raise_on_error=False)
         heads: list[list[tuple[bytes, float]]] = [_unless_away(one) or [] for one in answers]
         found = [
-            _Queued(Place(partition, generation, DocumentId(name.decode())), score)
-            for (partition, generation), head in zip(places, heads, strict=True)
+            _Queued(Place(keys.partition, keys.generation, DocumentId(name.decode())), score)
+            for keys, head in zip(live, heads, strict=True)
             for name, score in head
         ]
         return sorted(found, key=lambda entry: entry.score)[:BATCH]
 
 
+class LaterTexts:
+    """What does not fit into the embedding queues: each has `most` documents at most, the most urgent ones.
+
+    The others are found by their static vectors meanwhile, and are queued when there is nothing else to do. The log has
+    them: a note of the partition says from where to where. So the note is small, however much is put off.
+    """
+
+    def __init__(self, redis: Client, log: EventLog, embedders: Embedders, most: int) -> None:
+        self._redis, self._log, self._embedders, self._most = redis, log, embedders, most
+
+    async def put_off(self, partitions: Sequence[int]) -> None:
+        """Take what is too much off the queues, as runners do. Comparisons and rebuilds queue all that they find."""
+        await bound_embed_queues(self._redis, await live_keys(self._redis, partitions), self._most)
+
+    async def queue_some(self, partitions: Sequence[int]) -> bool:
+        """Queue some of what was put off, the newest first; false when nothing was.
+
+        After a crash, or when more is put off, a part of the log is looked at again; what has vectors in the cache by
+        then is not queued.
+        """
+        some = False
+        for keys in await live_keys(self._redis, partitions):
+            note: list[bytes | None] = await self._redis.hmget(keys.embed_later, NOTE)
+            if note[0] is not None:
+                await self._queue_some(keys, note)
+                some = True
+        return some
+
+    async def _queue_some(self, keys: GenerationKeys, note: list[bytes | None]) -> None:
+        count, low, high = (int(value or 0) for value in note[:3])
+        before = Position.parse(note[3]) if note[3] else Position(high + 1, 0)
+        entries = await self._log.read_back(keys.partition, before, LATER_AT_ONCE)
+        wanted = [one for one in entries if one.position.ms >= low]
+        found = await load(self._redis, keys, sorted(documents_of(_readable(wanted))))
+        documents = [one for one in found if isinstance(one, Searched)]
+        embedder = await self._embedders.refresh()
+        missing = (await cached_vectors(self._redis, embedder.model, embedder.dimensions, documents)).missing
+        await queue_to_embed(self._redis, keys, documents, missing)
+        async with self._redis.pipeline(transaction=True) as pipe:
+            await pipe.watch(keys.embed_later)
+            if await pipe.hmget(keys.embed_later, NOTE) != note:
+                return  # more was put off meanwhile, which is newer
+            pipe.multi()
+            if len(wanted) < LATER_AT_ONCE:
+                pipe.delete(keys.embed_later)
+            else:
+                left = max(1, count - len(missing))
+                pipe.hset(keys.embed_later, mapping={"count": left, "before": str(wanted[-1].position)})
+            with suppress(WatchError):
+                await pipe.execute()
+
+
 class EmbedJob:
     """Embeds what is queued; `go_first` lets more urgent work of this process go first."""
 
-    def __init__(self, queue: EmbeddingQueue, go_first: Callable[[], Awaitable[None]]) -> None:
-        self._queue, self._go_first = queue, go_first
+    def __init__(self, queue: EmbeddingQueue, later: LaterTexts, go_first: Callable[[], Awaitable[None]]) -> None:
+        self._queue, self._later, self._go_first = queue, later, go_first
 
     async def run(self, partitions: list[int]) -> int:
         """Embed until the partitions' queues are empty or the slice is over; returns how many documents it took."""
         until, done = asyncio.get_running_loop().time() + SLICE_S, 0
+        await self._later.put_off(partitions)
         while asyncio.get_running_loop().time() < until:
             await self._go_first()
             try:
@@ -232,6 +309,6 @@ class EmbedJob:
                 await asyncio.sleep(LOOK_AGAIN_S)
                 break
             done += embedded
-            if not embedded:
+            if not embedded and not await self._later.queue_some(partitions):
                 break
         return done

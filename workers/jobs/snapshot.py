@@ -7,7 +7,7 @@ feeds that told of them are trimmed, and replicas are told to start again from i
 import asyncio
 import logging
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 from redis.exceptions import ResponseError
@@ -31,8 +31,11 @@ logger = logging.getLogger(__name__)
 
 LINK_S = 0.2
 """Vectors join the graph for so long between two looks at what is more urgent."""
-MAX_FEED_BYTES = 64 << 20
-"""Feeds are also cut when they take this much memory together, however few entries that is."""
+MIN_FEED_BYTES, MAX_FEED_BYTES = 8 << 20, 64 << 20
+"""Feeds are also cut when they take this much memory together, however few entries that is: an entry of a batch tells
+of hundreds of documents. A process that starts reads 8 MiB in about two seconds."""
+FEED_BYTES_PER_DOCUMENT = 100
+"""Between the two: a twentieth of what a snapshot takes, so that writing snapshots takes no more than following."""
 
 
 class SnapshotJob:
@@ -126,7 +129,9 @@ class SnapshotJob:
         """
         entries = size = 0
         embedder = await self._embedders.refresh()
-        at = await asyncio.to_thread(self._covered, embedder.model, embedder.dimensions)
+        newest = await asyncio.to_thread(self._newest, embedder.model, embedder.dimensions)
+        at = {} if newest is None else newest.partitions
+        most = FEED_BYTES_PER_DOCUMENT * (0 if newest is None else newest.documents)
         for partition in range(self._partitions):
             keys = PartitionKeys(partition)
             feed = keys.of_generation(await live_generation(self._redis, partition))
@@ -140,10 +145,10 @@ class SnapshotJob:
                 size += int(await self._redis.memory_usage(changes, samples=5) or 0)
             except ResponseError:  # some managed services forbid MEMORY; entries alone decide
                 pass
-        return entries >= self._every or size >= MAX_FEED_BYTES
+        return entries >= self._every or size >= min(MAX_FEED_BYTES, max(MIN_FEED_BYTES, most))
 
-    def _covered(self, model: str, dimensions: int) -> Mapping[int, FeedPosition]:
-        """Up to where the newest usable snapshot covers the feeds. Each is read whole once, to see that it is."""
+    def _newest(self, model: str, dimensions: int) -> SnapshotManifest | None:
+        """The newest usable snapshot. Each is read whole once, to see that it is."""
         damaged: set[Path] = set()
         self._checked = {path: damage for path, damage in self._checked.items() if path.exists()}
         while (found := snapshots.newest(self._folder, model, dimensions, damaged, self._partitions)) is not None:
@@ -151,10 +156,10 @@ class SnapshotJob:
             if path not in self._checked:
                 self._checked[path] = snapshots.damage(path, manifest)
             if (damage := self._checked[path]) is None:
-                return manifest.partitions
+                return manifest
             logger.warning("%s", damage)
             damaged.add(path)
-        return {}
+        return None
 
     async def _start(self, embedder: Embedder) -> tuple[IndexReplica, dict[int, FeedPosition]]:
         """The newest snapshot's index and positions, else an empty one at the beginning of every feed."""

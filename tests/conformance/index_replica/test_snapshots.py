@@ -256,6 +256,64 @@ async def test_before_an_index_has_anything_of_a_partition_a_search_is_an_error_
         await closed(service)
 
 
+async def test_a_snapshot_answers_before_the_feed_behind_it_is_read_and_says_so(
+    pen: Pen, feeds: Client, snapshots: SnapshotJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Searches go on; what names things without their documents waits, because some may have been forgotten since."""
+    await pen.write_some(6)
+    await pen.project()
+    assert await snapshots.run(force=True) is not None
+    token = await pen.write_some(6)
+    await pen.project()
+    go_on = asyncio.Event()
+    read_feed = following_module.read_feed
+
+    async def held_up(*args: Any) -> Any:
+        await go_on.wait()
+        return await read_feed(*args)
+
+    monkeypatch.setattr(following_module, "read_feed", held_up)
+    service = ReplicaService(
+        feeds, PARTITIONS, tmp_path / "w", tmp_path / "snapshots", StandingEmbedder(HashEmbedder()), read_wait_s=0.05
+    )
+    service.start()
+    try:
+        await wait_until(lambda: service.partly)
+        assert not service.ready
+        assert await ids(service, "topic1")
+        assert service.trouble == (
+            f"the index is that of a snapshot, and still reads what came since in {PARTITIONS} partitions"
+        )
+        assert await service.ask(lambda index: index.counts(EVERYTHING, 0, "project"))
+        with pytest.raises(ProjectionBehind):
+            await service.ask_current(lambda index: index.counts(EVERYTHING, 0, "project"))
+        with pytest.raises(ProjectionBehind):
+            await service.wait_for(token)
+        go_on.set()
+        await service.wait_ready(30)
+        await service.wait_for(token)
+        assert service.trouble is None
+        assert not service.partly
+        assert await service.ask_current(lambda index: index.counts(EVERYTHING, 0, "project"))
+    finally:
+        await closed(service)
+
+
+async def test_a_snapshot_is_written_when_few_entries_tell_of_many_documents(
+    pen: Pen, snapshots: SnapshotJob, monkeypatch: pytest.MonkeyPatch
+):
+    """What a process that starts has to read is bounded by its size, not by how many entries it came in."""
+    await pen.write_some(6)
+    await pen.project()
+    assert await snapshots.run() is None
+    monkeypatch.setattr(snapshot_module, "MIN_FEED_BYTES", 1_000)
+    assert await snapshots.run() is not None
+    await pen.write_some(6)
+    await pen.project()
+    monkeypatch.setattr(snapshot_module, "FEED_BYTES_PER_DOCUMENT", 1_000_000)
+    assert await snapshots.run() is None
+
+
 async def test_a_folder_that_cannot_be_written_leaves_the_feeds_whole(
     pen: Pen, redis: Client, tmp_path: Path, open_replica: OpenReplica, caplog: pytest.LogCaptureFixture
 ):

@@ -7,6 +7,7 @@ from factories import ManualClock, event
 
 from ingest.commands.decide import Caller
 from ingest.commands.handler import CommandHandler
+from ingest.commands.metering import charge
 from ingest.commands.requests import AnyCommand, ForgetSubject, Observe, Remember, SetSlot, TrackSession
 from ingest.errors import CommandRejected, LogFull, Overloaded
 from ingest.events.session import SessionEnded
@@ -24,11 +25,11 @@ class Ceiling:
     def __init__(self) -> None:
         self.why = ""
 
-    def check(self) -> None:
+    def check(self, tenant: str) -> None:
         if self.why:
             raise Overloaded(self.why, 7, "memory")
 
-    def taken(self, events: int, size: int) -> AbstractContextManager[None]:
+    def taken(self, tenant: str, events: int, size: int) -> AbstractContextManager[None]:
         return nullcontext()
 
 
@@ -112,3 +113,23 @@ async def test_refusals_are_counted_by_their_reason(clock: ManualClock, ceiling:
     with pytest.raises(Overloaded):
         await handler.append_events([event(SessionEnded())])
     assert handler.refused == {"server": 1, "memory": 4}
+
+
+async def test_every_way_in_charges_the_events_that_it_stored(handler: CommandHandler):
+    """Batches, imports and single writes; also repeats, which the log looked up. What was refused costs nothing."""
+    charged: list[int] = []
+
+    async def meter(events: int) -> None:
+        charged.append(events)
+
+    token = charge.set(meter)
+    try:
+        await handler.handle(Remember(content="tea"), ADA)
+        commands = [Remember(content=f"tea {n}", event_id=f"e{n}") for n in range(3)]
+        await handler.handle_batch([*commands, CommandRejected("no")], ADA)
+        await handler.handle_batch(commands, ADA)
+        await handler.append_events([event(SessionEnded())])
+    finally:
+        charge.reset(token)
+    await handler.handle(Remember(content="of a worker"), ADA)
+    assert charged == [1, 3, 3, 1]
