@@ -82,9 +82,8 @@ class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def _traits(self) -> list[str]:
         """Traits that its text does not tell."""
-        return [TOOL_OUTPUT] * self.is_tool_output + [PROMPT] * bool(
-            self.data.get("prompt") and not self.data.get("tool_name")
-        )
+        asks = self.role == "user" or (self.data.get("prompt") and not self.data.get("tool_name"))
+        return [TOOL_OUTPUT] * self.is_tool_output + [PROMPT] * bool(asks)
 
     def index_entry(self) -> IndexEntry:
         """What an index replica knows of it."""

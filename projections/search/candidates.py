@@ -35,15 +35,16 @@ class Candidates(Protocol):
         """What is known of them."""
         ...
 
+    def leave_out_prompts(self, asked: Sequence[str]) -> None:
+        """Find no prompt any more that says nothing but what is asked (`says_only`): it is the question itself."""
+        ...
+
     def static_vector(self, terms: Sequence[str]) -> NDArray[np.float32] | None:
         """The static vector of a query, `(dimensions,) float32`; None when none of its terms has one."""
         ...
 
     def by_words(self, terms: Sequence[str], count: int, *, every: bool = False) -> list[int]:
-        """The best `count` of those that say any of the terms (with `every`: all), by BM25, best first.
-
-        Behind them may stand more, which are too new to have a place in that order.
-        """
+        """The best `count` of those that say any of the terms (with `every`: all), by BM25, best first."""
         ...
 
     def by_meaning(self, asked: Meaning, count: int) -> Near:
@@ -64,7 +65,7 @@ class Candidates(Protocol):
         ...
 
     def frequencies(self, terms: Sequence[str]) -> tuple[list[int], int]:
-        """How many documents of the whole index say each term, found or not; and how many there are."""
+        """How many of the documents that may be found say each term; and how many there are."""
         ...
 
 

@@ -5,13 +5,13 @@ without a field of their own, and neither words nor static vectors know them.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from projections.search.term_rows import TermRows
+from projections.search.term_rows import TermRows, hashed
 
 Floats = NDArray[np.float64]
 
@@ -45,12 +45,21 @@ ECHO_FROM = 0.5
 ECHO_WEIGHT = 0.5
 """Of the relevance of such a prompt: what asks the same is nearest to a question, and does not answer it."""
 
+_ASKING_TEXT = """
+please can could would should you tell me know show look up find out check search explain remind remember recall hi
+hey hello thank thanks want need let see again
+"""
+ADDS_NOTHING = frozenset([*_ASKING_TEXT.split(), "pleas", FIRST_PERSON, TELLS_TIME, PROMPT])
+"""Index terms of a prompt that only say that something is asked."""
+
 SCANNED = 4_000
 """Characters of a text that are looked at, from its beginning: what is longer is mostly output of a tool."""
 SCANNED_TERMS = 600
 """About as many."""
 ONE_IN = 600
 """Characters for each word of the first person, at most: an answer of several pages says "I" now and then."""
+DATE_TERMS = 3
+"""At the end of a document's terms: the day, the month and the year it is about."""
 BESIDE_TEXT = 4
 """Index terms of a prompt that its text does not say: the date's, and that it is one."""
 SHORTEST = 60
@@ -74,6 +83,7 @@ _TIME_TEXT = """
 januari februari march april may june juli august septemb octob novemb decemb
 monday tuesday wednesday thursday friday saturday sunday week weekend month year yesterday today tomorrow tonight ago
 """
+_DATES = frozenset([*_TIME_TEXT.split(), *map(str, range(1, 32)), *map(str, range(1900, 2100))])
 _TIME_STEMS = frozenset([*_TIME_TEXT.split(), *map(str, range(1900, 2100))])
 _ASKS_TIME = re.compile(
     r"\bwhen (?:did|does|do|is|was|are|were|will|has|have|had|can|could|should|would)\b|^when\b"
@@ -158,6 +168,20 @@ def echo_weight(cues: Cues, said: Floats, documents: TermRows) -> Floats:
     echoes = having(documents, PROMPT) * (said.sum(axis=1) >= ECHO_FROM * (documents.lengths - BESIDE_TEXT))
     echoes = echoes * (not cues.exact)
     return np.where(echoes, ECHO_WEIGHT, 1.0)
+
+
+def says_only(asked: Collection[str], documents: TermRows) -> NDArray[np.bool_]:
+    """(n,), which of the documents are prompts that add no word to the question: no answer, and nobody's statement.
+
+    `asked` are the question's terms. A prompt that says anything else may state a fact, and is no such one.
+    """
+    dates = _DATES if not _TIME_STEMS.isdisjoint(asked) else ()  # of "yesterday", a document says which day that was
+    known = np.isin(documents.hashes, hashed(one.encode() for one in {*asked, *ADDS_NOTHING, *dates}))
+    ends = np.cumsum(documents.lengths)
+    places = np.arange(len(known)) - np.repeat(ends, documents.lengths)
+    known |= places >= -DATE_TERMS
+    new = np.bincount(np.repeat(np.arange(len(documents)), documents.lengths), ~known, len(documents))
+    return (new == 0) & (having(documents, PROMPT) > 0)
 
 
 def spread(cues: Cues, scores: Floats, episode: NDArray[np.int32]) -> Floats:

@@ -9,14 +9,13 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from projections.search.cues import DATE_TERMS
 from projections.search.term_rows import TermRows
 
 SAME_FROM = 0.97
 """Jaccard similarity of the distinct terms of two documents from which the second may tell nothing new."""
 SAME_PAIRS_FROM = 0.95
 """The same of the pairs of words that follow each other in two texts."""
-DATE_TERMS = 3
-"""At the end of a document's terms: what was said again on another day is still the same."""
 TERMS = 1_000
 """Of a document, from its beginning."""
 WORDS = 2_000
@@ -44,7 +43,7 @@ def distinct(documents: TermRows, places: Sequence[int], limit: int) -> list[Dis
     said: list[frozenset[int]] = []
     having: defaultdict[int, list[int]] = defaultdict(list)
     for place in places:
-        terms = documents.distinct(place, DATE_TERMS, TERMS)
+        terms = documents.distinct(place, DATE_TERMS, TERMS)  # said again on another day, it is still the same
         smallest = sorted(terms)[:SMALLEST]
         near = sorted({number for hashed in smallest for number in having[hashed]})
         same = next((number for number in near if _alike(terms, said[number])), None)

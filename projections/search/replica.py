@@ -16,12 +16,13 @@ from projections.search.columns import Column
 from projections.search.document_columns import DocumentColumns
 from projections.search.filters import BitMap, Facets, entry_facets, facet, lexical_facets
 from projections.search.lexical import Lexical
+from projections.search.postings import Postings
 from projections.search.term_rows import hashed_text
 from projections.search.vectors import VectorIndex
 from projections.store.feed import Cleared, FeedItem, Put, Remove, Switched, Vectors
 
 MAX_TAIL = 256
-"""Documents not committed to tantivy yet; a search looks at each of them, so they are few."""
+"""Documents not committed to tantivy yet; no slip is corrected to what they alone say, so they are few."""
 EMBEDDED_AT_ONCE = 1_000
 """Documents whose terms become static vectors together."""
 COLUMNS = (
@@ -60,6 +61,8 @@ class IndexReplica(DocumentColumns):
         self.expires_ms: Column[np.int64] = Column(np.int64)
         self.alive = BitMap()
         self.tail: set[int] = set()
+        """Documents that are not committed to tantivy yet."""
+        self.postings = Postings(self, self.lexical, self.tail)
         self.removed = 0
         """Documents removed since it was made or loaded; what they said is in its files until it is compacted."""
         self._uncommitted = False

@@ -320,4 +320,5 @@ _RANKINGS = {"fused": fused, "similarity": similar, "rrf": rrf}
 
 def search(candidates: Candidates, question: Question) -> list[Hit]:
     """The best documents for a question, best first, at most `limit`; of equal scores the smallest id first."""
+    candidates.leave_out_prompts(terms(question.text))
     return _RANKINGS[question.ranking](candidates, question)

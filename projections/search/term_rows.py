@@ -72,6 +72,18 @@ class TermColumn:
     def __len__(self) -> int:
         return len(self._first)
 
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """(n,), how many terms are each document's."""
+        return self._lengths.values
+
+    def saying(self, term: str, first: int = 0) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The documents from `first` on that say a term, ascending, and how often each does."""
+        (sought,) = hashed([term.encode()])
+        start = int(self._first[first])
+        places = start + np.flatnonzero(self._hashes.values[start:] == sought)
+        return np.unique(np.searchsorted(self._first.values, places, side="right") - 1, return_counts=True)
+
     def append(self, row: Hashes) -> None:
         """The next document's."""
         self._first.append(len(self._hashes))
