@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from projections.embedding.static import StaticTable
 from projections.search.document_columns import DocumentColumns
 from projections.search.vectors import VectorIndex
 
@@ -36,11 +37,12 @@ class Candidates(Protocol):
         ...
 
     def leave_out_prompts(self, asked: Sequence[str]) -> None:
-        """Find no prompt any more that says nothing but what is asked (`says_only`): it is the question itself."""
+        """Find no prompt any more that says nothing but what is asked (`says_only`), in distinct terms."""
         ...
 
-    def static_vector(self, terms: Sequence[str]) -> NDArray[np.float32] | None:
-        """The static vector of a query, `(dimensions,) float32`; None when none of its terms has one."""
+    @property
+    def table(self) -> StaticTable | None:
+        """The table of their static vectors; None where they have none."""
         ...
 
     def by_words(self, terms: Sequence[str], count: int, *, every: bool = False) -> list[int]:

@@ -22,7 +22,9 @@ TELLS_TIME = "+when"
 TOOL_OUTPUT = "+tool"
 """Trait: a tool's call with what it answered."""
 PROMPT = "+prompt"
-"""Trait: what a user asked an agent to do."""
+"""Trait: what a user asked an agent to do, as a hook reports it."""
+USER_TURN = "+user"
+"""Trait: what else a user said: a turn of a dialog, which may state something or ask."""
 
 # In standard deviations of a leg, fitted by `benchmarks/fit_ranking.py` to agent work and BEAM: decision 39. Around
 # them recall is flat.
@@ -49,8 +51,11 @@ _ASKING_TEXT = """
 please can could would should you tell me know show look up find out check search explain remind remember recall hi
 hey hello thank thanks want need let see again
 """
-ADDS_NOTHING = frozenset([*_ASKING_TEXT.split(), "pleas", FIRST_PERSON, TELLS_TIME, PROMPT])
+ADDS_NOTHING = frozenset([*_ASKING_TEXT.split(), "pleas", FIRST_PERSON, TELLS_TIME, PROMPT, USER_TURN])
 """Index terms of a prompt that only say that something is asked."""
+
+REPEATS_FROM = 0.5
+"""Share of a question's terms, at least, of a prompt that repeats it: "Thank you!" repeats none."""
 
 SCANNED = 4_000
 """Characters of a text that are looked at, from its beginning: what is longer is mostly output of a tool."""
@@ -171,9 +176,9 @@ def echo_weight(cues: Cues, said: Floats, documents: TermRows) -> Floats:
 
 
 def says_only(asked: Collection[str], documents: TermRows) -> NDArray[np.bool_]:
-    """(n,), which of the documents are prompts that add no word to the question: no answer, and nobody's statement.
+    """(n,), which of the documents are prompts that repeat the question and add no word to it: they do not answer it.
 
-    `asked` are the question's terms. A prompt that says anything else may state a fact, and is no such one.
+    `asked` are the question's distinct terms. A prompt that says anything else may state a fact.
     """
     dates = _DATES if not _TIME_STEMS.isdisjoint(asked) else ()  # of "yesterday", a document says which day that was
     known = np.isin(documents.hashes, hashed(one.encode() for one in {*asked, *ADDS_NOTHING, *dates}))
@@ -181,7 +186,8 @@ def says_only(asked: Collection[str], documents: TermRows) -> NDArray[np.bool_]:
     places = np.arange(len(known)) - np.repeat(ends, documents.lengths)
     known |= places >= -DATE_TERMS
     new = np.bincount(np.repeat(np.arange(len(documents)), documents.lengths), ~known, len(documents))
-    return (new == 0) & (having(documents, PROMPT) > 0)
+    repeats = (documents.counts(list(asked)) > 0).sum(axis=1) >= REPEATS_FROM * len(asked)
+    return (new == 0) & repeats & documents.counts([PROMPT, USER_TURN]).any(axis=1)
 
 
 def spread(cues: Cues, scores: Floats, episode: NDArray[np.int32]) -> Floats:

@@ -92,7 +92,7 @@ class EmbeddedCandidates:
     """The candidates of an embedded index. Runs in its thread."""
 
     def __init__(self, index: IndexReplica, allowed: Filter, now_ms: int) -> None:
-        self.rows = self._index = index
+        self.rows, self.table, self._index = index, index.table, index
         self._allowed, self._matching = allowed, matches(index, allowed, now_ms)
         self._words = MatchingWords(index, index.postings, self._matching)
 
@@ -101,10 +101,6 @@ class EmbeddedCandidates:
         if len(repeating := self._words.repeating(asked)):
             self._matching -= bitmap(repeating)
             self._words = MatchingWords(self._index, self._index.postings, self._matching)
-
-    def static_vector(self, terms: Sequence[str]) -> NDArray[np.float32] | None:
-        """The static vector of a query."""
-        return self._index.static_vector(terms)
 
     def by_words(self, terms: Sequence[str], count: int, *, every: bool = False) -> list[int]:
         """The best `count` by BM25."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from projections.search.candidates import best_first
 from projections.search.confidence import idf_of
-from projections.search.cues import BESIDE_TEXT, PROMPT, says_only
+from projections.search.cues import BESIDE_TEXT, PROMPT, USER_TURN, says_only
 from projections.search.document_columns import DocumentColumns
 from projections.search.filters import BitMap, ordinals
 from projections.search.lexical import MAX_QUERY_TERMS, Lexical
@@ -115,11 +115,12 @@ class MatchingWords:
 
     def repeating(self, asked: Sequence[str]) -> Documents:
         """The prompts among them that say nothing but what is asked, `says_only`."""
-        prompts, lengths = self._of(PROMPT).documents, self._rows.terms.lengths
+        prompts = np.union1d(self._of(PROMPT).documents, self._of(USER_TURN).documents)
+        lengths = self._rows.terms.lengths
         if not len(prompts):
             return prompts
         said = np.zeros(len(lengths), np.int64)
-        for term in dict.fromkeys(asked):
+        for term in asked:
             documents, counts = self._of(term)
             said[documents] += counts
         prompts = prompts[ASKED_FROM * said[prompts] >= lengths[prompts] - BESIDE_TEXT]  # few are left to be read

@@ -43,7 +43,8 @@ def distinct(documents: TermRows, places: Sequence[int], limit: int) -> list[Dis
     said: list[frozenset[int]] = []
     having: defaultdict[int, list[int]] = defaultdict(list)
     for place in places:
-        terms = documents.distinct(place, DATE_TERMS, TERMS)  # said again on another day, it is still the same
+        # without its date: said again on another day, it is still the same
+        terms = frozenset(documents.beginning(place, DATE_TERMS, TERMS).tolist())
         smallest = sorted(terms)[:SMALLEST]
         near = sorted({number for hashed in smallest for number in having[hashed]})
         same = next((number for number in near if _alike(terms, said[number])), None)

@@ -3,7 +3,7 @@
 All of it belongs to one thread (see `ReplicaService`): a search sees the index between two changes, never half of one.
 """
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -117,10 +117,6 @@ class IndexReplica(DocumentColumns):
             rows = self.table.embed(self.terms.rows(some))
             known = rows.any(axis=1)
             self.static.put_each(some[known], rows[known].astype(np.float16))
-
-    def static_vector(self, query_terms: Sequence[str]) -> NDArray[np.float32] | None:
-        """The static vector of a query, `(dimensions,) float32`; None when none of its terms has one."""
-        return None if self.table is None else self.table.embed_query(query_terms)
 
     def take_vectors(self, other: "IndexReplica") -> int:
         """Take the vectors of documents that say the same there, as `Put` lets them keep theirs; returns how many."""

@@ -45,11 +45,11 @@ class TermRows:
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def distinct(self, place: int, without_last: int, most: int) -> frozenset[int]:
-        """The hashes of a document's different terms, without its last so many, of the first `most`."""
+    def beginning(self, place: int, without_last: int, most: int) -> Hashes:
+        """A document's first terms: up to `most`, without its last so many."""
         end = int(self.lengths[: place + 1].sum())
         first = end - int(self.lengths[place])
-        return frozenset(self.hashes[first : max(first, min(end - without_last, first + most))].tolist())
+        return self.hashes[first : max(first, min(end - without_last, first + most))]
 
     def counts(self, terms: Sequence[str]) -> NDArray[np.float64]:
         """(n, terms), how often each document says each term."""

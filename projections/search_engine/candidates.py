@@ -104,7 +104,7 @@ class EngineCandidates:
     def __init__(self, index: EngineIndexed, allowed: Filter, now_ms: int, reach: int) -> None:
         """`reach` is how many neighbours on either side will be asked for at most: they are read with the others."""
         self._index, self._allowed, self._now_ms, self._reach = index, allowed, now_ms, reach
-        identity = index.identity
+        self.table, identity = index.table, index.identity
         static = VectorIndex(0 if index.table is None else identity.vector_dimensions, graph=False)
         self.rows = DocumentColumns(VectorIndex(identity.dimensions, graph=False), static)
         self._ordinals: dict[str, int] = {}
@@ -118,10 +118,6 @@ class EngineCandidates:
     def leave_out_prompts(self, asked: Sequence[str]) -> None:
         """Find no prompt that says nothing but what is asked; those that were not read still count as documents."""
         self._question = asked
-
-    def static_vector(self, terms: Sequence[str]) -> NDArray[np.float32] | None:
-        """The static vector of a query."""
-        return None if self._index.table is None else self._index.table.embed_query(terms)
 
     def by_words(self, terms: Sequence[str], count: int, *, every: bool = False) -> list[int]:
         """The best `count` by BM25 (k1 1.2); of a query of frequent words, by the rarest of them.
