@@ -132,9 +132,14 @@ def cues_of(question: str) -> Cues:
     return Cues(
         first_person=_ASKS_OF_SELF.search(_ASKS_ADVICE.sub("", question)) is not None,
         time=_ASKS_TIME.search(question) is not None,
-        exact=len(question.split()) <= _FEW_WORDS or _EXACT.search(question) is not None,
+        exact=is_lookup(question) or _EXACT.search(question) is not None,
         several=_ASKS_SEVERAL.search(question) is not None,
     )
+
+
+def is_lookup(question: str) -> bool:
+    """Whether it is a word or two, which ask nothing: what says them is looked for, a prompt as well."""
+    return len(question.split()) <= _FEW_WORDS
 
 
 def traits(text: str, said: Sequence[str]) -> list[str]:

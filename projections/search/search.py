@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ingest.platform.tracing import span
 from projections.search.candidates import Candidates, Meaning, best_first, cosines_of
 from projections.search.confidence import CORRECTED, confidence, confidence_by_words, idf_of
-from projections.search.cues import DATE_TERMS, cues_of, echo_weight, tool_weight
+from projections.search.cues import DATE_TERMS, cues_of, echo_weight, is_lookup, tool_weight
 from projections.search.document_columns import DocumentColumns
 from projections.search.importance import decayed_confidence
 from projections.search.lexical import MAX_QUERY_TERMS
@@ -342,5 +342,6 @@ _RANKINGS = {"fused": fused, "similarity": similar, "rrf": rrf}
 
 def search(candidates: Candidates, question: Question) -> list[Hit]:
     """The best documents for a question, best first, at most `limit`; of equal scores the smallest id first."""
-    candidates.leave_out_prompts(list(dict.fromkeys(terms(question.text))))
+    if not is_lookup(question.text):
+        candidates.leave_out_prompts(list(dict.fromkeys(terms(question.text))))
     return _RANKINGS[question.ranking](candidates, question)

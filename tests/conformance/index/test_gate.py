@@ -57,6 +57,7 @@ async def test_the_prompt_that_asks_is_neither_found_nor_counts_as_having_said_i
         for ranking in ("fused", "similarity", "rrf"):
             found = ask(index, "dog bark unicorn", mode=mode, ranking=ranking)
             assert not any(hit.id.startswith("obs") for hit in found)
+    assert {hit.id for hit in ask(index, "dog bark")} == {"obs_01", "obs_11", "mem_1"}, "a look-up finds prompts"
     assert [hit.confidence for hit in ask(index, "dog bark unicorn")] == [hit.confidence for hit in before]
 
 
