@@ -3,8 +3,8 @@
     python -m benchmarks.abstain [--work AGENTWORK --outcomes OUTCOMES] [--data PATH ...] [--url http://127.0.0.1:3111]
 
 The sessions of `benchmarks/coding.py` answer their own questions and none of `coding_unsaid.json`; hooks have recorded
-every question as a prompt before it is asked. Of each `--data` (see `benchmarks/relevance.py`): recall@10 with the limit
-of confidence and without, and the share of empty answers.
+every question as a prompt before it is asked. Of each `--data` (see `benchmarks/relevance.py`): recall@10 with the
+limit of confidence and without, and the share of empty answers.
 
 Every turn of `AGENTWORK` (see `benchmarks/relevance.py`) is written as one observation; its questions have an answer,
 those of `unanswerable` in `OUTCOMES` none in their project. Measured: the area under the ROC curve of the first
@@ -71,9 +71,8 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
     overall = {"overall": _figures(all_known, all_unknown)} if work else {}
     figures["coding_prompts"] = await prompted(pool, f"{run}:prompts", embedded=not options.now)
     for path in options.data:
-        figures[path.stem] = await withheld(
-            pool, json.loads(path.read_bytes()), f"{run}:data", embedded=not options.now
-        )
+        data = json.loads(path.read_bytes())
+        figures[path.stem] = await withheld(pool, data, f"{run}:data", embedded=not options.now)
     return {**overall, **figures}
 
 
@@ -103,7 +102,6 @@ async def withheld(pool: Pool, data: Sequence[dict[str, Any]], run: str, *, embe
     await settled(pool, embedded=embedded)
     await asyncio.sleep(1.0)
     asked = [question for one in data for question in relevance.questions(one) if question.category not in APART]
-    found = list[list[str]]()
     shares: dict[str, float] = {}
     for name, least in (("limit", {}), ("no_limit", {"min_confidence": 0})):
         found = [
@@ -112,10 +110,8 @@ async def withheld(pool: Pool, data: Sequence[dict[str, Any]], run: str, *, embe
         ]
         pairs = list(zip(asked, found, strict=True))
         share = np.mean([len(one.evidence & set(turns)) / len(one.evidence) for one, turns in pairs])
-        shares |= {
-            name: round(100 * float(share), 1),
-            f"{name}_empty": round(100 * np.mean([not one for one in found]), 1),
-        }
+        empty = np.mean([not turns for turns in found])
+        shares |= {name: round(100 * float(share), 1), f"{name}_empty": round(100 * float(empty), 1)}
     return {"questions": len(asked), **shares}
 
 
