@@ -31,6 +31,8 @@ ASKED_FROM = 4
 """A prompt that only asks says the question's words at least once for so many of its own."""
 CACHED, CACHED_A_DOCUMENT = 1_000_000, 8
 """Documents in all cached postings: 16 bytes each, so some 130 bytes a document at most."""
+A_TERM = 20
+"""A term counts as so many documents itself, so words that nobody says are bounded too."""
 
 Documents = NDArray[np.int64]
 
@@ -60,18 +62,23 @@ class Postings:
     def of(self, term: str) -> Posting:
         """All documents of the index that say a term."""
         end = len(self._rows.ids)
-        covered, posting = self._cached.pop(term, (0, NONE))
-        self._size -= len(posting.documents)
-        if not covered:
+        if term in self._cached:
+            covered, posting = self._evict(term)
+        else:
             covered, posting = self._listed(term)
         if covered < end:
             documents, counts = self._rows.terms.saying(term, covered)
             posting = Posting(np.append(posting.documents, documents), np.append(posting.counts, counts))
         self._cached[term] = end, posting
-        self._size += len(posting.documents)
+        self._size += A_TERM + len(posting.documents)
         while self._size > CACHED + CACHED_A_DOCUMENT * end and len(self._cached) > 1:
-            self._size -= len(self._cached.popitem(last=False)[1][1].documents)
+            self._evict(next(iter(self._cached)))
         return posting
+
+    def _evict(self, term: str) -> tuple[int, Posting]:
+        evicted = self._cached.pop(term)
+        self._size -= A_TERM + len(evicted[1].documents)
+        return evicted
 
     def _listed(self, term: str) -> tuple[int, Posting]:
         """The posting of a rare term as the lexical index has it, and the document before which that is complete."""
