@@ -14,7 +14,7 @@ from ingest.platform.clock import to_ms
 from projections.compression.compression import compress
 from projections.documents.index_entry import IndexEntry, index_terms, searchable, texts_in
 from projections.documents.rows import by_position, in_user_listing
-from projections.search.cues import PROMPT, TOOL_OUTPUT
+from projections.search.cues import PROMPT, TOOL_OUTPUT, USER_TURN
 
 IMPORTANT = 5
 """Importance from which an observation is told of, in contexts and profiles."""
@@ -82,9 +82,9 @@ class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def _traits(self) -> list[str]:
         """Traits that its text does not tell."""
-        return [TOOL_OUTPUT] * self.is_tool_output + [PROMPT] * bool(
-            self.data.get("prompt") and not self.data.get("tool_name")
-        )
+        if self.data.get("prompt") and not self.data.get("tool_name"):
+            return [PROMPT]
+        return [TOOL_OUTPUT] * self.is_tool_output + [USER_TURN] * (self.role == "user")
 
     def index_entry(self) -> IndexEntry:
         """What an index replica knows of it."""

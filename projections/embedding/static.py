@@ -41,6 +41,10 @@ class StaticTable:
         found = np.minimum(np.searchsorted(self._hashes, terms), len(self._hashes) - 1)
         return np.where(self._hashes[found] == terms, self._places[found], -1)
 
+    def knows(self, terms: Hashes) -> NDArray[np.bool_]:
+        """(n,), which of the terms have a vector, terms as their hashes."""
+        return self.places(terms) >= 0
+
     def embed_query(self, terms: Sequence[str]) -> NDArray[np.float32] | None:
         """(dimensions,) float32; None when none of the terms has a vector.
 

@@ -153,8 +153,8 @@ def _sighted(keys: Sequence[str]) -> tuple[str, list[Link]]:
     return session, [Link(session, f"{name}:{value}", types[name]) for name, value in values if name in types]
 
 
-def _values(index: Index, name: Linked, most: int) -> list[str]:
-    return index.linked_values(name, most)
+def _values(allowed: Filter, now_ms: int, name: Linked, most: int, index: Index) -> list[str]:
+    return index.linked_values(allowed, now_ms, name, most)
 
 
 def _links(allowed: Filter, now_ms: int, name: Linked, values: Sequence[str], index: Index) -> Mapping[str, Links]:
@@ -244,9 +244,9 @@ class Graph:
         nodes = Counter({"memory": await self._index.ask_current(lambda index: index.count(memories, now_ms))})
         edges, left, more = Counter[str](), COUNTED, False
         for name, edge in EDGES.items():
-            values = await self._index.ask_current(partial(_values, name=name, most=left + 1))
-            values, more, left = values[:left], len(values) > left, max(0, left - len(values))
             within = memories if name == "concept" else allowed
+            values = await self._index.ask_current(partial(_values, within, now_ms, name, left + 1))
+            values, more, left = values[:left], len(values) > left, max(0, left - len(values))
             for start in range(0, len(values), SLICE):
                 some = [value for value in values[start : start + SLICE] if value]
                 links = await self._index.ask_current(partial(_links, within, now_ms, name, some))

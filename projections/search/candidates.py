@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from projections.embedding.static import StaticTable
 from projections.search.document_columns import DocumentColumns
 from projections.search.vectors import VectorIndex
 
@@ -35,15 +36,17 @@ class Candidates(Protocol):
         """What is known of them."""
         ...
 
-    def static_vector(self, terms: Sequence[str]) -> NDArray[np.float32] | None:
-        """The static vector of a query, `(dimensions,) float32`; None when none of its terms has one."""
+    def leave_out_prompts(self, asked: Sequence[str]) -> None:
+        """Find no prompt any more that says nothing but what is asked (`says_only`), in distinct terms."""
+        ...
+
+    @property
+    def table(self) -> StaticTable | None:
+        """The table of their static vectors; None where they have none."""
         ...
 
     def by_words(self, terms: Sequence[str], count: int, *, every: bool = False) -> list[int]:
-        """The best `count` of those that say any of the terms (with `every`: all), by BM25, best first.
-
-        Behind them may stand more, which are too new to have a place in that order.
-        """
+        """The best `count` of those that say any of the terms (with `every`: all), by BM25, best first."""
         ...
 
     def by_meaning(self, asked: Meaning, count: int) -> Near:
@@ -64,7 +67,7 @@ class Candidates(Protocol):
         ...
 
     def frequencies(self, terms: Sequence[str]) -> tuple[list[int], int]:
-        """How many documents of the whole index say each term, found or not; and how many there are."""
+        """How many of the documents that may be found say each term; and how many there are."""
         ...
 
 

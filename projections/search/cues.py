@@ -5,13 +5,13 @@ without a field of their own, and neither words nor static vectors know them.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from projections.search.term_rows import TermRows
+from projections.search.term_rows import TermRows, hashed
 
 Floats = NDArray[np.float64]
 
@@ -22,7 +22,9 @@ TELLS_TIME = "+when"
 TOOL_OUTPUT = "+tool"
 """Trait: a tool's call with what it answered."""
 PROMPT = "+prompt"
-"""Trait: what a user asked an agent to do."""
+"""Trait: what a user asked an agent to do, as a hook reports it."""
+USER_TURN = "+user"
+"""Trait: what else a user said: a turn of a dialog, which may state something or ask."""
 
 # In standard deviations of a leg, fitted by `benchmarks/fit_ranking.py` to agent work and BEAM: decision 39. Around
 # them recall is flat.
@@ -45,12 +47,24 @@ ECHO_FROM = 0.5
 ECHO_WEIGHT = 0.5
 """Of the relevance of such a prompt: what asks the same is nearest to a question, and does not answer it."""
 
+_ASKING_TEXT = """
+please can could would should you tell me know show look up find out check search explain remind remember recall hi
+hey hello thank thanks want need let see again
+"""
+ADDS_NOTHING = frozenset([*_ASKING_TEXT.split(), "pleas", FIRST_PERSON, TELLS_TIME, PROMPT, USER_TURN])
+"""Index terms of a prompt that only say that something is asked."""
+
+REPEATS_FROM = 0.5
+"""Share of a question's terms, at least, of a prompt that repeats it: "Thank you!" repeats none."""
+
 SCANNED = 4_000
 """Characters of a text that are looked at, from its beginning: what is longer is mostly output of a tool."""
 SCANNED_TERMS = 600
 """About as many."""
 ONE_IN = 600
 """Characters for each word of the first person, at most: an answer of several pages says "I" now and then."""
+DATE_TERMS = 3
+"""At the end of a document's terms: the day, the month and the year it is about."""
 BESIDE_TEXT = 4
 """Index terms of a prompt that its text does not say: the date's, and that it is one."""
 SHORTEST = 60
@@ -74,6 +88,7 @@ _TIME_TEXT = """
 januari februari march april may june juli august septemb octob novemb decemb
 monday tuesday wednesday thursday friday saturday sunday week weekend month year yesterday today tomorrow tonight ago
 """
+_DATES = frozenset([*_TIME_TEXT.split(), *map(str, range(1, 32)), *map(str, range(1900, 2100))])
 _TIME_STEMS = frozenset([*_TIME_TEXT.split(), *map(str, range(1900, 2100))])
 _ASKS_TIME = re.compile(
     r"\bwhen (?:did|does|do|is|was|are|were|will|has|have|had|can|could|should|would)\b|^when\b"
@@ -117,9 +132,14 @@ def cues_of(question: str) -> Cues:
     return Cues(
         first_person=_ASKS_OF_SELF.search(_ASKS_ADVICE.sub("", question)) is not None,
         time=_ASKS_TIME.search(question) is not None,
-        exact=len(question.split()) <= _FEW_WORDS or _EXACT.search(question) is not None,
+        exact=is_lookup(question) or _EXACT.search(question) is not None,
         several=_ASKS_SEVERAL.search(question) is not None,
     )
+
+
+def is_lookup(question: str) -> bool:
+    """Whether it is a word or two, which ask nothing: what says them is looked for, a prompt as well."""
+    return len(question.split()) <= _FEW_WORDS
 
 
 def traits(text: str, said: Sequence[str]) -> list[str]:
@@ -158,6 +178,21 @@ def echo_weight(cues: Cues, said: Floats, documents: TermRows) -> Floats:
     echoes = having(documents, PROMPT) * (said.sum(axis=1) >= ECHO_FROM * (documents.lengths - BESIDE_TEXT))
     echoes = echoes * (not cues.exact)
     return np.where(echoes, ECHO_WEIGHT, 1.0)
+
+
+def says_only(asked: Collection[str], documents: TermRows) -> NDArray[np.bool_]:
+    """(n,), which of the documents are prompts that repeat the question and add no word to it: they do not answer it.
+
+    `asked` are the question's distinct terms. A prompt that says anything else may state a fact.
+    """
+    dates = _DATES if not _TIME_STEMS.isdisjoint(asked) else ()  # of "yesterday", a document says which day that was
+    known = np.isin(documents.hashes, hashed(one.encode() for one in {*asked, *ADDS_NOTHING, *dates}))
+    ends = np.cumsum(documents.lengths)
+    places = np.arange(len(known)) - np.repeat(ends, documents.lengths)
+    known |= places >= -DATE_TERMS
+    new = np.bincount(np.repeat(np.arange(len(documents)), documents.lengths), ~known, len(documents))
+    repeats = (documents.counts(list(asked)) > 0).sum(axis=1) >= REPEATS_FROM * len(asked)
+    return (new == 0) & repeats & documents.counts([PROMPT, USER_TURN]).any(axis=1)
 
 
 def spread(cues: Cues, scores: Floats, episode: NDArray[np.int32]) -> Floats:

@@ -13,7 +13,8 @@ from projections.search.candidates import best_first
 from projections.search.filters import BitMap, bitmap, facet, ordinals
 from projections.search.importance import lesson_weights, memory_weights
 from projections.search.index import MAX_OF_ONE_MOMENT, Linked, Links, Listed, Place, RankedLesson, Window
-from projections.search.matching import EmbeddedCandidates, by_words, matches
+from projections.search.matching import EmbeddedCandidates, matches
+from projections.search.postings import MatchingWords
 from projections.search.question import Filter, Hit, Question
 from projections.search.ranking import terms
 from projections.search.replica import IndexReplica
@@ -122,7 +123,7 @@ class EmbeddedIndex:
             matching, count = bitmap(self._newest(ordinals(matching), LOOKED_AT)), LOOKED_AT
         found = set(matching & index.facets.of(facet("concept", words)))
         if asked := terms(words):
-            found |= set(by_words(index, asked, allowed, matching, count, every=True))
+            found |= set(MatchingWords(index, index.postings, matching).best(asked, count, every=True))
         documents = np.array(sorted(found), np.int64)
         occurred = index.occurred_ms.values[documents]
         return self._places(documents[np.argsort(-occurred, kind="stable")])
@@ -141,9 +142,9 @@ class EmbeddedIndex:
         known = ((name, self._index.ordinal_of.get(name)) for name in names)
         return {name for name, ordinal in known if ordinal is not None and self._index.vectors.has(ordinal)}
 
-    def linked_values(self, name: Linked, most: int) -> list[str]:
-        """The values that any documents have, in the order of their first documents."""
-        return self._index.facets.linked(name, most)
+    def linked_values(self, allowed: Filter, now_ms: int, name: Linked, most: int) -> list[str]:
+        """The values that they have, in the order of their first documents."""
+        return self._index.facets.linked(name, matches(self._index, allowed, now_ms), most)
 
     def links(self, allowed: Filter, now_ms: int, name: Linked, values: Sequence[str]) -> dict[str, Links]:
         """What has each of these values of a facet."""

@@ -98,10 +98,11 @@ class Facets:
         """The documents with at least one of the facet values."""
         return BitMap.union(_NONE, *(self.of(key) for key in keys))
 
-    def linked(self, name: str, most: int) -> list[str]:
-        """Up to `most` of the values that documents have of any facet, in a fixed order; looks through all keys."""
+    def linked(self, name: str, matching: BitMap, most: int) -> list[str]:
+        """Up to `most` of the values of any facet that these documents have, in a fixed order. Looks at all keys."""
         lead = f"{name}\x1f"
-        return [key.removeprefix(lead) for key in islice((one for one in self._bitmaps if one.startswith(lead)), most)]
+        having = (key for key, found in self._bitmaps.items() if key.startswith(lead) and found.intersect(matching))
+        return [key.removeprefix(lead) for key in islice(having, most)]
 
     def values(self, name: str) -> list[str]:
         """The values that documents have of a facet of LISTED, in no order."""

@@ -118,8 +118,8 @@ class Index(Protocol):
         """Those of these ids that the index has vectors of the model for."""
         ...
 
-    def linked_values(self, name: Linked, most: int) -> list[str]:
-        """Up to `most` of the values that any documents have, whoever may find them, in an order that holds."""
+    def linked_values(self, allowed: Filter, now_ms: int, name: Linked, most: int) -> list[str]:
+        """Up to `most` of the values of a facet that they have, in an order that holds."""
         ...
 
     def links(self, allowed: Filter, now_ms: int, name: Linked, values: Sequence[str]) -> dict[str, Links]:

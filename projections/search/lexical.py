@@ -1,10 +1,10 @@
-"""Lexical candidates: tantivy over terms that are stemmed already. The one file that imports tantivy.
+"""The dictionary of an index: tantivy over terms that are stemmed already. The one file that imports tantivy.
 
-Added documents are found after the next commit; until then the replica scores them directly (its tail).
+Added documents are found after the next commit; until then they are the replica's tail.
 """
 
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import tantivy
@@ -13,6 +13,8 @@ _WRITER_HEAP = 64 << 20
 """Bound of what tantivy buffers before it writes a segment by itself."""
 MAX_QUERY_TERMS = 64
 """A query longer than that is a document; its first distinct terms say what it is about."""
+NEAR = 4_096
+"""Documents with a term like a mistaken one: each takes a microsecond."""
 
 
 class Lexical:
@@ -51,70 +53,44 @@ class Lexical:
         self._index.reload()
         self._searcher = self._index.searcher()
 
-    def search(self, terms: Sequence[str], facets: Sequence[Sequence[str]], count: int) -> list[int]:
-        """Up to `count` ordinals by BM25 (k1 1.2, b 0.75), best first.
+    def saying(self, term: str) -> list[int]:
+        """The ordinals of the committed documents that say a term, in no order."""
+        query = tantivy.Query.term_query(self._schema, "terms", term, "basic")
+        hits = self._searcher.search(query, limit=max(1, self.frequency(term)), count=False).hits
+        return self._ordinals([address for _, address in hits])
 
-        A document matches when it has any of the terms, and of every group in `facets` at least one value.
+    def frequency(self, term: str) -> int:
+        """How many committed documents say a term; removed ones count until their segment is merged."""
+        return self._searcher.doc_freq("terms", term)
+
+    def near(
+        self, term: str, edits: int, facets: Sequence[Sequence[str]], matching: Container[int], count: int
+    ) -> list[str]:
+        """The terms of the first `count` matching documents, by ordinal, that say a term so many letters away.
+
+        Only committed ones; those that do not match take no places. Up to NEAR of all are looked at.
         """
-        return [ordinal for ordinal, _ in self.scored(terms, facets, count)]
-
-    def scored(
-        self,
-        terms: Sequence[str],
-        facets: Sequence[Sequence[str]],
-        count: int,
-        *,
-        every: bool = False,
-        among: Sequence[int] | None = None,
-    ) -> list[tuple[int, float]]:
-        """Up to `count` pairs of ordinal and BM25, best first; documents with the same terms score exactly alike.
-
-        With `every` a document must have all the terms; with `among` it must be one of those.
-        """
-        if not terms or count <= 0:
-            return []
-        occur = tantivy.Occur.Must if every else tantivy.Occur.Should
-        words = [
-            (occur, tantivy.Query.term_query(self._schema, "terms", term, "freq"))
-            for term in dict.fromkeys(terms[:MAX_QUERY_TERMS])
-        ]
-        wanted = [self._having(group) for group in facets]
-        if among is not None:
-            wanted.append(tantivy.Query.term_set_query(self._schema, "ordinal", list(among)))
-        query = tantivy.Query.boolean_query(words)
-        if wanted:  # alone, tantivy leaves out what cannot be among the best
-            parts = [(tantivy.Occur.Must, tantivy.Query.const_score_query(one, 0.0)) for one in wanted]
-            query = tantivy.Query.boolean_query([(tantivy.Occur.Must, query), *parts])
-        hits = self._searcher.search(query, limit=count, count=False).hits
-        found = self._searcher.fast_field_values("ordinal", [address for _, address in hits])
-        return [
-            (int(ordinal), float(score or 0.0))
-            for ordinal, (score, _) in zip(found, hits, strict=True)
-            if ordinal is not None
-        ]
-
-    def frequencies(self, terms: Sequence[str]) -> list[int]:
-        """How many committed documents say each term; removed ones count until their segment is merged."""
-        return [self._searcher.doc_freq("terms", term) for term in terms]
-
-    def near(self, term: str, edits: int, facets: Sequence[Sequence[str]], count: int) -> list[tuple[int, str]]:
-        """Ordinal and terms of up to `count` committed documents that say a term so many letters away, in no order."""
         near = tantivy.Query.fuzzy_term_query(self._schema, "terms", term, edits, True)
         parts = [(tantivy.Occur.Must, one) for one in (near, *map(self._having, facets))]
-        hits = self._searcher.search(tantivy.Query.boolean_query(parts), limit=count, count=False).hits
+        hits = self._searcher.search(tantivy.Query.boolean_query(parts), limit=NEAR, count=False).hits
         places = [address for _, address in hits]
-        ordinals = self._searcher.fast_field_values("ordinal", places)
-        return [
-            (int(ordinal or 0), self._searcher.doc(address).get_first("terms") or "")
-            for ordinal, address in zip(ordinals, places, strict=True)
-        ]
+        found = sorted(
+            (ordinal, address.segment_ord, address.doc)
+            for ordinal, address in zip(self._ordinals(places), places, strict=True)
+            if ordinal in matching
+        )
+        addresses = (tantivy.DocAddress(segment, document) for _, segment, document in found[:count])
+        return [self._searcher.doc(address).get_first("terms") or "" for address in addresses]
 
     def all_terms(self) -> Iterator[tuple[int, str]]:
         """The ordinal and the terms of every committed document, in no order. Reads all of the files."""
         found = self._searcher.search(tantivy.Query.all_query(), limit=max(1, self._searcher.num_docs), count=False)
         places = [address for _, address in found.hits]
-        for ordinal, address in zip(self._searcher.fast_field_values("ordinal", places), places, strict=True):
-            yield int(ordinal or 0), self._searcher.doc(address).get_first("terms") or ""
+        for ordinal, address in zip(self._ordinals(places), places, strict=True):
+            yield ordinal, self._searcher.doc(address).get_first("terms") or ""
+
+    def _ordinals(self, places: list[tantivy.DocAddress]) -> list[int]:
+        return [int(ordinal or 0) for ordinal in self._searcher.fast_field_values("ordinal", places)]
 
     def _having(self, group: Sequence[str]) -> tantivy.Query:
         if len(group) == 1:  # half the time: a set is looked for in all of the dictionary

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from projections.search.candidates import STATIC_CANDIDATES, Meaning, Near, best_first, nearest_first
 from projections.search.filters import LEXICAL, BitMap, among, bitmap, facet, ordinals
+from projections.search.postings import MatchingWords
 from projections.search.question import Filter
 from projections.search.replica import IndexReplica
 from projections.search.vectors import EXACT_OF_MOST_BELOW
@@ -82,35 +83,28 @@ def _drop(
 
 
 READ_WITHOUT_VECTOR = 500
-"""Documents without a vector whose words are looked at, newest first, besides those that the lexical index finds."""
+"""Documents without a vector whose words are looked at, newest first, besides the best by words."""
 LIKE = 50
 """Documents in which a word like another one is looked for."""
-SPARE = 50
-"""Asked of tantivy beyond the count, so that equals at the cut are mostly all seen and can be taken by id."""
-DEEPEST = 64
-"""How many times the count tantivy is asked for, at most, while equals or what does not match fill the answer."""
-MOST = 0.5
-"""Share of all documents from which tantivy is not told the filter: without one it skips what cannot be among the best
-(100,000 documents that all match: 0.8 instead of 2.6 ms), and what does not match is left out behind it.
-"""
-NAMED_ONE_BY_ONE = 2_000
-"""Up to so many matching documents are named to tantivy (4 ms), when filters it does not know leave too few."""
 
 
 class EmbeddedCandidates:
     """The candidates of an embedded index. Runs in its thread."""
 
     def __init__(self, index: IndexReplica, allowed: Filter, now_ms: int) -> None:
-        self.rows = self._index = index
+        self.rows, self.table, self._index = index, index.table, index
         self._allowed, self._matching = allowed, matches(index, allowed, now_ms)
+        self._words = MatchingWords(index, index.postings, self._matching)
 
-    def static_vector(self, terms: Sequence[str]) -> NDArray[np.float32] | None:
-        """The static vector of a query."""
-        return self._index.static_vector(terms)
+    def leave_out_prompts(self, asked: Sequence[str]) -> None:
+        """Find no prompt any more that says nothing but what is asked."""
+        if len(repeating := self._words.repeating(asked)):
+            self._matching -= bitmap(repeating)
+            self._words = MatchingWords(self._index, self._index.postings, self._matching)
 
     def by_words(self, terms: Sequence[str], count: int, *, every: bool = False) -> list[int]:
-        """The best `count` by BM25, then whatever of the uncommitted tail says a word (with `every`: all)."""
-        return by_words(self._index, terms, self._allowed, self._matching, count, every=every)
+        """The best `count` by BM25."""
+        return self._words.best(terms, count, every=every)
 
     def by_meaning(self, asked: Meaning, count: int) -> Near:
         """The nearest `count`. Candidates are the nearest by static vectors, where the index has them.
@@ -130,7 +124,7 @@ class EmbeddedCandidates:
         return among(np.array(self._index.around(documents, reach), np.int64), self._matching)
 
     def without_vectors(self, asked: Meaning, terms: Sequence[str], count: int) -> NDArray[np.int64]:
-        """Those without the vectors; of more than READ_WITHOUT_VECTOR the newest, and what the lexical index finds."""
+        """Those without the vectors; of more than READ_WITHOUT_VECTOR the newest, and the best by words."""
         index, found = self._index, ordinals(self._matching)
         if asked.vector is not None:
             found = found[index.vectors.without(found)]
@@ -139,52 +133,15 @@ class EmbeddedCandidates:
         if len(found) > READ_WITHOUT_VECTOR:
             recorded = index.recorded_ms.values[found].astype(np.float64)
             newest = found[best_first(index, found, recorded, READ_WITHOUT_VECTOR)]
-            saying = by_words(index, terms, self._allowed, bitmap(found), count)
+            saying = MatchingWords(index, index.postings, bitmap(found)).best(terms, count)
             found = np.union1d(newest, np.asarray(saying, np.int64))
         return found
 
     def like(self, term: str, edits: int) -> list[set[str]]:
         """The terms of up to LIKE committed documents."""
-        near = self._index.lexical.near(term, edits, lexical_groups(self._allowed), LIKE)
-        return [set(text.split()) for ordinal, text in near if ordinal in self._matching]
+        near = self._index.lexical.near(term, edits, lexical_groups(self._allowed), self._matching, LIKE)
+        return [set(text.split()) for text in near]
 
     def frequencies(self, terms: Sequence[str]) -> tuple[list[int], int]:
-        """As `Lexical.frequencies`, and the number of documents."""
-        return self._index.lexical.frequencies(terms), len(self._index)
-
-
-def by_words(
-    index: IndexReplica, terms: Sequence[str], allowed: Filter, matching: BitMap, count: int, *, every: bool = False
-) -> list[int]:
-    """The best `count` by BM25, best first, then whatever of the uncommitted tail says a word (with `every`: all)."""
-    found = dict.fromkeys(_committed(index, terms, allowed, matching, count, every=every))
-    tail = np.array([ordinal for ordinal in sorted(index.tail) if ordinal in matching], np.int64)
-    if len(tail) and terms:
-        said = index.said(tail, list(dict.fromkeys(terms)))
-        found.update(dict.fromkeys(tail[said.all(axis=1) if every else said.any(axis=1)].tolist()))
-    return list(found)
-
-
-def _committed(
-    index: IndexReplica, terms: Sequence[str], allowed: Filter, matching: BitMap, count: int, *, every: bool
-) -> list[int]:
-    """Looks deeper while filters that tantivy does not know leave too few, or equals at the cut may go on."""
-    if count <= 0 or not matching:
-        return []
-    groups, asked = lexical_groups(allowed), count + SPARE
-    if len(matching) > MOST * len(index):
-        groups, asked = [], asked * len(index) // len(matching)
-    while True:
-        scored = index.lexical.scored(terms, groups, asked, every=every)
-        kept = [(ordinal, score) for ordinal, score in scored if ordinal in matching]
-        exhausted = len(scored) < asked
-        if exhausted or asked >= DEEPEST * count or (len(kept) > count and kept[-1][1] < kept[count - 1][1]):
-            break
-        if len(kept) < count and len(matching) <= NAMED_ONE_BY_ONE:
-            kept = index.lexical.scored(terms, [], len(matching), every=every, among=list(matching))
-            kept = [(ordinal, score) for ordinal, score in kept if ordinal in matching]
-            break
-        asked *= 4
-    documents = np.fromiter((ordinal for ordinal, _ in kept), np.int64, len(kept))
-    scores = np.fromiter((score for _, score in kept), np.float64, len(kept))
-    return documents[best_first(index, documents, scores, count)].tolist()
+        """How many of them say each term, and how many there are."""
+        return self._words.frequencies(terms), len(self._words)

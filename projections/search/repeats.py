@@ -7,12 +7,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from projections.search.cues import DATE_TERMS
 from projections.search.term_rows import TermRows
 
 SAME_FROM = 0.97
 """Jaccard similarity of the distinct terms of two documents from which the second may tell nothing new."""
-DATE_TERMS = 3
-"""At the end of a document's terms: what was said again on another day is still the same."""
 TERMS = 1_000
 """Of a document, from its beginning."""
 SMALLEST = 3
@@ -36,7 +35,8 @@ def distinct(documents: TermRows, places: Sequence[int], limit: int) -> list[Dis
     said: list[frozenset[int]] = []
     having: defaultdict[int, list[int]] = defaultdict(list)
     for place in places:
-        terms = documents.distinct(place, DATE_TERMS, TERMS)
+        # without its date: said again on another day, it is still the same
+        terms = frozenset(documents.beginning(place, DATE_TERMS, TERMS).tolist())
         smallest = sorted(terms)[:SMALLEST]
         near = sorted({number for hashed in smallest for number in having[hashed]})
         same = next((number for number in near if _alike(terms, said[number])), None)

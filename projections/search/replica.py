@@ -3,7 +3,7 @@
 All of it belongs to one thread (see `ReplicaService`): a search sees the index between two changes, never half of one.
 """
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,12 +16,13 @@ from projections.search.columns import Column
 from projections.search.document_columns import DocumentColumns
 from projections.search.filters import BitMap, Facets, entry_facets, facet, lexical_facets
 from projections.search.lexical import Lexical
+from projections.search.postings import Postings
 from projections.search.term_rows import hashed_text
 from projections.search.vectors import VectorIndex
 from projections.store.feed import Cleared, FeedItem, Put, Remove, Switched, Vectors
 
 MAX_TAIL = 256
-"""Documents not committed to tantivy yet; a search looks at each of them, so they are few."""
+"""Documents not committed to tantivy yet; no slip is corrected to what they alone say, so they are few."""
 EMBEDDED_AT_ONCE = 1_000
 """Documents whose terms become static vectors together."""
 COLUMNS = (
@@ -60,6 +61,8 @@ class IndexReplica(DocumentColumns):
         self.expires_ms: Column[np.int64] = Column(np.int64)
         self.alive = BitMap()
         self.tail: set[int] = set()
+        """Documents that are not committed to tantivy yet."""
+        self.postings = Postings(self, self.lexical, self.tail)
         self.removed = 0
         """Documents removed since it was made or loaded; what they said is in its files until it is compacted."""
         self._uncommitted = False
@@ -114,10 +117,6 @@ class IndexReplica(DocumentColumns):
             rows = self.table.embed(self.terms.rows(some))
             known = rows.any(axis=1)
             self.static.put_each(some[known], rows[known].astype(np.float16))
-
-    def static_vector(self, query_terms: Sequence[str]) -> NDArray[np.float32] | None:
-        """The static vector of a query, `(dimensions,) float32`; None when none of its terms has one."""
-        return None if self.table is None else self.table.embed_query(query_terms)
 
     def take_vectors(self, other: "IndexReplica") -> int:
         """Take the vectors of documents that say the same there, as `Put` lets them keep theirs; returns how many."""

@@ -45,11 +45,11 @@ class TermRows:
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def distinct(self, place: int, without_last: int, most: int) -> frozenset[int]:
-        """The hashes of a document's different terms, without its last so many, of the first `most`."""
+    def beginning(self, place: int, without_last: int, most: int) -> Hashes:
+        """A document's first terms: up to `most`, without its last so many."""
         end = int(self.lengths[: place + 1].sum())
         first = end - int(self.lengths[place])
-        return frozenset(self.hashes[first : max(first, min(end - without_last, first + most))].tolist())
+        return self.hashes[first : max(first, min(end - without_last, first + most))]
 
     def counts(self, terms: Sequence[str]) -> NDArray[np.float64]:
         """(n, terms), how often each document says each term."""
@@ -71,6 +71,18 @@ class TermColumn:
 
     def __len__(self) -> int:
         return len(self._first)
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """(n,), how many terms are each document's."""
+        return self._lengths.values
+
+    def saying(self, term: str, first: int = 0) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The documents from `first` on that say a term, ascending, and how often each does."""
+        (sought,) = hashed([term.encode()])
+        start = int(self._first[first])
+        places = start + np.flatnonzero(self._hashes.values[start:] == sought)
+        return np.unique(np.searchsorted(self._first.values, places, side="right") - 1, return_counts=True)
 
     def append(self, row: Hashes) -> None:
         """The next document's."""

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from projections.documents.index_entry import IndexEntry
 from projections.embedding.static import StaticTable
 from projections.search.candidates import STATIC_CANDIDATES, Meaning, Near, nearest_first
+from projections.search.confidence import idf_of
+from projections.search.cues import says_only
 from projections.search.document_columns import DocumentColumns
 from projections.search.index import Place
 from projections.search.lexical import MAX_QUERY_TERMS
@@ -22,12 +24,24 @@ from projections.search.term_rows import TermRows
 from projections.search.vectors import VectorIndex
 from projections.search_engine.engine import Engine, Found, Word, found, search
 from projections.search_engine.layout import TERMS, Identity, decoded_term, encoded_term, entries_of
-from projections.search_engine.queries import EF_RUNTIME, filter_query, like_query, nearest_query, words_query
+from projections.search_engine.queries import (
+    EF_RUNTIME,
+    any_word_query,
+    filter_query,
+    like_query,
+    nearest_query,
+    said_query,
+    words_query,
+)
 
 READ_WITHOUT_VECTOR = 500
 """The newest documents, among which those without a vector are looked for, besides those that say a word."""
 LIKE = 50
-"""Words like another one that are looked at, and documents that say one."""
+"""Documents that say a word like another one, as far as they count."""
+MOST_LIKE = 1_000
+"""Words like another one that are counted."""
+LASTING = 0
+"""A moment by which nothing has expired: what has counts, or each moment would have a count of its own."""
 MOST_EDITS = 3
 """Letters of a word that the engine lets be wrong."""
 BRUTE_FORCE_BELOW = 0.03
@@ -79,7 +93,7 @@ class EngineIndexed(NamedTuple):
     """As of a moment ago, as is `embedded`."""
     embedded: int
     frequencies: Counted
-    """By index and term."""
+    """By index and query, of which each is for one term."""
     matching: Counted
     """By index and query."""
 
@@ -90,7 +104,7 @@ class EngineCandidates:
     def __init__(self, index: EngineIndexed, allowed: Filter, now_ms: int, reach: int) -> None:
         """`reach` is how many neighbours on either side will be asked for at most: they are read with the others."""
         self._index, self._allowed, self._now_ms, self._reach = index, allowed, now_ms, reach
-        identity = index.identity
+        self.table, identity = index.table, index.identity
         static = VectorIndex(0 if index.table is None else identity.vector_dimensions, graph=False)
         self.rows = DocumentColumns(VectorIndex(identity.dimensions, graph=False), static)
         self._ordinals: dict[str, int] = {}
@@ -99,19 +113,24 @@ class EngineCandidates:
         self._is_allowed = allowed.allows(now_ms)
         self._allows: list[bool] = []
         self._episodes: dict[str, int] = {}
+        self._question: Sequence[str] = ()
 
-    def static_vector(self, terms: Sequence[str]) -> NDArray[np.float32] | None:
-        """The static vector of a query."""
-        return None if self._index.table is None else self._index.table.embed_query(terms)
+    def leave_out_prompts(self, asked: Sequence[str]) -> None:
+        """Find no prompt that says nothing but what is asked; those that were not read still count as documents."""
+        self._question = asked
 
     def by_words(self, terms: Sequence[str], count: int, *, every: bool = False) -> list[int]:
-        """The best `count` by BM25 (k1 1.2); of a query of frequent words, by the rarest of them."""
+        """The best `count` by BM25 (k1 1.2); of a query of frequent words, by the rarest of them.
+
+        Words weigh by how rare they are among the documents of the filter. The engine's average length is of all.
+        """
         asked = list(dict.fromkeys(terms))[:MAX_QUERY_TERMS]
         if not asked or count <= 0:
             return []
-        if not every:
-            asked = self._rarest(asked)
-        query = words_query(self._allowed, self._now_ms, asked, every=every)
+        if every:
+            query = words_query(self._allowed, self._now_ms, asked)
+        else:
+            query = any_word_query(self._allowed, self._now_ms, self._weights(self._rarest(asked)))
         return self._read(self._found(search(self._index.name, query, count)).places).tolist()
 
     def by_meaning(self, asked: Meaning, count: int) -> Near:
@@ -127,7 +146,7 @@ class EngineCandidates:
 
     def _nearest(self, asked: Meaning, count: int) -> list[Place]:
         query = filter_query(self._allowed, self._now_ms)
-        (matching,) = self._matching()
+        matching = self._matching
         if matching <= count:
             all_of_them = self._found(search(self._index.name, query, count))
             if all_of_them.total <= count:
@@ -172,33 +191,39 @@ class EngineCandidates:
         """
         engine, name, edits = self._index.engine, self._index.name, min(MOST_EDITS, edits + 1)
         (answer,) = engine.ask([["FT.SPELLCHECK", name, encoded_term(term), "DISTANCE", edits, "DIALECT", 2]])
-        if not answer:
+        if answer:
+            near = {decoded_term(word.decode()) for of_one in answer for _, word in of_one[2]}
+        else:
             query = like_query(self._allowed, self._now_ms, term, edits)
-            (answer,) = engine.ask([search(name, query, LIKE, fields=[TERMS])])
-            rows = found(answer, fields=True).rows
-            return [{decoded_term(word) for word in row[TERMS.encode()].decode().split()} for _, row in rows]
-        near = [decoded_term(word.decode()) for of_one in answer for _, word in of_one[2]]
-        words = [one for one in near if is_slip(term, one)][:LIKE]
-        queries = [words_query(self._allowed, self._now_ms, [one], every=True) for one in words]
-        counts = self._count([f"{name} {query}" for query in queries]) if queries else []
+            (answer,) = engine.ask([search(name, query, LIKE, sort="recorded", fields=[TERMS])])
+            said = (row[TERMS.encode()].decode().split() for _, row in found(answer, fields=True).rows)
+            near = {decoded_term(word) for words in said for word in words}
+        words = sorted(one for one in near if is_slip(term, one))[:MOST_LIKE]
+        saying = [f"{name} {words_query(self._allowed, self._now_ms, [one])}" for one in words]
+        counts = self._count(saying) if saying else []
         return [{one} for one, count in zip(words, counts, strict=True) for _ in range(min(count, LIKE))]
 
     def frequencies(self, terms: Sequence[str]) -> tuple[list[int], int]:
-        """How many documents say each term, as of some minutes ago."""
-        return self._frequencies(terms), self._index.documents
+        """How many of them say each term, and how many there are, as of some minutes ago."""
+        return self._frequencies(terms), self._matching
 
     def _frequencies(self, terms: Sequence[str]) -> list[int]:
+        queries = [words_query(self._allowed, LASTING, [term]) for term in terms]
+        return self._index.frequencies.of([f"{self._index.name} {query}" for query in queries], self._count)
+
+    def _weights(self, terms: Sequence[str]) -> dict[str, float]:
+        """Rarity of each term among the documents of the filter, by its rarity in the engine, which multiplies it."""
         index = self._index
-        queries = [f"@{TERMS}:({encoded_term(term)})" for term in terms]
-        return index.frequencies.of([f"{index.name} {query}" for query in queries], self._count)
+        keys = [f"{index.name} {said_query([term])}" for term in terms]
+        everywhere = idf_of(index.frequencies.of(keys, self._count), index.documents)
+        return dict(zip(terms, (idf_of(self._frequencies(terms), self._matching) / everywhere).tolist(), strict=True))
 
     def _rarest(self, terms: Sequence[str]) -> list[str]:
         """The terms that are worth looking for; where all are frequent, the rarest."""
-        frequencies = dict(zip(terms, self._frequencies(terms), strict=True))
-        (matching,) = self._matching()
-        if matching <= FEW:  # what others say is no measure
+        if self._matching <= FEW:
             return list(terms)
-        common = COMMON * max(MANY, self._index.documents)
+        frequencies = dict(zip(terms, self._frequencies(terms), strict=True))
+        common = COMMON * max(MANY, self._matching)
         kept: list[str] = []
         documents = 0
         for term in sorted(terms, key=frequencies.__getitem__):
@@ -208,10 +233,10 @@ class EngineCandidates:
             kept.append(term)
         return kept
 
-    def _matching(self) -> list[int]:
-        # what has expired counts, or each moment would have a count of its own
-        lasting = filter_query(self._allowed, 0)
-        return self._index.matching.of([f"{self._index.name} {lasting}"], self._count)
+    @property
+    def _matching(self) -> int:
+        lasting = filter_query(self._allowed, LASTING)
+        return self._index.matching.of([f"{self._index.name} {lasting}"], self._count)[0]
 
     def _count(self, keys: Sequence[str]) -> list[int]:
         queries = [key.partition(" ")[2] for key in keys]
@@ -237,12 +262,14 @@ class EngineCandidates:
         entries = entries_of([row[1] for _, row in read])
         hashes = [row[2] or b"" for _, row in read]
         lengths = np.array([len(one) // 4 for one in hashes], np.int64)
-        ordinals = self.rows.extend(partitions, entries, TermRows(np.frombuffer(b"".join(hashes), "<u4"), lengths))
+        terms = TermRows(np.frombuffer(b"".join(hashes), "<u4"), lengths)
+        ordinals = self.rows.extend(partitions, entries, terms)
         self.rows.episode.extend(np.array([self._episode(entry) for entry in entries], np.int32))
         self.rows.sequence.extend(np.array([max(0, row[5]) for _, row in read], np.int32))
         _put_vectors(self.rows.vectors, ordinals, [row[4] for _, row in read])
         _put_vectors(self.rows.static, ordinals, [row[3] for _, row in read])
-        self._allows += map(self._is_allowed, entries, partitions)
+        allowed = np.array([*map(self._is_allowed, entries, partitions)], np.bool_) & ~says_only(self._question, terms)
+        self._allows += allowed.tolist()
         self._ordinals |= zip((entry.id for entry in entries), ordinals.tolist(), strict=True)
 
     def _episode(self, entry: IndexEntry) -> int:

@@ -33,7 +33,6 @@ Item = TypeVar("Item")
 
 SAID = 2_000
 """Documents that say a word, the newest of them."""
-COUNTED_AT_ONCE = 200
 SUREST = 2_000
 """Lessons that are looked at for those that are surest now: those that were, when they were last said."""
 CHECKED_AT_ONCE = 1_000
@@ -72,12 +71,9 @@ class EngineIndex:
         return len(self.every(allowed, now_ms))
 
     def counts(self, allowed: Filter, now_ms: int, name: Listed) -> dict[str, int]:
-        """How many have each value of a facet: a query for each value that there is."""
-        counted: dict[str, int] = {}
-        for some in _slices(self._written(name), COUNTED_AT_ONCE):
-            queries = [filter_query(allowed, now_ms, written_tag(name, one)) for one in some]
-            counted |= zip(some, self._counts(queries), strict=True)
-        return self._as_given(name, {written: count for written, count in counted.items() if count})
+        """How many have each value of a facet."""
+        grouped = self._grouped(filter_query(allowed, now_ms), name)
+        return self._as_given(name, {written: group.documents for written, group in grouped.items()})
 
     def recorded_last(self, allowed: Filter, now_ms: int, count: int) -> list[Place]:
         """Those recorded last; of equals the smallest id."""
@@ -161,15 +157,10 @@ class EngineIndex:
         anywhere = [(partition, DocumentId(name)) for name in names for partition in range(self._partitions)]
         return {name for some in _slices(anywhere, CHECKED_AT_ONCE) for _, name in self._with_vectors(some, True)}
 
-    def linked_values(self, name: Linked, most: int) -> list[str]:
-        """The values that any documents have, in the order in which they are written."""
-        there: dict[str, int] = {}
-        for some in _slices(sorted(self._written(name)), COUNTED_AT_ONCE):
-            counts = self._counts([written_tag(name, one) for one in some])
-            there |= {one: count for one, count in zip(some, counts, strict=True) if count}
-            if len(there) >= most:
-                break
-        return [*self._as_given(name, there)][:most]
+    def linked_values(self, allowed: Filter, now_ms: int, name: Linked, most: int) -> list[str]:
+        """The values that they have, in the order in which they are written."""
+        grouped = self._grouped(filter_query(allowed, now_ms), name)
+        return [*self._as_given(name, {written: grouped[written].documents for written in sorted(grouped)[:most]})]
 
     def links(self, allowed: Filter, now_ms: int, name: Linked, values: Sequence[str]) -> dict[str, Links]:
         """What has each of these values of a facet."""
@@ -295,6 +286,7 @@ class EngineIndex:
         """What matches with each value of a facet, as it is written; also with other values that it has."""
         (answer,) = self._of.engine.ask([[
             "FT.AGGREGATE", self._of.name, query, "LOAD", 2, f"@{name}", f"@{EPISODE}",
+            "FILTER", f"exists(@{name})",
             "APPLY", f'split(@{name}, "{SEPARATOR}")', "AS", "value", "APPLY", f"exists(@{EPISODE})", "AS", "within",
             "GROUPBY", 1, "@value", "REDUCE", "COUNT", 0, "AS", "documents",
             "REDUCE", "SUM", 1, "@within", "AS", "within",
@@ -308,11 +300,6 @@ class EngineIndex:
             )
             for row in rows
         }
-
-    def _written(self, name: str) -> list[str]:
-        """The values of a facet that any documents have, or had a while ago, as they are written."""
-        (raw,) = self._of.engine.ask([["FT.TAGVALS", self._of.name, name]])
-        return [one.decode() for one in raw]
 
     def _as_given(self, name: str, of: Mapping[str, int]) -> dict[str, int]:
         """What there is of each value of a facet, by the value, not as it is written: a long one, a document tells."""

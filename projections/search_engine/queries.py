@@ -1,6 +1,6 @@
 """Queries of the engine, as text. Values are encoded (see `layout`), so nothing needs escaping. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from projections.search.question import Filter
 from projections.search_engine.layout import NO, TERMS, VECTOR, YES, encoded, encoded_term
@@ -14,15 +14,25 @@ def filter_query(allowed: Filter, now_ms: int, *more: str) -> str:
     return " ".join([*_clauses(allowed, now_ms, scored=False), *more])
 
 
-def words_query(allowed: Filter, now_ms: int, terms: Sequence[str], *, every: bool) -> str:
-    """Those of them that say any of the terms (with `every`: all). Only what they say counts for the score."""
-    words = (" " if every else "|").join(map(encoded_term, terms))
-    return " ".join([*_clauses(allowed, now_ms, scored=True), f"@{TERMS}:({words})"])
+def words_query(allowed: Filter, now_ms: int, terms: Sequence[str]) -> str:
+    """Those of them that say all the terms. Only what they say counts for the score."""
+    return " ".join([*_clauses(allowed, now_ms, scored=True), said_query(terms)])
+
+
+def any_word_query(allowed: Filter, now_ms: int, weights: Mapping[str, float]) -> str:
+    """Those of them that say any of the terms, each of which counts for the score by its weight."""
+    words = "|".join(f"({said_query([term])}=>{{$weight: {weight:.4f}}})" for term, weight in weights.items())
+    return " ".join([*_clauses(allowed, now_ms, scored=True), f"({words})"])
+
+
+def said_query(terms: Sequence[str]) -> str:
+    """The documents that say all the terms."""
+    return f"@{TERMS}:({' '.join(map(encoded_term, terms))})"
 
 
 def saying_query(allowed: Filter, now_ms: int, terms: Sequence[str], concept: str) -> str:
     """Those of them that say all the terms, or are about a concept."""
-    said = [f"@{TERMS}:({' '.join(map(encoded_term, terms))})"] if terms else []
+    said = [said_query(terms)] if terms else []
     return filter_query(allowed, now_ms, f"({' | '.join([*said, tag('concept', [concept])])})")
 
 

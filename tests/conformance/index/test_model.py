@@ -110,11 +110,12 @@ def assert_answers_as(model: Model, index: Index, feed: RandomFeed, seed: int) -
     places = [(partition_of(name), entry) for name, entry in model.entries.items()]
     told = index.facets([*placed(model.entries), (0, "mem_none")])  # type: ignore[list-item]
     assert [sorted(one) for one in told] == [*(sorted(entry_facets(*one)) for one in places), []]
-    for name in ("project", "session", "file", "concept"):
-        known = {value for one in model.entries.values() for value in values_of(one, name)} - {""}
-        assert {*index.linked_values(name, 100)} - {""} == known
     for _ in range(QUESTIONS):
         allowed, now_ms = feed.filter(), random.randrange(90)
+        for name in ("project", "session", "file", "concept"):
+            matching = model.matching(allowed, now_ms)
+            linked = {value for one in matching for value in values_of(model.entries[one], name)} - {""}
+            assert {*index.linked_values(allowed, now_ms, name, 100)} - {""} == linked
         asked = Asked(model, allowed, now_ms)
         names = [one.id for one in asked.entries]
         assert_lists(index, allowed, now_ms, asked, model, random)

@@ -86,7 +86,7 @@ def test_another_tag_with_the_same_text_reaches_the_lexical_index(
         assert found(index, **new) == {"mem_1"}
         index.commit()
     assert ids(search(index, ask(mode="vector", vector=TEA), ANYTHING)) == ["mem_1"]
-    assert index.lexical.search(["tea"], [], 10) == [0]
+    assert index.lexical.saying("tea") == [0]
 
 
 def test_another_agent_with_the_same_text_is_its_author(index: IndexReplica, put: Put):

@@ -105,7 +105,8 @@ def test_what_joins_the_graph_is_found_as_before(index: IndexReplica, entry: Mak
     texts = ["dog bark", "puppy bark dog", "car", "engine car engine", "dog car"]
     index.apply(0, [Put(entry(f"obs_{n:04}", f"{texts[n % 5]} {'engine ' * (n % 7)}")) for n in range(3000)])
     everything = bitmap(ordinals(index.alive))
-    query = index.static_vector(["dog", "bark"])
+    assert index.table is not None
+    query = index.table.embed_query(["dog", "bark"])
     assert query is not None
     before = index.static.nearest_with_ties(query, everything, 10)
     index.link(0.0)
