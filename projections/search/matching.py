@@ -5,6 +5,7 @@ Functions of an index run in its thread."""
 from collections.abc import Sequence
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from projections.search.candidates import STATIC_CANDIDATES, Meaning, Near, best_first, nearest_first
@@ -103,6 +104,7 @@ class EmbeddedCandidates:
     def __init__(self, index: IndexReplica, allowed: Filter, now_ms: int) -> None:
         self.rows = self._index = index
         self._allowed, self._matching = allowed, matches(index, allowed, now_ms)
+        self._now_ms = now_ms
 
     def static_vector(self, terms: Sequence[str]) -> NDArray[np.float32] | None:
         """The static vector of a query."""
@@ -124,6 +126,17 @@ class EmbeddedCandidates:
         if asked.vector is not None and (index.vectors.has_graph or len(matching) <= EXACT_OF_MOST_BELOW):
             found.append(index.vectors.nearest_with_ties(asked.vector, matching, count)[0])
         return nearest_first(index, asked, np.unique(np.concatenate(found)), count)
+
+    def within(self, from_ms: int, to_ms: int) -> "EmbeddedCandidates":
+        """Those of a time."""
+        return EmbeddedCandidates(self._index, replace(self._allowed, from_ms=from_ms, to_ms=to_ms - 1), self._now_ms)
+
+    def newest(self, count: int, importance: float = 0.0) -> list[int]:
+        """Those that occurred last."""
+        index, found = self._index, ordinals(self._matching)
+        found = found[index.importance.values[found] >= importance]
+        occurred = index.occurred_ms.values[found].astype(np.float64)
+        return found[best_first(index, found, occurred, count)].tolist()
 
     def beside(self, documents: NDArray[np.int64], reach: int) -> NDArray[np.int64]:
         """The matching neighbours."""

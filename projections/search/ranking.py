@@ -75,6 +75,7 @@ UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u1049\u1780-\u17d3\u3040-\u30ff\u3
 _ACCENTS = re.compile(r"[\u0300-\u036f\u0591-\u05c7\u064b-\u065f]")
 _CLITICS = re.compile(r"(?<=\w)(?:['\u2019](?:s|re|ve|ll|d|m)|n['\u2019]t)\b", re.IGNORECASE)
 _ISO_DATE = re.compile(r"(\d{4}-\d{2}-\d{2})(?:T.*)?")
+_VERSION = re.compile(r"^[vV](?=\d+\.\d)")
 _ORDINAL = re.compile(r"(\d{1,2})(?:st|nd|rd|th)")
 
 
@@ -102,8 +103,9 @@ class Pool:
 class Scores:
     """What each document got and why; every column is (n,) float64, in the pool's order.
 
-    `final` is the sum of `mix`, `author`, `coverage`, `neighbours`, `episode`, `speaker`, `time` and `spread`, in
-    standard deviations of a leg; `relevance` is `final` stretched to 0..1 over the pool, for weights that multiply.
+    `final` is the sum of `mix`, `author`, `coverage`, `neighbours`, `episode`, `speaker`, `time`, `spread` and the lift
+    that was given, in standard deviations of a leg; `relevance` is `final` stretched to 0..1 over the pool, for weights
+    that multiply.
     """
 
     lexical: Floats
@@ -142,19 +144,34 @@ def required_terms(text: str) -> list[str]:
     return _stemmed([word for run in _runs(text) for word in _without_whole(run, _words(run))])
 
 
+def wholes(text: str) -> list[list[str]]:
+    """The terms of the parts of each identifier, path, version or address of a query, in their order."""
+    parts = [
+        [_stem(word) for word in _without_whole(run, _words(run)) if word not in STOP_WORDS] for run in _runs(text)
+    ]
+    return [part for part in parts if len(part) > 1]
+
+
 def date_terms(when: date) -> list[str]:
     """Terms by which a question can name the day: 8 May 2023 gives `8`, `may`, `2023`."""
     return [str(when.day), _stem(MONTHS[when.month - 1]), str(when.year)]
 
 
 def score(
-    query_terms: Sequence[str], pool: Pool, *, mode: Mode = "hybrid", alpha: float = ALPHA, cues: Cues = NO_CUES
+    query_terms: Sequence[str],
+    pool: Pool,
+    *,
+    mode: Mode = "hybrid",
+    alpha: float = ALPHA,
+    cues: Cues = NO_CUES,
+    lift: Floats | float = 0.0,
 ) -> Scores:
     """Relevance of each document of the pool to the query.
 
     BM25 over the pool and cosine are standardised and mixed (`alpha` is the lexical share); then a document is lifted
     when the query names its author, by how much of the query is said around it, by its neighbours and by its episode;
-    last by what the query's `cues` want. Vector mode uses no words, lexical mode no vectors.
+    last by what the query's `cues` want, and by `lift` (n,), in standard deviations of a leg. Vector mode uses no words,
+    lexical mode no vectors.
     """
     cues = NO_CUES if mode == "vector" else cues
     asked = () if mode == "vector" else query_terms
@@ -171,7 +188,7 @@ def score(
     neighbours = around.lift(own)
     episode = EPISODE_LIFT * _episode_best(own + neighbours, pool.episode)
     speaker, time = speaker_lift(cues, pool.terms, named), time_lift(cues, pool.terms)
-    lifted = own + neighbours + episode + speaker + time
+    lifted = own + neighbours + episode + speaker + time + lift
     apart = spread(cues, lifted, pool.episode)
     final = lifted + apart
     return Scores(
@@ -321,7 +338,12 @@ def _stemmed(words: Sequence[str]) -> list[str]:
 
 
 def _words(run: str) -> Sequence[str]:
-    """Lower-case words of a run of letters, digits and joiners: itself, and its parts when it has any."""
+    """Lower-case words of a run of letters, digits and joiners: itself, and its parts when it has any.
+
+    A version is the same with a "v" before it as without.
+    """
+    if run[0] in "vV":
+        run = _VERSION.sub("", run)
     if _PLAIN.fullmatch(run):
         return [run.lower()[:LONGEST_WORD]]
     if run[:1].isdigit():
@@ -343,7 +365,7 @@ def _words(run: str) -> Sequence[str]:
 
 
 def _without_whole(run: str, words: Sequence[str]) -> Sequence[str]:
-    return words[1:] if len(words) > 1 and words[0] == run.casefold() else words
+    return words[1:] if len(words) > 1 and words[0] == _VERSION.sub("", run).casefold() else words
 
 
 def _parts(piece: str) -> list[str]:

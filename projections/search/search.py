@@ -10,14 +10,16 @@ from numpy.typing import NDArray
 from ingest.platform.tracing import span
 from projections.search.candidates import Candidates, Meaning, best_first, cosines_of
 from projections.search.confidence import CORRECTED, confidence, idf_of
-from projections.search.cues import cues_of, echo_weight, tool_weight
+from projections.search.cues import NO_CUES, PROMPT, TOOL_OUTPUT_WEIGHT, cues_of, echo_weight, having, tool_weight
+from projections.search.dates import NamedTime
 from projections.search.document_columns import DocumentColumns
 from projections.search.importance import decayed_confidence
 from projections.search.lexical import MAX_QUERY_TERMS
 from projections.search.question import Hit, Question
-from projections.search.ranking import Pool, Scores, required_terms, score, terms
-from projections.search.repeats import Distinct, distinct
+from projections.search.ranking import Pool, Scores, required_terms, score, terms, wholes
+from projections.search.repeats import DATE_TERMS, Distinct, distinct
 from projections.search.spelling import corrected
+from projections.search.term_rows import TermRows
 
 DAY_MS = 86_400_000
 
@@ -75,6 +77,13 @@ IMPORTANCE_LIFT = 0.02
 observation's rules guess does not count."""
 SUMMARY_WEIGHT = 0.5
 """A summary repeats what was said, of many things: who said it comes first."""
+NAMED_TIME_LIFT = 3.0
+"""In standard deviations of a leg, for what occurred in the time that the question names, or says so."""
+WHOLE_LIFT = 1.0
+"""For what says all the identifiers, paths, versions and addresses of the question in the order of their parts."""
+LISTED = 150
+"""The newest of a named time, and of those that are IMPORTANT, which are weighed where nothing else is asked for."""
+IMPORTANT = 7
 CONFIDENCE_DIGITS = 3
 DIGITS = 6
 """Scores that differ by less are equal, and equals are ordered by id."""
@@ -82,7 +91,9 @@ DIGITS = 6
 
 def fused(candidates: Candidates, question: Question) -> list[Hit]:
     """The best by relevance (0..1), sureness and importance; by recency too, when a half-life is given."""
-    query_terms = asked = terms(question.text)
+    if question.named is not None and question.named.only:
+        return _listed(candidates, question, question.named)
+    query_terms = asked = terms(question.text if question.named is None else question.named.rest)
     found, pool = pool_of(candidates, question, query_terms)
     understood = corrected(candidates, query_terms, _unsaid(query_terms, pool))
     if understood != query_terms:
@@ -104,7 +115,8 @@ def _ranked(
 ) -> list[Hit]:
     """The best of the pool; `query_terms` are those of `asked`, with what was corrected in them."""
     rows, cues = candidates.rows, cues_of(question.text)
-    scores = score(query_terms, pool, mode=question.mode, cues=cues)
+    named, whole = _of_time(rows, found, pool.terms, question.named), _said_whole(question, pool.terms)
+    scores = score(query_terms, pool, mode=question.mode, cues=cues, lift=named + whole)
     weight, echo = tool_weight(cues, pool.terms), echo_weight(cues, scores.said, pool.terms)
     weighed, weights = _weigh(rows, question, scores.relevance * weight * echo, found)
     parts = {
@@ -119,6 +131,7 @@ def _ranked(
         "speaker": scores.speaker,
         "time": scores.time,
         "spread": scores.spread,
+        **{name: lift for name, lift in (("named_time", named), ("whole", whole)) if lift.any()},
         "relevance": scores.relevance,
         "tool": weight,
         "echo": echo,
@@ -127,10 +140,62 @@ def _ranked(
     fold = question.fold and not cues.several  # who counts wants each of them
     order = best_first(rows, found, np.round(weighed, DIGITS), len(found) if fold else question.limit)
     best = distinct(pool.terms, order, question.limit) if fold else [Distinct(place, []) for place in order]
-    shown = [place for one in best for place in (one.place, *one.repeats)]
     sure = _sure(candidates, query_terms, frozenset(asked), pool, scores)
-    told = dict(zip(shown, hits(rows, found, shown, weighed, parts, DIGITS, sure), strict=True))
+    return _told(rows, found, best, weighed, parts, sure, query_terms)
+
+
+def _told(
+    rows: DocumentColumns,
+    found: NDArray[np.int64],
+    best: Sequence[Distinct],
+    scores: Floats,
+    parts: Mapping[str, NDArray[Any]],
+    sure: Floats | None,
+    query_terms: Sequence[str],
+) -> list[Hit]:
+    """The hits at the places of `best`, each with those that repeat it."""
+    shown = [place for one in best for place in (one.place, *one.repeats)]
+    told = dict(zip(shown, hits(rows, found, shown, scores, parts, DIGITS, sure), strict=True))
     return [replace(told[one.place], repeats=[told[place] for place in one.repeats], terms=query_terms) for one in best]
+
+
+def _of_time(rows: DocumentColumns, found: NDArray[np.int64], said: TermRows, named: NamedTime | None) -> Floats:
+    """(n,), NAMED_TIME_LIFT for what occurred in the time, or says a date of it that is not its own."""
+    if named is None:
+        return np.zeros(len(found))
+    occurred = rows.occurred_ms.values[found]
+    occurs = (named.from_ms <= occurred) & (occurred < named.to_ms)
+    return NAMED_TIME_LIFT * np.any([occurs, *(said.in_order(one, DATE_TERMS) for one in named.dates)], axis=0)
+
+
+def _said_whole(question: Question, said: TermRows) -> Floats:
+    """(n,), up to WHOLE_LIFT."""
+    asked = [] if question.mode == "vector" else wholes(question.text)
+    return (
+        WHOLE_LIFT * np.sum([said.in_order(one) for one in asked] or [np.zeros(len(said))], axis=0) / max(1, len(asked))
+    )
+
+
+def _listed(candidates: Candidates, question: Question, named: NamedTime) -> list[Hit]:
+    """The most important of a time, statements before prompts and the output of tools, newest first."""
+    rows, inside = candidates.rows, candidates.within(named.from_ms, named.to_ms)
+    dated = [ordinal for one in named.dates for ordinal in candidates.by_words(one, LISTED, every=True)]
+    found = np.unique(np.array([*inside.newest(LISTED), *inside.newest(LISTED, IMPORTANT), *dated], np.int64))
+    said = rows.terms.rows(found)
+    kept = _of_time(rows, found, said, named) > 0
+    found, said = found[kept], rows.terms.rows(found[kept])
+    importance, occurred = rows.importance.values[found] / 10.0, rows.occurred_ms.values[found]
+    tool = np.where(having(said, PROMPT), TOOL_OUTPUT_WEIGHT, tool_weight(NO_CUES, said))
+    scores = np.round(importance * tool, DIGITS)
+    order: list[int] = sorted(
+        range(len(found)), key=lambda place: (-scores[place], -occurred[place], rows.ids[found[place]])
+    )
+    best = (
+        distinct(said, order, question.limit)
+        if question.fold
+        else [Distinct(place, []) for place in order[: question.limit]]
+    )
+    return _told(rows, found, best, scores, {"importance": importance, "tool": tool}, None, [])
 
 
 def _unsaid(query_terms: Sequence[str], pool: Pool) -> list[str]:
@@ -178,13 +243,15 @@ def _pool(
 ) -> NDArray[np.int64]:
     """The candidates and their matching neighbours, in the order of their ids: sums over the pool depend on it.
 
-    Bounded: two hundred and the tail, with two neighbours each.
+    Bounded: two hundred and the tail, with two neighbours each; as many again of a time that the question names.
     """
+    named = question.named
+    every = [candidates] if named is None else [candidates, candidates.within(named.from_ms, named.to_ms)]
     with span("search by words"):
-        said = [] if question.mode == "vector" else candidates.by_words(query_terms, CANDIDATES)
+        said = [] if question.mode == "vector" else [one.by_words(query_terms, CANDIDATES) for one in every]
     with span("search by vectors"):
-        near = candidates.by_meaning(meaning, CANDIDATES).documents
-    found = np.unique(np.concatenate([np.array(said, np.int64), near]))
+        near = [one.by_meaning(meaning, CANDIDATES).documents for one in every]
+    found = np.unique(np.concatenate([*(np.array(some, np.int64) for some in said), *near]))
     places: list[int] = np.union1d(found, candidates.beside(found, REACH)).tolist()
     return np.array(sorted(places, key=candidates.rows.ids.__getitem__), np.int64)
 
