@@ -170,8 +170,8 @@ def score(
 
     BM25 over the pool and cosine are standardised and mixed (`alpha` is the lexical share); then a document is lifted
     when the query names its author, by how much of the query is said around it, by its neighbours and by its episode;
-    last by what the query's `cues` want, and by `lift` (n,), in standard deviations of a leg. Vector mode uses no words,
-    lexical mode no vectors.
+    last by what the query's `cues` want, and by `lift` (n,), in standard deviations of a leg. Vector mode uses no
+    words, lexical mode no vectors.
     """
     cues = NO_CUES if mode == "vector" else cues
     asked = () if mode == "vector" else query_terms
