@@ -70,8 +70,8 @@ class RecallRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     less sure is left out. Results whose confidence is not known always stay. With `fold` a result stands for those that
     say nearly the same, unless the question counts.
 
-    A time that the query names ("yesterday", "on Tuesday") is resolved by `as_of`, else the clock, in `time_zone`, unless
-    `from` or `to` is given.
+    A time that the query names ("yesterday", "on Tuesday") is resolved by `as_of`, else the clock, in `time_zone`,
+    unless `from` or `to` is given.
     """
 
     query: Annotated[str, Meta(min_length=1, max_length=20_000)]

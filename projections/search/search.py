@@ -93,7 +93,7 @@ def fused(candidates: Candidates, question: Question) -> list[Hit]:
     """The best by relevance (0..1), sureness and importance; by recency too, when a half-life is given."""
     if question.named is not None and question.named.only:
         return _listed(candidates, question, question.named)
-    query_terms = asked = terms(question.text if question.named is None else question.named.rest)
+    query_terms = asked = terms(question.text)
     found, pool = pool_of(candidates, question, query_terms)
     understood = corrected(candidates, query_terms, _unsaid(query_terms, pool))
     if understood != query_terms:
@@ -140,7 +140,7 @@ def _ranked(
     fold = question.fold and not cues.several  # who counts wants each of them
     order = best_first(rows, found, np.round(weighed, DIGITS), len(found) if fold else question.limit)
     best = distinct(pool.terms, order, question.limit) if fold else [Distinct(place, []) for place in order]
-    sure = _sure(candidates, query_terms, frozenset(asked), pool, scores)
+    sure = _sure(candidates, query_terms, frozenset(asked), pool, scores, _of_other_than_time(question, query_terms))
     return _told(rows, found, best, weighed, parts, sure, query_terms)
 
 
@@ -166,6 +166,12 @@ def _of_time(rows: DocumentColumns, found: NDArray[np.int64], said: TermRows, na
     occurred = rows.occurred_ms.values[found]
     occurs = (named.from_ms <= occurred) & (occurred < named.to_ms)
     return NAMED_TIME_LIFT * np.any([occurs, *(said.in_order(one, DATE_TERMS) for one in named.dates)], axis=0)
+
+
+def _of_other_than_time(question: Question, query_terms: Sequence[str]) -> Set[str]:
+    """The terms by which an answer is told: the time that a question names is no word that an answer must say."""
+    named = set[str]() if question.named is None else {*terms(question.text)} - {*terms(question.named.rest)}
+    return frozenset(query_terms) - named
 
 
 def _said_whole(question: Question, said: TermRows) -> Floats:
@@ -206,13 +212,13 @@ def _unsaid(query_terms: Sequence[str], pool: Pool) -> list[str]:
 
 
 def _sure(
-    candidates: Candidates, query_terms: Sequence[str], asked: Set[str], pool: Pool, scores: Scores
+    candidates: Candidates, query_terms: Sequence[str], asked: Set[str], pool: Pool, scores: Scores, counted: Set[str]
 ) -> Floats | None:
     """How sure each of the pool is an answer; None without words or static vectors, for then that is not known."""
     distinct = list(dict.fromkeys(query_terms))
     if pool.static is None or np.isnan(pool.static).all() or scores.said.shape[1] != len(distinct):
         return None
-    idf = idf_of(*candidates.frequencies(distinct))
+    idf = idf_of(*candidates.frequencies(distinct)) * np.array([term in counted for term in distinct])
     trust = np.array([1.0 if term in asked else CORRECTED for term in distinct])
     return confidence(scores.said, scores.near, idf, pool.static, trust)
 
