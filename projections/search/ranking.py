@@ -112,9 +112,8 @@ class Pool:
 class Scores:
     """What each document got and why; every column is (n,) float64, in the pool's order.
 
-    `final` is the sum of `mix`, `author`, `coverage`, `neighbours`, `episode`, `speaker`, `time`, `spread` and the lift
-    that was given, in standard deviations of a leg; `relevance` is `final` stretched to 0..1 over the pool, for weights
-    that multiply.
+    `final` is the sum of `mix`, `author`, `coverage`, `neighbours`, `episode`, `speaker`, `time` and `spread`, in
+    standard deviations of a leg; `relevance` is `final` stretched to 0..1 over the pool, for weights that multiply.
     """
 
     lexical: Floats
@@ -175,20 +174,13 @@ def date_terms(when: date) -> list[str]:
 
 
 def score(
-    query_terms: Sequence[str],
-    pool: Pool,
-    *,
-    mode: Mode = "hybrid",
-    alpha: float = ALPHA,
-    cues: Cues = NO_CUES,
-    lift: Floats | float = 0.0,
+    query_terms: Sequence[str], pool: Pool, *, mode: Mode = "hybrid", alpha: float = ALPHA, cues: Cues = NO_CUES
 ) -> Scores:
     """Relevance of each document of the pool to the query.
 
     BM25 over the pool and cosine are standardised and mixed (`alpha` is the lexical share); then a document is lifted
     when the query names its author, by how much of the query is said around it, by its neighbours and by its episode;
-    last by what the query's `cues` want, and by `lift` (n,), in standard deviations of a leg. Vector mode uses no
-    words, lexical mode no vectors.
+    last by what the query's `cues` want. Vector mode uses no words, lexical mode no vectors.
     """
     cues = NO_CUES if mode == "vector" else cues
     asked = () if mode == "vector" else query_terms
@@ -205,11 +197,11 @@ def score(
     neighbours = around.lift(own)
     episode = EPISODE_LIFT * _episode_best(own + neighbours, pool.episode)
     speaker, time = speaker_lift(cues, pool.terms, named), time_lift(cues, pool.terms)
-    lifted = own + neighbours + episode + speaker + time + lift
+    lifted = own + neighbours + episode + speaker + time
     apart = spread(cues, lifted, pool.episode)
     final = lifted + apart
     return Scores(
-        lexical, vector, mix, author, coverage, neighbours, episode, speaker, time, apart, final, _stretched(final),
+        lexical, vector, mix, author, coverage, neighbours, episode, speaker, time, apart, final, stretched(final),
         bm25.counts, near,
     )  # fmt: skip
 
@@ -297,7 +289,7 @@ def _standardised(column: Floats) -> Floats:
     return (column - known.mean()) / spread if spread > 1e-12 else column * 0.0
 
 
-def _stretched(column: Floats) -> Floats:
+def stretched(column: Floats) -> Floats:
     """Onto 0..1; a constant becomes 1."""
     if not column.size or column.max() - column.min() < 1e-12:
         return np.ones_like(column)

@@ -16,7 +16,7 @@ from projections.search.document_columns import DocumentColumns
 from projections.search.importance import decayed_confidence
 from projections.search.lexical import MAX_QUERY_TERMS
 from projections.search.question import Hit, Question
-from projections.search.ranking import Pool, Scores, required_terms, score, terms, wholes
+from projections.search.ranking import Pool, Scores, required_terms, score, stretched, terms, wholes
 from projections.search.repeats import DATE_TERMS, Distinct, distinct
 from projections.search.spelling import corrected
 from projections.search.term_rows import TermRows
@@ -79,8 +79,8 @@ SUMMARY_WEIGHT = 0.5
 """A summary repeats what was said, of many things: who said it comes first."""
 NAMED_TIME_LIFT = 3.0
 """In standard deviations of a leg, for what occurred in the time that the question names, or says so."""
-WHOLE_LIFT = 1.0
-"""For what says all the identifiers, paths, versions and addresses of the question in the order of their parts."""
+WHOLE_LIFT = 4.0
+"""For what says an identifier, path, version or address in the order of its parts, when it is all that is asked."""
 LISTED = 150
 """The newest of a named time, and of those that are IMPORTANT, which are weighed where nothing else is asked for."""
 IMPORTANT = 7
@@ -115,10 +115,15 @@ def _ranked(
 ) -> list[Hit]:
     """The best of the pool; `query_terms` are those of `asked`, with what was corrected in them."""
     rows, cues = candidates.rows, cues_of(question.text)
-    named, whole = _of_time(rows, found, pool.terms, question.named), _said_whole(question, pool.terms)
-    scores = score(query_terms, pool, mode=question.mode, cues=cues, lift=named + whole)
+    scores = score(query_terms, pool, mode=question.mode, cues=cues)
+    counted = _of_other_than_time(question, query_terms)
+    inside = np.zeros(len(found), np.bool_)
+    if question.named is not None:
+        inside = _of_time(rows, found, pool.terms, question.named)
+    named, whole = _time_lift(inside, scores, counted), _whole_lift(question, pool.terms)
+    relevance = stretched(scores.final + named + whole)
     weight, echo = tool_weight(cues, pool.terms), echo_weight(cues, scores.said, pool.terms)
-    weighed, weights = _weigh(rows, question, scores.relevance * weight * echo, found)
+    weighed, weights = _weigh(rows, question, relevance * weight * echo, found)
     parts = {
         "lexical": scores.lexical,
         "cosine": pool.cosine,
@@ -132,7 +137,7 @@ def _ranked(
         "time": scores.time,
         "spread": scores.spread,
         **{name: lift for name, lift in (("named_time", named), ("whole", whole)) if lift.any()},
-        "relevance": scores.relevance,
+        "relevance": relevance,
         "tool": weight,
         "echo": echo,
         **weights,
@@ -140,7 +145,7 @@ def _ranked(
     fold = question.fold and not cues.several  # who counts wants each of them
     order = best_first(rows, found, np.round(weighed, DIGITS), len(found) if fold else question.limit)
     best = distinct(pool.terms, order, question.limit) if fold else [Distinct(place, []) for place in order]
-    sure = _sure(candidates, query_terms, frozenset(asked), pool, scores, _of_other_than_time(question, query_terms))
+    sure = _sure(candidates, query_terms, frozenset(asked), pool, scores, counted)
     return _told(rows, found, best, weighed, parts, sure, query_terms)
 
 
@@ -159,27 +164,42 @@ def _told(
     return [replace(told[one.place], repeats=[told[place] for place in one.repeats], terms=query_terms) for one in best]
 
 
-def _of_time(rows: DocumentColumns, found: NDArray[np.int64], said: TermRows, named: NamedTime | None) -> Floats:
-    """(n,), NAMED_TIME_LIFT for what occurred in the time, or says a date of it that is not its own."""
-    if named is None:
-        return np.zeros(len(found))
+def _of_time(rows: DocumentColumns, found: NDArray[np.int64], said: TermRows, named: NamedTime) -> NDArray[np.bool_]:
+    """(n,), whether each occurred in the time, or says a date of it that is not its own."""
     occurred = rows.occurred_ms.values[found]
     occurs = (named.from_ms <= occurred) & (occurred < named.to_ms)
-    return NAMED_TIME_LIFT * np.any([occurs, *(said.in_order(one, DATE_TERMS) for one in named.dates)], axis=0)
+    return np.any([occurs, *(said.in_order(one, DATE_TERMS) for one in named.dates)], axis=0)
 
 
-def _of_other_than_time(question: Question, query_terms: Sequence[str]) -> Set[str]:
-    """The terms by which an answer is told: the time that a question names is no word that an answer must say."""
+def _time_lift(inside: NDArray[np.bool_], scores: Scores, counted: NDArray[np.bool_]) -> Floats:
+    """(n,), for what is `inside` of the time that the question names.
+
+    The best of it comes up to the best of all as far as it says as much of the question, and NAMED_TIME_LIFT above:
+    a text that is written every day would else be lost among all others that say the same.
+    """
+    final = scores.final
+    if not inside.any():
+        return np.zeros(len(final))
+    best, best_inside = int(final.argmax()), int(np.where(inside, final, -np.inf).argmax())
+    said = np.count_nonzero(scores.said[:, counted[: scores.said.shape[1]]], axis=1)  # vectors alone: of no terms
+    share = min(1.0, said[best_inside] / said[best]) if said[best] else 0.0
+    return inside * (NAMED_TIME_LIFT + share * (final[best] - final[best_inside]))
+
+
+def _of_other_than_time(question: Question, query_terms: Sequence[str]) -> NDArray[np.bool_]:
+    """(distinct terms,), whether an answer should say each: it need not say the time that the question names."""
     named = set[str]() if question.named is None else {*terms(question.text)} - {*terms(question.named.rest)}
-    return frozenset(query_terms) - named
+    return np.array([term not in named for term in dict.fromkeys(query_terms)], np.bool_)
 
 
-def _said_whole(question: Question, said: TermRows) -> Floats:
-    """(n,), up to WHOLE_LIFT."""
+def _whole_lift(question: Question, said: TermRows) -> Floats:
+    """(n,), of WHOLE_LIFT the share that identifiers, paths, versions and addresses are of the question, for what says
+    the parts of all of them in order."""
     asked = [] if question.mode == "vector" else wholes(question.text)
-    return (
-        WHOLE_LIFT * np.sum([said.in_order(one) for one in asked] or [np.zeros(len(said))], axis=0) / max(1, len(asked))
-    )
+    if not asked:
+        return np.zeros(len(said))
+    share = sum(map(len, asked)) / len({*terms(question.text)})
+    return WHOLE_LIFT * min(1.0, share) * np.mean([said.in_order(one) for one in asked], axis=0)
 
 
 def _listed(candidates: Candidates, question: Question, named: NamedTime) -> list[Hit]:
@@ -188,7 +208,7 @@ def _listed(candidates: Candidates, question: Question, named: NamedTime) -> lis
     dated = [ordinal for one in named.dates for ordinal in candidates.by_words(one, LISTED, every=True)]
     found = np.unique(np.array([*inside.newest(LISTED), *inside.newest(LISTED, IMPORTANT), *dated], np.int64))
     said = rows.terms.rows(found)
-    kept = _of_time(rows, found, said, named) > 0
+    kept = _of_time(rows, found, said, named)
     found, said = found[kept], rows.terms.rows(found[kept])
     importance, occurred = rows.importance.values[found] / 10.0, rows.occurred_ms.values[found]
     tool = np.where(having(said, PROMPT), TOOL_OUTPUT_WEIGHT, tool_weight(NO_CUES, said))
@@ -212,13 +232,18 @@ def _unsaid(query_terms: Sequence[str], pool: Pool) -> list[str]:
 
 
 def _sure(
-    candidates: Candidates, query_terms: Sequence[str], asked: Set[str], pool: Pool, scores: Scores, counted: Set[str]
+    candidates: Candidates,
+    query_terms: Sequence[str],
+    asked: Set[str],
+    pool: Pool,
+    scores: Scores,
+    counted: NDArray[np.bool_],
 ) -> Floats | None:
     """How sure each of the pool is an answer; None without words or static vectors, for then that is not known."""
     distinct = list(dict.fromkeys(query_terms))
     if pool.static is None or np.isnan(pool.static).all() or scores.said.shape[1] != len(distinct):
         return None
-    idf = idf_of(*candidates.frequencies(distinct)) * np.array([term in counted for term in distinct])
+    idf = idf_of(*candidates.frequencies(distinct)) * counted
     trust = np.array([1.0 if term in asked else CORRECTED for term in distinct])
     return confidence(scores.said, scores.near, idf, pool.static, trust)
 
