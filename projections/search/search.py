@@ -77,10 +77,15 @@ IMPORTANCE_LIFT = 0.02
 observation's rules guess does not count."""
 SUMMARY_WEIGHT = 0.5
 """A summary repeats what was said, of many things: who said it comes first."""
-NAMED_TIME_LIFT = 3.0
-"""In standard deviations of a leg, for what occurred in the time that the question names, or says so."""
+NAMED_TIME_LIFT = 2.5
+"""In standard deviations of a leg, for what occurred in the time that the question names, or says a date of it. Of the 93
+questions of LoCoMo (dev) that name one: recall@5 / @10 83.9 / 95.7 at 0, 86.0 / 96.1 at 1.5, 87.1 / 96.1 from 2 to 2.5,
+86.0 / 96.1 at 3, 85.0 / 95.0 at 4."""
+FIRST_BY = 0.5
+"""Before the best of other times, what says as much and is of the time."""
 WHOLE_LIFT = 4.0
-"""For what says an identifier, path, version or address in the order of its parts, when it is all that is asked."""
+"""In the same, for what says an identifier, path, version or address in the order of its parts, when it is all that is
+asked; of agent work (dev) recall@5 is 41.9 with it and 40.2 without, over the 29 questions that have one."""
 LISTED = 150
 """The newest of a named time, and of those that are IMPORTANT, which are weighed where nothing else is asked for."""
 IMPORTANT = 7
@@ -172,18 +177,18 @@ def _of_time(rows: DocumentColumns, found: NDArray[np.int64], said: TermRows, na
 
 
 def _time_lift(inside: NDArray[np.bool_], scores: Scores, counted: NDArray[np.bool_]) -> Floats:
-    """(n,), for what is `inside` of the time that the question names.
+    """(n,), for what is `inside` the time that the question names.
 
-    The best of it comes up to the best of all as far as it says as much of the question, and NAMED_TIME_LIFT above:
-    a text that is written every day would else be lost among all others that say the same.
+    Where the best of it says as much of the question as the best of all, it comes before that: a text that is written
+    every day would else be lost among all the others that say the same.
     """
     final = scores.final
     if not inside.any():
         return np.zeros(len(final))
     best, best_inside = int(final.argmax()), int(np.where(inside, final, -np.inf).argmax())
-    said = np.count_nonzero(scores.said[:, counted[: scores.said.shape[1]]], axis=1)  # vectors alone: of no terms
-    share = min(1.0, said[best_inside] / said[best]) if said[best] else 0.0
-    return inside * (NAMED_TIME_LIFT + share * (final[best] - final[best_inside]))
+    said = np.count_nonzero(scores.said[:, counted[: scores.said.shape[1]]], axis=1)  # by vectors alone: of no terms
+    behind = float(final[best] - final[best_inside]) * bool(said[best_inside] >= said[best])
+    return inside * max(NAMED_TIME_LIFT, behind + FIRST_BY)
 
 
 def _of_other_than_time(question: Question, query_terms: Sequence[str]) -> NDArray[np.bool_]:
