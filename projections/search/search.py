@@ -78,9 +78,9 @@ observation's rules guess does not count."""
 SUMMARY_WEIGHT = 0.5
 """A summary repeats what was said, of many things: who said it comes first."""
 NAMED_TIME_LIFT = 2.5
-"""In standard deviations of a leg, for what occurred in the time that the question names, or says a date of it. Of the 93
-questions of LoCoMo (dev) that name one: recall@5 / @10 83.9 / 95.7 at 0, 86.0 / 96.1 at 1.5, 87.1 / 96.1 from 2 to 2.5,
-86.0 / 96.1 at 3, 85.0 / 95.0 at 4."""
+"""In standard deviations of a leg, for what occurred in the time that the question names, or says a date of it. Of the
+93 questions of LoCoMo (dev) that name one: recall@5 / @10 83.9 / 95.7 at 0, 86.0 / 96.1 at 1.5, 87.1 / 96.1 from 2 to
+2.5, 86.0 / 96.1 at 3, 85.0 / 95.0 at 4."""
 FIRST_BY = 0.5
 """Before the best of other times, what says as much and is of the time."""
 WHOLE_LIFT = 4.0
