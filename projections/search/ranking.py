@@ -58,9 +58,9 @@ OPERATORS = frozenset(("and", "or", "not"))
 """Stop words that are no names in capitals either: people write queries with them."""
 LONGEST_NAME = 12
 """Characters; a longer text that is all in capitals is shouted."""
-LEADING_CHARACTERS = 120
-"""Of a text, some twenty words: what a title or a short statement says. Their stop words are indexed, so that "The Who"
-and "who are we" find them: some 30 bytes a document, where those of whole texts would be a third of all terms."""
+LEADING_CHARACTERS = 80
+"""Of a text, some fourteen words: what a title or a short statement says. Their stop words are indexed, so that "The
+Who" and "who are we" find them: some 20 bytes a document, where those of whole texts would be a third of all terms."""
 NAME = "="
 """Stands before a stop word that is written as a name, in index terms."""
 MONTHS = (
