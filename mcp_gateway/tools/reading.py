@@ -34,7 +34,6 @@ Kinds = Annotated[list[Kind], Meta(max_length=4, description="Left out: all.")]
 AllTags = Annotated[Names, Meta(description="All of these.")]
 LeastSure = Annotated[float, Meta(ge=0, le=1, description="How sure results must be; 0: show all.")]
 Time = Annotated[datetime, Meta(description="ISO 8601, e.g. 2026-01-31T12:00:00Z.")]
-Zone = Annotated[str, Meta(max_length=64, description="Of times in the query, e.g. Europe/Berlin. Left out: UTC.")]
 Ids = Annotated[list[Name], Meta(max_length=MAX_READ, description="Read these whole; no search.")]
 
 
@@ -49,7 +48,7 @@ class RecallArguments(Arguments, frozen=True, kw_only=True, rename={"from_": "fr
     tags: AllTags | UnsetType = UNSET
     from_: Time | UnsetType = UNSET
     to: Time | UnsetType = UNSET
-    time_zone: Zone = ""
+    time_zone: Annotated[str, Meta(max_length=64, description="IANA; else UTC.")] = ""
     limit: Annotated[int, Meta(ge=1, le=200, description="At most.")] = 10
     min_confidence: LeastSure | UnsetType = UNSET
     full: Annotated[bool, Meta(description="Whole texts, not snippets.")] = False
@@ -128,7 +127,6 @@ class ContextArguments(Arguments, frozen=True, kw_only=True):
     project: Annotated[Name, Meta(description="What you are about to work on.")]
     session_id: Annotated[Name, Meta(description="Your current one, left out.")] = ""
     query: Annotated[str, Meta(max_length=20_000, description="What you are about to do.")] = ""
-    time_zone: Zone = ""
     token_budget: Annotated[int, Meta(ge=1, le=200_000, description="How long it may be.")] = 2000
 
 
@@ -170,7 +168,6 @@ async def compiled_context(door: ToolContext, arguments: ContextArguments) -> Co
             session_id=arguments.session_id,
             query=arguments.query,
             token_budget=arguments.token_budget,
-            time_zone=arguments.time_zone,
             agent_id=arguments.agent_id,
             after=after,
         )

@@ -164,9 +164,10 @@ def named_time(text: str, now: datetime, zone: tzinfo) -> NamedTime | None:
     clock, spans, rest = _Clock(now, zone), list[Span](), text
     for pattern, resolve in _QUESTIONS:
         for match in pattern.finditer(rest):
-            if _UNTIL.search(rest[: match.start()]) or _UNTIL_BEHIND.match(rest, match.end()):
+            before = _before(match)
+            if len(spans) == MAX_EXPRESSIONS or _UNTIL.search(before) or _UNTIL_BEHIND.match(rest, match.end()):
                 continue
-            is_open = _SINCE.search(rest[: match.start()]) or _SINCE_BEHIND.match(rest, match.end())
+            is_open = _SINCE.search(before) or _SINCE_BEHIND.match(rest, match.end())
             try:
                 span = resolve(match, clock, spans)
             except (OverflowError, ValueError):  # no such date
@@ -179,6 +180,11 @@ def named_time(text: str, now: datetime, zone: tzinfo) -> NamedTime | None:
     first, last = reduce(_joined, spans)
     words = re.findall(r"\w+", _ASKING_UNSPACED.sub(" ", rest.casefold()))
     return NamedTime(first, last, " ".join(rest.split()), _ASKING.issuperset(words), clock.dates(first, last))
+
+
+def _before(match: re.Match[str]) -> str:
+    """The words before a time, as far as a preposition of it goes."""
+    return match.string[max(0, match.start() - 24) : match.start()]
 
 
 def _joined(one: Span, other: Span) -> Span:
@@ -301,7 +307,7 @@ def _by_weekday(match: re.Match[str], clock: _Clock, others: Sequence[Span]) -> 
     """Of the week that is named, else the last such day before today, or the next one."""
     word, which = match["weekday"], _part(match, "which")
     in_week = next((span for span in others for away in (-1, 0, 1) if span == clock.unit("week", away)), None)
-    named = which or in_week or _is_lead(match, "before_weekdays") or _SINCE.search(match.string[: match.start()])
+    named = which or in_week or _is_lead(match, "before_weekdays") or _SINCE.search(_before(match))
     if not named and word.isascii() and not _FRENCH.search(match.string):
         return None
     weekday, away = int(_value("weekdays", word)), int(_value("which", which)) if which else -1
