@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime, time, timedelta, tzinfo
 from functools import reduce
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from projections.search.ranking import STOP_WORDS, UNSPACED, date_terms
 
@@ -147,8 +147,8 @@ DATES_OF_DAYS = 7
 _END_MS = 253_370_764_800_000
 """The year 9999, for a time without an end."""
 
-_TABLES: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_name("time_words.toml").read_text("utf-8"))
-_WORDS = _TABLES.pop("single")
+_TABLES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("time_words.toml").read_text("utf-8"))
+_WORDS: dict[str, Any] = _TABLES.pop("single") | {"questions": _TABLES.pop("questions")}
 _ASKING = STOP_WORDS.union(_WORDS["asking"].split())
 
 
@@ -263,23 +263,19 @@ class _Clock(NamedTuple):
 
 
 def _by_numbers(match: re.Match[str], clock: _Clock, _: Sequence[Span]) -> Span:
-    day, month = int(match["day"] or 0), int(match["month"])
-    if month > 12:  # as Americans write it
-        day, month = month, day
-    return clock.date(month, day, int(match["year"] or 0))
+    year, month, day = (int(_part(match, name) or 0) for name in ("year", "month", "day"))
+    if not month:
+        return clock.unit("year", year - clock.today.year)
+    return clock.date(month, day, year) if month <= 12 else clock.date(day, month, year)  # as Americans write it
 
 
 def _by_month(match: re.Match[str], clock: _Clock, _: Sequence[Span]) -> Span | None:
-    word, day, lead = match["month"], _part(match, "day"), _is_lead(match, "before_months")
+    word, day, lead = match["month"], _part(match, "day"), _is("before_months", _last_word(match["lead"]))
     if not (day or match["year"] or lead):
         return None
     if _is("other_senses", word) and not (match["lead"] or match["year"]) and (word.islower() or not match.start()):
         return None
     return clock.date(int(_value("months", word)), int(day or 0), int(match["year"] or 0))
-
-
-def _by_year(match: re.Match[str], clock: _Clock, _: Sequence[Span]) -> Span:
-    return clock.unit("year", int(_part(match, "year")) - clock.today.year)
 
 
 def _by_count(match: re.Match[str], clock: _Clock, _: Sequence[Span]) -> Span:
@@ -295,7 +291,7 @@ def _by_day(match: re.Match[str], clock: _Clock, _: Sequence[Span]) -> Span | No
     if match["day"].lower() == "hier" and not _FRENCH.search(match.string):
         return None
     away, _, hours = _value("days", match["day"]).partition(" ")
-    return clock.hours(clock.today + timedelta(days=int(away)), hours or _hours(match))
+    return clock.hours(clock.today + timedelta(days=int(away)), hours or _value("parts", match["part"]))
 
 
 def _by_unit(match: re.Match[str], clock: _Clock, _: Sequence[Span]) -> Span:
@@ -307,7 +303,7 @@ def _by_weekday(match: re.Match[str], clock: _Clock, others: Sequence[Span]) -> 
     """Of the week that is named, else the last such day before today, or the next one."""
     word, which = match["weekday"], _part(match, "which")
     in_week = next((span for span in others for away in (-1, 0, 1) if span == clock.unit("week", away)), None)
-    named = which or in_week or _is_lead(match, "before_weekdays") or _SINCE.search(_before(match))
+    named = which or in_week or _is("before_weekdays", _last_word(match["lead"])) or _SINCE.search(_before(match))
     if not named and word.isascii() and not _FRENCH.search(match.string):
         return None
     weekday, away = int(_value("weekdays", word)), int(_value("which", which)) if which else -1
@@ -316,7 +312,7 @@ def _by_weekday(match: re.Match[str], clock: _Clock, others: Sequence[Span]) -> 
         day = datetime.fromtimestamp(in_week[0] / 1000, clock.zone).date() + timedelta(days=weekday)
     elif which and (away == 0 or UNSPACED.search(which)):
         day = clock.today + timedelta(days=7 * away + weekday - clock.today.weekday())
-    return clock.hours(day, _hours(match))
+    return clock.hours(day, _value("parts", match["part"]))
 
 
 def _part(match: re.Match[str], name: str) -> str:
@@ -324,21 +320,18 @@ def _part(match: re.Match[str], name: str) -> str:
     return next((found for group, found in match.groupdict().items() if found and group.rstrip("_") == name), "")
 
 
-def _hours(match: re.Match[str]) -> str:
-    return _value("parts", match["part"]) if match["part"] else ""
-
-
-def _is_lead(match: re.Match[str], words: str) -> bool:
-    return _is(words, (match["lead"].split() or [""])[-1])
+def _last_word(text: str) -> str:
+    return text.split()[-1] if text else ""
 
 
 def _is(words: str, word: str) -> bool:
     return re.fullmatch(_WORDS[words], word, re.IGNORECASE) is not None
 
 
-def _value(table: str, word: str) -> str:
-    """What a word of a table stands for."""
-    return next(value for value, words in _TABLES[table].items() if re.fullmatch(words, word, re.IGNORECASE))
+def _value(table: str, word: str | None) -> str:
+    """What a word of a table stands for; empty for none."""
+    named = _TABLES[table].items() if word else ()
+    return next((value for value, words in named if re.fullmatch(words, word or "", re.IGNORECASE)), "")
 
 
 def _any(*alternatives: str) -> str:
@@ -367,37 +360,8 @@ _SINCE, _UNTIL = (re.compile(rf"(?<!\w)(?:{_WORDS[name]})\s*$", re.IGNORECASE) f
 _SINCE_BEHIND, _UNTIL_BEHIND = re.compile(_WORDS["since_behind"]), re.compile(_WORDS["until_behind"])
 _FRENCH = re.compile(_WORDS["french"], re.IGNORECASE)
 _ASKING_UNSPACED = re.compile(_WORDS["asking_unspaced"])
-_QUESTIONS: Sequence[tuple[re.Pattern[str], Callable[[re.Match[str], _Clock, Sequence[Span]], Span | None]]] = [
-    (_pattern(text), resolve)
-    for text, resolve in (
-        (
-            r"<LEAD>(?<![\w.-])(?P<year><YEAR>)([-/])(?P<month>\d\d?)\3(?P<day>\d\d?)(?:T[\d:.]+Z?)?(?![-.]?\d)",
-            _by_numbers,
-        ),
-        (r"<LEAD>(?<![\w./-])(?P<day>\d\d?)([./-])(?P<month>\d\d?)\3(?P<year><YEAR>)(?!\d)", _by_numbers),
-        (r"(?:(?P<year><YEAR>)年)?(?P<month>\d\d?)月(?:(?P<day>\d\d?)[日号])?", _by_numbers),
-        (
-            r"<LEAD>(?:(?<!\w)(?P<day>\d\d?)(?:st|nd|rd|th|er|\.)?\s+(?:of\s|de\s)?)?(?P<month><MONTH>)"
-            r"(?:\s+(?P<day_>\d\d?)(?:st|nd|rd|th)?(?![\w:-]|\.\d))?(?:,?\s+(?:de\s|of\s)?(?P<year><YEAR>)(?!\w))?",
-            _by_month,
-        ),
-        (r"(?<!\w)(?:in|im Jahr|en|в)\s+(?P<year><YEAR>)(?!\w)(?: году)?|(?P<year_><YEAR>)年", _by_year),
-        (
-            r"<LEAD>(?:(?P<recent><RECENT>)\s*(?P<count><COUNT>)\s*(?P<unit><UNIT>)|past\s(?P<unit_><UNIT>)"
-            r"|(?P<count_><COUNT>)\s+derni[eè]re?s\s+(?P<unit__><UNIT>))",
-            _by_count,
-        ),
-        (
-            r"(?P<count><COUNT>)\s*(?P<unit><UNIT>)\s*(?:ago|назад|前)|(?P<unit_>неделю|месяц|год|час|день) назад"
-            r"|(?<!\w)(?:vor|hace|il y a)\s+(?P<count_><COUNT>)\s+(?P<unit__><UNIT>)",
-            _by_count,
-        ),
-        (r"<LEAD>(?P<day><DAY>)(?:['’]s)?<DAYPART>", _by_day),
-        (
-            r"<LEAD>(?:(?P<which><WHICH>)\s*(?P<unit><UNIT>)|(?P<unit_><UNIT>)\s+(?P<which_><WHICH>))"
-            r"(?![一二三四五六日天])",
-            _by_unit,
-        ),
-        (r"<LEAD>(?:(?P<which><WHICH>)\s*)?(?P<weekday><WEEKDAY>)<DAYPART>(?:\s+(?P<which_><WHICH>))?", _by_weekday),
-    )
-]
+_RULES: dict[str, Callable[[re.Match[str], _Clock, Sequence[Span]], Span | None]] = {
+    "numbers": _by_numbers, "month": _by_month, "count": _by_count, "day": _by_day, "unit": _by_unit,
+    "weekday": _by_weekday,
+}  # fmt: skip
+_QUESTIONS = [(_pattern(one["pattern"]), _RULES[one["by"]]) for one in _WORDS["questions"]]
