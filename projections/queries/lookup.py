@@ -132,12 +132,9 @@ class Lookup:
     ) -> list[str]:
         """A note for each of these names of which the reader finds no document, with similar names that they find."""
         notes: list[str] = []
-        named = [
-            *(("project", one, {"projects": [one]}) for one in projects),
-            ("agent", agent_id, {"agent_id": agent_id}),
-        ]
-        for kind, name, narrowing in [*named, ("session", session_id, {"session_id": session_id})]:
-            if not name or await self.count(reader, **narrowing):
+        named: list[tuple[NameKind | Literal["session"], str]] = [("project", one) for one in projects]
+        for kind, name in [*named, ("agent", agent_id), ("session", session_id)]:
+            if not name or await self.count(reader, any_of=[(kind, name)]):
                 continue
             names = [] if kind == "session" else [one for one, _ in await self.names(reader, kind)]
             near = ", ".join(map(repr, await asyncio.to_thread(near_names, name, filter(None, names))))

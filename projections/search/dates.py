@@ -290,8 +290,8 @@ def _by_count(match: re.Match[str], clock: _Clock, _: Sequence[Span]) -> Span:
 def _by_day(match: re.Match[str], clock: _Clock, _: Sequence[Span]) -> Span | None:
     if match["day"].lower() == "hier" and not _FRENCH.search(match.string):
         return None
-    away, _, hours = _value("days", match["day"]).partition(" ")
-    return clock.hours(clock.today + timedelta(days=int(away)), hours or _value("parts", match["part"]))
+    away, *hours = _value("days", match["day"]).split()
+    return clock.hours(clock.today + timedelta(days=int(away)), *hours or [_value("parts", match["part"])])
 
 
 def _by_unit(match: re.Match[str], clock: _Clock, _: Sequence[Span]) -> Span:

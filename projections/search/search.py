@@ -204,7 +204,8 @@ def _whole_lift(question: Question, said: TermRows) -> Floats:
     if not asked:
         return np.zeros(len(said))
     share = sum(map(len, asked)) / len({*terms(question.text)})
-    return WHOLE_LIFT * min(1.0, share) * np.mean([said.in_order(one) for one in asked], axis=0)
+    said_whole = np.sum([said.in_order(one) for one in asked], axis=0).astype(np.float64)
+    return WHOLE_LIFT * min(1.0, share) / len(asked) * said_whole
 
 
 def _listed(candidates: Candidates, question: Question, named: NamedTime) -> list[Hit]:
@@ -215,17 +216,13 @@ def _listed(candidates: Candidates, question: Question, named: NamedTime) -> lis
     said = rows.terms.rows(found)
     kept = _of_time(rows, found, said, named)
     found, said = found[kept], rows.terms.rows(found[kept])
-    importance, occurred = rows.importance.values[found] / 10.0, rows.occurred_ms.values[found]
+    importance = rows.importance.values[found].astype(np.float64) / 10
     tool = np.where(having(said, PROMPT), TOOL_OUTPUT_WEIGHT, tool_weight(NO_CUES, said))
     scores = np.round(importance * tool, DIGITS)
-    order: list[int] = sorted(
-        range(len(found)), key=lambda place: (-scores[place], -occurred[place], rows.ids[found[place]])
-    )
-    best = (
-        distinct(said, order, question.limit)
-        if question.fold
-        else [Distinct(place, []) for place in order[: question.limit]]
-    )
+    newest = np.array(best_first(rows, found, rows.occurred_ms.values[found].astype(np.float64), len(found)), np.int64)
+    order: list[int] = newest[np.argsort(-scores[newest], kind="stable")].tolist()
+    best = distinct(said, order, question.limit) if question.fold else [Distinct(place, []) for place in order]
+    best = best[: question.limit]
     return _told(rows, found, best, scores, {"importance": importance, "tool": tool}, None, [])
 
 

@@ -148,9 +148,8 @@ async def test_names_of_what_the_reader_may_not_find_are_not_told(recall: Recall
 
 
 async def test_a_context_resolves_the_time_of_its_query_and_says_that_a_project_is_unknown(recall: Recall, desk: Desk):
-    compiling = Compile(
-        desk.replica, desk.documents, recall, ProjectProfiles(desk.replica, desk.documents), recall._clock
-    )
+    profiles = ProjectProfiles(desk.replica, desk.documents)
+    compiling = Compile(desk.replica, desk.documents, recall, profiles, ManualClock(NOW))
     asked = ContextRequest(project=PROJECT, query="what did we do yesterday?", time_zone="Pacific/Auckland")
     context = await compiling(asked, ADA)
     (told,) = [one.text for one in context.blocks if one.kind == "recall"]
