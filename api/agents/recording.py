@@ -601,7 +601,15 @@ def memories(
     question = question_of(event)
     if not question or seconds <= 0:
         return []
-    request = {"query": question, "project": project, "kinds": PROMPT_KINDS, "limit": PROMPT_RECALLED}
+    # the zone of a machine that names it by a link; TZ may have a form that the server does not know
+    zone = "" if os.environ.get("TZ") else os.path.realpath("/etc/localtime").partition("/zoneinfo/")[2]
+    request = {
+        "query": question,
+        "project": project,
+        "kinds": PROMPT_KINDS,
+        "limit": PROMPT_RECALLED,
+        "time_zone": zone,
+    }
     try:
         status, answer = server.ask("POST", "/v1/recall", dumps(request), seconds)
         found = answers(loads(answer), event) if status == 200 else []

@@ -17,6 +17,7 @@ from rich.text import Text
 from api.cli.client import ApiClient, ClientError
 from api.cli.output import FAILED, Output, answering, one_line, plain
 from ingest.platform.client_key import client_key
+from ingest.platform.clock import machine_zone
 from ingest.platform.settings import from_environment
 
 POLL_S = 1.0
@@ -166,13 +167,14 @@ def recall(
     """Find the right memories for a query. Exits 1 when there is none."""
     output = Output(as_json)
     request: dict[str, Any] = {"query": text_of(query), "kinds": kind, "limit": limit, "mode": mode, "explain": explain}
+    request |= {"project": project, "after": after, "min_confidence": min_confidence, "time_zone": machine_zone()}
     with answering(output), connect(url, agent) as client:
-        answer = client.post(
-            "/v1/recall", request | {"project": project, "after": after, "min_confidence": min_confidence}
-        )
+        answer = client.post("/v1/recall", request)
     output.document(answer)
     for reason in answer["degraded"]:
         output.note(f"degraded: {reason}")
+    for note in answer.get("notes", ()):
+        output.note(plain(note))
     if not answer["results"]:
         sure = answer["confidence"]
         near = "" if sure is None else f": the nearest is {sure:.0%} sure; --min-confidence 0 shows it"

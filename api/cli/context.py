@@ -7,6 +7,7 @@ from rich.text import Text
 
 from api.cli.commands import AsJson, Url, connect, text_of
 from api.cli.output import Output, answering, plain
+from ingest.platform.clock import machine_zone
 
 
 def register(app: typer.Typer) -> None:
@@ -32,10 +33,13 @@ def context(
         "token_budget": tokens,
         "session_id": session,
         "user_id": user,
+        "time_zone": machine_zone(),
     }
     with answering(output), connect(url, agent) as client:
         answer = client.post("/v1/context", body)
         output.document(answer)
         output.line(Text(plain(answer["context"])))
+        for note in answer.get("notes", ()):
+            output.note(plain(note))
         left_out = f"; no room for: {plain('; '.join(answer['left_out']))}" if answer["left_out"] else ""
         output.note(f"{answer['tokens']} of {answer['token_budget']} tokens{left_out}")

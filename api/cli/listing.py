@@ -65,6 +65,8 @@ def show_page(
 ) -> None:
     """A page of a listing. Exits 1 when there is none, with the projects there are, as a hint."""
     output.document(page)
+    for note in page.get("notes", ()):
+        output.note(plain(note))
     for row in rows:
         shown.add_row(*row)
     if page["items"]:

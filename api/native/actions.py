@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from api.http.endpoint import Endpoint
 from api.http.http import Json, asked_for, query
-from api.native.common import After, BoundedRead, ListRequest, read_request
+from api.native.common import After, BoundedRead, ListRequest, read_request, with_notes
 from api.services import caller, reader, services
 from ingest.commands.command import Name
 from ingest.commands.handler import Accepted
@@ -120,7 +120,7 @@ async def list_actions(request: Request) -> Response:
     page = services(request).queries.actions.page(
         reader(request), wanted.project, wanted.cursor, wanted.limit, wanted.times, open_only=wanted.open
     )
-    return Json(await page)
+    return Json(await with_notes(request, wanted, await page))
 
 
 async def get_frontier(request: Request) -> Response:

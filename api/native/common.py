@@ -1,20 +1,23 @@
 """What native routes share: typed query strings that may say what to wait for."""
 
 from datetime import datetime
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 from starlette.requests import Request
 
 from api.http.http import query
-from api.services import services
+from api.services import reader, services
 from ingest.commands.command import EventName, Name
 from ingest.log.position import Token
 from projections.queries.times import Interval, Times
+from projections.queries.views import Page
 
 PageLimit = Annotated[int, Meta(ge=1, le=1000)]
 Time = Annotated[datetime, Meta(tz=True)]
 S = TypeVar("S", bound="After | BoundedRead")
+P = TypeVar("P", bound=Page[Any])
 
 
 class After(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -75,6 +78,14 @@ class Repeatable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A write without a body; its event id makes a retry harmless."""
 
     event_id: EventName = ""
+
+
+async def with_notes(request: Request, wanted: "ListRequest | AnyProjectRequest", page: P) -> P:
+    """A page; of an empty listing, a note where the reader finds nothing at all of the project that it names."""
+    if page.items or wanted.cursor or not wanted.project:
+        return page
+    notes = await services(request).queries.lookup.unknown(reader(request), [wanted.project])
+    return replace(page, notes=notes) if notes else page
 
 
 async def read_request(request: Request, cls: type[S]) -> S:

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from api.http.endpoint import Endpoint
 from api.http.http import Json, asked_for
-from api.native.common import After, InProject, ListRequest, read_request
+from api.native.common import After, InProject, ListRequest, read_request, with_notes
 from api.services import caller, reader, services
 from ingest.commands.command import Confidence, Name
 from ingest.commands.handler import Accepted
@@ -65,7 +65,7 @@ async def list_relations(request: Request) -> Response:
     wanted = await read_request(request, ListRequest)
     queries = services(request).queries
     page = queries.relations.page(reader(request), wanted.project, wanted.cursor, wanted.limit, wanted.times)
-    return Json(await page)
+    return Json(await with_notes(request, wanted, await page))
 
 
 async def get_related(request: Request) -> Response:

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from api.http.endpoint import Endpoint
 from api.http.http import Json, asked_for, query
-from api.native.common import After, ListRequest, Repeatable, read_request
+from api.native.common import After, ListRequest, Repeatable, read_request, with_notes
 from api.services import caller, reader, services
 from ingest.commands.command import Confidence, Name
 from ingest.commands.handler import Accepted
@@ -76,7 +76,7 @@ async def list_lessons(request: Request) -> Response:
     page = services(request).queries.lessons.page(
         reader(request), wanted.project, wanted.cursor, wanted.limit, wanted.times, retired=wanted.retired
     )
-    return Json(await page)
+    return Json(await with_notes(request, wanted, await page))
 
 
 async def get_match(request: Request) -> Response:

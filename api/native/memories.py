@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from api.http.endpoint import Endpoint
 from api.http.http import Json, asked_for
-from api.native.common import After, ListRequest, read_request
+from api.native.common import After, ListRequest, read_request, with_notes
 from api.services import caller, reader, services
 from ingest.commands.command import EventName, Name
 from ingest.commands.handler import Accepted
@@ -83,7 +83,7 @@ async def list_memories(request: Request) -> Response:
     page = services(request).queries.memories.page(
         reader(request), wanted.project, wanted.cursor, wanted.limit, wanted.times, latest=wanted.latest
     )
-    return Json(await page)
+    return Json(await with_notes(request, wanted, await page))
 
 
 async def get_history(request: Request) -> Response:

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from api.http.endpoint import Endpoint
 from api.http.http import Json, asked_for
-from api.native.common import After, AnyProjectRequest, BoundedRead, InProject, ListRequest, read_request
+from api.native.common import After, AnyProjectRequest, BoundedRead, InProject, ListRequest, read_request, with_notes
 from api.services import caller, reader, services
 from ingest.commands.command import Name, Names
 from ingest.commands.handler import Accepted
@@ -70,7 +70,7 @@ async def get_timeline(request: Request) -> Response:
     page = services(request).queries.observations.timeline(
         reader(request), wanted.project, wanted.cursor, wanted.limit, wanted.times
     )
-    return Json(await page)
+    return Json(await with_notes(request, wanted, await page))
 
 
 async def get_around(request: Request) -> Response:
@@ -104,7 +104,7 @@ async def list_sessions(request: Request) -> Response:
     wanted = await read_request(request, AnyProjectRequest)
     queries = services(request).queries
     page = queries.sessions.page(reader(request), wanted.project, wanted.cursor, wanted.limit, wanted.times)
-    return Json(await page)
+    return Json(await with_notes(request, wanted, await page))
 
 
 async def get_session(request: Request) -> Response:
@@ -121,7 +121,7 @@ async def list_session_observations(request: Request) -> Response:
     page = services(request).queries.sessions.observations(
         reader(request), request.path_params["id"], wanted.project, wanted.cursor, wanted.limit, wanted.times
     )
-    return Json(await page)
+    return Json(await with_notes(request, wanted, await page))
 
 
 T = TypeVar("T")
@@ -201,7 +201,7 @@ async def list_summaries(request: Request) -> Response:
     wanted = await read_request(request, ListRequest)
     queries = services(request).queries
     page = queries.summaries.page(reader(request), wanted.project, wanted.cursor, wanted.limit, wanted.times)
-    return Json(await page)
+    return Json(await with_notes(request, wanted, await page))
 
 
 async def post_reflect_session(request: Request) -> Response:
@@ -257,7 +257,7 @@ async def list_commits(request: Request) -> Response:
     wanted = await read_request(request, AnyProjectRequest)
     queries = services(request).queries
     page = queries.commits.page(reader(request), wanted.project, wanted.cursor, wanted.limit, wanted.times)
-    return Json(await page)
+    return Json(await with_notes(request, wanted, await page))
 
 
 async def list_session_commits(request: Request) -> Response:

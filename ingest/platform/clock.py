@@ -1,7 +1,9 @@
-"""The one place that asks what time it is. Everything else is handed the answer."""
+"""The one place that asks what time it is, and in which zone. Everything else is handed the answer."""
 
+import os
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
+from zoneinfo import ZoneInfo
 
 Clock = Callable[[], datetime]
 
@@ -22,6 +24,25 @@ def to_ms(when: datetime) -> int:
 def from_ms(ms: int) -> datetime:
     """The UTC time `ms` milliseconds after the epoch."""
     return datetime.fromtimestamp(ms / 1000, UTC)
+
+
+def time_zone(name: str) -> tzinfo:
+    """The zone of an IANA name, UTC for an empty one. Raises ValueError for a name of none."""
+    try:
+        return ZoneInfo(name) if name else UTC
+    except (KeyError, OSError, ValueError) as error:  # not found, a folder, a file of something else
+        raise ValueError(f"{name!r} is no time zone such as Europe/Berlin") from error
+
+
+def machine_zone() -> str:
+    """The IANA name of this machine's zone; empty where it has none that other machines know."""
+    link = os.path.realpath("/etc/localtime")
+    name = os.environ.get("TZ", "").removeprefix(":") or link.rpartition("zoneinfo/")[2] * ("zoneinfo/" in link)
+    try:
+        time_zone(name)
+    except ValueError:
+        return ""
+    return name
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -48,6 +48,7 @@ class RecallArguments(Arguments, frozen=True, kw_only=True, rename={"from_": "fr
     tags: AllTags | UnsetType = UNSET
     from_: Time | UnsetType = UNSET
     to: Time | UnsetType = UNSET
+    time_zone: Annotated[str, Meta(max_length=64, description="IANA; else UTC.")] = ""
     limit: Annotated[int, Meta(ge=1, le=200, description="At most.")] = 10
     min_confidence: LeastSure | UnsetType = UNSET
     full: Annotated[bool, Meta(description="Whole texts, not snippets.")] = False
@@ -72,7 +73,7 @@ async def recall(door: ToolContext, arguments: RecallArguments) -> ToolAnswer:
         return await door.queries.recall(replace(question, after=after), reader)
 
     answer, missing = await door.read_own_writes(arguments.agent_id, ask)
-    lacks = missing + answer.degraded
+    lacks = missing + answer.degraded + answer.notes
     if answer.results:
         recalled = answered([_entry(one, arguments) for one in answer.results], lacks, whole=arguments.full)
     else:
@@ -178,7 +179,7 @@ async def compiled_context(door: ToolContext, arguments: ContextArguments) -> Co
         tokens=context.tokens,
         blocks=[ContextBlock(title=one.title, sources=one.sources) for one in context.blocks if one.sources],
         left_out=context.left_out,
-        degraded=missing,
+        degraded=missing + context.notes,
     )
 
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from projections.compression.payloads import named
 from projections.search.cues import FIRST_PERSON, traits
 from projections.search.dates import resolved_terms
-from projections.search.ranking import date_terms, terms
+from projections.search.ranking import date_terms, leading_stop_words, terms
 
 MAX_DATA_CHARS = 100_000
 """Of a hook payload; a tool's output beyond that is bulk, not something to find."""
@@ -51,7 +51,7 @@ class IndexEntry(Struct, frozen=True, kw_only=True, array_like=True):
 def index_terms(text: str, when: datetime, *, stated: bool = False, also: Sequence[str] = ()) -> str:
     """The terms of a searchable text, of the dates it names, its traits, and the terms of the date it is about.
 
-    `also` are traits that the text does not tell.
+    `also` are traits that the text does not tell. What has some is no statement: its first stop words are left out.
 
     What is `stated`, as a memory is, answers questions in the first person however it is worded.
     """
@@ -59,6 +59,8 @@ def index_terms(text: str, when: datetime, *, stated: bool = False, also: Sequen
     found = traits(text, said)
     if stated and FIRST_PERSON not in found:
         found = [FIRST_PERSON, *found]
+    if not also:
+        said += [word for word in leading_stop_words(text) if word not in said]
     return " ".join([*said, *resolved_terms(text, when), *found, *also, *date_terms(when)])
 
 

@@ -1,7 +1,8 @@
 """Long text in parts that fit the model's window, so that what is said late can be found by meaning too.
 
-Bound: at most MAX_CHUNKS parts a document (about 4,800 words of English prose). Text behind the last part gets no
-vector; the lexical index still covers it. Work is bounded the same way, however long the text is.
+Bound: at most MAX_CHUNKS parts a document (about 4,800 words of English prose). Of a longer text the parts are spread
+from its beginning to its end; what is between them gets no vector, and the lexical index covers it. Work is bounded the
+same way, however long the text is.
 """
 
 import re
@@ -15,7 +16,8 @@ MAX_WORDS = 180
 MAX_TOKENS = 225
 OVERLAP = 20  # words shared by neighbours: a sentence cut at a boundary is whole in one of them, mostly
 
-WORD = re.compile(r"\S{1,40}")  # a longer run without spaces is split by characters
+LONGEST_WORD = 40
+WORD = re.compile(rf"\S{{1,{LONGEST_WORD}}}")  # a longer run without spaces is split by characters
 RUN = re.compile(r"[A-Za-z]+|[A-Za-z0-9]+|[^\sA-Za-z0-9]")
 SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’)\]]*$")
 
@@ -33,7 +35,8 @@ class Word:
 def chunk(text: str, max_words: int = MAX_WORDS) -> list[str]:
     """Overlapping slices of the text in order, each within the window; a text that fits comes back unchanged.
 
-    Blank text gives no slice. Where possible a slice ends with a sentence or a line.
+    Of a text of more than MAX_CHUNKS slices so many, at equal distances. Blank text gives no slice. Where possible a
+    slice ends with a sentence or a line.
     """
     if max_words < 1:
         raise ValueError(f"max_words is at least 1, not {max_words}")
@@ -48,9 +51,27 @@ def chunk(text: str, max_words: int = MAX_WORDS) -> list[str]:
             return [text]
         parts.append(text[words[first].start : words[last - 1].end])
         if last == len(words):
-            break
+            return parts
         first = start_of_next(words, first, last, max_words)
-    return parts
+    return _spread(text, max_words)
+
+
+def _spread(text: str, max_words: int) -> list[str]:
+    """MAX_CHUNKS slices, the first at the beginning of the text and the last at its end."""
+    longest = max_words * LONGEST_WORD + max_words
+    end = read_words(text[-longest:], longest)
+    last = len(end)
+    while last and end_of_part(end, last - 1, max_words) == len(end):
+        last -= 1
+    final = text[-longest:][end[last].start :]
+    step = (len(text) - len(final)) // (MAX_CHUNKS - 1)
+    parts: list[str] = []
+    for place in range(0, step * (MAX_CHUNKS - 1), step):
+        around = text[place : place + longest]
+        cut = place > 0 and not text[place - 1].isspace()  # within a word
+        words = read_words(around, max_words + 2)[cut:] or read_words(around, max_words + 2)
+        parts.append(around[words[0].start : words[end_of_part(words, 0, max_words) - 1].end])
+    return [*parts, final]
 
 
 def estimated_tokens(word: str) -> int:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from ingest.commands.command import Name
 from ingest.events.lesson import EVERY_PROJECT
@@ -37,7 +38,7 @@ from projections.queries.context import (
 from projections.queries.documents import DocumentReader, Located
 from projections.queries.lookup import Lookup, reach
 from projections.queries.profiles import ProjectProfiles
-from projections.queries.recall import LeastSure, Recall, RecallRequest
+from projections.queries.recall import LeastSure, Recall, RecallRequest, TimeZone
 from projections.queries.slots import Slots
 from projections.search.index import IndexService
 
@@ -47,12 +48,14 @@ OBSERVATIONS_READ = 20
 RECALLED = 15
 ACTIONS_READ = 20
 """The newest open ones, of which the most urgent are told."""
+NOT_SEARCHED = ("slot", "actions", "session")
+"""Parts of a context that a project may have without any document that recall finds."""
 SPARE = 3
 """Times the memories told that are looked at: those that were made of other documents give way."""
 
 
 class ContextRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """For whom to compile, and how much room there is. `min_confidence` is recall's, of what `query` finds."""
+    """For whom to compile, and how much room there is. `min_confidence` and `time_zone` are recall's, of `query`."""
 
     project: Name
     session_id: Name = ""
@@ -61,6 +64,7 @@ class ContextRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     token_budget: Annotated[int, Meta(ge=1, le=200_000)] = 2000
     agent_id: Name = ""
     min_confidence: LeastSure = None
+    time_zone: TimeZone = ""
     after: str = ""
 
 
@@ -76,14 +80,18 @@ class Compile:
         clock: Clock = system_clock,
     ) -> None:
         self._index, self._documents, self._recall = index, documents, recall
-        self._slots_of, self._profiles, self._clock = Slots(documents, Lookup(index, documents)), profiles, clock
+        self._lookup = Lookup(index, documents, clock)
+        self._slots_of, self._profiles, self._clock = Slots(documents, self._lookup), profiles, clock
 
     async def __call__(self, request: ContextRequest, reader: Reader) -> Context:
         """The context for a request; raises ProjectionBehind when `after` is not projected in time."""
         if request.after:
             await self._index.wait_for(Token.parse(request.after))
         with made_of_parts(range(self._documents.partitions)):
-            return compile_context(request.project, await self._parts(request, reader), request.token_budget)
+            parts = await self._parts(request, reader)
+            notes = [] if any(one and one.kind in NOT_SEARCHED for one in parts) else [request.project]
+            notes = await self._lookup.unknown(reader, notes)
+            return replace(compile_context(request.project, parts, request.token_budget), notes=notes)
 
     async def _parts(self, request: ContextRequest, reader: Reader) -> list[ContextPart | None]:
         (slots, memories, lessons), (actions, past), (profile, recalled) = await asyncio.gather(
@@ -175,7 +183,11 @@ class Compile:
         if not request.query.strip():
             return None
         wanted = RecallRequest(
-            query=request.query, project=request.project, limit=RECALLED, min_confidence=request.min_confidence
+            query=request.query,
+            project=request.project,
+            limit=RECALLED,
+            min_confidence=request.min_confidence,
+            time_zone=request.time_zone,
         )
         answer = await self._recall(wanted, reader)
         found = [(result.id, f"({result.occurred_at:%Y-%m-%d}) {result.snippet}") for result in answer.results]

@@ -74,13 +74,15 @@ class ContextPart(Struct, frozen=True):
 
 
 class Context(Struct, frozen=True):
-    """A compiled context. `left_out` names what did not fit: blocks, and of which how many lines are told."""
+    """A compiled context. `left_out` names what did not fit: blocks, and of which how many lines are told. `notes` say
+    that nothing is found of the project."""
 
     context: str
     blocks: list[Block]
     tokens: int
     token_budget: int
     left_out: list[str]
+    notes: list[str] = []
 
 
 def estimated_tokens(text: str) -> int:

@@ -1,5 +1,6 @@
 """What the index finds for a reader, whatever its kind; documents by id."""
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -17,6 +18,7 @@ from projections.queries.documents import DocumentReader, Located
 from projections.search.filters import facet
 from projections.search.index import Index, IndexService, Place
 from projections.search.question import Filter
+from projections.search.spelling import near_names
 
 NameKind = Literal["project", "agent"]
 LOOKED_AT = 2_000
@@ -124,6 +126,22 @@ class Lookup:
     async def projects(self, reader: Reader) -> list[str]:
         """The projects in which the reader finds anything, by name; the nameless one is the empty name."""
         return [name for name, _ in await self.names(reader, "project")]
+
+    async def unknown(
+        self, reader: Reader, projects: Iterable[str] = (), agent_id: str = "", session_id: str = ""
+    ) -> list[str]:
+        """A note for each of these names of which the reader finds no document, with similar names that they find."""
+        notes: list[str] = []
+        named: list[tuple[NameKind | Literal["session"], str]] = [("project", one) for one in projects]
+        for kind, name in [*named, ("agent", agent_id), ("session", session_id)]:
+            if not name or await self.count(reader, any_of=[(kind, name)]):
+                continue
+            names = [] if kind == "session" else [one for one, _ in await self.names(reader, kind)]
+            near = ", ".join(map(repr, await asyncio.to_thread(near_names, name, filter(None, names))))
+            notes.append(
+                f"{kind} {name!r} has no searchable documents that you can read" + f"; similar: {near}" * bool(near)
+            )
+        return notes
 
     async def names(self, reader: Reader, kind: NameKind, project: str | None = None) -> list[tuple[str, int]]:
         """The same of projects or of agents, with how many documents the reader finds of each."""

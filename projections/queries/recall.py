@@ -22,7 +22,7 @@ from ingest.commands.command import Name, Names
 from ingest.errors import CommandRejected, MnemologError
 from ingest.ids import DocumentId
 from ingest.log.position import Token
-from ingest.platform.clock import Clock, system_clock, to_ms
+from ingest.platform.clock import Clock, system_clock, time_zone, to_ms
 from ingest.platform.partial import left_out, left_out_message
 from ingest.platform.tracing import Attributes, span
 from projections.condensing.accounts import headline, prose
@@ -35,8 +35,10 @@ from projections.documents.observations import Observation
 from projections.documents.summaries import Summary
 from projections.embedding.embedder import Embedder, ModelUnavailable
 from projections.queries.documents import DocumentReader
+from projections.queries.lookup import Lookup
 from projections.queries.views import in_view
 from projections.search.confidence import ANSWERED_FROM
+from projections.search.dates import NamedTime, named_time
 from projections.search.index import IndexService, OtherModel
 from projections.search.question import Filter, Hit, Question, Ranking
 from projections.search.ranking import terms
@@ -53,6 +55,10 @@ LeastSure = Annotated[float, Meta(ge=0, le=1)] | None
 """How sure results must be that they are an answer; None is the default limit, 0 none."""
 
 
+TimeZone = Annotated[str, Meta(max_length=64)]
+"""The IANA name of the zone in which "yesterday" is meant; empty: UTC."""
+
+
 class RecallRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"from_": "from"}):
     """What to recall. Everything but `query` narrows or weighs; nothing given searches all the tenant's documents.
 
@@ -63,6 +69,9 @@ class RecallRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     Without `min_confidence` nothing is answered where the best result is no answer (`ANSWERED_FROM`); with it, what is
     less sure is left out. Results whose confidence is not known always stay. With `fold` a result stands for those that
     say nearly the same, unless the question counts.
+
+    A time that the query names ("yesterday", "on Tuesday") is resolved by `as_of`, else the clock, in `time_zone`,
+    unless `from` or `to` is given.
     """
 
     query: Annotated[str, Meta(min_length=1, max_length=20_000)]
@@ -89,6 +98,7 @@ class RecallRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     explain: bool = False
     min_confidence: LeastSure = None
     fold: bool = True
+    time_zone: TimeZone = ""
     after: Annotated[str, Meta(max_length=100_000)] = ""
     consistency: Literal["session", "eventual"] = "session"
 
@@ -120,7 +130,8 @@ class RecallResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 class RecallAnswer(Struct, frozen=True, kw_only=True):
     """What was recalled. `confidence` is the first result's, also where it was too little to answer; None where that is
-    not known. `lag`: log entries not searchable yet, by partition; `degraded`: what was left out.
+    not known. `lag`: log entries not searchable yet, by partition; `degraded`: what was left out; `notes`: names in the
+    request of which nothing is found.
     """
 
     results: list[RecallResult]
@@ -128,6 +139,7 @@ class RecallAnswer(Struct, frozen=True, kw_only=True):
     took_ms: float
     lag: dict[int, int]
     degraded: list[str]
+    notes: list[str] = []
 
 
 class Recalled(NamedTuple):
@@ -159,6 +171,7 @@ class Recall:
         """`shown` is told of what is found."""
         self._index, self._documents, self._clock = index, documents, clock
         self._shown = shown
+        self._lookup = Lookup(index, documents, clock)
         self.vectors = QueryVectors(index)
 
     def close(self) -> None:
@@ -178,7 +191,10 @@ class Recall:
         hits, degraded, confidence = await self.found(request, reader)
         make = partial(_results, asked=terms(request.query), explain=request.explain)
         results = make(hits) if len(hits) <= MADE_INLINE else await asyncio.to_thread(make, hits)
+        projects = {request.project or "", *request.projects}.difference(one.project for one in results)
+        others = () if results else (request.agent_id, request.session_id)
         return RecallAnswer(
+            notes=await self._lookup.unknown(reader, sorted(projects), *others),
             results=results,
             confidence=confidence,
             took_ms=round((time.perf_counter() - started) * 1000, 2),
@@ -198,12 +214,14 @@ class Recall:
             raise CommandRejected("query is blank", "query")
         if request.after and request.consistency != "eventual":
             await self._index.wait_for(Token.parse(request.after))
+        now = self._clock()
         question = Question(
             text=request.query,
+            named=_named(request, now),
             vector=None,
             mode=request.mode,
             limit=request.limit + SPARE_HITS,
-            now_ms=to_ms(self._clock()),
+            now_ms=to_ms(now),
             half_life_days=request.half_life_days,
             alpha=request.alpha,
             ranking=request.ranking,
@@ -227,6 +245,16 @@ class Recall:
         if self._shown is not None:
             self._shown(one.hit for one in found)
         return RecalledDocuments(found, degraded, searched[0].confidence if searched else None)
+
+
+def _named(request: RecallRequest, now: datetime) -> NamedTime | None:
+    """The time that the query names, unless the request has bounds; raises CommandRejected for a zone that is none."""
+    try:
+        zone = time_zone(request.time_zone)
+    except ValueError as error:
+        raise CommandRejected(str(error), "time_zone") from error
+    bounded = request.from_ is not None or request.to is not None
+    return None if bounded else named_time(request.query, request.as_of or now, zone)
 
 
 def _searching(request: RecallRequest) -> Attributes:

@@ -32,9 +32,11 @@ class Items(Struct, Generic[T], frozen=True):
 
 
 class Page(Items[T], Generic[T], frozen=True):
-    """Part of a listing; `next` is the `cursor` of what follows, null at the end."""
+    """Part of a listing; `next` is the `cursor` of what follows, null at the end. `notes` say of an empty one that
+    nothing at all is found of its project."""
 
     next: str | None
+    notes: list[str] | UnsetType = UNSET
 
 
 class SomeRetired(Page[T], Generic[T], frozen=True):

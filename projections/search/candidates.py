@@ -53,6 +53,14 @@ class Candidates(Protocol):
         """The nearest `count`: by the model's vectors where a document has them, else by its static one."""
         ...
 
+    def within(self, from_ms: int, to_ms: int) -> "Candidates":
+        """Those of them that occurred from one moment up to and without another, by the same ordinals."""
+        ...
+
+    def newest(self, count: int, importance: float = 0.0) -> list[int]:
+        """The `count` that occurred last, of those that are at least so important."""
+        ...
+
     def beside(self, documents: NDArray[np.int64], reach: int) -> NDArray[np.int64]:
         """Those up to `reach` places before and after these in their episodes, each once, in no order."""
         ...

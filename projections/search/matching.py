@@ -3,8 +3,10 @@
 Functions of an index run in its thread."""
 
 from collections.abc import Sequence
+from copy import copy
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from projections.search.candidates import STATIC_CANDIDATES, Meaning, Near, best_first, nearest_first
@@ -95,6 +97,7 @@ class EmbeddedCandidates:
         self.rows, self.table, self._index = index, index.table, index
         self._allowed, self._matching = allowed, matches(index, allowed, now_ms)
         self._words = MatchingWords(index, index.postings, self._matching)
+        self._now_ms = now_ms
 
     def leave_out_prompts(self, asked: Sequence[str]) -> None:
         """Find no prompt any more that says nothing but what is asked."""
@@ -118,6 +121,22 @@ class EmbeddedCandidates:
         if asked.vector is not None and (index.vectors.has_graph or len(matching) <= EXACT_OF_MOST_BELOW):
             found.append(index.vectors.nearest_with_ties(asked.vector, matching, count)[0])
         return nearest_first(index, asked, np.unique(np.concatenate(found)), count)
+
+    def within(self, from_ms: int, to_ms: int) -> "EmbeddedCandidates":
+        """Those of a time."""
+        narrowed = copy(self)
+        narrowed._allowed = replace(self._allowed, from_ms=from_ms, to_ms=to_ms - 1)
+        # not of the index again: prompts may be left out of these
+        narrowed._matching = self._matching & matches(self._index, narrowed._allowed, self._now_ms)
+        narrowed._words = MatchingWords(self._index, self._index.postings, narrowed._matching)
+        return narrowed
+
+    def newest(self, count: int, importance: float = 0.0) -> list[int]:
+        """Those that occurred last."""
+        index, found = self._index, ordinals(self._matching)
+        found = found[index.importance.values[found] >= importance]
+        occurred = index.occurred_ms.values[found].astype(np.float64)
+        return found[best_first(index, found, occurred, count)].tolist()
 
     def beside(self, documents: NDArray[np.int64], reach: int) -> NDArray[np.int64]:
         """The matching neighbours."""

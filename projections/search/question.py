@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ingest.names import nfc
 from projections.documents.index_entry import IndexEntry
+from projections.search.dates import NamedTime
 from projections.search.filters import entry_facets, facet
 from projections.search.ranking import Mode
 
@@ -129,7 +130,7 @@ class Question(Struct, frozen=True, kw_only=True):
     ranking looks. `ranking` says how they are ordered: `fused` is mnemolog's own; `similarity` is memex's, which
     `alpha` and `half_life_days` tune; `rrf` is agent-memory's, with `recency_boost`. `model` made the
     vector; an index of another refuses the question. With `fold` a `fused` hit stands for those that say nearly the
-    same.
+    same. `named` is the time that the text names: `fused` ranks what occurred then, or says so, before all else.
     """
 
     text: str
@@ -144,6 +145,7 @@ class Question(Struct, frozen=True, kw_only=True):
     shown: int | None = None
     recency_boost: bool = True
     fold: bool = False
+    named: NamedTime | None = None
 
     @property
     def depth(self) -> int:

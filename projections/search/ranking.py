@@ -54,6 +54,15 @@ will with i me my we us our you your he him his she her hers its them what which
 does did has have had been being am were from about
 """
 STOP_WORDS = frozenset(_STOP_TEXT.split())
+OPERATORS = frozenset(("and", "or", "not"))
+"""Stop words that are no names in capitals either: people write queries with them."""
+LONGEST_NAME = 12
+"""Characters; a longer text that is all in capitals is shouted."""
+LEADING_CHARACTERS = 80
+"""Of a text, some fourteen words: what a title or a short statement says. Their stop words are indexed, so that "The
+Who" and "who are we" find them: some 20 bytes a document, where those of whole texts would be a third of all terms."""
+NAME = "="
+"""Stands before a stop word that is written as a name, in index terms."""
 MONTHS = (
     "january", "february", "march", "april", "may", "june",
     "july", "august", "september", "october", "november", "december",
@@ -75,6 +84,7 @@ UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u1049\u1780-\u17d3\u3040-\u30ff\u3
 _ACCENTS = re.compile(r"[\u0300-\u036f\u0591-\u05c7\u064b-\u065f]")
 _CLITICS = re.compile(r"(?<=\w)(?:['\u2019](?:s|re|ve|ll|d|m)|n['\u2019]t)\b", re.IGNORECASE)
 _ISO_DATE = re.compile(r"(\d{4}-\d{2}-\d{2})(?:T.*)?")
+_VERSION = re.compile(r"[vV]\d+\.\d")
 _ORDINAL = re.compile(r"(\d{1,2})(?:st|nd|rd|th)")
 
 
@@ -128,10 +138,18 @@ def terms(text: str) -> list[str]:
     """Index terms of a text or a query, in reading order: folded, without stop words, stemmed (Snowball English).
 
     An identifier or path gives itself and its parts, an ISO date also its `date_terms`, unspaced scripts their bigrams.
-    A text of nothing but stop words keeps them.
+    A stop word in capitals, as "IT" is, is a name, unless all of a longer text is in capitals. A text of nothing but
+    stop words keeps them, each also as a name.
     """
-    runs = _runs(text)
-    return [*chain.from_iterable(map(_stems_of, runs))] or _stemmed([word for run in runs for word in _words(run)])
+    runs = _runs(text.lower() if text.isupper() and len(text) > LONGEST_NAME else text)
+    found = [*chain.from_iterable(map(_stems_of, runs))]
+    return found or [form for run in runs for word in _words(run) for form in (word, NAME + word)]
+
+
+def leading_stop_words(text: str) -> list[str]:
+    """The stop words with which a text begins, each once: a question of nothing else finds it by them."""
+    words = dict.fromkeys(run.lower() for run in _runs(text[:LEADING_CHARACTERS]))
+    return [word for word in words if word in STOP_WORDS]
 
 
 def required_terms(text: str) -> list[str]:
@@ -140,6 +158,14 @@ def required_terms(text: str) -> list[str]:
     A text may say them with another joiner, or as the end of a longer path.
     """
     return _stemmed([word for run in _runs(text) for word in _without_whole(run, _words(run))])
+
+
+def wholes(text: str) -> list[list[str]]:
+    """The terms of the parts of each identifier, path, version or address of a query, in their order."""
+    parts = [
+        [_stem(word) for word in _without_whole(run, _words(run)) if word not in STOP_WORDS] for run in _runs(text)
+    ]
+    return [part for part in parts if len(part) > 1]
 
 
 def date_terms(when: date) -> list[str]:
@@ -175,7 +201,7 @@ def score(
     apart = spread(cues, lifted, pool.episode)
     final = lifted + apart
     return Scores(
-        lexical, vector, mix, author, coverage, neighbours, episode, speaker, time, apart, final, _stretched(final),
+        lexical, vector, mix, author, coverage, neighbours, episode, speaker, time, apart, final, stretched(final),
         bm25.counts, near,
     )  # fmt: skip
 
@@ -263,7 +289,7 @@ def _standardised(column: Floats) -> Floats:
     return (column - known.mean()) / spread if spread > 1e-12 else column * 0.0
 
 
-def _stretched(column: Floats) -> Floats:
+def stretched(column: Floats) -> Floats:
     """Onto 0..1; a constant becomes 1."""
     if not column.size or column.max() - column.min() < 1e-12:
         return np.ones_like(column)
@@ -309,6 +335,8 @@ def _runs(text: str) -> list[str]:
 
 def _stems(run: str) -> tuple[str, ...]:
     """Stems of the words of a run that are no stop words: what a word becomes depends on nothing around it."""
+    if run.isupper() and len(run) > 1 and run.lower() in STOP_WORDS - OPERATORS:
+        return (NAME + run.lower(),)
     return tuple([_stem(word) for word in _words(run) if word not in STOP_WORDS])
 
 
@@ -321,7 +349,12 @@ def _stemmed(words: Sequence[str]) -> list[str]:
 
 
 def _words(run: str) -> Sequence[str]:
-    """Lower-case words of a run of letters, digits and joiners: itself, and its parts when it has any."""
+    """Lower-case words of a run of letters, digits and joiners: itself, and its parts when it has any.
+
+    A version with a "v" before it is also one without.
+    """
+    if run[0] in "vV" and _VERSION.match(run):
+        return [run.lower()[:LONGEST_WORD], *_words(run[1:])]
     if _PLAIN.fullmatch(run):
         return [run.lower()[:LONGEST_WORD]]
     if run[:1].isdigit():

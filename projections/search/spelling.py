@@ -3,8 +3,10 @@
 Only documents that the query may find are looked at, so what a correction tells is told by them alone.
 """
 
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import islice
 
 from projections.search.candidates import Candidates
 
@@ -14,6 +16,9 @@ SWAPPED_UP_TO = 5
 """Letters up to which only two swapped ones are taken for a slip: "react" is not "reach"."""
 TWO_FROM = 8
 """Letters from which two may be wrong."""
+NEAR_NAMES = 3
+NAMES_COMPARED, LONGEST_NAME = 2_000, 64
+"""Names that one is compared with, and letters of each: a tenth of a second at most."""
 MOST_CORRECTED = 4
 """Words of one query: each costs a look through the dictionary of the index."""
 
@@ -49,6 +54,25 @@ def is_slip(term: str, other: str) -> bool:
     if len(term) <= SWAPPED_UP_TO:
         return sorted(term) == sorted(other) and edits(term, other) == 1
     return edits(term, other) <= _most_wrong(term)
+
+
+def near_names(name: str, names: Iterable[str]) -> list[str]:
+    """Up to NEAR_NAMES of the first NAMES_COMPARED that differ from a name by case, Unicode form or some letters, or
+    contain it; the nearest first."""
+    given = _comparable(name)
+    most = 1 + len(given) // 4
+    found: list[tuple[int, str]] = []
+    for one in islice(names, NAMES_COMPARED):
+        other = _comparable(one)
+        if min(len(given), len(other)) >= SHORTEST - 1 and (given in other or other in given):
+            found.append((most, one))
+        elif abs(len(given) - len(other)) <= most and (away := edits(given, other)) <= most:
+            found.append((away, one))
+    return [one for _, one in sorted(found)[:NEAR_NAMES]]
+
+
+def _comparable(name: str) -> str:
+    return unicodedata.normalize("NFKC", name).casefold()[:LONGEST_NAME]
 
 
 def edits(one: str, other: str) -> int:

@@ -60,6 +60,16 @@ class TermRows:
             found[:, column] = np.bincount(documents, minlength=len(self))
         return found
 
+    def in_order(self, terms: Sequence[str], without_last: int = 0) -> NDArray[np.bool_]:
+        """(n,), whether each document says these terms one right after the other, before its last so many."""
+        starts = np.arange(max(0, len(self.hashes) - len(terms) + 1)) if terms else np.empty(0, np.int64)
+        for place, sought in enumerate(hashed(term.encode() for term in terms)):
+            starts = starts[self.hashes[starts + place] == sought]
+        ends = np.cumsum(self.lengths)
+        documents = np.searchsorted(ends, starts, side="right")
+        within = starts + len(terms) <= ends[documents] - without_last
+        return np.bincount(documents[within], minlength=len(self)) > 0
+
 
 class TermColumn:
     """The terms of every document, by ordinal, packed."""

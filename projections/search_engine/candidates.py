@@ -3,10 +3,12 @@
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from copy import copy
 from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from projections.documents.index_entry import IndexEntry
@@ -27,6 +29,7 @@ from projections.search_engine.layout import TERMS, Identity, decoded_term, enco
 from projections.search_engine.queries import (
     EF_RUNTIME,
     any_word_query,
+    between,
     filter_query,
     like_query,
     nearest_query,
@@ -157,6 +160,17 @@ class EngineCandidates:
         parameters: list[Word] = ["count", count, "vector", vector.astype("<f2").tobytes()]
         nearest = nearest_query(query, nearest_policy(matching, self._index.documents))
         return self._found(search(self._index.name, nearest, count, parameters=parameters)).places
+
+    def within(self, from_ms: int, to_ms: int) -> "EngineCandidates":
+        """Those of a time: what was read of any is read for all."""
+        narrowed = copy(self)
+        narrowed._allowed = replace(self._allowed, from_ms=from_ms, to_ms=to_ms - 1)
+        return narrowed
+
+    def newest(self, count: int, importance: float = 0.0) -> list[int]:
+        """Those that occurred last."""
+        query = filter_query(self._allowed, self._now_ms, between("importance", importance, None))
+        return self._read(self._found(search(self._index.name, query, count, sort="occurred")).places).tolist()
 
     def beside(self, documents: NDArray[np.int64], reach: int) -> NDArray[np.int64]:
         """The matching neighbours: those that were read."""

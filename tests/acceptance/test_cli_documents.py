@@ -49,6 +49,15 @@ def cli(server: Server, project: str) -> Cli:
     return Cli(server, project)
 
 
+async def test_a_project_that_does_not_exist_is_said_with_similar_names(cli: Cli):
+    cli.json("remember", "deploys go out on Tuesdays", "-p", cli.project)
+    await cli.seen("recall", "what did we do today?", "-p", cli.project)
+    said = f"project '{cli.project}x' has no searchable documents that you can read; similar: '{cli.project}'"
+    for command in (["recall", "deploys", "-p"], ["memories", "-p"], ["lessons", "-p"], ["actions", "-p"]):
+        assert said in " ".join(cli(*command, f"{cli.project}x", code=1).split())
+    assert said in " ".join(cli("context", "-p", f"{cli.project}x").split())
+
+
 async def test_a_memory_is_listed_revised_confirmed_and_shown_with_its_versions(cli: Cli):
     kept = cli.json("remember", "deploys go out on Tuesdays", "-p", cli.project, "-a", "ada", "-t", "deploy")
     listed = await cli.seen("memories", "-p", cli.project)

@@ -205,6 +205,27 @@ async def test_finding_nothing_says_what_to_do(door: ToolContext, project: str):
         assert len(nearest["results"]) == 1
 
 
+async def test_a_project_that_does_not_exist_is_said_with_similar_names(door: ToolContext, project: str):
+    async with door() as client:
+        await call(client, "remember", content="The build runs on Tuesdays.", project=project)
+        said = f"project '{project}x' has no searchable documents that you can read; similar: '{project}'"
+        found = await client.call_tool("recall", {"query": "When does the build run?", "project": f"{project}x"})
+        assert found.structured_content["degraded"] == [said]
+        assert text(found).startswith(f"Note: {said}.")
+        assert said in (await call(client, "context", project=f"{project}x"))["degraded"]
+
+
+async def test_a_question_of_a_time_alone_is_answered_in_the_zone_of_who_asks(door: ToolContext, project: str):
+    async with door() as client:
+        kept = await call(client, "remember", content="The build runs on Tuesdays.", project=project)
+        asked = {"query": "what did we do today?", "project": project, "time_zone": "Pacific/Kiritimati"}
+        (found,) = (await call(client, "recall", **asked))["results"]
+        assert found["id"] == kept["id"]
+        refused = await client.call_tool("recall", asked | {"time_zone": "Nowhere/City"})
+        assert refused.is_error
+        assert "Nowhere/City" in text(refused)
+
+
 def read_text(read: types.ReadResourceResult) -> str:
     (contents,) = read.contents
     assert isinstance(contents, types.TextResourceContents)

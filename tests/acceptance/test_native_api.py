@@ -842,3 +842,22 @@ async def test_livez_is_open(server: Server):
     async with server.client(secret="") as http:
         answer = await http.get("/livez")
         assert (answer.status_code, answer.text) == (200, "ok\n")
+
+
+LISTINGS = ["memories", "lessons", "actions", "sessions", "summaries", "commits", "relations", "timeline"]
+
+
+async def test_names_without_documents_are_noted_in_recall_contexts_and_listings(
+    client: httpx.AsyncClient, project: str
+):
+    written = await write(client, "/v1/memories", project=project, content="we deploy on Tuesdays")
+    after, unknown = written["position"], f"{project}x"
+    said = [f"project '{unknown}' has no searchable documents that you can read; similar: '{project}'"]
+    asked = {"query": "deploys", "project": unknown, "after": after}
+    assert (await client.post("/v1/recall", json=asked)).json()["notes"] == said
+    assert (await client.post("/v1/context", json={"project": unknown})).json()["notes"] == said
+    for name in LISTINGS:
+        page = (await client.get(f"/v1/{name}", params={"project": unknown})).json()
+        assert (page["items"], page["notes"]) == ([], said), name
+        assert "notes" not in (await client.get(f"/v1/{name}", params={"project": project})).json(), name
+    assert (await client.post("/v1/context", json={"project": project})).json()["notes"] == []

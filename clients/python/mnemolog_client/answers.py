@@ -335,13 +335,15 @@ class RecallResult(Struct, frozen=True, kw_only=True):
 
 
 class Recalled(Struct, frozen=True, kw_only=True):
-    """What was found, best first; empty when nothing known is an answer. `degraded` says what it may lack."""
+    """What was found, best first; empty when nothing known is an answer. `degraded` says what it may lack, `notes` name
+    projects, agents and sessions of the request that have no documents."""
 
     results: list[RecallResult]
     took_ms: float
     lag: dict[str, int]
     degraded: list[str]
     confidence: float | None = None
+    notes: list[str] = []
 
 
 class Block(Struct, frozen=True, kw_only=True):
@@ -362,6 +364,7 @@ class Context(Struct, frozen=True, kw_only=True):
     tokens: int
     token_budget: int
     left_out: list[str]
+    notes: list[str] = []
 
 
 class Removed(Struct, frozen=True, kw_only=True):
@@ -485,10 +488,11 @@ def health_of(content: bytes) -> Health:
 
 
 class Page(Struct, Generic[T], frozen=True, kw_only=True):
-    """A page of a listing; `next` is the cursor of the one that follows."""
+    """A page of a listing; `next` is the cursor of the one that follows. `notes` say that its project is unknown."""
 
     items: list[T]
     next: str | None = None
+    notes: list[str] = []
 
 
 class EventsPage(Struct, frozen=True, kw_only=True):

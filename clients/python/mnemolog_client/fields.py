@@ -186,6 +186,7 @@ class RecallOptions(TypedDict, total=False):
     explain: bool | None
     min_confidence: float | None
     fold: bool | None
+    time_zone: str | None
     consistency: Literal["session", "eventual"] | None
 
 
@@ -198,3 +199,4 @@ class ContextOptions(TypedDict, total=False):
     agent_id: str | None
     token_budget: int | None
     min_confidence: float | None
+    time_zone: str | None

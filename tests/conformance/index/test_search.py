@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 from indexes import T0, Filled, vectors_of
 
+from projections.search import search as searching
 from projections.search.confidence import ANSWERED_FROM
+from projections.search.cues import PROMPT, TOOL_OUTPUT
+from projections.search.dates import NamedTime
 from projections.search.index import Index
 from projections.search.question import Filter, Hit, Question, Ranking
 
@@ -237,3 +240,53 @@ async def test_nothing_that_was_removed_or_hidden_is_found(with_table: Filled, r
         assert "obs_2" not in ids(hits)
     await with_table.put("obs_1", "the puppy", episode="s", retired_ms=1)
     assert search(await with_table.settle(), "dog", vector=TEA, ranking=ranking) == []
+
+
+async def test_a_named_time_lifts_what_occurred_then_or_says_so(filled: Filled):
+    named = NamedTime(T0, T0 + DAY, "tea", False, [["2", "januari", "2026"]])
+    for days in range(-3, 4):
+        await filled.put(f"obs_{days}", "tea", terms="tea 3 4 5 1 decemb 2025", occurred_ms=T0 + days * DAY)
+    await filled.put("obs_about", "", terms="tea 2 januari 2026 1 decemb 2025", occurred_ms=T0 - 40 * DAY)
+    await filled.put("obs_dated", "", terms="tea 3 4 5 2 januari 2026", occurred_ms=T0 - 41 * DAY)
+    index = await filled.settle()
+    found = ids(search(index, "tea", named=named))
+    assert {*found[:2]} == {"obs_0", "obs_about"}, "the last three terms are a document's own date"
+    assert len(found) == 9, "the others are found, too"
+
+
+async def test_what_occurred_in_a_named_time_is_found_among_many_others(filled: Filled):
+    await filled.put("obs_then", "green tea with milk", occurred_ms=T0)
+    for number in range(150):
+        await filled.put(f"obs_{number}", "green tea", occurred_ms=T0 - DAY)
+    index = await filled.settle()
+    named = NamedTime(T0, T0 + DAY, "green tea", False)
+    assert "obs_then" not in ids(search(index, "green tea"))
+    assert "obs_then" in ids(search(index, "green tea", named=named))
+
+
+async def test_a_question_of_a_time_alone_lists_it_by_importance_statements_first(filled: Filled):
+    await filled.put("obs_early", "one", occurred_ms=T0)
+    await filled.put("obs_late", "two", occurred_ms=T0 + 5)
+    await filled.put("obs_tool", "", terms=f"three {TOOL_OUTPUT}", occurred_ms=T0 + 6)
+    await filled.put("obs_prompt", "", terms=f"four {PROMPT}", occurred_ms=T0 + 7)
+    await filled.put("obs_vital", "five", occurred_ms=T0 + 1, importance=9.0)
+    await filled.put("obs_after", "six", occurred_ms=T0 + DAY, importance=9.0)
+    await filled.put("obs_before", "seven", occurred_ms=T0 - 1)
+    index = await filled.settle()
+    hits = search(index, "what did we do?", named=NamedTime(T0, T0 + DAY, "what did we do?", True))
+    assert ids(hits) == ["obs_vital", "obs_late", "obs_early", "obs_prompt", "obs_tool"]
+    assert {hit.confidence for hit in hits} == {None}
+    assert ids(search(index, "", Filter(tenant="other"), named=NamedTime(T0, T0 + DAY, "", True))) == []
+
+
+async def test_of_a_long_time_the_important_are_listed_before_the_newest(
+    filled: Filled, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(searching, "LISTED", 3)
+    for number in range(8):
+        await filled.put(
+            f"obs_{number}", f"word{number}", occurred_ms=T0 + number, importance=8.0 if number == 1 else 5.0
+        )
+    index = await filled.settle()
+    hits = search(index, "", named=NamedTime(T0, T0 + DAY, "", True))
+    assert ids(hits) == ["obs_1", "obs_7", "obs_6", "obs_5"]

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import pytest
 
 from projections.embedding.chunks import MAX_CHUNKS, MAX_TOKENS, OVERLAP, chunk, estimated_tokens
@@ -70,3 +72,16 @@ def test_tiny_chunks_still_make_progress(max_words: int):
 def test_chunks_of_no_words_are_refused():
     with pytest.raises(ValueError, match="at least 1"):
         chunk("a b", max_words=0)
+
+
+@pytest.mark.parametrize("count", [6_000, 20_000, 200_000])
+def test_the_parts_of_a_long_text_are_spread_from_its_beginning_to_its_end(count: int):
+    text = " ".join(f"w{number:06}" for number in range(count))
+    parts = [[int(word[1:]) for word in part.split()] for part in chunk(text)]
+    assert len(parts) == MAX_CHUNKS
+    assert (parts[0][0], parts[-1][-1]) == (0, count - 1)
+    starts = [part[0] for part in parts]
+    assert all(part == list(range(part[0], part[-1] + 1)) for part in parts), "each is a stretch of whole words"
+    gaps = [after - before for before, after in pairwise(starts)]
+    assert max(gaps) < 1.2 * count / MAX_CHUNKS
+    assert all(sum(estimated_tokens(f"w{word:06}") for word in part) <= MAX_TOKENS for part in parts)

@@ -16,9 +16,11 @@ from projections.search.ranking import (
     Pool,
     Scores,
     date_terms,
+    leading_stop_words,
     required_terms,
     score,
     terms,
+    wholes,
 )
 from projections.search.term_rows import TermRows
 
@@ -61,7 +63,39 @@ def test_stop_words_are_left_out():
 
 
 def test_a_text_of_nothing_but_stop_words_keeps_them():
-    assert terms("The Who") == ["the", "who"]
+    """And looks for each as a name, too, as texts have it that write it in capitals."""
+    assert terms("The Who") == ["the", "=the", "who", "=who"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("ask IT for a key", ["ask", "=it", "key"]),
+        ("data in the US region", ["data", "=us", "region"]),
+        ("redis AND pool", ["redi", "pool"]),
+        ("I have a plan", ["plan"]),
+        ("WHO IS AT THE DOOR", ["door"]),
+        ("IT", ["=it"]),
+    ],
+)
+def test_a_stop_word_in_capitals_is_a_name_unless_all_of_the_text_is_in_capitals(text: str, expected: list[str]):
+    assert terms(text) == expected
+
+
+def test_the_stop_words_that_a_text_begins_with_are_its_leading_ones():
+    assert leading_stop_words("Who are we? We are four.") == ["who", "are", "we"]
+    assert leading_stop_words("word " * 40 + "who are we") == []
+
+
+def test_a_version_with_a_v_is_also_one_without():
+    assert terms("v1.2.4") == ["v1.2.4", *terms("1.2.4")]
+    assert terms("v2") == ["v2"]
+    assert terms("vendor.lock") == ["vendor.lock", "vendor", "lock"]
+
+
+def test_the_parts_of_identifiers_are_told_in_their_order():
+    assert wholes("why is src/api.py slow on 10.0.0.12?") == [["src", "api", "py"], ["10", "0", "0", "12"]]
+    assert wholes("plain words") == []
 
 
 @pytest.mark.parametrize("nothing", ["", "   ", "?!", "\n\t", "___", "🎉"])

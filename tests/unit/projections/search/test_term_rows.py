@@ -49,3 +49,19 @@ def test_a_saved_column_goes_on_where_it_was(tmp_path: Path):
     assert [loaded[place].tolist() for place in range(len(loaded))] == [
         hashed_text(document).tolist() for document in ["tea coffee", "", "tea", "coffee"]
     ]
+
+
+@given(
+    st.lists(st.lists(st.sampled_from("abc"), max_size=8), max_size=5),
+    st.lists(st.sampled_from("abc"), max_size=3),
+    st.integers(0, 3),
+)
+def test_terms_in_order_are_found_within_one_document_before_its_last_ones(
+    documents: list[list[str]], sought: list[str], last: int
+):
+    def says(document: list[str]) -> bool:
+        ends = range(len(sought), len(document) - last + 1)
+        return bool(sought) and any(document[end - len(sought) : end] == sought for end in ends)
+
+    rows = TermRows.of(" ".join(document) for document in documents)
+    assert rows.in_order(sought, last).tolist() == [says(document) for document in documents]
