@@ -83,10 +83,10 @@ class Diagnose:
         held = [one for one in slotted if isinstance(one, Slot)]
         work = [one for one in open_work if isinstance(one, Action)]
         gone = await self._gone(_ends(memories, work, stated))
-        held = self._watch.pressure
+        pressure = self._watch.pressure
         return Measured(
             vitals=vitals,
-            pressure="" if held is None else held.told,
+            pressure="" if pressure is None else pressure.told,
             embedder=embedder.model if embedder.dimensions else "",
             active_sessions_over_a_day=old_sessions,
             memories_with_missing_parent=[one.id for one in memories if one.parent_id in gone],
