@@ -64,7 +64,7 @@ class Repairs:
         return await self._repair(name, lambda document: (index_entry(document) is not None) == missing, announce)
 
     async def embed(self, name: DocumentId, at_ms: float) -> bool:
-        """Queue a searchable document for its vector, as if it had been reported at that time; its place is a new one."""
+        """Queue a searchable document for its vector, at a new place, as if it had been reported at that time."""
         return await self._repair(
             name,
             lambda document: index_entry(document) is not None,
