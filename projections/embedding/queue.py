@@ -25,7 +25,7 @@ def place(urgency: Urgency, at_ms: float) -> float:
 
 
 def changed_place(urgency: Urgency, at_ms: float) -> float:
-    """The score of a document whose text changed by then; half a number tells that it was recorded before."""
+    """The score of a document that was recorded before, and is queued again: no event's, since those are whole."""
     return place(urgency, at_ms) + 0.5
 
 

@@ -88,7 +88,7 @@ class Pressure(Struct, frozen=True):
     @property
     def tenants(self) -> frozenset[str]:
         """The tenants that are above their fair share of something."""
-        return frozenset[str]().union(*(one.tenants or () for one in self.excesses))
+        return frozenset(name for one in self.excesses for name in one.tenants or ())
 
     @property
     def told(self) -> str:

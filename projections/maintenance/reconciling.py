@@ -164,7 +164,7 @@ class PartitionCheck:
         found = Findings(partition=self._partition.partition, found={}, first={})
         searchable = await self._documents(found)
         await self._listings(found)
-        await self._index(found, searchable)
+        await self._index(found, searchable, now_ms)
         await self._embed_queue(found)
         checkpoint = await self._store.checkpoint()
         await self._pending(found, checkpoint)
@@ -218,7 +218,7 @@ class PartitionCheck:
         stored: list[bytes] = await self._redis.zrange(key, start, start + MEMBERS_PER_READ - 1)
         return [member.decode() for member in stored]
 
-    async def _index(self, found: Findings, searchable: Searchable) -> None:
+    async def _index(self, found: Findings, searchable: Searchable, now_ms: int) -> None:
         """What is searchable is in the index of a replica that starts now, with its vectors, and nothing else is."""
         waiting = {raw.decode() for raw in await self._redis.zrange(self._keys.embed_queue, 0, -1)}
         try:
@@ -236,7 +236,7 @@ class PartitionCheck:
         # off, one of those cannot be told from one that is missing
         if self._dimensions and not await self._redis.exists(self._keys.embed_later):
             for name in sorted(searchable.with_text - known.embedded - waiting):
-                if await self._repairs.embed(DocumentId(name)):
+                if await self._repairs.embed(DocumentId(name), now_ms):
                     found.note("vector_missing", name)
 
     async def _known(self) -> IndexedNames:

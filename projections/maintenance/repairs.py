@@ -19,9 +19,10 @@ from ingest.ids import DocumentId
 from ingest.log.event_log import Stored
 from ingest.log.keys import RECONCILED, PartitionKeys
 from ingest.platform.connections import Client, Transaction
-from projections.documents.document import Document, Searched, decode, index_entry, key_of, listings, row_type
+from projections.documents.document import Document, decode, index_entry, key_of, listings, row_type
+from projections.embedding.queue import Urgency, changed_place
 from projections.maintenance.dead_letters import letter_of, noted, queue_count, queue_letter
-from projections.store.feed import FeedItem, Put, Remove, entry_fields, queue_place
+from projections.store.feed import FeedItem, Put, Remove, entry_fields
 
 TRIES = 10
 Needed = Callable[[Document | None], bool]
@@ -66,14 +67,13 @@ class Repairs:
 
         return await self._repair(name, lambda document: (index_entry(document) is not None) == missing, announce)
 
-    async def embed(self, name: DocumentId) -> bool:
-        """Queue a searchable document for its vector."""
-
-        def queue(pipe: Transaction, document: Document | None) -> None:
-            assert isinstance(document, Searched)
-            pipe.zadd(self._keys.embed_queue, {name: queue_place(document)})
-
-        return await self._repair(name, lambda document: index_entry(document) is not None, queue)
+    async def embed(self, name: DocumentId, at_ms: float) -> bool:
+        """Queue a searchable document for its vector, at a new place, as if it had been reported at that time."""
+        return await self._repair(
+            name,
+            lambda document: index_entry(document) is not None,
+            lambda pipe, _: pipe.zadd(self._keys.embed_queue, {name: changed_place(Urgency.REPORTED, at_ms)}),
+        )
 
     async def do_not_embed(self, name: DocumentId) -> bool:
         """Take an id off the embedding queue that has nothing to embed; whether it was wrong there."""

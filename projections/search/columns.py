@@ -1,6 +1,5 @@
 """Packed, growing columns: one number or one row of numbers a document, in a NumPy array that doubles when full."""
 
-from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -68,8 +67,3 @@ class Column(Generic[Scalar]):
         column._array[: len(array)] = array
         column._length = len(array)
         return column
-
-    @classmethod
-    def read(cls, path: Path) -> "Column[Any]":
-        """A column of the array in a file; mapped, so that it is copied once. Raises OSError for a missing file."""
-        return cls.of(np.load(path, mmap_mode="r"))

@@ -204,7 +204,7 @@ def load(
         texts = msgspec.msgpack.decode(packed, type=_Texts)
         index = IndexReplica(work, manifest.dimensions, manifest.model, table)
         for column in COLUMNS:
-            setattr(index, column, Column.read(path / f"{column}.npy"))
+            setattr(index, column, Column.of(np.load(path / f"{column}.npy")))
         index.terms = TermColumn.load(path)
         saved = not any(name.startswith(STATIC) for name in manifest.files)  # else only the static ones have a graph
         index.vectors = VectorIndex.load(path, manifest.dimensions, graph=table is None, saved=saved)

@@ -143,7 +143,7 @@ class TermColumn:
     def load(cls, folder: Path) -> "TermColumn":
         """Read what `save` wrote. Raises OSError for a missing file."""
         column = cls()
-        column._hashes = Column.read(folder / "terms.npy")
-        column._first = Column.read(folder / "terms-first.npy")
-        column._lengths = Column.read(folder / "terms-lengths.npy")
+        column._hashes = Column.of(np.load(folder / "terms.npy"))
+        column._first = Column.of(np.load(folder / "terms-first.npy"))
+        column._lengths = Column.of(np.load(folder / "terms-lengths.npy"))
         return column

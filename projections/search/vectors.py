@@ -248,10 +248,10 @@ class VectorIndex:
     ) -> "VectorIndex":
         """Read what `save` wrote; a graph that was not `saved` is to be made. Raises OSError for a missing file."""
         vectors = cls(dimensions, graph=graph)
-        vectors._matrix = Column.read(folder / f"{name}s.npy")
-        vectors._document = Column.read(folder / f"{name}-documents.npy")
-        vectors._first = Column.read(folder / f"{name}-first.npy")
-        vectors._count = Column.read(folder / f"{name}-count.npy")
+        vectors._matrix = Column.of(np.load(folder / f"{name}s.npy"))
+        vectors._document = Column.of(np.load(folder / f"{name}-documents.npy"))
+        vectors._first = Column.of(np.load(folder / f"{name}-first.npy"))
+        vectors._count = Column.of(np.load(folder / f"{name}-count.npy"))
         vectors._documents = int(np.count_nonzero(vectors._count.values))
         if graph and saved:
             vectors._graph = hnswlib.Index(space="ip", dim=max(1, dimensions))

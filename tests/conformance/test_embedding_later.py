@@ -131,7 +131,7 @@ async def test_a_runner_puts_off_what_is_too_much_with_each_batch(pen: Pen):
 async def test_what_recall_has_shown_and_what_changed_is_found_again(
     pen: Pen, queue: EmbeddingQueue, later: LaterTexts, of: str
 ):
-    """Its place says when it was shown, or changed, not when it was recorded: the whole log is looked through for it."""
+    """Its place says when it was shown or changed, not when it was recorded: the whole log is looked through."""
     await pen.write_some(30)
     await pen.project()
     now_ms = system_clock().timestamp() * 1000 + 60_000

@@ -186,7 +186,7 @@ class EmbeddingRebuild(Strategy):
         """
         candidate = await self._indexes.caught_up(candidate)
         left = await asyncio.to_thread(missing, candidate)
-        queued_at = to_ms(self._clock()) + 0.5  # events come at whole milliseconds
+        queued_at = to_ms(self._clock())
         for place in (place_of(candidate, ordinal) for ordinal in left):
             await Repairs(self._redis, PartitionKeys(place.partition), place.generation).embed(place.id, queued_at)
         if left:

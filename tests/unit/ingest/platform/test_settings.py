@@ -40,6 +40,7 @@ def test_every_variable_is_read():
         "MNEMOLOG_EMBEDDER": "none",
         "MNEMOLOG_EMBEDDERS": "default,openai:http://127.0.0.1:11434/v1|nomic|768",
         "MNEMOLOG_EMBEDDING_CACHE_DAYS": "0.5",
+        "MNEMOLOG_EMBEDDING_QUEUE": "5000",
         "MNEMOLOG_EMBEDDER_KEY": "sk-1",
         "MNEMOLOG_INDEX": "redis-search://engine:6379/0",
         "MNEMOLOG_SNAPSHOT_EVERY": "500",
