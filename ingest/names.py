@@ -46,12 +46,16 @@ def with_nfc(value: T) -> T:
 
 
 def header_name(headers: Mapping[str, str], header: str) -> str:
-    """The name in a header, empty without one. It is UTF-8, which ASGI hands over as Latin-1; else it is Latin-1."""
-    name = headers.get(header, "")
+    """The name in a header, empty without one. Frameworks hand over headers decoded as Latin-1."""
+    return sent_name(headers.get(header, "").encode("latin-1"))
+
+
+def sent_name(value: bytes) -> str:
+    """The name in the bytes of a header: UTF-8, or Latin-1 where they are not UTF-8."""
     try:
-        return name if name.isascii() else nfc(name.encode("latin-1").decode())
-    except UnicodeError:
-        return nfc(name)
+        return nfc(value.decode())
+    except UnicodeDecodeError:
+        return nfc(value.decode("latin-1"))
 
 
 def _in_nfc(value: Any) -> Any:
