@@ -5,8 +5,9 @@ Requests are brought into this form where they are parsed, writes again where th
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, TypeVar, cast
 from unicodedata import normalize
 
@@ -32,22 +33,29 @@ def nfc(name: str) -> str:
 def with_nfc(value: T) -> T:
     """A struct or a JSON object with its names in NFC; the same struct when they are."""
     if isinstance(value, Struct):
-        pairs = ((name, getattr(value, name)) for name in _name_fields(type(value)))
-        changed = {name: new for name, old in pairs if (new := _in_nfc(old)) is not old}
+        fields, values_of = _name_fields(type(value))
+        values = values_of(value)
+        if all(map(_is_plain, values)):
+            return value
+        changed = {name: new for name, old in zip(fields, values, strict=True) if (new := _in_nfc(old)) is not old}
         return replace(value, **changed) if changed else value
     if isinstance(value, dict):
-        fields = cast("dict[str, Any]", value)
-        return cast(T, {name: _in_nfc(one) if _is_name_field(name) else one for name, one in fields.items()})
+        given = cast("dict[str, Any]", value)
+        return cast(T, {name: _in_nfc(one) if _is_name_field(name) else one for name, one in given.items()})
     return value
 
 
 def header_name(headers: Mapping[str, str], header: str) -> str:
-    """The name in a header, empty without one. It is UTF-8, which ASGI hands over as Latin-1; else it is Latin-1."""
-    name = headers.get(header, "")
+    """The name in a header, empty without one. Frameworks hand over headers decoded as Latin-1."""
+    return sent_name(headers.get(header, "").encode("latin-1"))
+
+
+def sent_name(value: bytes) -> str:
+    """The name in the bytes of a header: UTF-8, or Latin-1 where they are not UTF-8."""
     try:
-        return name if name.isascii() else nfc(name.encode("latin-1").decode())
-    except UnicodeError:
-        return nfc(name)
+        return nfc(value.decode())
+    except UnicodeDecodeError:
+        return nfc(value.decode("latin-1"))
 
 
 def _in_nfc(value: Any) -> Any:
@@ -60,9 +68,18 @@ def _in_nfc(value: Any) -> Any:
     return with_nfc(value) if isinstance(value, Struct) else value
 
 
+def _is_plain(value: Any) -> bool:
+    if value.__class__ is str:
+        return value.isascii()
+    return not value or (value.__class__ is list and all(map(_is_plain, value)))
+
+
 @lru_cache
-def _name_fields(cls: type[Struct]) -> tuple[str, ...]:
-    return tuple(name for name in cls.__struct_fields__ if name in FIELDS)
+def _name_fields(cls: type[Struct]) -> tuple[tuple[str, ...], Callable[[Struct], tuple[Any, ...]]]:
+    """The fields that hold names, and what reads all of them in one call: every write pays for it."""
+    fields = tuple(name for name in cls.__struct_fields__ if name in FIELDS)
+    one_by_one: Callable[[Struct], tuple[Any, ...]] = lambda struct: tuple(getattr(struct, name) for name in fields)  # noqa: E731
+    return fields, attrgetter(*fields) if len(fields) > 1 else one_by_one
 
 
 @lru_cache(1024)

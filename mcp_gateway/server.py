@@ -31,7 +31,7 @@ from ingest.commands.parse import parse_object
 from ingest.commands.sizing import check_values
 from ingest.errors import CommandRejected, InvalidSetting, MnemologError, RequestTooLarge
 from ingest.ids import new_event_id
-from ingest.names import header_name
+from ingest.names import header_name, sent_name
 from ingest.platform.partial import left_out_message, partial_reads
 from ingest.platform.tasks import INLINE_BYTES, aside
 from mcp_gateway import lenient
@@ -190,7 +190,7 @@ async def _serve_repaired(manager: StreamableHTTPSessionManager, scope: Scope, r
     try:
         for name, value in scope["headers"]:
             if name == AGENT_HEADER_BYTES:
-                stated_agent(header_name({AGENT_HEADER: value.decode("latin-1")}, AGENT_HEADER), AGENT_HEADER)
+                stated_agent(sent_name(value), AGENT_HEADER)
         checked = _checked(body) if len(body) <= INLINE_BYTES else await aside(_checked, body)
     except (CommandRejected, RequestTooLarge) as fault:
         status = 413 if isinstance(fault, RequestTooLarge) else 400

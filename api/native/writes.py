@@ -15,6 +15,7 @@ from ingest.commands.handler import Accepted
 from ingest.commands.parse import parse_batch, parse_batch_at_once, parse_json
 from ingest.commands.requests import Observe, RecordLesson, Remember, TrackSession, WriteCommand
 from ingest.durability import Durability, parse_durability
+from ingest.names import sent_name
 from ingest.platform.tasks import aside
 from ingest.roles import READ, WRITE
 from projections.queries.memories import Remembered
@@ -66,7 +67,7 @@ class Post:
         agent, durability = "", None
         for name, value in scope["headers"]:
             if name == READER_HEADER_BYTES:
-                agent = value.decode("latin-1")
+                agent = sent_name(value)
             elif name == DURABILITY_HEADER_BYTES:
                 durability = value.decode("latin-1")
         wanted = parse_durability(durability, DURABILITY_HEADER)

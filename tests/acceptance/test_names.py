@@ -128,7 +128,7 @@ async def test_text_stays_in_the_form_it_was_sent_in(client: httpx.AsyncClient, 
 
 async def test_the_imitated_systems_find_a_name_in_every_unicode_form(client: httpx.AsyncClient, project: str):
     nfc, nfd = f"{project}-{NFC}", f"{project}-{NFD}"
-    await client.post("/agentmemory/remember", json={"content": "tea at four", "project": nfd, "agentId": NFD})
+    await client.post("/agentmemory/lessons", json={"content": "tea first", "project": nfd, "agentId": NFD})
     for one in (nfc, nfd):
-        found = (await client.get("/agentmemory/memories", params={"project": one, "agentId": NFC})).json()
-        assert [each["project"] for each in found["memories"]] == [nfc]
+        found = (await client.get("/agentmemory/lessons", params={"project": one})).json()
+        assert [each["project"] for each in found["lessons"]] == [nfc]
