@@ -132,8 +132,9 @@ class Lookup:
     ) -> list[str]:
         """A note for each of these names of which the reader finds no document, with similar names that they find."""
         notes: list[str] = []
-        named: list[tuple[NameKind | Literal["session"], str]] = [("project", one) for one in projects]
-        for kind, name in [*named, ("agent", agent_id), ("session", session_id)]:
+        named: list[tuple[NameKind | Literal["session"], str]] = [("agent", agent_id), ("session", session_id)]
+        named[:0] = [("project", one) for one in projects]
+        for kind, name in named:
             if not name or await self.count(reader, any_of=[(kind, name)]):
                 continue
             names = [] if kind == "session" else [one for one, _ in await self.names(reader, kind)]

@@ -201,7 +201,7 @@ def _time_lift(inside: NDArray[np.bool_], scores: Scores, counted: NDArray[np.bo
     best, best_inside = int(final.argmax()), int(np.where(inside, final, -np.inf).argmax())
     said = np.count_nonzero(scores.said[:, counted[: scores.said.shape[1]]], axis=1)  # by vectors alone: of no terms
     behind = float(final[best] - final[best_inside]) * bool(said[best_inside] >= said[best])
-    return inside * max(NAMED_TIME_LIFT, behind + FIRST_BY)
+    return np.where(inside, max(NAMED_TIME_LIFT, behind + FIRST_BY), 0.0)
 
 
 def _of_other_than_time(question: Question, query_terms: Sequence[str]) -> NDArray[np.bool_]:
@@ -218,7 +218,7 @@ def _whole_lift(question: Question, said: TermRows) -> Floats:
         return np.zeros(len(said))
     share = sum(map(len, asked)) / len({*terms(question.text)})
     said_whole = np.sum([said.in_order(one) for one in asked], axis=0).astype(np.float64)
-    return WHOLE_LIFT * min(1.0, share) / len(asked) * said_whole
+    return said_whole * (WHOLE_LIFT * min(1.0, share) / len(asked))
 
 
 def _listed(candidates: Candidates, question: Question, named: NamedTime) -> list[Hit]:
