@@ -374,7 +374,7 @@ ANSWERED: dict[str, Any] = {
         "duplicate": False,
         "durability": "fsync",
     },
-    "Remembered": {
+    "RememberAnswer": {
         "id": "mem_9f01e400307031dcf3e6",
         "event_id": "01M86G37QABSREYRWQMKFM3F1R",
         "position": "0:1769860800000-0",
