@@ -18,7 +18,7 @@ from ingest.durability import Durability, parse_durability
 from ingest.names import sent_name
 from ingest.platform.tasks import aside
 from ingest.roles import READ, WRITE
-from projections.queries.memories import Remembered
+from projections.queries.memories import RememberAnswer
 
 READER_HEADER_BYTES, DURABILITY_HEADER_BYTES = READER_HEADER.encode(), DURABILITY_HEADER.lower().encode()
 
@@ -74,7 +74,7 @@ class Post:
         accepted = await at_hand.commands.handle(command, at_hand.caller(agent, durability=wanted))
         if isinstance(command, Remember) and principal_of(scope).may(READ):
             reader = partial(at_hand.reader, command.agent_id or agent)
-            accepted = await at_hand.queries.memories.remembered(accepted, reader)
+            accepted = await at_hand.queries.memories.answer_to(accepted, reader)
         await send_json(send, 202, accepted)
 
 
@@ -91,7 +91,7 @@ ENDPOINTS = [
         taken=[JSON, "application/x-ndjson", "application/msgpack"], answer=BatchAnswer),
     *(
         Endpoint("POST", path, WRITE, Post(cls), summary, status=202, body=cls,
-            answer=Remembered if cls is Remember else Accepted,
+            answer=RememberAnswer if cls is Remember else Accepted,
             faults=_FULL if cls is Observe else {})
         for path, (cls, summary) in SINGLES.items()
     ),

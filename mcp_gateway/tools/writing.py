@@ -60,7 +60,7 @@ Replaced = Annotated[list[str], Meta(description="Memories that it replaces: the
 Similar = Annotated[list[str], Meta(description="Current memories with nearly the same words, left as they are.")]
 
 
-class Kept(Written, frozen=True, kw_only=True):
+class MemoryWritten(Written, frozen=True, kw_only=True):
     """An acknowledged memory, and what it did to others; absent where that is not known in time."""
 
     superseded: Replaced | UnsetType = UNSET
@@ -73,11 +73,11 @@ async def remember(door: ToolContext, arguments: RememberArguments) -> ToolAnswe
     answer = written("remembered", accepted)
     if not door.may_read:
         return answer
-    found = await door.queries.memories.remembered(accepted, partial(door.reader, arguments.agent_id))
-    replacing = f", replacing {', '.join(found.superseded)}" if found.superseded else ""
-    similar = f"; similar and still current: {', '.join(found.similar)}" if found.similar else ""
-    kept = Kept(**{name: getattr(found, name) for name in Kept.__struct_fields__})
-    return ToolAnswer(answer.text + replacing + similar, kept)
+    outcome = await door.queries.memories.answer_to(accepted, partial(door.reader, arguments.agent_id))
+    replacing = f", replacing {', '.join(outcome.superseded)}" if outcome.superseded else ""
+    similar = f"; similar and still current: {', '.join(outcome.similar)}" if outcome.similar else ""
+    data = MemoryWritten(**{name: getattr(outcome, name) for name in MemoryWritten.__struct_fields__})
+    return ToolAnswer(answer.text + replacing + similar, data)
 
 
 REMEMBER = Tool(
@@ -87,7 +87,7 @@ REMEMBER = Tool(
         "states something lasting, when a choice is made and why, or when you worked out how something is done. One "
         "idea per call. For what merely happened use `observe`; for advice from experience `lesson`."
     ),
-    arguments=RememberArguments, answer=Kept, reads_only=False, needs=WRITE, call=remember,
+    arguments=RememberArguments, answer=MemoryWritten, reads_only=False, needs=WRITE, call=remember,
 )  # fmt: skip
 
 

@@ -210,14 +210,15 @@ def memory_id(recorded: Recorded) -> DocumentId:
 def memory(recorded: Recorded, data: MemoryRecorded | MemoryRevised) -> Memory:
     """The memory that an event creates, as it tells it; which version it is, others decide."""
     envelope = recorded.envelope
+    creator = (isinstance(data, MemoryRevised) and data.creator) or envelope.agent_id
     return Memory(
         id=memory_id(recorded),
         event_id=envelope.event_id,
         tenant=envelope.tenant,
         project=envelope.project,
         session_id=envelope.session_id,
-        agent_id=(isinstance(data, MemoryRevised) and data.creator) or envelope.agent_id,
-        revised_by=_reviser(envelope.agent_id, data),
+        agent_id=creator,
+        revised_by=envelope.agent_id if envelope.agent_id != creator else "",
         user_id=envelope.user_id,
         content=data.content,
         title=data.title or _title(data.content),
@@ -231,7 +232,7 @@ def memory(recorded: Recorded, data: MemoryRecorded | MemoryRevised) -> Memory:
         importance=data.importance,
         visibility=data.visibility,
         shared_with=data.shared_with,
-        owner=data.owner or (isinstance(data, MemoryRevised) and data.creator) or envelope.agent_id,
+        owner=data.owner or creator,
         forget_after=data.forget_after,
         keep_duplicates=data.keep_duplicates,
         derived_from=data.derived_from,
@@ -349,10 +350,6 @@ def retired(old: Memory, heir: str, at: datetime) -> Memory:
 def restored(old: Memory) -> Memory:
     """The old memory as current again: what stood for it is forgotten."""
     return replace(old, is_latest=True, superseded_at=None, superseded_by="")
-
-
-def _reviser(agent: str, data: MemoryRecorded | MemoryRevised) -> str:
-    return agent if isinstance(data, MemoryRevised) and data.creator not in ("", agent) else ""
 
 
 def _title(content: str) -> str:

@@ -32,7 +32,7 @@ MAX_PROBED = 200
 MemoryView = public_view(Memory)
 
 
-class Remembered(Accepted, frozen=True):
+class RememberAnswer(Accepted, frozen=True):
     """An acknowledged memory; the memories that it superseded, and current ones that are similar and were left alone.
 
     The newest first, at most MAX_SIMILAR. Both are absent where they are not known in time, or the caller may not read.
@@ -48,33 +48,33 @@ class Memories:
     def __init__(self, documents: DocumentReader, lookup: Lookup, index: IndexService) -> None:
         self._documents, self._lookup, self._index = documents, lookup, index
 
-    async def remembered(self, accepted: Accepted, reader: Callable[[], Reader]) -> Remembered:
+    async def answer_to(self, accepted: Accepted, reader: Callable[[], Reader]) -> RememberAnswer:
         """The answer to a write, with what the memory superseded and what it resembles.
 
         Without these where they are not known in time, or `reader` raises ReaderUnknown: it is stored all the same.
         """
-        told = Remembered(**asdict(accepted))
+        answer = RememberAnswer(**asdict(accepted))
         token = Token.parse(accepted.position)
         try:
             if not await self._projected(token):
-                return told
+                return answer
             partition = next(iter(token))
             (memory,) = await self._documents.get([(partition, DocumentId(accepted.id))])
             if not isinstance(memory, Memory):
-                return told
+                return answer
             similar = await self._similar(memory, partition, reader())
         except (LogUnavailable, ReaderUnknown):
-            return told
+            return answer
         superseded = [memory.parent_id] if memory.separate_parent else []
-        return replace(told, superseded=superseded, similar=[one for one in similar if one not in superseded])
+        return replace(answer, superseded=superseded, similar=[name for name in similar if name not in superseded])
 
     async def count_restatements(self, names: Collection[DocumentId], tenant: str, after: Token) -> int:
         """How many of these memories superseded another one, as far as that is projected in time."""
         if not names or not await self._projected(after):
             return 0
-        found = await self._documents.find_all(list(names))
-        known = [one.document for one in found if isinstance(one.document, Memory)]
-        return sum(one.separate_parent and one.tenant == tenant for one in known)
+        located = await self._documents.find_all(list(names))
+        memories = [place.document for place in located if isinstance(place.document, Memory)]
+        return sum(memory.separate_parent and memory.tenant == tenant for memory in memories)
 
     async def _projected(self, token: Token) -> bool:
         """Whether a position is projected, or is in a moment."""
@@ -88,19 +88,19 @@ class Memories:
 
     async def _similar(self, memory: Memory, partition: int, reader: Reader) -> list[str]:
         """Current memories about the same user that are similar and that the reader may see, the newest first."""
-        listed = await self._documents.parts(probe_listings(memory, by_words=True), partition, MAX_PROBED)
-        names = dict.fromkeys(one.rpartition("|")[2] for one in filter(resembling(memory.content), listed))
-        found = await self._documents.get([(partition, DocumentId(name)) for name in list(names)[:MAX_PROBED]])
+        members = await self._documents.parts(probe_listings(memory, by_words=True), partition, MAX_PROBED)
+        names = dict.fromkeys(member.rpartition("|")[2] for member in filter(resembling(memory.content), members))
+        documents = await self._documents.get([(partition, DocumentId(name)) for name in list(names)[:MAX_PROBED]])
         similar = [
-            one
-            for one in found
-            if isinstance(one, Memory)
-            and one.user_id == memory.user_id
-            and is_similar(memory, one)
-            and may_read(one, reader)
+            other
+            for other in documents
+            if isinstance(other, Memory)
+            and other.user_id == memory.user_id
+            and is_similar(memory, other)
+            and may_read(other, reader)
         ]
-        similar.sort(key=lambda one: Position.parse(one.position), reverse=True)
-        return [one.id for one in similar[:MAX_SIMILAR]]
+        similar.sort(key=lambda other: Position.parse(other.position), reverse=True)
+        return [other.id for other in similar[:MAX_SIMILAR]]
 
     async def page(
         self,

@@ -113,18 +113,18 @@ def _words(text: str) -> tuple[Word, ...]:
     has_case = not text.isupper()  # in a text of capitals they say nothing
     tokens = list(_tokens(text))
     silent = _function_words(tokens)
-    found: list[Word] = []
+    words: list[Word] = []
     begins, behind_number = True, False
     for token, ends in tokens:
         folded = token.casefold()
         capital = has_case and token[0].isupper()
         # "A" and "The" at the beginning of a sentence are articles, elsewhere names
         if folded not in silent or (capital and not (begins and (len(token) == 1 or token[1:].islower()))):
-            found.append(_word(token, folded, capital, behind_number))
+            words.append(_word(token, folded, capital, behind_number))
         begins, behind_number = ends, token[-1].isdigit()
     if rest:
-        found.append(Word(rest, rest, exact=True, named=True))
-    return tuple(found) or (Word(bare := " ".join(text.casefold().split()), bare),)
+        words.append(Word(rest, rest, exact=True, named=True))
+    return tuple(words) or (Word(bare := " ".join(text.casefold().split()), bare),)
 
 
 def _word(token: str, folded: str, capital: bool, behind_number: bool) -> Word:
@@ -174,8 +174,8 @@ def _parts(token: str) -> tuple[str, ...]:
 
 def _function_words(tokens: Iterable[tuple[str, bool]]) -> frozenset[str]:
     """Those of the language of which there are most."""
-    said = [word for token, _ in tokens if (word := token.casefold()) in _ANY_FUNCTION_WORD]
-    return max(FUNCTION_WORDS, key=lambda words: sum(word in words for word in said)) if said else frozenset()
+    present = [word for token, _ in tokens if (word := token.casefold()) in _ANY_FUNCTION_WORD]
+    return max(FUNCTION_WORDS, key=lambda words: sum(word in words for word in present)) if present else frozenset()
 
 
 def _stem(word: str) -> str:

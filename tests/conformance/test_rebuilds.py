@@ -384,10 +384,10 @@ async def test_dead_letters_go_with_the_generation_that_could_not_apply_them(
     keys = PartitionKeys(await _partition_of(shop, memories[0]))
     whole = generations_module.project
 
-    async def faulty(store: object, events: list[object], known: object) -> object:
+    async def faulty(store: object, events: list[object]) -> object:
         if any("memory 0 on" in repr(event) for event in events):
             raise ValueError("a fault of the new fold")
-        return await whole(store, events, known)  # pyright: ignore[reportArgumentType]
+        return await whole(store, events)  # pyright: ignore[reportArgumentType]
 
     monkeypatch.setattr(generations_module, "project", faulty)
     begun = await shop.rebuilds.start("documents", range(PARTITIONS))

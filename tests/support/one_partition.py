@@ -22,7 +22,7 @@ from projections.documents.observations import Observation, session_observations
 from projections.documents.sessions import Session, session_document_id
 from projections.folds.fold import Changes
 from projections.maintenance.dead_letters import DeadLetter, dead_letters
-from projections.store.protocol import Candidates, StateStore, project
+from projections.store.protocol import StateStore, project
 from projections.store.redis_store import RedisStore
 from workers.runner import PartitionRunner
 
@@ -106,7 +106,7 @@ class Fold:
         self.well = self.ends_workers = False
         self.sizes: list[int] = []
 
-    async def __call__(self, store: StateStore, events: Sequence[Recorded], known: Candidates | None = None) -> Changes:
+    async def __call__(self, store: StateStore, events: Sequence[Recorded]) -> Changes:
         contents = [one.data.content for one in events if isinstance(one.data, ObservationRecorded)]
         self.sizes.append(len(contents))
         if POISON in contents and self.ends_workers:
@@ -114,4 +114,4 @@ class Fold:
         if POISON in contents and not self.well:
             self.alone += len(contents) == 1
             raise ZeroDivisionError("the fold does not like this one")
-        return await project(store, events, known)
+        return await project(store, events)

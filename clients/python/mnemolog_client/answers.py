@@ -25,7 +25,7 @@ class Accepted(Struct, frozen=True, kw_only=True):
     durability: str
 
 
-class Remembered(Accepted, frozen=True, kw_only=True):
+class RememberAnswer(Accepted, frozen=True, kw_only=True):
     """An acknowledged memory; the memories it superseded because it states the same, and similar ones left as they are.
 
     Both are None where the server did not know in time, or the key may not read.

@@ -57,9 +57,9 @@ class Memories(Noun[S]):
     """What is worth keeping: versions, readers, history."""
 
     @remote
-    def create(self, content: str, **fields: Unpack[OfMemory]) -> Call[answers.Remembered]:
+    def create(self, content: str, **fields: Unpack[OfMemory]) -> Call[answers.RememberAnswer]:
         """Keep something. It supersedes the agent's latest memory of the project that states the same."""
-        return write("/v1/memories", answers.Remembered, {"content": content, **fields})
+        return write("/v1/memories", answers.RememberAnswer, {"content": content, **fields})
 
     @remote
     def get(self, memory: str) -> Call[answers.Memory]:
@@ -376,9 +376,9 @@ class Root(Noun[S]):
         self._position.include(position)
 
     @remote
-    def add(self, text: str, **fields: Unpack[OfMemory]) -> Call[answers.Remembered]:
+    def add(self, text: str, **fields: Unpack[OfMemory]) -> Call[answers.RememberAnswer]:
         """Keep something; as `memories.create`."""
-        return write("/v1/memories", answers.Remembered, {"content": text, **fields})
+        return write("/v1/memories", answers.RememberAnswer, {"content": text, **fields})
 
     @remote
     def search(self, query: str, **options: Unpack[RecallOptions]) -> Call[list[answers.RecallResult]]:

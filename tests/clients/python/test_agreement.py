@@ -149,7 +149,7 @@ def test_what_is_said_of_a_session_is_the_servers():
 
 ANSWERS: list[tuple[type[msgspec.Struct], str]] = [
     (answers.Accepted, "POST /v1/observations"),
-    (answers.Remembered, "POST /v1/memories"),
+    (answers.RememberAnswer, "POST /v1/memories"),
     (answers.BatchAccepted, "POST /v1/events"),
     (answers.Confirmed, "POST /v1/confirm"),
     (answers.Forgotten, "DELETE /v1/sessions/{id:path}"),

@@ -23,7 +23,7 @@ from projections.operations.forget import Forgotten
 from projections.queries import ContextRequest, Queries, Reader, RecallAnswer, RecallRequest, RecallResult
 from projections.queries.context import Block, Context
 from projections.queries.documents import Located
-from projections.queries.memories import Remembered
+from projections.queries.memories import RememberAnswer
 
 
 def memory(name: str, **fields: Any) -> Memory:
@@ -65,8 +65,8 @@ class ScriptedQueries:
         self._take(None, reader)
         return list(default_slots(reader.tenant, project).values())
 
-    async def remembered(self, accepted: Accepted, reader: Callable[[], Reader]) -> Remembered:
-        return Remembered(**asdict(accepted), superseded=self.superseded, similar=self.similar)
+    async def answer_to(self, accepted: Accepted, reader: Callable[[], Reader]) -> RememberAnswer:
+        return RememberAnswer(**asdict(accepted), superseded=self.superseded, similar=self.similar)
 
     async def caught_up(self, after: str) -> None:
         self.waited.append(after)
@@ -85,7 +85,7 @@ class ScriptedQueries:
         slots, log = SimpleNamespace(of_project=self.slots), SimpleNamespace(caught_up=self.caught_up)
         fields |= {"recall": self.recall, "context": self.context, "slots": slots, "log": log}
         fields["lookup"] = SimpleNamespace(documents=self.found)
-        fields["memories"] = SimpleNamespace(remembered=self.remembered)
+        fields["memories"] = SimpleNamespace(answer_to=self.answer_to)
         return Queries(**fields)
 
 
