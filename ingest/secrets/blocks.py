@@ -46,7 +46,7 @@ _ENTRY = re.compile(
     r"""(?P<value>[^\s"'\\,{}][^\n"'\\]{3,})"""
 )
 
-TABLE_TRIGGER = r"""(?i)(?:passwor[dt]|passwd|pwd|secret|token|api[_ -]?key)[ "'*]*[|\t;,\r\n]"""
+TABLE_TRIGGER = r"""(?i)(?:^|[|\t;,\n_])[ "'*]*(?:passwor[dt]|passwd|pwd|secret|token|api[_ -]?key)[ "'*]*[|\t;,\r\n]"""
 _HEADING = re.compile(
     r"""(?i)[ "'*]*(?:[\w ]{0,24}[_ ])?(?:passwor[dt]|passwd|pwd|secret|token|api[_ -]?key)[ "'*\r]*"""
 )

@@ -11,7 +11,7 @@ rest because its repetitions are possessive or bounded and no failed attempt can
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from operator import is_
 from typing import Any, NamedTuple, TypeAlias, cast
 
@@ -74,7 +74,7 @@ def _families() -> tuple[list[_Family], Trigger]:
         _Family("provider-token", *tokens()),
         _Family("kubernetes-secret", blocks.KUBERNETES_TRIGGER, blocks.find_kubernetes),
         _Family("table", blocks.TABLE_TRIGGER, blocks.find_in_tables),
-        _Family("base64", encoded.BASE64_TRIGGER, lambda raw, text: encoded.find_base64(raw, text, _is_altered)),
+        _Family("base64", encoded.BASE64_TRIGGER, partial(encoded.find_base64, altered=_is_altered)),
         _Family("phrase", encoded.PHRASE_TRIGGER, encoded.find_phrases),
         *(_Family(rule.name, rule.regex, finder(rule)) for rule in rules()),
     ]

@@ -12,7 +12,7 @@ import hashlib
 import random
 import re
 import string
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib.resources import files
 from typing import NamedTuple
 
@@ -85,7 +85,7 @@ def _password(chance: random.Random) -> str:
     )
 
 
-_ENCODED = {
+_ENCODED: dict[str, Callable[[random.Random], str]] = {
     "env": lambda chance: f"DB_HOST=db.internal\nDB_USER=shop\nDB_PASSWORD={_password(chance)}\n",
     "json": lambda chance: f'{{"user": "shop", "password": "{_password(chance)}", "port": 5432}}',
     "pem": lambda chance: (
