@@ -173,6 +173,10 @@ class Gateway:
         except UnknownProfile as fault:
             await _protocol_error((await receive()).get("body", b""), str(fault))(scope, receive, send)
             return
+        if not any(
+            name == b"accept" for name, _ in scope["headers"]
+        ):  # a client that names no type accepts any (RFC 9110)
+            scope = {**scope, "headers": [*scope["headers"], (b"accept", b"*/*")]}
         await _serve_repaired(self._managers[chosen], scope, receive, send)
 
 

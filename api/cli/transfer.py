@@ -6,10 +6,10 @@ import os
 import sys
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
-from io import BufferedReader
+from io import BufferedReader, RawIOBase
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, NamedTuple
+from typing import Annotated, Any, BinaryIO, NamedTuple, cast
 
 import msgspec
 import typer
@@ -182,7 +182,7 @@ def _write(client: ApiClient, output: Output, project: str | None, target: Binar
 @contextmanager
 def _reading(output: Output, file: Path) -> Generator[Readable]:
     if file == STDIN_STDOUT:
-        yield utf8(BufferedReader(sys.stdin.buffer))
+        yield utf8(BufferedReader(cast("RawIOBase", sys.stdin.buffer)))
         return
     try:
         source = file.open("rb")

@@ -68,7 +68,7 @@ CANNOT_SHOW: dict[str, str] = {
     f"POST {A}/agent/remember": "as above",
     f"POST {A}/evolve": "shows what is saved; who may not see a memory is told that there is none",
     f"POST {A}/relations": "shows what is related; who may not see an end is told that there is none",
-    f"POST {A}/session/start": "the context that POST context shows; test_reader_of_ids asks for it with a session of somebody else",
+    f"POST {A}/session/start": "the context that POST context shows; test_reader_of_ids asks it of others",
     **dict.fromkeys(
         (
             f"GET {A}/sessions", f"POST {A}/session/commit", f"GET {A}/session/by-commit", f"GET {A}/commits",

@@ -12,6 +12,7 @@ from tests.contracts.agentmemory.calling import Api, Json, ok, refused
 PLUGIN = ("memory_governance_delete", "memory_lesson_delete", "memory_commits", "memory_commit_lookup")
 
 
+@pytest.mark.covers("MCP memory_governance_delete")
 @pytest.mark.parametrize("as_text", [False, True])
 def test_memory_governance_delete_forgets_what_it_names_and_counts_it(api: Api, name: str, as_text: bool):
     kept = [ok(api.post("remember", content=f"{name} {word}", project=name), 201)["memory"]["id"]
@@ -22,12 +23,14 @@ def test_memory_governance_delete_forgets_what_it_names_and_counts_it(api: Api, 
     assert [api.get(f"memories/{one}").status_code for one in kept] == [404, 404, 200]
 
 
+@pytest.mark.covers("MCP memory_lesson_delete")
 def test_memory_lesson_delete_forgets_a_lesson_once(api: Api, name: str):
     lesson = ok(api.post("lessons", content=f"never paint {name}", project=name), 201)["lesson"]["id"]
     assert api.tool("memory_lesson_delete", lessonId=lesson)["success"] is True
     assert api.tool("memory_lesson_delete", lessonId=lesson) == {"success": False, "error": "lesson not found"}
 
 
+@pytest.mark.covers("MCP memory_commits", "MCP memory_commit_lookup")
 def test_memory_commits_and_memory_commit_lookup_answer_as_their_routes(api: Api, name: str):
     ok(api.post("session/start", sessionId=name, project=name, cwd="/x"))
     for sha in (f"{name}a", f"{name}b"):
