@@ -83,7 +83,7 @@ class LogCheck:
                 position, fields = Position.parse(rest[0]), dict(zip(rest[1::2], rest[2::2], strict=True))
                 names = (EVENT, CHECKSUM, TRACE) if CHECKSUM in fields else (EVENT, TRACE)
                 whole = tuple(rest[1::2]) == names[: len(rest) // 2]
-                payload = payload_of(keys.log, rest[0], fields) if whole else ALTERED
+                payload = payload_of(keys.log, position, fields) if whole else ALTERED
                 yield from self._judged("entry", keys, Stored(position, payload), checked=CHECKSUM in fields)
                 if position <= self._newest.get(keys.partition, START):
                     yield f"the entry of partition {keys.partition} at {position} is out of order"

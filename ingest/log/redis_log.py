@@ -301,7 +301,7 @@ def _text(value: Any) -> str:
 
 def stub_member(keys: PartitionKeys, stub: Stored) -> bytes:
     """A stub as a member of the sorted set of erased entries: it sorts by its position, and has a checksum."""
-    written = checksum(keys.erased, str(stub.position), stub.payload)
+    written = checksum(keys.erased, stub.position, stub.payload)
     return b"%b|=%b|%b" % (stub.position.sort_key.encode(), written, stub.payload)
 
 
@@ -312,7 +312,7 @@ def read_stub(keys: PartitionKeys, member: bytes) -> Stored:
     position = Position(int(ms), int(seq))
     if payload.startswith(b"="):
         written, _, payload = payload[1:].partition(b"|")
-        if written != checksum(keys.erased, str(position), payload):
+        if written != checksum(keys.erased, position, payload):
             payload = ALTERED + payload
     return Stored(position, payload)
 
@@ -350,11 +350,11 @@ def queue_stubs_between(pipe: Commands, keys: PartitionKeys, after: Position, un
 
 def read_entries(keys: PartitionKeys, rows: Iterable[tuple[bytes, Mapping[bytes, bytes]]]) -> list[Stored]:
     """Rows of the stream, each compared with its checksum; one without fields is an entry that was erased."""
-    log = keys.log
-    return [
-        Stored(Position.parse(position), payload_of(log, position, fields) if fields else b"")
-        for position, fields in rows
-    ]
+    log, found = keys.log, list[Stored]()
+    for place, fields in rows:
+        position = Position.parse(place)
+        found.append(Stored(position, payload_of(log, position, fields) if fields else b""))
+    return found
 
 
 def merged(

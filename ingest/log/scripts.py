@@ -98,9 +98,10 @@ def append_arguments(
 ) -> tuple[Sequence[str], list[str | bytes | int]]:
     """Keys and arguments of APPEND for one partition's batch."""
     args: list[str | bytes | int] = [window_ms, window_ids]
-    for entry in entries:
-        args += [*entry, written(keys.log, entry.payload, entry.context.encode())]
-    return (keys.log, keys.dedup, keys.dedup_previous, keys.appended), args
+    log = keys.log
+    for dedup_id, payload, context in entries:
+        args += (dedup_id, payload, f"{written(log, payload, context.encode()):010d}{context}")
+    return (log, keys.dedup, keys.dedup_previous, keys.appended), args
 
 
 async def restore_entries(
@@ -114,8 +115,7 @@ async def restore_entries(
     """
     args: list[str | bytes | int] = [window_ids]
     for position, entry in entries:
-        place = str(position)
-        args += [place, entry.dedup_id, entry.payload, checksum(keys.log, place, entry.payload)]
+        args += [str(position), entry.dedup_id, entry.payload, checksum(keys.log, position, entry.payload)]
     return int(await _RESTORE.call(redis, (keys.log, keys.dedup, keys.dedup_previous, keys.appended), args))
 
 

@@ -96,7 +96,7 @@ def without_newer(live: Answers, candidate: Answers, stored: Mapping[str, Any]) 
     documents, newer = dict(candidate.documents), set[str]()
     for name, document in live.documents.items():
         other = documents.get(name)
-        if document is not None and type(other) is type(document):
+        if document is not None and other is not None and type(other) is type(document):
             lacking = {one: getattr(document, one) for one in _lacking(document, stored[name])}
             changed = {one: value for one, value in lacking.items() if getattr(other, one) != value}
             newer.update(f"{name.partition('_')[0]}.{one}" for one in changed)

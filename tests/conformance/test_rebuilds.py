@@ -241,7 +241,7 @@ async def made_by_an_earlier_release(shop: Workshop) -> int:
         if key.rpartition(b":")[2][:4] in (b"act_", b"rel_", b"slot"):
             changed += int(await shop.redis.hdel(key.decode(), "occurred_ms"))
     async for key in shop.redis.scan_iter(match="mnemolog:*:doc:cmt_*", count=1000):
-        raw = await shop.redis.get(key)
+        raw = await shop.redis.get(key.decode())
         assert raw is not None
         fields = msgspec.msgpack.decode(raw[1:])
         changed += fields.pop("occurred_ms") > 0

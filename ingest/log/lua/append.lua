@@ -1,7 +1,7 @@
 -- Appends a batch to one partition, each dedup id at most once within the window.
 -- KEYS: log stream, dedup hash, previous dedup hash, count of bytes appended
--- ARGV: window in ms, ids remembered, then dedup id, payload, trace context ('' for none) and CRC-32 of each entry (at
--- most 2,000 entries)
+-- ARGV: window in ms, ids remembered, then of each entry (at most 2,000) dedup id, payload, and its CRC-32 in ten digits
+-- with the trace context behind them
 -- Returns one string an entry: "<ms>-<seq>", or "=<ms>-<seq>" when the id was there already.
 --
 -- The window is two hashes. When the current one is full (half of the ids) or as old as the window it becomes the
@@ -12,7 +12,7 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
 local ids = {''}
-for i = 3, #ARGV, 4 do ids[#ids + 1] = ARGV[i] end
+for i = 3, #ARGV, 3 do ids[#ids + 1] = ARGV[i] end
 local in_current = redis.call('HMGET', current, unpack(ids))
 local started = tonumber(in_current[1] or now)
 if now - started >= window or redis.call('HLEN', current) > most / 2 then
@@ -24,13 +24,15 @@ local in_previous = redis.call('HMGET', previous, unpack(ids))
 
 -- The checksum of an entry covers its position, so that is chosen here, as XADD does: greater than all before, and not
 -- before now. It is tried first, because asking costs a copy of the stream's first and last entry.
-local ms, seq = now, -1
-local function add(payload, context, crc)
+local ms, at, seq = now, string.format('%.0f-', now), -1
+local pcall, format = redis.pcall, string.format
+local function add(payload, crc)
   seq = seq + 1
-  local position = string.format('%.0f-%.0f', ms, seq)
-  local entry = {'XADD', log, position, 'e', payload, 'c', redis.sha1hex(crc .. position):sub(1, 8)}
-  if context ~= '' then entry[8], entry[9] = 't', context end
-  return redis.pcall(unpack(entry))
+  if #crc == 10 then
+    return pcall('XADD', log, at .. seq, 'e', payload, 'c', format('%08x', (crc + ms + seq) % 4294967296))
+  end
+  local checksum = format('%08x', (crc:sub(1, 10) + ms + seq) % 4294967296)
+  return pcall('XADD', log, at .. seq, 'e', payload, 'c', checksum, 't', crc:sub(11))
 end
 
 local answers, fresh, new, size = {}, {}, {}, 0
@@ -40,16 +42,16 @@ for n = 2, #ids do
   if first then
     answers[n - 1] = '=' .. first
   else
-    local payload, context, crc = ARGV[4 * n - 4], ARGV[4 * n - 3], ARGV[4 * n - 2]
-    local position = add(payload, context, crc)
+    local payload, crc = ARGV[3 * n - 2], ARGV[3 * n - 1]
+    local position = add(payload, crc)
     if type(position) == 'table' and string.find(position.err, 'equal or smaller', 1, true) then
       -- something has this millisecond already, or the clock went back
       local info = redis.call('XINFO', 'STREAM', log)
       for i = 1, #info, 2 do
-        if info[i] == 'last-generated-id' then ms, seq = string.match(info[i + 1], '(%d+)-(%d+)') end
+        if info[i] == 'last-generated-id' then at, seq = string.match(info[i + 1], '(%d+-)(%d+)') end
       end
-      ms, seq = tonumber(ms), tonumber(seq)
-      position = add(payload, context, crc)
+      ms, seq = tonumber(at:sub(1, -2)), tonumber(seq)
+      position = add(payload, crc)
     end
     if type(position) == 'table' then return position end
     answers[n - 1] = position

@@ -46,7 +46,7 @@ def test_a_document_differs_when_it_is_missing_new_or_says_something_else():
 
 def commit(**fields: Any) -> Commit:
     """A commit, linked a minute after it happened unless told otherwise."""
-    given = {
+    given: dict[str, Any] = {
         "id": DocumentId("cmt_1"),
         "tenant": "default",
         "commit": "a",
