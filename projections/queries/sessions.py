@@ -114,7 +114,13 @@ class Sessions:
         found, session = page_view(page), located.document
         if not isinstance(session, Session) or not session.retired:
             return found
-        return SomeRetired(found.items, found.next, session.retired, from_ms(session.retired_ms), RETIRED)
+        return SomeRetired(
+            found.items,
+            found.next,
+            retired_observations=session.retired,
+            retired_at=from_ms(session.retired_ms),
+            note=RETIRED,
+        )
 
 
 async def locate_session(

@@ -64,7 +64,7 @@ def confidence(
         return np.zeros(len(said))
     anywhere = np.asarray((said > 0).any(axis=0), np.bool_)
     weight, near, new = idf * trust, np.minimum(near, 1.0), idf * ~(known | anywhere)
-    words = [
+    words: list[Floats] = [
         (NEAR * near[:, part] @ weight[part] + SAID * anywhere[part] @ weight[part] + UNKNOWN * new[part].sum())
         / idf[part].sum()
         for part in _parts(len(idf))

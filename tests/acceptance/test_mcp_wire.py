@@ -89,8 +89,8 @@ async def test_what_is_no_single_message_is_refused_as_json_rpc(wire: httpx.Asyn
 
 @pytest.mark.parametrize("method", ["no/such", "logging/setLevel", "completion/complete", "resources/subscribe"])
 async def test_an_unknown_method_is_named(wire: httpx.AsyncClient, method: str):
-    asked = {"jsonrpc": "2.0", "id": "abc", "method": method, "params": {}}
-    told = (await wire.post("/mcp", json=asked)).json()
+    asked = json.dumps({"jsonrpc": "2.0", "id": "abc", "method": method, "params": {}})
+    told = (await wire.post("/mcp", content=asked, headers={"Content-Type": "application/json"})).json()
     assert (told["id"], told["error"]["code"] in (-32601, -32602)) == ("abc", True)
 
 

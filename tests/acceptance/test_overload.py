@@ -279,8 +279,8 @@ async def test_a_write_of_several_events_counts_as_many_against_the_rate_of_its_
             return (await client.get("/readyz")).status_code == 200
 
         await wait_until(known, PATIENCE_S)
-        sent = {"json": batch} if path == "/v1/events" else {"content": exported}
-        assert (await client.post(path, **sent)).status_code == 202
+        sent = client.post(path, json=batch) if path == "/v1/events" else client.post(path, content=exported)
+        assert (await sent).status_code == 202
         answer = await client.post("/v1/memories", json={"content": "one more", "project": project})
         assert (answer.status_code, fault(answer)["reason"]) == (429, "limit")
         assert 60 <= int(answer.headers["retry-after"]) <= 125  # 40 are owed, one comes every 3 seconds

@@ -134,7 +134,7 @@ export interface paths {
          * What an agent should know before it starts.
          * @description Compile what an agent should know, within a token budget.
          *
-         *     For whom to compile, and how much room there is. `min_confidence` is recall's, of what `query` finds.
+         *     For whom to compile, and how much room there is. `min_confidence` and `time_zone` are recall's, of `query`.
          */
         post: operations["post_v1_context"];
         delete?: never;
@@ -186,7 +186,7 @@ export interface paths {
         put?: never;
         /**
          * Have a session, a user or a project forgotten.
-         * @description Ask for a session, a user or a project to be forgotten; 202 with the receipt, which says what became of it. The receipt is durable before this answers: the request is carried out whatever crashes.
+         * @description Ask for a session, a user or a project to be forgotten; 202 with the receipt, which says what became of it. The receipt is durable before this answers: the request is carried out whatever crashes. A user or project may have been stored under another form of the name, before names were in NFC: a receipt of its own forgets that one too.
          *
          *     What to forget: a session (of a project, where several have it), a user, or a project (`""`: the nameless).
          */
@@ -552,7 +552,7 @@ export interface paths {
         put?: never;
         /**
          * Find the right memories for a query.
-         * @description What to recall. Everything but `query` narrows or weighs; nothing given searches all the tenant's documents. `projects` are several of which any will do, `any_tags` tags of which one will; `tags` are all needed. `types` is a memory's type or purpose, an observation's kind, a lesson's severity. `ranking` `similarity` is memex's formula exactly, `rrf` agent-memory's, where `recency_boost` lifts what is recent. Without `min_confidence` nothing is answered where the best result is no answer (`ANSWERED_FROM`); with it, what is less sure is left out. Results whose confidence is not known always stay. With `fold` a result stands for those that say nearly the same, unless the question counts.
+         * @description What to recall. Everything but `query` narrows or weighs; nothing given searches all the tenant's documents. `projects` are several of which any will do, `any_tags` tags of which one will; `tags` are all needed. `types` is a memory's type or purpose, an observation's kind, a lesson's severity. `ranking` `similarity` is memex's formula exactly, `rrf` agent-memory's, where `recency_boost` lifts what is recent. Without `min_confidence` nothing is answered where the best result is no answer (`ANSWERED_FROM`); with it, what is less sure is left out. Results whose confidence is not known always stay. With `fold` a result stands for those that say nearly the same, unless the question counts. A time that the query names ("yesterday", "on Tuesday") is resolved by `as_of`, else the clock, in `time_zone`, unless `from` or `to` is given.
          */
         post: operations["post_v1_recall"];
         delete?: never;
@@ -895,18 +895,21 @@ export interface components {
         };
         /**
          * Context
-         * @description A compiled context. `left_out` names what did not fit: blocks, and of which how many lines are told.
+         * @description A compiled context. `left_out` names what did not fit: blocks, and of which how many lines are told. `notes` say
+         *         that nothing is found of the project.
          */
         Context: {
             blocks: components["schemas"]["Block"][];
             context: string;
             left_out: string[];
+            /** @default [] */
+            notes?: string[];
             token_budget: number;
             tokens: number;
         };
         /**
          * ContextRequest
-         * @description For whom to compile, and how much room there is. `min_confidence` is recall's, of what `query` finds.
+         * @description For whom to compile, and how much room there is. `min_confidence` and `time_zone` are recall's, of `query`.
          */
         ContextRequest: {
             /** @default  */
@@ -920,6 +923,8 @@ export interface components {
             query?: string;
             /** @default  */
             session_id?: string;
+            /** @default  */
+            time_zone?: string;
             /** @default 2000 */
             token_budget?: number;
             /** @default  */
@@ -1323,59 +1328,73 @@ export interface components {
         };
         /**
          * Page[Action]
-         * @description Part of a listing; `next` is the `cursor` of what follows, null at the end.
+         * @description Part of a listing; `next` is the `cursor` of what follows, null at the end. `notes` say of an empty one that
+         *         nothing at all is found of its project.
          */
         Page_Action_: {
             items: components["schemas"]["Action"][];
             next: string | null;
+            notes?: string[];
         };
         /**
          * Page[AgentCount]
-         * @description Part of a listing; `next` is the `cursor` of what follows, null at the end.
+         * @description Part of a listing; `next` is the `cursor` of what follows, null at the end. `notes` say of an empty one that
+         *         nothing at all is found of its project.
          */
         Page_AgentCount_: {
             items: components["schemas"]["AgentCount"][];
             next: string | null;
+            notes?: string[];
         };
         /**
          * Page[Lesson]
-         * @description Part of a listing; `next` is the `cursor` of what follows, null at the end.
+         * @description Part of a listing; `next` is the `cursor` of what follows, null at the end. `notes` say of an empty one that
+         *         nothing at all is found of its project.
          */
         Page_Lesson_: {
             items: components["schemas"]["Lesson"][];
             next: string | null;
+            notes?: string[];
         };
         /**
          * Page[Memory]
-         * @description Part of a listing; `next` is the `cursor` of what follows, null at the end.
+         * @description Part of a listing; `next` is the `cursor` of what follows, null at the end. `notes` say of an empty one that
+         *         nothing at all is found of its project.
          */
         Page_Memory_: {
             items: components["schemas"]["Memory"][];
             next: string | null;
+            notes?: string[];
         };
         /**
          * Page[ProjectCount]
-         * @description Part of a listing; `next` is the `cursor` of what follows, null at the end.
+         * @description Part of a listing; `next` is the `cursor` of what follows, null at the end. `notes` say of an empty one that
+         *         nothing at all is found of its project.
          */
         Page_ProjectCount_: {
             items: components["schemas"]["ProjectCount"][];
             next: string | null;
+            notes?: string[];
         };
         /**
          * Page[Receipt]
-         * @description Part of a listing; `next` is the `cursor` of what follows, null at the end.
+         * @description Part of a listing; `next` is the `cursor` of what follows, null at the end. `notes` say of an empty one that
+         *         nothing at all is found of its project.
          */
         Page_Receipt_: {
             items: components["schemas"]["Receipt"][];
             next: string | null;
+            notes?: string[];
         };
         /**
          * Page[Session]
-         * @description Part of a listing; `next` is the `cursor` of what follows, null at the end.
+         * @description Part of a listing; `next` is the `cursor` of what follows, null at the end. `notes` say of an empty one that
+         *         nothing at all is found of its project.
          */
         Page_Session_: {
             items: components["schemas"]["Session"][];
             next: string | null;
+            notes?: string[];
         };
         /**
          * Probe
@@ -1422,7 +1441,8 @@ export interface components {
         /**
          * RecallAnswer
          * @description What was recalled. `confidence` is the first result's, also where it was too little to answer; None where that is
-         *         not known. `lag`: log entries not searchable yet, by partition; `degraded`: what was left out.
+         *         not known. `lag`: log entries not searchable yet, by partition; `degraded`: what was left out; `notes`: names in the
+         *         request of which nothing is found.
          */
         RecallAnswer: {
             /** @default null */
@@ -1431,6 +1451,8 @@ export interface components {
             lag: {
                 [key: string]: number;
             };
+            /** @default [] */
+            notes?: string[];
             results: components["schemas"]["RecallResult"][];
             took_ms: number;
         };
@@ -1445,6 +1467,9 @@ export interface components {
          *         Without `min_confidence` nothing is answered where the best result is no answer (`ANSWERED_FROM`); with it, what is
          *         less sure is left out. Results whose confidence is not known always stay. With `fold` a result stands for those that
          *         say nearly the same, unless the question counts.
+         *
+         *         A time that the query names ("yesterday", "on Tuesday") is resolved by `as_of`, else the clock, in `time_zone`,
+         *         unless `from` or `to` is given.
          */
         RecallRequest: {
             /** @default  */
@@ -1501,6 +1526,8 @@ export interface components {
             session_id?: string;
             /** @default [] */
             tags?: string[];
+            /** @default  */
+            time_zone?: string;
             /** @default null */
             to?: string | null;
             /** @default [] */
@@ -1751,6 +1778,22 @@ export interface components {
             visibility?: "private" | "public" | "shared";
         };
         /**
+         * RememberAnswer
+         * @description An acknowledged memory; the memories that it superseded, and current ones that are similar and were left alone.
+         *
+         *         The newest first, at most MAX_SIMILAR. Both are absent where they are not known in time, or the caller may not read.
+         */
+        RememberAnswer: {
+            duplicate: boolean;
+            /** @enum {unknown} */
+            durability: "fsync" | "memory" | "replicated";
+            event_id: string;
+            id: string;
+            position: string;
+            similar?: string[];
+            superseded?: string[];
+        };
+        /**
          * Removed
          * @description What went from each store. `documents` counts by kind; `replicas` are index replicas that have reloaded.
          *
@@ -1875,7 +1918,8 @@ export interface components {
          *         `oldest_pending_s` is how long the first event waits that is not projected, `pending_bytes` the size of all that
          *         are not. `replicas` are API processes, `dimensions` those of the vectors that are made. `memory_limit` is
          *         `maxmemory`, 0 for none; on a cluster both are of the fullest node. `index_partly`: the index is not ready, for
-         *         some partitions alone. `oldest_to_embed_s` is for how long the text that waits longest for its vector has
+         *         some partitions alone. `embed_later` is about how many texts did not fit into the queue, and are found by static
+         *         vectors until they are queued. `oldest_to_embed_s` is for how long the text that waits longest for its vector has
          *         waited. `outdated_s` says for how long it has followed a generation that is no longer the live one,
          *         `lost_writes` which acknowledged events the log's server came back without. `away` are the partitions on nodes of
          *         a cluster that do not answer: no figure counts what they have. `jobs_trouble` is why the job queue's own server
@@ -1890,6 +1934,8 @@ export interface components {
             dimensions?: number;
             /** @default null */
             disk_free?: number | null;
+            /** @default 0 */
+            embed_later?: number;
             /** @default 0 */
             feed_entries?: number;
             /** @default false */
@@ -1967,6 +2013,7 @@ export interface components {
             items: components["schemas"]["Observation"][];
             next: string | null;
             note?: string;
+            notes?: string[];
             retired_at?: string;
             retired_observations?: number;
         };
@@ -2188,7 +2235,8 @@ export interface operations {
                      *         "index_partly": false,
                      *         "index_trouble": "",
                      *         "outdated_s": 0,
-                     *         "lost_writes": ""
+                     *         "lost_writes": "",
+                     *         "embed_later": 0
                      *       }
                      *     }
                      */
@@ -3895,10 +3943,14 @@ export interface operations {
                      *       "event_id": "01M86G37QABSREYRWQMKFM3F1R",
                      *       "position": "0:1769860800000-0",
                      *       "duplicate": false,
-                     *       "durability": "fsync"
+                     *       "durability": "fsync",
+                     *       "superseded": [],
+                     *       "similar": [
+                     *         "mem_5c1b2a908d7e6f3a4b10"
+                     *       ]
                      *     }
                      */
-                    "application/json": components["schemas"]["Accepted"];
+                    "application/json": components["schemas"]["RememberAnswer"];
                 };
             };
         };
