@@ -37,6 +37,11 @@ states, and make the scan of any text half as long again."""
 _WORD = re.compile(r"([A-Za-z]+)(?:[\s,]{1,3}(?:\d{1,2}[.)]\s?)?(?=[A-Za-z])|(\b|.))", re.DOTALL)
 _NAMED = re.compile(r"(?i)\b(?:seed|mnemonic|recovery|backup|wallet)\b[^\n]{0,40}\Z")
 _LENGTHS = (12, 15, 18, 21, 24)
+_LONGEST_RUN = 26
+"""Words in a row, two of which may belong to the sentence around a phrase. A longer run is a text of common words: one
+in sixteen of its parts has a valid checksum by chance."""
+_DISTINCT = 0.75
+"""Share of different words, at least: keys are random, so nine of ten have at most one word twice."""
 
 
 def find_base64(raw: bytes, text: str, altered: Callable[[str], bool]) -> Iterator[Span]:
@@ -60,7 +65,7 @@ def find_phrases(raw: bytes, text: str) -> Iterator[Span]:
             run.append(word)
         if known and word[2] is None:
             continue
-        if len(run) >= _LENGTHS[0]:
+        if _LENGTHS[0] <= len(run) <= _LONGEST_RUN and len({one[1].lower() for one in run}) >= _DISTINCT * len(run):
             named = _NAMED.search(text, max(0, run[0].start() - 80), run[0].start())
             if named or _is_key([_words()[one[1].lower()] for one in run]):
                 yield run[0].start(), run[-1].end(1)
