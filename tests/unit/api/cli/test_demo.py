@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from api.cli.demo import BATCH, EVENT_KEY, QUESTIONS, DemoQuestion, Fleet, build_fleet
+from api.cli.demo import BATCH, CORRECTIONS, EVENT_KEY, QUESTIONS, DemoQuestion, Fleet, build_fleet
 from ingest.commands.decide import Caller, decide
 from ingest.commands.requests import WriteCommand
 from ingest.ids import EventId
@@ -15,15 +15,6 @@ from projections.search.similarity import SUPERSEDE_ABOVE, similarity
 from projections.search.statements import states_the_same
 
 NOW = datetime(2026, 3, 14, 9, 26, tzinfo=UTC)
-CORRECTS = {
-    "demo-129": "demo-26",
-    "demo-141": "demo-93",
-    "demo-273": "demo-193",
-    "demo-295": "demo-286",
-    "demo-413": "demo-346",
-    "demo-427": "demo-332",
-}
-"""Memories by the event id of the one that says another number: they stay beside each other."""
 
 
 @pytest.fixture(scope="module")
@@ -97,9 +88,9 @@ def test_some_lessons_are_said_again(fleet: Fleet):
     assert len([count for count in Counter(texts(fleet, "lesson")).values() if count > 1]) >= 3
 
 
-def test_a_memory_with_another_number_comes_later_and_supersedes_nothing(fleet: Fleet):
+def test_a_correction_says_another_number_and_comes_later(fleet: Fleet):
     commands, order = by_id(fleet), [command["event_id"] for command in fleet.commands]
-    for newer, older in CORRECTS.items():
+    for newer, older in CORRECTIONS.items():
         assert not states_the_same(commands[newer]["content"], commands[older]["content"])
         assert similarity(commands[newer]["content"], commands[older]["content"]) > SUPERSEDE_ABOVE
         assert commands[newer]["project"] == commands[older]["project"]
@@ -114,7 +105,7 @@ def test_no_other_memories_resemble_each_other(fleet: Fleet):
                 newer["project"] == older["project"]
                 and similarity(newer["content"], older["content"]) > SUPERSEDE_ABOVE
             ):
-                assert CORRECTS[newer["event_id"]] == older["event_id"]
+                assert CORRECTIONS[newer["event_id"]] == older["event_id"]
 
 
 def test_every_question_has_an_answer_that_readers_may_see_and_that_is_current(fleet: Fleet):
@@ -124,7 +115,7 @@ def test_every_question_has_an_answer_that_readers_may_see_and_that_is_current(f
         expected = commands[question.event_id]
         assert (expected["project"], expected["content"]) == (question.project, question.content)
         assert expected.get("visibility", "public") == "public"
-        assert question.event_id not in CORRECTS.values()
+        assert question.event_id not in CORRECTIONS.values()
         assert question.asker != expected["agent_id"]
 
 
