@@ -57,7 +57,7 @@ class RememberArguments(WriteArguments, frozen=True, kw_only=True):
 
 
 Replaced = Annotated[list[str], Meta(description="Memories that it replaces: they state the same.")]
-Similar = Annotated[list[str], Meta(description="Current memories with nearly the same words, left as they are.")]
+Similar = Annotated[list[str], Meta(description="Similar memories that stay current.")]
 
 
 class MemoryWritten(Written, frozen=True, kw_only=True):
@@ -126,7 +126,7 @@ OBSERVE = Tool(
 class LessonArguments(WriteArguments, frozen=True, kw_only=True):
     """A lesson to state."""
 
-    project: Annotated[Name, Meta(description="One name per code base or task; `*`: for every project.")] = ""
+    project: Annotated[Name, Meta(description="Code base or task; `*`: every project.")] = ""
     content: Annotated[str, Meta(description="As advice: `Do X before Y, because Z`.")]
     context: Annotated[str, Meta(description="When it applies.")] = ""
     confidence: Annotated[float, Meta(ge=0, le=1, description="How sure you are.")] = 0.5

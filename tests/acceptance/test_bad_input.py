@@ -637,9 +637,7 @@ async def test_odd_text_is_stored_repaired_and_found_again(
 
 
 async def test_odd_names_are_kept_apart_and_found_again(unhurt: httpx.AsyncClient, project: str):
-    names = [
-        f"{project} {odd}" for odd in ("a b", "{p00}", "*", "\u00e4", "a\u0308", "🍵", "a:b", "a|b", "../x", "%2F")
-    ]
+    names = [f"{project} {odd}" for odd in ("a b", "{p00}", "*", "\u00e4", "🍵", "a:b", "a|b", "../x", "%2F")]
     tokens: list[str] = []
     for name in names:
         command = {"project": name, "session_id": name, "agent_id": name, "content": f"in {name}"}

@@ -106,6 +106,7 @@ async def test_every_tool_of_agentmemory_does_what_it_says(
         await _antigravity(agent)
         await _export(agent)
         await _forgetting(agent)
+        await _of_the_plugin(agent)
         assert agent.good == tools.keys()
         without_bad = {"memory_slot_list"}  # takes nothing that could be wrong but its project
         assert agent.bad >= tools.keys() - without_bad
@@ -357,6 +358,21 @@ async def _forgetting(agent: Agent) -> None:
     assert [one["id"] for one in (await agent("memory_sessions"))["sessions"]] == [SYNCED]
     assert (await agent("memory_forget", sessionId="s1"))["deleted"] == 0
     await agent.bad_argument("memory_forget", "memoryId")
+
+
+async def _of_the_plugin(agent: Agent) -> None:
+    saved = await agent("memory_save", content="The blue key opens the shed", project="shop")
+    ids = [saved["memory"]["id"], "mem_00000000000000000000"]
+    deleted = await agent("memory_governance_delete", memoryIds=ids, reason="a test")
+    assert (deleted["deleted"], deleted["total"]) == (1, 2)
+    await agent.bad_argument("memory_governance_delete", "memoryIds")
+    lesson = (await agent("memory_lesson_save", content="Measure before you cut", project="shop"))["lesson"]
+    assert (await agent("memory_lesson_delete", lessonId=lesson["id"]))["success"]
+    await agent.bad_argument("memory_lesson_delete", "lessonId")
+    assert (await agent("memory_commits"))["commits"] == []
+    await agent.bad_argument("memory_commits", "limit", limit="many")
+    await agent.fails("memory_commit_lookup", sha="0" * 40)
+    await agent.bad_argument("memory_commit_lookup", "sha")
 
 
 async def _resources_and_prompts(client: Client) -> None:

@@ -110,7 +110,7 @@ async def test_what_is_not_sampled_leaves_no_span_and_no_context_in_the_log(trac
     partition, _, place = position.partition(":")
     async with redis_of(traced.server) as redis:
         ((_, fields),) = await redis.xrange(PartitionKeys(int(partition)).log, place, place)
-    assert set(fields) == {b"e"}
+    assert set(fields) == {b"e", b"c"}
     assert traced.receiver.of(trace) == []
 
 

@@ -64,7 +64,7 @@ async def test_what_one_server_exports_another_one_imports(tenants: tuple[Tenant
         assert b"xylophone" not in body
         count = len(events_of(body))
         assert await imported(other, body) == {
-            "events": count, "duplicates": 0, "rejected_lines": 0, "rejected": [], "complete": True,
+            "events": count, "duplicates": 0, "superseded": 0, "rejected_lines": 0, "rejected": [], "complete": True,
         }  # fmt: skip
         assert await export(other) == body
         assert (await imported(other, body))["duplicates"] == count

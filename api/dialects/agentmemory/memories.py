@@ -8,6 +8,7 @@ from starlette.responses import Response
 from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.answers import failed, succeeded
 from api.dialects.agentmemory.endpoints import (
+    SOURCE,
     Arguments,
     agent_of,
     command,
@@ -138,7 +139,8 @@ async def save_memory(door: ToolContext, arguments: Arguments) -> ToolAnswer:
         ttl_days=arguments["ttlDays"],
         **dialect.classified(kind, arguments.get("sourceObservationIds") or ()),
     )
-    accepted = await door.write(remember)
+    # as its REST route does, also where the tool is called over MCP: memories of this source supersede by words
+    accepted = await door._replace(source=SOURCE).write(remember)
     if session:
         # Its id and nothing of its content, which would outlive it here when it is forgotten.
         data = {"tool_name": SAVE_TOOL, "tool_input": {"memoryId": accepted.id, "type": kind}}
