@@ -163,7 +163,7 @@ def _ranked(
     fold = question.fold and not cues.several  # who counts wants each of them
     order = best_first(rows, found, np.round(weighed, DIGITS), len(found) if fold else question.limit)
     best = distinct(pool.terms, order, question.limit) if fold else [Distinct(place, []) for place in order]
-    sure = _sure(candidates, question, query_terms, frozenset(asked), pool, scores, order, counted)
+    sure = _sure(candidates, question, query_terms, frozenset(asked), pool, scores, order, counted, inside)
     return _told(rows, found, best, weighed, parts, sure, query_terms)
 
 
@@ -255,26 +255,35 @@ def _sure(
     scores: Scores,
     order: Sequence[int],
     counted: NDArray[np.bool_],
+    inside: NDArray[np.bool_],
 ) -> Floats | None:
     """How sure each of the pool is an answer; None where that is not known: without both words and static vectors, and
     where the first results are in a language that no static vector knows. Without words, as of punctuation, it is 0.
+
+    What is `inside` the time that the question names says the words for it; where nothing is, they do not count.
     """
     distinct, table = list(dict.fromkeys(query_terms)), candidates.table
     if table is None or question.mode != "hybrid":
         return None
     if not distinct:
         return np.zeros(len(pool.terms))
-    idf = idf_of(*candidates.frequencies(distinct)) * counted
+    said, near = scores.said, scores.near
+    idf = idf_of(*candidates.frequencies(distinct))
+    if inside.any():
+        of_time = inside[:, None] & ~counted
+        said, near = np.maximum(said, of_time), np.maximum(near, of_time)
+    else:
+        idf = idf * counted
     known = table.knows(hashed(term.encode() for term in distinct))
     if not known.any():
-        return confidence_by_words(distinct, scores.near, idf)
+        return confidence_by_words(distinct, near, idf)
     first = [pool.terms.beginning(place, DATE_TERMS, READ_FOR_LANGUAGE) for place in order[:FIRST]]
     shares = [table.knows(one).mean() for one in first if len(one)]
     if shares and np.mean(shares) < KNOWN_FROM:
         return None
     static = np.full(len(pool.terms), np.nan) if pool.static is None else pool.static
     trust = np.array([1.0 if term in asked else CORRECTED for term in distinct])
-    return confidence(scores.said, scores.near, idf, static, pool.cosine, known, trust)
+    return confidence(said, near, idf, static, pool.cosine, known, trust)
 
 
 def pool_of(candidates: Candidates, question: Question, query_terms: Sequence[str]) -> tuple[NDArray[np.int64], Pool]:

@@ -5,10 +5,12 @@ from typing import Any
 import numpy as np
 from indexes import T0, Filled
 
+from projections.search.dates import NamedTime
 from projections.search.index import Index
 from projections.search.question import Filter, Hit, Question
 
 READER = Filter(tenant="default")
+DAY_MS = 86_400_000
 DATED = "31 januari 2026"
 
 
@@ -64,3 +66,14 @@ async def test_the_prompt_that_asks_is_neither_found_nor_counts_as_having_said_i
 async def test_a_prompt_that_states_a_fact_beside_the_question_is_found(with_table: Filled):
     await with_table.put("obs_1", "", terms=f"dog bark unicorn pink +prompt {DATED}")
     assert [hit.id for hit in ask(await with_table.settle(), "dog bark unicorn")] == ["obs_1"]
+
+
+async def test_what_occurred_in_the_named_time_says_the_words_for_it(with_table: Filled):
+    """Without that, a question of few other words is withheld: half of what it asks seems not to be said."""
+    await with_table.put("mem_then", f"the dog bark {DATED}", occurred_ms=T0)
+    index = await with_table.settle()
+    named = NamedTime(T0, T0 + DAY_MS, "dog unicorn", False)
+    inside = ask(index, "dog unicorn yesterday morning", named=named)
+    outside = ask(index, "dog unicorn yesterday morning", named=named._replace(from_ms=0, to_ms=1))
+    assert [hit.id for hit in inside] == [hit.id for hit in outside] == ["mem_then"]
+    assert (inside[0].confidence or 0) > (outside[0].confidence or 0)
