@@ -9,7 +9,7 @@ from msgspec import Struct
 from projections.compression.payloads import named
 from projections.search.cues import FIRST_PERSON, traits
 from projections.search.dates import resolved_terms
-from projections.search.ranking import date_terms, leading_stop_words, terms
+from projections.search.ranking import STOP_WORDS, date_terms, leading_stop_words, terms
 
 MAX_DATA_CHARS = 100_000
 """Of a hook payload; a tool's output beyond that is bulk, not something to find."""
@@ -59,8 +59,8 @@ def index_terms(text: str, when: datetime, *, stated: bool = False, also: Sequen
     found = traits(text, said)
     if stated and FIRST_PERSON not in found:
         found = [FIRST_PERSON, *found]
-    if not also:
-        said += [word for word in leading_stop_words(text) if word not in said]
+    if not also and not STOP_WORDS.intersection(said[:1]):  # a text of nothing but stop words has kept them
+        said += leading_stop_words(text)
     return " ".join([*said, *resolved_terms(text, when), *found, *also, *date_terms(when)])
 
 

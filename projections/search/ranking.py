@@ -77,6 +77,7 @@ _RUN = re.compile(rf"{_LETTER}+(?:(?:_+|::|[.\-/\\:@#]){_LETTER}+)*")
 _ASCII_RUN = re.compile(r"[A-Za-z0-9]++(?:(?:[.\-/\\:@#_]|::|__++)[A-Za-z0-9]++)*+")
 _PART = re.compile(rf"{_LETTER}+")
 _ASCII_PART = re.compile(r"[A-Za-z0-9]+")
+_LETTERS = re.compile(r"[a-z]+")
 _PLAIN = re.compile(r"[A-Za-z]?[a-z]+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u1049\u1780-\u17d3\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
@@ -148,7 +149,8 @@ def terms(text: str) -> list[str]:
 
 def leading_stop_words(text: str) -> list[str]:
     """The stop words with which a text begins, each once: a question of nothing else finds it by them."""
-    words = dict.fromkeys(run.lower() for run in _runs(text[:LEADING_CHARACTERS]))
+    # not `_runs`: every text is looked at, and stop words have nothing but letters
+    words = dict.fromkeys(_LETTERS.findall(text[:LEADING_CHARACTERS].lower()))
     return [word for word in words if word in STOP_WORDS]
 
 
