@@ -268,7 +268,11 @@ def _revise(client: ApiClient, command: dict[str, Any]) -> dict[str, Any]:
     """Send a correction as a new version of the memory that it corrects."""
     listed = client.get("/v1/memories", {"project": command["project"], "limit": LISTED})
     name = CORRECTIONS[command["event_id"]]
-    memory = next(one["id"] for one in listed["items"] if one["event_id"] == name)
+    memory = next((one["id"] for one in listed["items"] if one["event_id"] == name), None)
+    if memory is None:  # somebody deleted it since the demo was played before
+        raise ClientError(
+            "not_found", f"the memory {name} of the demo, which {command['event_id']} corrects, is missing"
+        )
     fields = ("event_id", "agent_id", "content")
     return client.patch(f"/v1/memories/{memory}", {field: command[field] for field in fields})
 
