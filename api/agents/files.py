@@ -86,7 +86,7 @@ class Setup(NamedTuple):
     remove: Callable[[Any], Any]
     format: Format = JSON
     within: Path | None = None
-    """The checkout that a file of a project must be in, links followed: whoever wrote the project made its links."""
+    """The checkout that a file of a project must be in, links followed: the author of a project made its links."""
 
 
 class System(NamedTuple):

@@ -269,7 +269,7 @@ def _revise(client: ApiClient, command: dict[str, Any]) -> dict[str, Any]:
     listed = client.get("/v1/memories", {"project": command["project"], "limit": LISTED})
     name = CORRECTIONS[command["event_id"]]
     memory = next((one["id"] for one in listed["items"] if one["event_id"] == name), None)
-    if memory is None:  # somebody deleted it since the demo was played before
+    if memory is None:  # deleted since the demo was played before
         raise ClientError(
             "not_found", f"the memory {name} of the demo, which {command['event_id']} corrects, is missing"
         )
