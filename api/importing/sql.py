@@ -77,7 +77,7 @@ class Sqlite:
             raise self._unusable(error) from None
 
     def columns(self, table: str) -> set[str]:
-        """The columns of a table; empty without such a table. Views do not count: sorting an endless one fills the disk."""
+        """The columns of a table; empty without such a table. Views do not count: an endless one fills the disk."""
         query = "SELECT c.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table' AND m.name = ?"
         return {row["name"] for row in self.ask(query, [table])}
 
