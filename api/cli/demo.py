@@ -255,6 +255,8 @@ def _play(client: ApiClient, output: Output, fleet: Fleet) -> Played:
             tokens.append(answer["position"])
             accepted += answer["accepted"]
             duplicates += answer["duplicates"]
+            if corrections:  # the memories that they correct may not be listed yet
+                _wait_until_searchable(client, ",".join(tokens))
             for revised in [_revise(client, command) for command in corrections]:
                 tokens.append(revised["position"])
                 accepted += not revised["duplicate"]

@@ -215,11 +215,13 @@ async def test_a_replay_plays_and_pauses_by_the_space_bar_and_stops_at_its_end(s
 
 async def test_a_replay_knows_what_was_known_then_and_asks_recall_as_of_then(settled: Shown, page: Page):
     project = "replayed"
-    answers: list[dict[str, Any]] = []
-    for text in ("The ferry leaves from pier four at nine.", "The ferry leaves from pier four at ten."):
-        settled.post("/v1/observations", project=project, session_id="pier-1", content=f"Somebody said: {text}")
-        answers.append(settled.post("/v1/memories", project=project, content=text).json())
-    settled.get("/v1/memories", project=project, after=answers[-1]["position"])
+    nine, ten = "The ferry leaves from pier four at nine.", "The ferry leaves from pier four at ten."
+    settled.post("/v1/observations", project=project, session_id="pier-1", content=f"Somebody said: {nine}")
+    first = settled.post("/v1/memories", project=project, content=nine).json()
+    settled.post("/v1/observations", project=project, session_id="pier-1", content=f"Somebody said: {ten}")
+    settled.get("/v1/memories", project=project, after=first["position"])
+    revised = settled.patch(f"/v1/memories/{first['id']}", content=ten).json()
+    settled.get("/v1/memories", project=project, after=revised["position"])
     await shown_tab(page, settled, f"/replay?project={project}")
     await page.until_shown("Event 4 of 4")
     known = "[...document.querySelectorAll('.then section:last-child li')].map((one) => one.textContent).join()"

@@ -35,6 +35,10 @@ class Shown(NamedTuple):
         """Write something, as who has the secret, and answer when it is taken."""
         return self._ask("POST", path, json=body)
 
+    def patch(self, path: str, **body: object) -> httpx.Response:
+        """Change something, as who has the secret, and answer when it is taken."""
+        return self._ask("PATCH", path, json=body)
+
     def get(self, path: str, **params: str) -> httpx.Response:
         """Read something."""
         return self._ask("GET", path, params=params)
