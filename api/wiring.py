@@ -24,54 +24,46 @@ from ingest.platform.connections import Client, connect, once_reachable
 from ingest.platform.settings import Settings
 from mcp_gateway.last_writes import LastWrites
 from projections.condensing.llm.assistant import Assistant, build_assistant, parse_daily_tokens
-from projections.embedding.embedder import Embedder
+from projections.condensing.operations import Condensing
+from projections.dead_letters.operations import DeadLetterOperations
+from projections.dead_letters.queries import DeadLetters
 from projections.embedding.factory import build_embedder
 from projections.embedding.live import LiveEmbedder
+from projections.forgetting.forget import Forgetting
 from projections.health.pressure import Ceilings
+from projections.health.queries import Diagnose, ProjectionProgress
 from projections.health.vitals import Vitals
 from projections.health.watch import Watch
-from projections.operations import (
-    Condensing,
-    Confirming,
-    Current,
-    DeadLetterOperations,
-    Forgetting,
-    MemoryOperations,
-    Operations,
-    SessionCap,
-    SlotOperations,
-    WorkOperations,
-)
-from projections.queries import (
-    Actions,
-    AroundQueries,
-    Audit,
-    Commits,
-    Compile,
-    DeadLetters,
-    Diagnose,
-    Graph,
-    Lessons,
-    LogEvents,
-    Lookup,
-    Memories,
-    Observations,
-    ProjectionProgress,
-    ProjectProfiles,
-    Queries,
-    Recall,
-    Relations,
-    Sessions,
-    Slots,
-    Summaries,
-)
+from projections.operations.confirming import Confirming
+from projections.operations.current import Current
+from projections.operations.memories import MemoryOperations
+from projections.operations.operations import Operations
+from projections.operations.session_cap import SessionCap
+from projections.operations.work import SlotOperations, WorkOperations
+from projections.queries.actions import Actions
+from projections.queries.around import AroundQueries
+from projections.queries.audit import Audit
+from projections.queries.compile import Compile
 from projections.queries.documents import DocumentReader
+from projections.queries.graph import Graph
+from projections.queries.lessons import Lessons
+from projections.queries.log_events import LogEvents
+from projections.queries.lookup import Lookup
+from projections.queries.memories import Memories
 from projections.queries.numbers import IntegerIdsOf
+from projections.queries.observations import Observations
+from projections.queries.profiles import ProjectProfiles
+from projections.queries.queries import Queries
+from projections.queries.recall import Recall
+from projections.queries.relations import Relations
+from projections.queries.sessions import Commits, Sessions, Summaries
+from projections.queries.slots import Slots
 from projections.queries.sooner import Sooner
 from projections.search.index import IndexService
 from projections.search.presence import work_folder
 from projections.search.service import ReplicaService
 from projections.search_engine.service import EngineService
+from projections.vectors.embedder import Embedder
 from workers.queue import JobQueue
 
 logger = logging.getLogger(__name__)

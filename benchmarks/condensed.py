@@ -28,8 +28,8 @@ from benchmarks.coding import SESSIONS, STARTED, Session, events
 from benchmarks.driving import Pool, fill, settled
 from benchmarks.outcomes import end, told
 from benchmarks.relevance import events_of
+from projections.compression.accounts import is_call
 from projections.compression.words import TOOLS
-from projections.condensing.accounts import is_call
 from projections.condensing.claims import SAME_CLAIM, Claim, says
 from projections.condensing.topics import NAMES_IN_CAMEL_CASE
 

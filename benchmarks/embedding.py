@@ -31,9 +31,9 @@ from ingest.platform.connections import Client, connect
 from ingest.platform.processes import give_way
 from ingest.platform.settings import from_environment
 from projections.documents.document import Searched, decode, searchable_text
-from projections.embedding.chunks import chunk
 from projections.embedding.model_files import MODEL_FILE, TOKENIZER_FILE, read_manifest
 from projections.embedding.onnx import load_session, load_tokenizer, runs
+from projections.vectors.chunks import chunk
 
 LOOK_EVERY_S = 0.05
 CORES = len(os.sched_getaffinity(0))

@@ -20,9 +20,6 @@ from numpy.typing import NDArray
 from benchmarks.relevance import APART, events_of, questions
 from ingest.ids import DocumentId
 from projections.documents.observations import Observation
-from projections.embedding.chunks import chunk
-from projections.embedding.embedder import Embedder
-from projections.embedding.static import table_of
 from projections.search.cues import Cues, cues_of
 from projections.search.matching import EmbeddedCandidates
 from projections.search.question import Filter, Question
@@ -30,6 +27,9 @@ from projections.search.ranking import Pool, terms
 from projections.search.replica import IndexReplica
 from projections.search.search import pool_of
 from projections.store.feed import Put
+from projections.vectors.chunks import chunk
+from projections.vectors.embedder import Embedder
+from projections.vectors.static import table_of
 
 TENANT, RUN = "benchmark", "offline"
 

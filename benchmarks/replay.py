@@ -43,11 +43,12 @@ from ingest.log.partitions import project_route
 from ingest.log.position import START, Position, Token
 from ingest.platform.connections import Client, connect
 from projections.documents.access import Reader
+from projections.forgetting.forget import Forgetting
 from projections.health.vitals import wait_projected
 from projections.maintenance.manifests import differences, manifest_of
-from projections.operations import Current, Forgetting
+from projections.operations.current import Current
 from projections.queries.documents import DocumentReader
-from workers.generations import fill, switch
+from projections.rebuilding.generations import fill, switch
 from workers.host import RunnerHost
 
 BATCH = 500

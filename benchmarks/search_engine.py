@@ -33,9 +33,7 @@ from ingest.log.position import Position
 from ingest.platform.connections import Client, connect
 from ingest.platform.settings import from_environment
 from projections.documents.index_entry import IndexEntry, index_terms
-from projections.embedding.embedder import Embedder
 from projections.embedding.factory import build_embedder
-from projections.embedding.static import table_of
 from projections.search.question import Filter, Question
 from projections.search_engine import schema
 from projections.search_engine.candidates import Counted, EngineIndexed
@@ -45,6 +43,8 @@ from projections.search_engine.layout import INDEX_PREFIX, READY, PartitionIndex
 from projections.search_engine.schema import Named
 from projections.search_engine.writing import Changes, Standing, begin, placed, write
 from projections.store.feed import FeedItem, Put, Vectors
+from projections.vectors.embedder import Embedder
+from projections.vectors.static import table_of
 
 DISTINCT = 20_000
 PARTITIONS = 16

@@ -15,6 +15,7 @@ from ingest.errors import InvalidSetting, MnemologError
 from ingest.events.envelope import Event, encode, route_of
 from ingest.ids import dedup_id, new_event_id
 from ingest.log.archive.archived_log import ArchivedLog, open_to_write
+from ingest.log.archive.job import ArchiveJob
 from ingest.log.closed import refuse_if_closed
 from ingest.log.event_log import Entry
 from ingest.log.group_commit import GroupCommit
@@ -27,37 +28,38 @@ from ingest.platform.settings import Settings
 from ingest.platform.tasks import end
 from projections.condensing.llm.assistant import build_assistant, parse_daily_tokens
 from projections.condensing.llm.assistant import check as check_llm
+from projections.condensing.llm.enrich import EnrichJob
+from projections.condensing.operations import Condensing
 from projections.documents.sessions import Session
-from projections.embedding.embedder import Embedder
+from projections.embedding.embed_job import LOOK_AGAIN_S, DocumentVectors, EmbeddingQueue, EmbedJob, LaterTexts
 from projections.embedding.factory import build_embedder
 from projections.embedding.live import LiveEmbedder
 from projections.folds.fold import Changes
+from projections.forgetting.forget import Forgetting
+from projections.forgetting.forget_job import ForgetJob
+from projections.forgetting.purge import Purge, PurgedIndex
+from projections.forgetting.purge_engine import SearchEnginePurge
+from projections.forgetting.purge_snapshots import SnapshotPurge
+from projections.forgetting.retire_job import RetireJob
 from projections.health.vitals import wait_projected
+from projections.maintenance.backup.job import BackupJob
 from projections.maintenance.backup.target import target_of
-from projections.maintenance.rebuilds import Rebuilds
+from projections.maintenance.reconcile_job import ReconcileJob
 from projections.maintenance.reconciling import IndexNames, NewestSnapshot
-from projections.operations import Condensing, Current, Forgetting
+from projections.operations.current import Current
 from projections.queries.documents import DocumentReader
+from projections.rebuilding.rebuild_documents import DocumentRebuild
+from projections.rebuilding.rebuild_embeddings import EmbeddingRebuild
+from projections.rebuilding.rebuild_engine import EngineEmbeddingRebuild
+from projections.rebuilding.rebuild_job import RebuildJob
+from projections.rebuilding.rebuilds import Rebuilds
 from projections.search.presence import work_folder
+from projections.search.snapshot_job import SnapshotJob
 from projections.search_engine.filling import Servers
 from projections.search_engine.keeping import SearchEngineIndexes
 from projections.search_engine.names import EngineNames
+from projections.vectors.embedder import Embedder
 from workers.host import RunnerHost
-from workers.jobs.archive import ArchiveJob
-from workers.jobs.backup import BackupJob
-from workers.jobs.embed import LOOK_AGAIN_S, DocumentVectors, EmbeddingQueue, EmbedJob, LaterTexts
-from workers.jobs.enrich import EnrichJob
-from workers.jobs.forget import ForgetJob
-from workers.jobs.purge import Purge, PurgedIndex
-from workers.jobs.purge_engine import SearchEnginePurge
-from workers.jobs.purge_snapshots import SnapshotPurge
-from workers.jobs.rebuild import RebuildJob
-from workers.jobs.rebuild_documents import DocumentRebuild
-from workers.jobs.rebuild_embeddings import EmbeddingRebuild
-from workers.jobs.rebuild_engine import EngineEmbeddingRebuild
-from workers.jobs.reconcile import ReconcileJob
-from workers.jobs.retire import RetireJob
-from workers.jobs.snapshot import SnapshotJob
 from workers.jobs.upkeep import Condense, Upkeep
 from workers.queue import Job, JobQueue, build_worker, run_worker
 

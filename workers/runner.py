@@ -23,11 +23,11 @@ from ingest.log.redis_log import read_entries
 from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client, Transaction, past_memory_limit
 from ingest.platform.tracing import batch
+from projections.dead_letters.records import letter_of, places_between, queue_count, queue_letter
+from projections.dead_letters.redriving import REDRIVES, Attempts, redrive
 from projections.folds.fold import Changes
-from projections.maintenance.dead_letters import letter_of, places_between, queue_count, queue_letter
 from projections.store.protocol import project
 from projections.store.redis_store import RedisStore, acknowledge
-from workers.redriving import REDRIVES, Attempts, redrive
 
 logger = logging.getLogger(__name__)
 

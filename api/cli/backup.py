@@ -28,8 +28,10 @@ from ingest.log.history import refuse_unfinished
 from ingest.log.keys import GROWING, MANIFEST, RESTORING, PartitionKeys
 from ingest.log.position import Token
 from ingest.platform.settings import Settings, from_environment
+from projections.dead_letters.records import discarded_places
 from projections.health.vitals import wait_projected
 from projections.maintenance.backup.contents import choose, no_such_backup
+from projections.maintenance.backup.job import BackupJob
 from projections.maintenance.backup.manifest import BackupFailed, BackupManifest, DamagedBackup
 from projections.maintenance.backup.restoring import (
     Progress,
@@ -42,10 +44,8 @@ from projections.maintenance.backup.restoring import (
     verify,
 )
 from projections.maintenance.backup.target import Target, listed, target_of
-from projections.maintenance.dead_letters import discarded_places
 from projections.maintenance.manifests import differences, manifest_of, replay_manifest
 from projections.search.presence import work_folder
-from workers.jobs.backup import BackupJob
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from typing import Any
 from api.services import Services
 from ingest.errors import MnemologError
 from ingest.log.position import Token
-from projections.queries import WantedEvents
+from projections.queries.log_events import WantedEvents
 
 KEEP_ALIVE_S = 15.0
 """Silence after which a reader is told that there is nothing."""

@@ -16,10 +16,10 @@ from api.native.common import Bounds, Queued
 from api.services import caller, reader, services
 from ingest.errors import CommandRejected
 from ingest.roles import ADMIN, OPERATOR
-from projections.maintenance.dead_letters import Outcome
+from projections.dead_letters.operations import Done
+from projections.dead_letters.queries import LogPlace, Selection, State
+from projections.dead_letters.records import Outcome
 from projections.maintenance.repairs import Fault, Findings, load_report
-from projections.operations.dead_letters import Done
-from projections.queries.dead_letters import LogPlace, Selection, State
 
 
 class Progress(Struct, frozen=True, kw_only=True):

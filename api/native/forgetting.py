@@ -21,8 +21,8 @@ from ingest.platform.clock import system_clock, to_ms
 from ingest.roles import ADMIN, OPERATOR, WRITE
 from ingest.secrets.clean import clean_agent
 from ingest.secrets.scrub import scrub_text
-from projections.maintenance.receipts import Receipt, all_receipts, load_receipt, save_receipt
-from projections.operations.forget import Forgotten, user_digest
+from projections.forgetting.forget import Forgotten, user_digest
+from projections.forgetting.receipts import Receipt, all_receipts, load_receipt, save_receipt
 from projections.queries.views import Page, Record
 
 DOCUMENTS = [name for name in PREFIXES if name != "summaries"]

@@ -25,9 +25,8 @@ from ingest.errors import Overloaded
 from ingest.log.position import Token
 from ingest.roles import ADMIN, READ
 from projections.health.diagnosis import Diagnosis
-from projections.queries import WantedEvents
 from projections.queries.audit import AuditPage
-from projections.queries.log_events import EventsPage
+from projections.queries.log_events import EventsPage, WantedEvents
 
 
 class EventsRequest(BoundedRead, frozen=True, kw_only=True, forbid_unknown_fields=True):

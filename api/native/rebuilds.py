@@ -12,12 +12,12 @@ from api.http.http import Json, asked_for
 from api.services import services
 from ingest.errors import CommandRejected, RebuildUnderWay
 from ingest.roles import OPERATOR
-from projections.embedding.embedder import EmbeddingError
 from projections.embedding.live import choice_of, chosen
-from projections.maintenance import rebuild_steps as steps
-from projections.maintenance.canaries import Canaries
-from projections.maintenance.rebuild_steps import Part, Rebuild, State, Switch, What, estimate
-from projections.maintenance.rebuilds import Rebuilds, Step
+from projections.rebuilding import rebuild_steps as steps
+from projections.rebuilding.canaries import Canaries
+from projections.rebuilding.rebuild_steps import Part, Rebuild, State, Switch, What, estimate
+from projections.rebuilding.rebuilds import Rebuilds, Step
+from projections.vectors.embedder import EmbeddingError
 
 T = TypeVar("T")
 PartitionNumber = Annotated[int, Meta(ge=0)]

@@ -16,12 +16,12 @@ from ingest.commands.requests import LinkCommit
 from ingest.errors import NotFound
 from ingest.platform.partial import check_missing
 from ingest.roles import READ, READ_WRITE, WRITE
-from projections.condensing.enrichment import Enriched
+from projections.condensing.consolidation import Consolidated
+from projections.condensing.crystals import Crystallized
+from projections.condensing.reflection import Reflected
 from projections.condensing.sessions import Digest
 from projections.documents.sessions import Session
-from projections.operations.condensing.consolidation import Consolidated
-from projections.operations.condensing.crystals import Crystallized
-from projections.operations.condensing.reflection import Reflected
+from projections.queries.enrichment import Enriched
 from projections.queries.observations import ObservationView
 from projections.queries.recall import LeastSure
 from projections.queries.sessions import CommitView, SessionView, SummaryView

@@ -6,7 +6,7 @@ from typing import Any
 from ingest.errors import NotFound
 from mcp_gateway.tools.recalled import Kind, RecalledDocument
 from mcp_gateway.tools.tool import ToolContext
-from projections.condensing.accounts import headline, prose
+from projections.compression.accounts import headline, prose
 from projections.documents.access import Reader
 from projections.documents.document import Searched
 from projections.documents.lessons import Lesson

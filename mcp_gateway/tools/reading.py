@@ -23,8 +23,8 @@ from mcp_gateway.tools.recalled import (
 from mcp_gateway.tools.tool import Arguments, Tool, ToolAnswer, ToolContext, without_unset
 
 if TYPE_CHECKING:
-    from projections.queries import RecallAnswer, RecallRequest, RecallResult
     from projections.queries.context import Context
+    from projections.queries.recall import RecallAnswer, RecallRequest, RecallResult
 
 MAX_READ = 20
 """Documents that one call reads by id."""
@@ -104,7 +104,7 @@ async def read_whole(door: ToolContext, ids: list[str], agent_id: str = "") -> T
 
 def request(arguments: RecallArguments) -> "RecallRequest":
     """The question that the arguments ask; `agent_id` says who asks, `author` narrows."""
-    from projections.queries import RecallRequest  # loads the index, which the stdio bridge must not
+    from projections.queries.recall import RecallRequest  # loads the index, which the stdio bridge must not
 
     keywords = {name: one for name, one in without_unset(arguments).items() if name not in ("full", "ids")}
     keywords["agent_id"] = keywords.pop("author")
@@ -158,7 +158,7 @@ async def compile_context(door: ToolContext, arguments: ContextArguments) -> Too
 
 async def compiled_context(door: ToolContext, arguments: ContextArguments) -> Compiled:
     """What the agent should know, having waited for its own writes."""
-    from projections.queries import ContextRequest  # loads the index, which the stdio bridge must not
+    from projections.queries.compile import ContextRequest  # loads the index, which the stdio bridge must not
 
     reader = door.reader(arguments.agent_id)
 

@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from ingest.marking import DATA_NOT_INSTRUCTIONS, marked
 
 if TYPE_CHECKING:
-    from projections.queries import RecallResult
+    from projections.queries.recall import RecallResult
 
 SHOWN_CHARACTERS = 4_000
 """Of one whole result of a search, in the text: about a thousand tokens. The data has all of it."""

@@ -164,7 +164,7 @@ class ReviseArguments(Arguments, frozen=True, kw_only=True):
 
 async def revise(door: ToolContext, arguments: ReviseArguments) -> ToolAnswer:
     """Revise the memory; its earlier versions stay readable."""
-    from projections.operations import MemoryChanges  # loads the index, which the stdio bridge must not
+    from projections.operations.memories import MemoryChanges  # loads the index, which the stdio bridge must not
 
     changes = without_unset(arguments)
     name = changes.pop("id")

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from projections.condensing.accounts import is_call
-from projections.condensing.sentences import alike_groups, pieces, statements, term_set
+from projections.compression.accounts import is_call
+from projections.compression.sentences import alike_groups, pieces, statements, term_set
 from projections.search.ranking import terms
 from projections.search.statements import NEGATIONS
 

@@ -13,9 +13,9 @@ from itertools import chain
 from msgspec import Struct
 
 from ingest.log.position import Position
-from projections.condensing.accounts import account, in_time
+from projections.compression.accounts import account, in_time
+from projections.compression.sentences import alike_groups, fitting, leading, shortened, statements, term_set
 from projections.condensing.claims import SAME_CLAIM, claim_groups, claims_in, says
-from projections.condensing.sentences import alike_groups, fitting, leading, shortened, statements, term_set
 from projections.condensing.sessions import Digest
 from projections.condensing.topics import about, written
 from projections.documents.memories import TITLE_CHARS, Memory

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from projections.condensing.accounts import MODIFYING
+from projections.compression.accounts import MODIFYING
+from projections.compression.sentences import closed, fitting, pieces, shortened, statements, term_set
 from projections.condensing.claims import SAME_CLAIM, claim_groups, is_claim, stands_alone
-from projections.condensing.sentences import closed, fitting, pieces, shortened, statements, term_set
 from projections.condensing.sessions import digest
 from projections.documents.actions import FINISHED, is_finished
 from projections.documents.observations import Observation

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
+from projections.compression.sentences import best, closed, distinct, leading, term_set
 from projections.condensing.claims import SAME_CLAIM, claim_groups, claims_in
-from projections.condensing.sentences import best, closed, distinct, leading, term_set
 from projections.condensing.topics import mentions, topics_of
 from projections.documents.lessons import strengthened
 from projections.search.similarity import SIMILAR_ABOVE

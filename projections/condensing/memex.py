@@ -7,7 +7,7 @@ the caller's business: more than `THRESHOLD` episodic memories of a pair, the `B
 import re
 from collections.abc import Sequence
 
-from projections.condensing.sentences import ALIKE, best, centrality, distinct, pieces
+from projections.compression.sentences import ALIKE, best, centrality, distinct, pieces
 
 THRESHOLD = 100
 """Episodic memories of an agent and user that need no summary; one more does (memex's default)."""

@@ -11,9 +11,9 @@ from pathlib import PurePosixPath
 
 from msgspec import Struct
 
+from projections.compression.accounts import account, headline
 from projections.compression.compression import told_by
-from projections.condensing.accounts import account, headline
-from projections.condensing.sentences import statements
+from projections.compression.sentences import statements
 from projections.condensing.topics import about
 from projections.documents.memories import Memory
 from projections.documents.observations import IMPORTANT, Observation

@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
+from projections.compression.accounts import account, headline, prose, user_prompt
 from projections.compression.compression import told_by
-from projections.condensing.accounts import account, headline, prose, user_prompt
+from projections.compression.sentences import shortened, stated
 from projections.condensing.sentence_weights import WEIGHTS
-from projections.condensing.sentences import shortened, stated
 from projections.documents.observations import Observation
 from projections.search.ranking import terms
 

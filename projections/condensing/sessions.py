@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from ingest.secrets.scrub import is_only_marks
-from projections.condensing.accounts import MODIFYING, account, in_time
+from projections.compression.accounts import MODIFYING, account, in_time
+from projections.compression.sentences import best, closed, pieces, shortened
 from projections.condensing.salience import Sentence, chosen, sentences_of
-from projections.condensing.sentences import best, closed, pieces, shortened
 from projections.documents.observations import Observation
 
 TITLE_CHARS = 160

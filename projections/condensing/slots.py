@@ -10,8 +10,8 @@ from typing import Any, cast
 
 from msgspec import Struct
 
-from projections.condensing.accounts import in_time, prose
-from projections.condensing.sentences import shortened
+from projections.compression.accounts import in_time, prose
+from projections.compression.sentences import shortened
 from projections.condensing.sessions import modified_first
 from projections.documents.observations import Observation
 

@@ -24,8 +24,8 @@ from projections.embedding.model_files import (
     TOKENIZER_FILE,
 )
 from projections.embedding.onnx import load_session
-from projections.embedding.static import UNKNOWN, WEIGHTS
 from projections.search.ranking import MONTHS, terms
+from projections.vectors.static import UNKNOWN, WEIGHTS
 
 DIMENSIONS = 128
 """Of 384; recall is the same with 256 (within 0.3 on three data sets) and 96, and half a point less with 64."""

@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 
 from projections.embedding.bert_graph import write_graph
 from projections.embedding.distill import distill
-from projections.embedding.embedder import Embedder, ModelUnavailable
 from projections.embedding.model_files import (
     DEFAULT_MODEL,
     EXPORTER,
@@ -45,6 +44,7 @@ from projections.embedding.model_files import (
 )
 from projections.embedding.onnx import OnnxEmbedder
 from projections.embedding.sample import sample_texts
+from projections.vectors.embedder import Embedder, ModelUnavailable
 
 REQUIRED_MEAN_COSINE = 0.985
 """0.997 is usual; one scale per weight instead of per column, say, gave 0.946."""

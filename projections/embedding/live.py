@@ -20,7 +20,7 @@ from redis.exceptions import WatchError
 from ingest.errors import LeaseLost, WrongRebuildState
 from ingest.log.keys import EMBEDDER, SNAPSHOT_LEASE
 from ingest.platform.connections import Client
-from projections.embedding.embedder import Embedder, EmbedderNotNamed, ModelUnavailable
+from projections.vectors.embedder import Embedder, EmbedderNotNamed, ModelUnavailable
 
 MODELS = 16
 """Models that are remembered: what is forgotten leaves the cache under each of them."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from projections.embedding.embedder import ModelUnavailable
+from projections.vectors.embedder import ModelUnavailable
 
 # Change the suffix whenever the exporter's arithmetic changes: it names the vectors, in caches and in indexes.
 DEFAULT_MODEL = "all-MiniLM-L6-v2:int8"

@@ -23,9 +23,9 @@ import onnxruntime as ort  # pyright: ignore[reportMissingTypeStubs]
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from projections.embedding.embedder import ModelUnavailable, encodable, unit_rows
 from projections.embedding.model_files import TOKENIZER_FILE, read_manifest, verify
-from projections.embedding.static import StaticTable, load
+from projections.vectors.embedder import ModelUnavailable, encodable, unit_rows
+from projections.vectors.static import StaticTable, load
 
 # Rows times longest row of one run: bounds what a run allocates (measured: 65 MB over an idle session).
 PADDED_TOKENS_PER_RUN = 2048

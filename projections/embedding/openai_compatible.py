@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ingest.platform.proxies import proxy_options
-from projections.embedding.embedder import (
+from projections.vectors.embedder import (
     EmbeddingServiceRefused,
     EmbeddingServiceUnavailable,
     InvalidEmbeddingResponse,

@@ -50,6 +50,8 @@ from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import heard_of, restore_entries
 from ingest.platform.clock import Clock, system_clock
 from ingest.platform.connections import Client, info_of_nodes
+from projections.dead_letters.records import discarded_places, place_of
+from projections.forgetting.receipts import Receipt
 from projections.health.vitals import wait_projected
 from projections.maintenance.backup.contents import HashField, Kept, Member, Text, kept_keys
 from projections.maintenance.backup.manifest import LogState, measure
@@ -63,7 +65,6 @@ from projections.maintenance.backup.restoring import (
     refuse_if_used,
     routed,
 )
-from projections.maintenance.dead_letters import discarded_places, place_of
 from projections.maintenance.manifests import (
     DocumentManifest,
     ManifestDifference,
@@ -72,7 +73,6 @@ from projections.maintenance.manifests import (
     manifest_of_store,
     replay,
 )
-from projections.maintenance.receipts import Receipt
 from projections.search.presence import replicas
 from projections.store.protocol import MemoryStore
 

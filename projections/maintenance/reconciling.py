@@ -27,10 +27,10 @@ from ingest.log.position import START, Position
 from ingest.log.redis_log import RedisLog
 from ingest.platform.clock import from_ms
 from ingest.platform.connections import Client
+from projections.dead_letters.records import dead_letter, discarded_letter
 from projections.documents.document import Searched, index_entry, listings, searchable_text
 from projections.folds.fold import documents_of
 from projections.folds.forgetting import named
-from projections.maintenance.dead_letters import dead_letter, discarded_letter
 from projections.maintenance.repairs import Findings, Repairs
 from projections.search.reading import Unfollowable, live_generation, read_feed
 from projections.search.snapshots import FeedPosition, names_of, newest

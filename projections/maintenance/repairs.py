@@ -19,10 +19,10 @@ from ingest.ids import DocumentId
 from ingest.log.event_log import Stored
 from ingest.log.keys import RECONCILED, PartitionKeys
 from ingest.platform.connections import Client, Transaction
+from projections.dead_letters.records import letter_of, noted, queue_count, queue_letter
 from projections.documents.document import Document, decode, index_entry, key_of, listings, row_type
-from projections.embedding.queue import Urgency, changed_place
-from projections.maintenance.dead_letters import letter_of, noted, queue_count, queue_letter
 from projections.store.feed import FeedItem, Put, Remove, entry_fields
+from projections.vectors.queue import Urgency, changed_place
 
 TRIES = 10
 Needed = Callable[[Document | None], bool]

@@ -13,12 +13,12 @@ from msgspec import Struct
 from ingest.errors import MnemologError
 from ingest.ids import OBSERVATION
 from ingest.platform.clock import Clock, system_clock, to_ms
-from projections.condensing.enrichment import BUGS, HITS, LIMIT_CHARS, Enriched, enrich
 from projections.documents.access import Reader, may_read
 from projections.documents.document import Document
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
 from projections.queries.documents import DocumentReader
+from projections.queries.enrichment import BUGS, HITS, LIMIT_CHARS, Enriched, enrich
 from projections.queries.lookup import Lookup, reach, touching
 from projections.queries.recall import LeastSure, Recall, RecallRequest
 from projections.queries.sessions import Sessions

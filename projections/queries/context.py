@@ -18,8 +18,8 @@ from xml.sax.saxutils import quoteattr
 from msgspec import Struct
 
 from ingest.marking import DATA_NOT_INSTRUCTIONS, inert
+from projections.compression.accounts import headline, prose
 from projections.compression.compression import spoken
-from projections.condensing.accounts import headline, prose
 from projections.condensing.profile import Profile
 from projections.documents.actions import Action, is_active
 from projections.documents.lessons import Lesson

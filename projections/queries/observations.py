@@ -6,7 +6,7 @@ from typing import Any
 from ingest.ids import OBSERVATION, document_id
 from ingest.log.partitions import session_route
 from ingest.platform.clock import Clock, system_clock, to_ms
-from projections.condensing.accounts import headline
+from projections.compression.accounts import headline
 from projections.documents.access import Reader, may_read
 from projections.documents.ledgers import ledgers
 from projections.documents.observations import Observation, timeline

@@ -25,7 +25,7 @@ from ingest.log.position import Token
 from ingest.platform.clock import Clock, system_clock, time_zone, to_ms
 from ingest.platform.partial import left_out, left_out_message
 from ingest.platform.tracing import Attributes, span
-from projections.condensing.accounts import headline, prose
+from projections.compression.accounts import headline, prose
 from projections.documents.access import Reader, may_read
 from projections.documents.document import Document
 from projections.documents.index_entry import searchable, texts_in
@@ -33,7 +33,6 @@ from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
 from projections.documents.summaries import Summary
-from projections.embedding.embedder import Embedder, ModelUnavailable
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import Lookup
 from projections.queries.views import in_view
@@ -44,6 +43,7 @@ from projections.search.question import Filter, Hit, Question, Ranking
 from projections.search.ranking import terms
 from projections.search.snippets import SCANNED, snippet
 from projections.search.statements import states_the_same
+from projections.vectors.embedder import Embedder, ModelUnavailable
 
 MADE_INLINE = 20
 """Results that are made on the event loop: each takes up to a millisecond."""

@@ -15,8 +15,8 @@ from ingest.log.keys import PartitionKeys
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client
 from ingest.platform.tasks import end
-from projections.embedding.queue import Urgency, place
 from projections.search.question import Hit
+from projections.vectors.queue import Urgency, place
 
 logger = logging.getLogger(__name__)
 

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from projections.embedding.static import StaticTable
 from projections.search.document_columns import DocumentColumns
 from projections.search.vectors import VectorIndex
+from projections.vectors.static import StaticTable
 
 STATIC_CANDIDATES = 100
 """By static vectors, at least: the model would have them in another order."""

@@ -20,8 +20,6 @@ from ingest.log.position import START, Position
 from ingest.platform.connections import Client
 from projections.documents.document import Document, Searched, index_entry, searchable_text
 from projections.documents.index_entry import IndexEntry
-from projections.embedding.chunks import chunk
-from projections.embedding.embedder import BYTES_PER_DIMENSION, cache_key
 from projections.search.reading import (
     SLICE_S,
     InThread,
@@ -37,6 +35,8 @@ from projections.search.snapshots import FeedPosition
 from projections.store.feed import Vectors, queue_place
 from projections.store.stored import StoredPlace as Place
 from projections.store.stored import load, places
+from projections.vectors.chunks import chunk
+from projections.vectors.embedder import BYTES_PER_DIMENSION, cache_key
 
 logger = logging.getLogger(__name__)
 

@@ -22,8 +22,6 @@ from ingest.log.keys import PartitionKeys
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client
 from ingest.platform.tracing import batch
-from projections.embedding.embedder import Embedder
-from projections.embedding.static import table_of
 from projections.search import snapshots
 from projections.search.comparing import Comparison, begin, catch_up, compare
 from projections.search.filters import facet
@@ -41,6 +39,8 @@ from projections.search.replica import IndexReplica
 from projections.search.snapshots import FeedPosition
 from projections.search.vectors import MOST_UNLINKED, UNLINKED
 from projections.store.feed import Switched, Vectors, contexts_of
+from projections.vectors.embedder import Embedder
+from projections.vectors.static import table_of
 
 
 @dataclass

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from projections.documents.index_entry import IndexEntry
-from projections.embedding.static import StaticTable
 from projections.search.columns import Column
 from projections.search.document_columns import DocumentColumns
 from projections.search.filters import BitMap, Facets, entry_facets, facet, lexical_facets
@@ -20,6 +19,7 @@ from projections.search.postings import Postings
 from projections.search.term_rows import hashed_text
 from projections.search.vectors import VectorIndex
 from projections.store.feed import Cleared, FeedItem, Put, Remove, Switched, Vectors
+from projections.vectors.static import StaticTable
 
 MAX_TAIL = 256
 """Documents not committed to tantivy yet; no slip is corrected to what they alone say, so they are few."""

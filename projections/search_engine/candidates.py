@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from projections.documents.index_entry import IndexEntry
-from projections.embedding.static import StaticTable
 from projections.search.candidates import STATIC_CANDIDATES, Meaning, Near, nearest_first
 from projections.search.confidence import idf_of
 from projections.search.cues import says_only
@@ -36,6 +35,7 @@ from projections.search_engine.queries import (
     said_query,
     words_query,
 )
+from projections.vectors.static import StaticTable
 
 READ_WITHOUT_VECTOR = 500
 """The newest documents, among which those without a vector are looked for, besides those that say a word."""

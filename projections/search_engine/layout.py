@@ -26,9 +26,9 @@ from msgspec.structs import replace
 from ingest.ids import DocumentId
 from ingest.log.position import Position
 from projections.documents.index_entry import IndexEntry
-from projections.embedding.embedder import Embedder
-from projections.embedding.static import table_of
 from projections.search.filters import entry_facets
+from projections.vectors.embedder import Embedder
+from projections.vectors.static import table_of
 
 SCHEMA = 1
 """Of what is written here. An index of another schema is replaced by one that is filled anew."""

@@ -16,8 +16,6 @@ from ingest.log.position import Position
 from ingest.log.scripts import Script
 from ingest.platform.connections import Client
 from projections.documents.index_entry import IndexEntry
-from projections.embedding.embedder import unit_rows
-from projections.embedding.static import StaticTable
 from projections.search.term_rows import TermRows, hashed_text
 from projections.search_engine.layout import (
     VECTOR,
@@ -30,6 +28,8 @@ from projections.search_engine.layout import (
     state_of,
 )
 from projections.store.feed import FeedItem, Put, Remove, Vectors
+from projections.vectors.embedder import unit_rows
+from projections.vectors.static import StaticTable
 
 PUTS_AT_ONCE = 16
 """Documents put by one script: searches wait behind it, some 4 ms."""

@@ -13,8 +13,8 @@ from ingest.log.position import START, Position
 from projections.documents.document import Searched, index_entry, searchable_text
 from projections.documents.index_entry import IndexEntry
 from projections.documents.observations import Observation
-from projections.embedding.queue import Urgency, changed_place, place
 from projections.folds.fold import Changes
+from projections.vectors.queue import Urgency, changed_place, place
 
 
 class Put(Struct, frozen=True, tag=1, array_like=True):

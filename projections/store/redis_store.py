@@ -27,10 +27,10 @@ from projections.documents.document import (
 from projections.documents.lessons import Lesson
 from projections.documents.rows import Row, part_of, queue_row, whole_of
 from projections.documents.summaries import Summary
-from projections.embedding.chunks import chunk
-from projections.embedding.embedder import text_digest
 from projections.folds.fold import Changes, DocumentChange
 from projections.store.feed import entry_fields, feed_items, to_embed
+from projections.vectors.chunks import chunk
+from projections.vectors.embedder import text_digest
 
 
 class RedisStore:

@@ -23,8 +23,8 @@ from waiting import wait_until
 
 from ingest.log.keys import embedding
 from ingest.platform.connections import Client, connect
-from projections.embedding.embedder import cache_key
 from projections.search.ranking import terms
+from projections.vectors.embedder import cache_key
 from tests.acceptance.running import Server, running, seed_cache
 from tests.acceptance.test_visibility_matrix import READS
 from tests.acceptance.visibility import Planted

@@ -14,10 +14,10 @@ from ingest.log.position import START, Position
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect
 from ingest.platform.settings import Settings
-from projections.embedding.embedder import NoEmbedder
+from projections.dead_letters.records import dead_letters
 from projections.embedding.live import StandingEmbedder
-from projections.maintenance.dead_letters import dead_letters
 from projections.search.service import ReplicaService
+from projections.vectors.embedder import NoEmbedder
 from tests.chaos.ledger import Ledger, Verdict, compare
 from tests.chaos.stack import DIMENSIONS, Stack
 from tests.support.replay_compare import (

@@ -10,7 +10,7 @@ from workshop import TENANT, Workshop
 
 from ingest.commands.decide import Caller
 from projections.documents.access import Reader
-from projections.operations import Forgetting
+from projections.forgetting.forget import Forgetting
 
 
 class Killed(BaseException):

@@ -26,7 +26,7 @@ from ingest.embedded.valkey import EmbeddedValkey, newest_positions
 from ingest.errors import ServerStartFailed
 from ingest.platform.connections import connect
 from projections.documents.access import Reader
-from projections.operations import Forgetting
+from projections.forgetting.forget import Forgetting
 
 SEED = 1127
 _COMMAND = re.compile(

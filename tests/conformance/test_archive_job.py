@@ -19,6 +19,7 @@ from workshop import PARTITIONS, TENANT, Workshop
 from ingest.log.archive import segments as segments_module
 from ingest.log.archive.archive import Archive, count_erased, load_archived
 from ingest.log.archive.archived_log import ArchivedLog
+from ingest.log.archive.job import ArchiveJob, ArchiveRun
 from ingest.log.archive.manifest import MissingFile, Outrun
 from ingest.log.archive.sealing import Sealing
 from ingest.log.archive.store import DirectoryStore
@@ -29,7 +30,6 @@ from ingest.log.position import START, Position
 from ingest.platform.connections import Client
 from projections.health.vitals import entries_behind
 from tests.conformance.interruptions import Killed, files_with, forget, killing
-from workers.jobs.archive import ArchiveJob, ArchiveRun
 
 MARK = "zqxvkmarker7"
 SECRET = f"the key is {MARK}"

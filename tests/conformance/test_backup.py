@@ -24,8 +24,12 @@ from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import beat, number
 from ingest.platform.connections import Client
 from projections.documents.access import Reader
+from projections.forgetting.forget import Forgetting
+from projections.forgetting.receipts import Receipt, load_receipt, save_receipt
+from projections.maintenance.backup import job as backup_module
 from projections.maintenance.backup import restoring
 from projections.maintenance.backup.contents import choose
+from projections.maintenance.backup.job import BackupJob
 from projections.maintenance.backup.manifest import (
     INDEX,
     BackupFailed,
@@ -36,11 +40,7 @@ from projections.maintenance.backup.manifest import (
 )
 from projections.maintenance.backup.restoring import restore
 from projections.maintenance.backup.target import StoreTarget
-from projections.maintenance.receipts import Receipt, load_receipt, save_receipt
-from projections.operations import Forgetting
 from projections.operations.exporting import export_events
-from workers.jobs import backup as backup_module
-from workers.jobs.backup import BackupJob
 
 HOUR = timedelta(hours=1)
 MARK = "zqxvkmarker7"

@@ -7,10 +7,12 @@ from ingest.commands.decide import Caller
 from ingest.commands.requests import ForgetSubject, SetSlot, WriteAction
 from ingest.errors import CommandRejected, Forbidden, NotFound, SlotFull
 from ingest.events.memory import MemoryVisibilityChanged
+from projections.condensing.operations import Condensing
 from projections.documents.access import Reader
 from projections.documents.actions import Action
 from projections.documents.memories import Memory
-from projections.operations import Condensing, MemoryChanges, MemoryOperations, SlotOperations
+from projections.operations.memories import MemoryChanges, MemoryOperations
+from projections.operations.work import SlotOperations
 
 ADA, EVE = Reader(TENANT, "ada"), Reader(TENANT, "eve")
 

@@ -6,8 +6,8 @@ from workshop import TENANT, Workshop
 from ingest.commands.decide import Caller
 from ingest.commands.requests import TrackSession
 from ingest.errors import NotFound
+from projections.condensing.operations import Condensing
 from projections.documents.access import Reader, may_read
-from projections.operations import Condensing
 
 ADA, BOB = Reader(TENANT, "ada", "isolated"), Reader(TENANT, "bob", "isolated")
 AS_ADA = Caller(TENANT, agent_id="ada")

@@ -7,7 +7,8 @@ from ingest.commands.requests import RecordLesson
 from projections.documents.access import Reader
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
-from projections.operations import Confirmed, Confirming, MemoryChanges, MemoryOperations
+from projections.operations.confirming import Confirmed, Confirming
+from projections.operations.memories import MemoryChanges, MemoryOperations
 
 ADA, EVE = Reader(TENANT, "ada"), Reader(TENANT, "eve")
 

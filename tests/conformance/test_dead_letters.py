@@ -19,8 +19,8 @@ from one_partition import KEYS, PARTITION, POISON, Fold, Log, running
 from rebuilding import rebuild
 from waiting import wait_until
 
-import workers.generations
-import workers.redriving
+import projections.dead_letters.redriving
+import projections.rebuilding.generations
 import workers.runner
 from ingest.embedded.valkey import EmbeddedValkey
 from ingest.errors import AlteredEntry, BeingRebuilt, CommandRejected, NotFound
@@ -35,18 +35,18 @@ from ingest.log.redis_log import RedisLog
 from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client, connect
 from ingest.platform.tasks import end
+from projections.dead_letters.operations import DeadLetterOperations
+from projections.dead_letters.queries import DeadLetters, LogPlace, Selection
+from projections.dead_letters.records import Outcome, discarded_places, letter_counts
 from projections.documents.access import Reader
 from projections.maintenance.backup.contents import choose, write_backup
 from projections.maintenance.backup.restoring import restore
 from projections.maintenance.backup.target import StoreTarget
-from projections.maintenance.dead_letters import Outcome, discarded_places, letter_counts
 from projections.maintenance.manifests import DocumentManifest, differences, manifest_of, replay
-from projections.maintenance.rebuilds import Rebuilds
 from projections.maintenance.repairs import Repairs
-from projections.operations import DeadLetterOperations
-from projections.queries.dead_letters import DeadLetters, LogPlace, Selection
 from projections.queries.documents import DocumentReader
-from workers.generations import fill
+from projections.rebuilding.generations import fill
+from projections.rebuilding.rebuilds import Rebuilds
 from workers.runner import PartitionRunner
 
 ADA, STRANGER = Reader(TENANT, "ada"), Reader("elsewhere", "ada")
@@ -105,7 +105,7 @@ async def log(redis: Client, monkeypatch: pytest.MonkeyPatch) -> Letters:
 def fold(monkeypatch: pytest.MonkeyPatch) -> Fold:
     """A fold that does not like POISON until it is told to be well, in every place that folds."""
     faulty = Fold()
-    for module in (workers.runner, workers.redriving, workers.generations):
+    for module in (workers.runner, projections.dead_letters.redriving, projections.rebuilding.generations):
         monkeypatch.setattr(module, "project", faulty)
     monkeypatch.setattr(workers.runner, "FIRST_PAUSE_S", 0.001)
     return faulty

@@ -22,11 +22,11 @@ from ingest.log.position import Token
 from ingest.platform.clock import from_ms
 from ingest.platform.connections import connect
 from projections.documents.access import Reader
-from projections.embedding.embedder import Embedder, NoEmbedder, pack
 from projections.embedding.live import StandingEmbedder
 from projections.queries.lessons import Lessons
 from projections.queries.recall import QueryVectors, Recall, RecallRequest
 from projections.search.service import ReplicaService
+from projections.vectors.embedder import Embedder, NoEmbedder, pack
 
 READER = Reader(TENANT, "ada")
 EXACT = 1e-9

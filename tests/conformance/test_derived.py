@@ -8,13 +8,14 @@ from workshop import TENANT, Workshop
 from ingest.commands.decide import Caller
 from ingest.commands.requests import ChangeVisibility, TrackSession, WriteAction
 from ingest.log.position import START
+from projections.condensing.operations import Condensing
 from projections.documents.access import Reader
 from projections.documents.actions import Action
 from projections.documents.lessons import Lesson, lessons
 from projections.documents.memories import Memory
 from projections.documents.sessions import session_document_id
 from projections.documents.summaries import summary_id
-from projections.operations import Condensing, Forgetting
+from projections.forgetting.forget import Forgetting
 
 READER = Reader(TENANT)
 CALLER = Caller(TENANT, agent_id="ada")

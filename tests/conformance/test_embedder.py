@@ -26,16 +26,6 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
 from ingest.platform.connections import Client
-from projections.embedding.chunks import chunk
-from projections.embedding.embedder import (
-    Embedder,
-    EmbedderNotNamed,
-    EmbeddingServiceRefused,
-    EmbeddingServiceUnavailable,
-    InvalidEmbeddingResponse,
-    ModelUnavailable,
-    unit_rows,
-)
 from projections.embedding.export import REQUIRED_MEAN_COSINE, export, write_graph_of
 from projections.embedding.factory import build_embedder, load_default
 from projections.embedding.live import Choice, LiveEmbedder, declare
@@ -53,6 +43,16 @@ from projections.embedding.sample import sample_texts
 from projections.embedding.sentence_transformer import SentenceTransformerEmbedder
 from projections.search.ranking import terms
 from projections.search.term_rows import TermRows
+from projections.vectors.chunks import chunk
+from projections.vectors.embedder import (
+    Embedder,
+    EmbedderNotNamed,
+    EmbeddingServiceRefused,
+    EmbeddingServiceUnavailable,
+    InvalidEmbeddingResponse,
+    ModelUnavailable,
+    unit_rows,
+)
 from tests.acceptance.running import seed_cache
 
 ROOT = Path(__file__).parents[2]
@@ -249,7 +249,7 @@ def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str
 
 def test_a_process_with_the_default_embedder_never_imports_torch(exported: Path):
     done = run_python(
-        "import sys; from pathlib import Path; from projections.embedding import build_embedder\n"
+        "import sys; from pathlib import Path; from projections.embedding.factory import build_embedder\n"
         f"e = build_embedder('default', directory=Path({str(exported)!r})); e.embed(['tea'])\n"
         "print([m for m in ('torch', 'sentence_transformers', 'transformers', 'onnx') if m in sys.modules], e.model)"
     )

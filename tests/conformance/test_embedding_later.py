@@ -12,13 +12,13 @@ from ingest.commands.requests import Observe
 from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client
+from projections.embedding.embed_job import EmbeddingQueue, EmbedJob, LaterTexts
 from projections.embedding.live import StandingEmbedder
-from projections.embedding.queue import Urgency, changed_place, place
 from projections.health.vitals import Vitals
 from projections.search.comparing import cached_vectors
 from projections.store.stored import load, places
+from projections.vectors.queue import Urgency, changed_place, place
 from tests.conformance.test_vitals import Loaded
-from workers.jobs.embed import EmbeddingQueue, EmbedJob, LaterTexts
 
 MOST = 5
 LIVE = [PartitionKeys(partition).of_generation(1) for partition in range(PARTITIONS)]

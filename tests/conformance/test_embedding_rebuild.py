@@ -24,7 +24,19 @@ from ingest.log.position import Token
 from ingest.platform.connections import Client, connect
 from projections.documents.access import Reader
 from projections.documents.memories import Memory
-from projections.embedding.embedder import (
+from projections.embedding.embed_job import DocumentVectors, EmbeddingQueue
+from projections.embedding.live import Choice, LiveEmbedder, StandingEmbedder, Unavailable, choice_of, chosen
+from projections.queries.recall import Recall, RecallRequest
+from projections.rebuilding import rebuild_embeddings as embeddings_module
+from projections.rebuilding import rebuild_steps as steps
+from projections.rebuilding.rebuild_steps import Rebuild, State, Switch
+from projections.search import service as service_module
+from projections.search import snapshots
+from projections.search.filters import ordinals
+from projections.search.question import Filter, Question
+from projections.search.replica import IndexReplica
+from projections.search.service import OtherModel, ReplicaService
+from projections.vectors.embedder import (
     Embedder,
     EmbeddingServiceUnavailable,
     ModelUnavailable,
@@ -32,20 +44,8 @@ from projections.embedding.embedder import (
     cache_key,
     unit_rows,
 )
-from projections.embedding.live import Choice, LiveEmbedder, StandingEmbedder, Unavailable, choice_of, chosen
-from projections.maintenance import rebuild_steps as steps
-from projections.maintenance.rebuild_steps import Rebuild, State, Switch
-from projections.queries.recall import Recall, RecallRequest
-from projections.search import service as service_module
-from projections.search import snapshots
-from projections.search.filters import ordinals
-from projections.search.question import Filter, Question
-from projections.search.replica import IndexReplica
-from projections.search.service import OtherModel, ReplicaService
 from tests.conformance.interruptions import Killed
 from tests.conformance.test_rebuilds import carried
-from workers.jobs import rebuild_embeddings as embeddings_module
-from workers.jobs.embed import DocumentVectors, EmbeddingQueue
 
 READER = Reader(TENANT, operator=True)
 MARK = "zqxvkmarker7 of the vault"

@@ -21,8 +21,8 @@ from ingest.log.position import START, Position
 from ingest.platform.connections import Client
 from projections.condensing.llm.assistant import PAUSE, Assistant, DailyBudget, SkipReason
 from projections.condensing.llm.client import LlmClient
+from projections.condensing.llm.enrich import MAX_RUNS, MIN_CHARS, READ, EnrichJob
 from projections.documents.observations import observation_id
-from workers.jobs.enrich import MAX_RUNS, MIN_CHARS, READ, EnrichJob
 
 LONG = "The build of Atlas failed: error 42\n" + "make: *** [all] Error 2\n" * 20
 SHORT = "looked at the log"

@@ -27,7 +27,7 @@ from ingest.platform.connections import connect
 from projections.documents.access import Reader
 from projections.documents.memories import BY_WORDS, Memory
 from projections.documents.tombstones import Tombstone
-from projections.operations import Forgetting
+from projections.forgetting.forget import Forgetting
 from projections.operations.memories import MemoryChanges, MemoryOperations
 from projections.search.statements import states_the_same
 

@@ -18,19 +18,20 @@ from ingest.commands.decide import Caller
 from ingest.commands.requests import SetSlot, TrackSession
 from ingest.events.subject import SubjectForgotten, SubjectKind
 from ingest.log.keys import FORGET_LEASE
+from ingest.log.lease import lease
 from ingest.log.position import START, Token
 from ingest.platform.connections import Client
+from projections.condensing.operations import Condensing
 from projections.condensing.slots import PENDING
 from projections.documents.access import Reader
 from projections.documents.slots import Slot, slot_id
-from projections.maintenance.receipts import Receipt, Removed, load_receipt, save_receipt
-from projections.operations import Condensing, Current, Forgetting
-from projections.operations.forget import Forgotten, user_digest
+from projections.forgetting import forget_job as forget_module
+from projections.forgetting.forget import Forgetting, Forgotten, user_digest
+from projections.forgetting.forget_job import ForgetJob
+from projections.forgetting.purge import Purge
+from projections.forgetting.receipts import Receipt, Removed, load_receipt, save_receipt
+from projections.operations.current import Current
 from tests.conformance.interruptions import Killed
-from workers.jobs import forget as forget_module
-from workers.jobs.forget import ForgetJob
-from workers.jobs.purge import Purge
-from workers.lease import lease
 
 MARK = "zqxvkmarker7"
 WENT = {"observation": 4, "memory": 3, "lesson": 1, "event": 1, "session": 2}

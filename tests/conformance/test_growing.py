@@ -65,18 +65,18 @@ from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease, beat, number
 from ingest.platform.connections import Client, connect
 from ingest.platform.settings import Settings
+from projections.dead_letters.records import Discarded, discarded_places, letter_of, queue_discarded
 from projections.documents.access import Reader
 from projections.documents.memories import Memory
+from projections.forgetting.receipts import Receipt, load_receipt, save_receipt
 from projections.maintenance import growing as module
 from projections.maintenance.backup import restoring
 from projections.maintenance.backup.contents import choose, write_backup
 from projections.maintenance.backup.manifest import LogState, RestoreRefused
 from projections.maintenance.backup.restoring import Routed, Window, restore
 from projections.maintenance.backup.target import StoreTarget
-from projections.maintenance.dead_letters import Discarded, discarded_places, letter_of, queue_discarded
 from projections.maintenance.growing import Growing, GrowRefused, take_back
 from projections.maintenance.manifests import differences, manifest_of
-from projections.maintenance.receipts import Receipt, load_receipt, save_receipt
 from projections.queries.audit import Audit
 from projections.queries.documents import DocumentReader
 from projections.queries.log_events import LogEvents, WantedEvents

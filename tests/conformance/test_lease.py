@@ -6,9 +6,9 @@ from typing import Any
 from waiting import wait_until
 
 from ingest.log.keys import PURGE_LEASE, PartitionKeys
+from ingest.log.lease import lease
 from ingest.log.scripts import acquire_lease
 from ingest.platform.connections import Client
-from workers.lease import lease
 
 TTL = timedelta(seconds=3)
 

@@ -21,8 +21,8 @@ from ingest.platform.tasks import end
 from projections.documents.access import Reader
 from projections.documents.document import encode
 from projections.documents.tombstones import Mark, Tombstone
+from projections.forgetting.forget import Forgetting
 from projections.maintenance.manifests import ManifestUnsteady, differences, manifest_of, replay_manifest
-from projections.operations import Forgetting
 
 EVERY = range(PARTITIONS)
 

@@ -20,15 +20,15 @@ from workshop import PARTITIONS, TENANT, HashEmbedder, Workshop
 from ingest.commands.requests import SetSlot
 from ingest.log.keys import PURGE_LEASE, PURGED, PartitionKeys, embedding
 from ingest.platform.connections import Client
-from projections.embedding.embedder import cache_key
-from projections.maintenance.receipts import Removed
+from projections.embedding.embed_job import EmbeddingQueue
+from projections.forgetting import purge as purge_module
+from projections.forgetting.purge import Purge
+from projections.forgetting.receipts import Removed
+from projections.search import snapshot_job as snapshot_module
 from projections.search import snapshots as snapshots_module
+from projections.search.snapshot_job import SnapshotJob
+from projections.vectors.embedder import cache_key
 from tests.conformance.interruptions import Killed, files_with, forget, killing
-from workers.jobs import purge as purge_module
-from workers.jobs import snapshot as snapshot_module
-from workers.jobs.embed import EmbeddingQueue
-from workers.jobs.purge import Purge
-from workers.jobs.snapshot import SnapshotJob
 
 MARK = "zqxvkmarker7"
 SECRET, KEPT = f"the key is {MARK}", "the kettle is green"

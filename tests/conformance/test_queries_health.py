@@ -10,14 +10,14 @@ from ingest.commands.requests import Relate, SetSlot, SummariseSession, WriteAct
 from ingest.events.action import ActionEdge
 from ingest.log.keys import WORKERS, PartitionKeys
 from ingest.platform.clock import system_clock
+from projections.dead_letters.records import DeadLetter, queue_letter
 from projections.documents.access import Reader
 from projections.health.diagnosis import CATEGORIES
 from projections.health.pressure import Ceilings
+from projections.health.queries import Diagnose
 from projections.health.vitals import Vitals
 from projections.health.watch import Watch
 from projections.maintenance.backup.manifest import Status, save_status
-from projections.maintenance.dead_letters import DeadLetter, queue_letter
-from projections.queries.health import Diagnose
 
 MISSING = f"mem_{0:020x}"
 

@@ -6,7 +6,10 @@ from factories import AGENT, PROJECT
 from ingest.commands.requests import SummariseSession, WriteAction
 from ingest.events.action import ActionEdge
 from projections.documents.access import Reader
-from projections.queries import Actions, Compile, ContextRequest, ProjectProfiles, Sessions
+from projections.queries.actions import Actions
+from projections.queries.compile import Compile, ContextRequest
+from projections.queries.profiles import ProjectProfiles
+from projections.queries.sessions import Sessions
 
 ADA = Reader(ALONE.tenant, AGENT, "isolated")
 

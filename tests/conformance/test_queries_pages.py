@@ -13,21 +13,16 @@ from ingest.commands.requests import LinkCommit, Relate, WriteAction
 from ingest.log.redis_log import RedisLog
 from ingest.reach import Reach
 from projections.documents.access import Reader
-from projections.queries import (
-    Actions,
-    Audit,
-    Commits,
-    Lessons,
-    LogEvents,
-    Memories,
-    Observations,
-    Relations,
-    Sessions,
-    Summaries,
-    WantedEvents,
-)
 from projections.queries import documents as documents_module
+from projections.queries.actions import Actions
+from projections.queries.audit import Audit
 from projections.queries.documents import DocumentReader
+from projections.queries.lessons import Lessons
+from projections.queries.log_events import LogEvents, WantedEvents
+from projections.queries.memories import Memories
+from projections.queries.observations import Observations
+from projections.queries.relations import Relations
+from projections.queries.sessions import Commits, Sessions, Summaries
 
 ELSEWHERE = Reader(TENANT, AGENT, reach=Reach(projects=("elsewhere",)))
 """A key for another project."""

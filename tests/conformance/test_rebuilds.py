@@ -24,16 +24,16 @@ from ingest.log.position import Position, Token
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
 from ingest.platform.connections import Client, connect
+from projections.dead_letters.records import dead_letters
 from projections.embedding.live import StandingEmbedder
-from projections.maintenance import rebuild_steps as steps
-from projections.maintenance.dead_letters import dead_letters
-from projections.maintenance.rebuild_steps import Rebuild, State
+from projections.rebuilding import generations as generations_module
+from projections.rebuilding import rebuild_documents
+from projections.rebuilding import rebuild_steps as steps
+from projections.rebuilding.rebuild_job import RebuildJob
+from projections.rebuilding.rebuild_steps import Rebuild, State
 from projections.search import service as service_module
 from projections.search.question import Filter, Question
 from projections.search.service import ReplicaService
-from workers import generations as generations_module
-from workers.jobs import rebuild_documents
-from workers.jobs.rebuild import RebuildJob
 from workers.runner import PartitionRunner
 
 MARK = "zqxvkmarker7"

@@ -19,19 +19,19 @@ from ingest.log.event_log import Stored
 from ingest.log.keys import CONSUMER, CONSUMER_GROUP, GenerationKeys, PartitionKeys
 from ingest.log.position import START, Position, Token
 from ingest.platform.connections import Client
+from projections.dead_letters.records import letters_after
 from projections.documents.access import Reader
 from projections.documents.document import listings
 from projections.documents.observations import Observation
-from projections.embedding.embedder import Embedder
 from projections.embedding.live import StandingEmbedder
-from projections.maintenance.dead_letters import letters_after
+from projections.forgetting.forget import Forgetting
 from projections.maintenance.manifests import manifest_of
+from projections.maintenance.reconcile_job import EVERY, ReconcileJob
 from projections.maintenance.reconciling import NewestSnapshot
 from projections.maintenance.repairs import Fault, ReconcileReport, load_report
-from projections.operations import Forgetting
+from projections.rebuilding.generations import fill
 from projections.store.feed import Put, Remove, entry_fields, read_entry
-from workers.generations import fill
-from workers.jobs.reconcile import EVERY, ReconcileJob
+from projections.vectors.embedder import Embedder
 
 
 class Sized(HashEmbedder):

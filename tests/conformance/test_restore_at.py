@@ -18,13 +18,13 @@ from ingest.log.keys import MANIFEST, RESTORED
 from ingest.log.position import Position, Token
 from ingest.platform.connections import Client
 from projections.documents.access import Reader
+from projections.forgetting.forget import Forgetting
 from projections.maintenance.backup.contents import choose, write_backup
 from projections.maintenance.backup.manifest import INDEX, BackupManifest, DamagedBackup, ListedBackup, RestoreRefused
 from projections.maintenance.backup.manifest import MANIFEST as MANIFEST_FILE
 from projections.maintenance.backup.restoring import Restored, Verified, point_of, restore, verify
 from projections.maintenance.backup.target import StoreTarget, listed
 from projections.maintenance.manifests import DocumentManifest, differences, manifest_of
-from projections.operations import Forgetting
 
 ADMIN = Reader(TENANT, operator=True)
 

@@ -28,13 +28,13 @@ from projections.documents.ledgers import Ledger, count_of
 from projections.documents.observations import Observation
 from projections.documents.sessions import Session
 from projections.documents.tombstones import Mark
-from projections.embedding.chunks import chunk
-from projections.embedding.embedder import cache_key
-from projections.maintenance.receipts import Receipt, load_receipt, save_receipt
-from projections.operations import Current, Forgetting
+from projections.forgetting.forget import Forgetting, user_digest
+from projections.forgetting.receipts import Receipt, load_receipt, save_receipt
+from projections.operations.current import Current
 from projections.operations.exporting import export_events
-from projections.operations.forget import user_digest
 from projections.operations.importing import Importer
+from projections.vectors.chunks import chunk
+from projections.vectors.embedder import cache_key
 
 MS, DAY = timedelta(milliseconds=1), timedelta(days=1)
 PLANTED = "zqxvkmarker7"

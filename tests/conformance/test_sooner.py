@@ -6,10 +6,10 @@ import pytest
 
 from ingest.log.keys import PartitionKeys
 from ingest.platform.connections import Client
-from projections.embedding.queue import Urgency, place
 from projections.queries import sooner as module
 from projections.queries.sooner import Sooner
 from projections.search.question import Hit
+from projections.vectors.queue import Urgency, place
 
 NOW = 1_790_000_000_000
 QUEUE = PartitionKeys(3).of_generation(2).embed_queue

@@ -24,11 +24,12 @@ from ingest.log.partitions import partition_of, project_route
 from ingest.platform.connections import Client
 from projections.condensing.llm.assistant import PAUSE, Assistant, DailyBudget
 from projections.condensing.llm.client import LlmClient
+from projections.condensing.operations import Condensing
+from projections.condensing.summaries import EXTRACTED_CONFIDENCE, Summarised
 from projections.documents.access import Reader
 from projections.documents.relations import Relation, relations
 from projections.documents.sessions import Session
-from projections.operations import Condensing, Forgetting
-from projections.operations.condensing.summaries import EXTRACTED_CONFIDENCE, Summarised
+from projections.forgetting.forget import Forgetting
 
 USES = "Payments uses Valkey for its queue."
 DECIDED = "We decided that Payments needs Kafka."

@@ -14,8 +14,9 @@ from ingest.events.observation import ObservationCompressed
 from ingest.log.group_commit import GroupCommit
 from ingest.log.position import Token
 from ingest.platform.clock import system_clock
-from projections.operations import Current, Forgetting
-from projections.operations.clear import KEPT, Sweep, Swept
+from projections.forgetting.clear import KEPT, Sweep, Swept
+from projections.forgetting.forget import Forgetting
+from projections.operations.current import Current
 
 
 async def observe(desk: Desk, content: str, days_ago: float, importance: int) -> str:

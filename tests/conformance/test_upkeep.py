@@ -29,7 +29,8 @@ from projections.condensing import memex
 from projections.documents.access import Reader
 from projections.documents.lessons import fades_at, is_retired
 from projections.documents.memories import EPISODIC, Memory
-from projections.operations import Current, Forgetting
+from projections.forgetting.forget import Forgetting
+from projections.operations.current import Current
 from workers.jobs import upkeep as upkeep_module
 from workers.jobs.upkeep import Condense, Upkeep
 

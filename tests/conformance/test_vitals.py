@@ -19,10 +19,10 @@ from ingest.log.position import Position
 from ingest.log.redis_log import RedisLog
 from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client, connect
+from projections.dead_letters.records import letter_of, queue_letter
 from projections.health.pressure import Ceilings
 from projections.health.vitals import Sample, Vitals
 from projections.health.watch import Watch
-from projections.maintenance.dead_letters import letter_of, queue_letter
 
 
 @pytest.fixture

@@ -17,12 +17,12 @@ NAMES = {
     "NOUNS": "projections/folds/fold.py",
     "WriteCommand": "ingest/commands/requests.py",
     "Packed": "projections/documents/document.py",
-    "KINDS": "projections/operations/forgetting_run.py",
-    "OF_A_PROJECT": "projections/operations/forgetting_run.py",
+    "KINDS": "projections/forgetting/forgetting_run.py",
+    "OF_A_PROJECT": "projections/forgetting/forgetting_run.py",
     "MODULES": "api/native/catalog.py",
     "SYSTEMS": "tests/support/compatibility.py",
     "DIALECTS": "api/dialects/registry.py",
-    "Embedder": "projections/embedding/embedder.py",
+    "Embedder": "projections/vectors/embedder.py",
 }
 
 

@@ -26,7 +26,6 @@ from ingest.log.scripts import acquire_lease
 from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client, connect
 from projections.documents.access import Reader
-from projections.embedding.embedder import NoEmbedder
 from projections.embedding.live import StandingEmbedder
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import Lookup
@@ -34,6 +33,7 @@ from projections.queries.recall import Recall
 from projections.search.service import ReplicaService
 from projections.store.protocol import project
 from projections.store.redis_store import RedisStore
+from projections.vectors.embedder import NoEmbedder
 
 PARTITIONS = 3
 ADA, BOB, NOBODY = Reader(TENANT, AGENT), Reader(TENANT, "bob"), Reader(TENANT)

@@ -3,9 +3,9 @@
 from concurrent.futures import Executor
 
 from ingest.platform.connections import Client
-from projections.embedding.embedder import Embedder
+from projections.embedding.embed_job import DocumentVectors, EmbeddingQueue
 from projections.embedding.live import StandingEmbedder
-from workers.jobs.embed import DocumentVectors, EmbeddingQueue
+from projections.vectors.embedder import Embedder
 
 
 def embedding_queue(redis: Client, embedder: Embedder, executor: Executor) -> EmbeddingQueue:

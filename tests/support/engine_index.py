@@ -12,8 +12,6 @@ from ingest.log.keys import PartitionKeys, embedding
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client
 from projections.documents.document import Searched, index_entry, searchable_text
-from projections.embedding.chunks import chunk
-from projections.embedding.embedder import cache_key
 from projections.search.reading import live_generation
 from projections.search_engine import schema
 from projections.search_engine.filling import Servers
@@ -22,6 +20,8 @@ from projections.search_engine.layout import ALIAS, PartitionIndex, packed
 from projections.search_engine.schema import Named
 from projections.search_engine.writing import hashes_of, read_state
 from projections.store.stored import load, scanned
+from projections.vectors.chunks import chunk
+from projections.vectors.embedder import cache_key
 
 Keeping: TypeAlias = Callable[..., AbstractAsyncContextManager[SearchEngineIndexes]]
 """`async with keep(embedder)`: a worker that has leased every partition keeps the indexes meanwhile."""

@@ -11,7 +11,6 @@ import numpy as np
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client, connect
 from projections.documents.index_entry import IndexEntry
-from projections.embedding.static import StaticTable
 from projections.search.embedded import EmbeddedIndex
 from projections.search.index import Index
 from projections.search.ranking import terms
@@ -24,6 +23,7 @@ from projections.search_engine.layout import INDEX_PREFIX, READY, Identity, Part
 from projections.search_engine.schema import Named
 from projections.search_engine.writing import Changes, Standing, begin, placed, write
 from projections.store.feed import FeedItem, Put, Remove, Vectors
+from projections.vectors.static import StaticTable
 
 MODEL, DIMENSIONS, PARTITIONS = "test/model", 4, 8
 T0 = 1_769_860_800_000

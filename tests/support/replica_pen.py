@@ -26,11 +26,11 @@ from ingest.log.position import Position, Token
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
 from ingest.platform.connections import Client
+from projections.embedding.embed_job import EmbeddingQueue
 from projections.search.question import Filter, Question
 from projections.search.service import ReplicaService
 from projections.store.protocol import project
 from projections.store.redis_store import RedisStore
-from workers.jobs.embed import EmbeddingQueue
 
 PARTITIONS = 2
 DIMENSIONS = 16

@@ -23,6 +23,7 @@ from ingest.events.envelope import Recorded, decode
 from ingest.ids import DocumentId
 from ingest.log.archive.archive import Archive
 from ingest.log.archive.archived_log import ArchivedLog
+from ingest.log.archive.job import ArchiveJob
 from ingest.log.archive.store import store_of
 from ingest.log.event_log import EventLog
 from ingest.log.group_commit import GroupCommit
@@ -32,27 +33,28 @@ from ingest.log.position import START, Token
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
 from ingest.platform.connections import Client
+from projections.condensing.operations import Condensing
 from projections.documents.document import Document
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.sessions import Session, session_document_id
 from projections.documents.summaries import Summary, summary_id
+from projections.embedding.embed_job import DocumentVectors, EmbeddingQueue
 from projections.embedding.live import Embedders, StandingEmbedder
-from projections.maintenance.rebuilds import Rebuilds
-from projections.operations import Condensing, Current, Forgetting
+from projections.forgetting.forget import Forgetting
+from projections.forgetting.forget_job import ForgetJob
+from projections.forgetting.purge import Purge
+from projections.forgetting.purge_snapshots import SnapshotPurge
+from projections.forgetting.retire_job import RetireJob
+from projections.operations.current import Current
 from projections.queries.documents import DocumentReader
+from projections.rebuilding.rebuild_documents import DocumentRebuild
+from projections.rebuilding.rebuild_embeddings import EmbeddingRebuild
+from projections.rebuilding.rebuild_job import RebuildJob
+from projections.rebuilding.rebuilds import Rebuilds
+from projections.search.snapshot_job import SnapshotJob
 from projections.store.protocol import project
 from projections.store.redis_store import RedisStore
-from workers.jobs.archive import ArchiveJob
-from workers.jobs.embed import DocumentVectors, EmbeddingQueue
-from workers.jobs.forget import ForgetJob
-from workers.jobs.purge import Purge
-from workers.jobs.purge_snapshots import SnapshotPurge
-from workers.jobs.rebuild import RebuildJob
-from workers.jobs.rebuild_documents import DocumentRebuild
-from workers.jobs.rebuild_embeddings import EmbeddingRebuild
-from workers.jobs.retire import RetireJob
-from workers.jobs.snapshot import SnapshotJob
 from workers.jobs.upkeep import Condense, Upkeep
 
 D = TypeVar("D")

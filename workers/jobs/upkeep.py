@@ -18,12 +18,14 @@ from ingest.errors import MnemologError
 from ingest.ids import DocumentId
 from ingest.platform.clock import Clock, system_clock, to_ms
 from projections.condensing import memex
+from projections.condensing.operations import Condensing
 from projections.documents.access import Reader
 from projections.documents.document import Document
 from projections.documents.lessons import FADING, Lesson, is_retired
 from projections.documents.memories import EPISODIC, EXPIRING, Memory
 from projections.documents.sessions import OPEN_SESSIONS, UNSUMMARISED, Session
-from projections.operations import Condensing, Current, Forgetting
+from projections.forgetting.forget import Forgetting
+from projections.operations.current import Current
 
 logger = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from api.http.http import Json
 from api.http.openapi import TEXT
 from api.services import services
 from ingest.errors import ProjectionBehind
-from projections.operations.reembedding import ReEmbedding
+from projections.rebuilding.reembedding import ReEmbedding
 
 logger = logging.getLogger(__name__)
 

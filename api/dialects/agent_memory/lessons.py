@@ -43,7 +43,7 @@ from ingest.platform.clock import system_clock, to_ms
 from mcp_gateway.tools.tool import ToolAnswer, ToolContext, json_answer
 from projections.documents.lessons import Lesson
 from projections.documents.rows import joined
-from projections.queries import RecallRequest
+from projections.queries.recall import RecallRequest
 
 
 async def create(request: Request) -> Response:

@@ -57,7 +57,7 @@ from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
 from projections.documents.summaries import Summary
-from projections.queries import RecallAnswer, RecallRequest
+from projections.queries.recall import RecallAnswer, RecallRequest
 
 MAX_QUERY_CHARS = 20_000
 MAX_RESULTS = 50

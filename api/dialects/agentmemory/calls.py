@@ -30,7 +30,7 @@ from mcp_gateway import lenient
 from mcp_gateway.lenient import BadArgument, LenientArguments
 from mcp_gateway.tools.catalog import server_version
 from mcp_gateway.tools.tool import Tool, ToolAnswer, ToolContext
-from projections.queries import RecallRequest
+from projections.queries.recall import RecallRequest
 from projections.queries.views import view
 
 TOOLS = {tool.name: tool for tool in (*AGENTMEMORY, *PLUGIN)}

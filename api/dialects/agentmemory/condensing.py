@@ -16,10 +16,10 @@ from ingest.errors import NotFound
 from ingest.platform.clock import system_clock
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import ToolAnswer, ToolContext
+from projections.condensing.consolidation import PARTS, Part
 from projections.documents.access import Reader
 from projections.documents.actions import is_finished
 from projections.documents.sessions import Session
-from projections.operations.condensing.consolidation import PARTS, Part
 
 MAX_DAYS = 36_500.0
 MAX_ACTIONS = 5_000

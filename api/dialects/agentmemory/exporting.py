@@ -27,7 +27,7 @@ from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.catalog import server_version
 from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.documents.access import Reader
-from projections.queries import Queries
+from projections.queries.queries import Queries
 from projections.queries.views import Page, view
 
 DEADLINE_S = 10.0

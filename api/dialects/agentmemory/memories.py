@@ -32,7 +32,7 @@ from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.documents.access import Reader
 from projections.documents.memories import Memory
-from projections.operations import MemoryChanges
+from projections.operations.memories import MemoryChanges
 from projections.queries.views import view
 
 MAX_LIMIT = 5_000

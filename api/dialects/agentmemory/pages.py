@@ -28,7 +28,7 @@ from ingest.platform.tasks import end
 from ingest.roles import READ
 from projections.documents.access import Reader
 from projections.documents.observations import Observation
-from projections.queries import WantedEvents
+from projections.queries.log_events import WantedEvents
 from projections.queries.views import view
 
 logger = logging.getLogger(__name__)

@@ -41,8 +41,9 @@ from projections.documents.memories import Memory
 from projections.documents.sessions import session_document_id
 from projections.documents.slots import Slot
 from projections.documents.summaries import summary_id
-from projections.operations import MemoryChanges, Operations
-from projections.operations.clear import Clear
+from projections.forgetting.clear import Clear
+from projections.operations.memories import MemoryChanges
+from projections.operations.operations import Operations
 
 Strategy = Literal["merge", "replace", "skip"]
 MAX_IMPORT_BYTES = 64 << 20

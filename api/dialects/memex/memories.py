@@ -27,7 +27,7 @@ from ingest.platform.clock import system_clock
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.documents.memories import Memory
-from projections.queries import RecallRequest
+from projections.queries.recall import RecallRequest
 
 _SAYS_NOTHING = "."
 """Asked in the place of a blank query, which memex takes and recall refuses: no word of it is found."""

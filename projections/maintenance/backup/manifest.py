@@ -15,7 +15,7 @@ from ingest.log.keys import BACKUP_STATUS, FORGOTTEN_BEFORE
 from ingest.log.keys import MANIFEST as MANIFEST_KEY
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client
-from projections.maintenance.receipts import all_receipts
+from projections.forgetting.receipts import all_receipts
 
 FORMAT, FORMAT_VERSION = "mnemolog-backup", 2
 MANIFEST, INDEX = "manifest.json", "segments.json"

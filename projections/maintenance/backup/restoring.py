@@ -53,6 +53,7 @@ from ingest.log.scripts import begin_window, heard_of, restore_entries
 from ingest.platform.clock import system_clock, to_ms
 from ingest.platform.connections import Client
 from ingest.platform.settings import Settings
+from projections.dead_letters.records import place_of
 from projections.maintenance.backup.contents import Backup, HashField, Kept, Member, Text, opened
 from projections.maintenance.backup.manifest import (
     BackupManifest,
@@ -62,7 +63,6 @@ from projections.maintenance.backup.manifest import (
     count_forgotten,
 )
 from projections.maintenance.backup.target import Target
-from projections.maintenance.dead_letters import place_of
 from projections.maintenance.manifests import ENTRIES_PER_READ, DocumentManifest, PartitionManifest, Replay
 from projections.search.presence import replicas
 

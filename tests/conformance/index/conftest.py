@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from indexes import Filled, OpenIndex, opens_on_engine, opens_replicas
 
-from projections.embedding.static import StaticTable
+from projections.vectors.static import StaticTable
 
 TABLE = StaticTable(
     "static-one",

@@ -11,12 +11,12 @@ from indexes import Filled, OpenIndex
 from msgspec.structs import replace
 
 from projections.documents.index_entry import IndexEntry
-from projections.embedding.static import StaticTable
 from projections.search.filters import entry_facets
 from projections.search.importance import lesson_weights, memory_weights
 from projections.search.index import Index, Links, Place
 from projections.search.question import Filter, Hit, Question
 from projections.store.feed import Put, Vectors
+from projections.vectors.static import StaticTable
 
 DOCUMENTS = 120
 """Fewer of them match than are candidates, so every index has the same ones."""

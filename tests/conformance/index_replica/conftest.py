@@ -11,11 +11,11 @@ from replica_pen import PARTITIONS, HashEmbedder, OpenReplica, Pen, closed
 from servers import Server
 
 from ingest.platform.connections import Client, connect
+from projections.embedding.embed_job import EmbeddingQueue
 from projections.embedding.live import StandingEmbedder
 from projections.search import service as service_module
 from projections.search.service import ReplicaService
-from workers.jobs.embed import EmbeddingQueue
-from workers.jobs.snapshot import SnapshotJob
+from projections.search.snapshot_job import SnapshotJob
 
 
 @pytest.fixture

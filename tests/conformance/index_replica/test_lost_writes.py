@@ -16,11 +16,11 @@ from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.position import Token
 from ingest.platform.connections import Client
+from projections.embedding.embed_job import EmbeddingQueue
 from projections.search import comparing as comparing_module
 from projections.search import following as following_module
 from projections.search.reading import end_of_feed
-from workers.jobs.embed import EmbeddingQueue
-from workers.jobs.snapshot import SnapshotJob
+from projections.search.snapshot_job import SnapshotJob
 
 
 @asynccontextmanager

@@ -19,15 +19,15 @@ from ingest.commands.requests import ForgetSubject
 from ingest.ids import new_event_id
 from ingest.log.keys import PURGED, REPLICAS, PartitionKeys
 from ingest.log.position import Position, Token
+from projections.embedding.embed_job import EmbeddingQueue
 from projections.search import service as service_module
+from projections.search import snapshot_job
 from projections.search import snapshots as snapshots_module
 from projections.search.following import Loaded, Loader
 from projections.search.presence import STALE_MS, replicas
 from projections.search.replica import IndexReplica
 from projections.search.service import ReplicaService
-from workers.jobs import snapshot as snapshot_job
-from workers.jobs.embed import EmbeddingQueue
-from workers.jobs.snapshot import SnapshotJob
+from projections.search.snapshot_job import SnapshotJob
 
 MARK = "swordfish"
 

@@ -18,15 +18,15 @@ from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.position import Position, Token
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect
+from projections.embedding.embed_job import EmbeddingQueue
 from projections.queries.documents import DocumentReader
+from projections.rebuilding import generations as rebuild_module
+from projections.rebuilding.generations import clean_up, fill, switch
 from projections.search import comparing as comparing_module
 from projections.search import following as following_module
 from projections.search.reading import end_of_feed
 from projections.store.feed import Switched, read_entry
-from workers import generations as rebuild_module
-from workers.generations import clean_up, fill, switch
 from workers.host import RunnerHost
-from workers.jobs.embed import EmbeddingQueue
 
 
 @asynccontextmanager

@@ -20,12 +20,12 @@ from ingest.log.scripts import acquire_lease
 from ingest.platform.connections import Client
 from projections.documents.document import searchable_text
 from projections.documents.memories import Memory
-from projections.embedding.embedder import Embedder
+from projections.embedding.embed_job import DocumentVectors, EmbeddingQueue
 from projections.embedding.live import StandingEmbedder
 from projections.folds.fold import Changes, DocumentChange
 from projections.store.protocol import project
 from projections.store.redis_store import RedisStore
-from workers.jobs.embed import DocumentVectors, EmbeddingQueue
+from projections.vectors.embedder import Embedder
 
 
 async def queued(redis: Client, generation: int = 1) -> dict[str, float]:
@@ -40,7 +40,7 @@ async def test_what_was_kept_on_purpose_is_embedded_first(
     pen: Pen, queue: EmbeddingQueue, embedder: HashEmbedder, monkeypatch: pytest.MonkeyPatch
 ):
     """Whatever came first, and across partitions; then the newest first."""
-    monkeypatch.setattr("workers.jobs.embed.BATCH", 1)
+    monkeypatch.setattr("projections.embedding.embed_job.BATCH", 1)
     for n in range(3):
         await pen.observe(f"observation {n}", f"s{n}")
         await asyncio.sleep(0.002)

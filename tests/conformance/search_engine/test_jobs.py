@@ -11,16 +11,16 @@ from replica_pen import PARTITIONS, TENANT, HashEmbedder, Pen, drain
 
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import Token
+from projections.embedding.embed_job import DocumentVectors, EmbeddingQueue
 from projections.embedding.live import Choice, choice_of, chosen, declare
-from projections.maintenance.rebuilds import Rebuilds
+from projections.forgetting import purge_engine
+from projections.forgetting.purge_engine import SearchEnginePurge
+from projections.rebuilding.rebuild_engine import EngineEmbeddingRebuild
+from projections.rebuilding.rebuilds import Rebuilds
 from projections.search.reading import Unfollowable
 from projections.search_engine import schema
 from projections.search_engine.filling import Servers
 from projections.search_engine.names import EngineNames
-from workers.jobs import purge_engine
-from workers.jobs.embed import DocumentVectors, EmbeddingQueue
-from workers.jobs.purge_engine import SearchEnginePurge
-from workers.jobs.rebuild_engine import EngineEmbeddingRebuild
 
 SECRET = "the unspeakable zanzibar plan"
 

@@ -16,14 +16,18 @@ from ingest.log.group_commit import GroupCommit
 from ingest.log.memory_log import MemoryLog
 from mcp_gateway.last_writes import LastWrites
 from mcp_gateway.tools.tool import ToolContext
+from projections.documents.access import Reader
 from projections.documents.memories import Memory
 from projections.documents.slots import Slot, default_slots
-from projections.operations import Confirmed, Operations
-from projections.operations.forget import Forgotten
-from projections.queries import ContextRequest, Queries, Reader, RecallAnswer, RecallRequest, RecallResult
+from projections.forgetting.forget import Forgotten
+from projections.operations.confirming import Confirmed
+from projections.operations.operations import Operations
+from projections.queries.compile import ContextRequest
 from projections.queries.context import Block, Context
 from projections.queries.documents import Located
 from projections.queries.memories import RememberAnswer
+from projections.queries.queries import Queries
+from projections.queries.recall import RecallAnswer, RecallRequest, RecallResult
 
 
 def memory(name: str, **fields: Any) -> Memory:

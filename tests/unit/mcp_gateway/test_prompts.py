@@ -8,7 +8,8 @@ from mcp_gateway.lenient import BadArgument
 from mcp_gateway.prompts import PROMPTS, prompt_text
 from mcp_gateway.tools.catalog import NATIVE
 from mcp_gateway.tools.tool import ToolContext
-from projections.queries import Reader, RecallResult
+from projections.documents.access import Reader
+from projections.queries.recall import RecallResult
 
 from .conftest import ScriptedQueries
 

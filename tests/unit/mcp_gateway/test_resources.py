@@ -14,8 +14,8 @@ from ingest.reach import Reach
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.resources import PROJECTS_LISTED, RESOURCES, TEMPLATES, contexts, resource_text
 from mcp_gateway.tools.tool import ToolContext
+from projections.documents.access import Reader
 from projections.documents.sessions import Session
-from projections.queries import Reader
 from projections.queries.documents import Located
 from projections.queries.views import Page
 

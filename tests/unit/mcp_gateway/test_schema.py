@@ -8,8 +8,9 @@ from jsonschema import Draft202012Validator
 from api.dialects.profiles import PROFILES
 from ingest.commands.requests import Observe, RecordLesson, Remember
 from mcp_gateway.tools.tool import Tool
-from projections.operations import MemoryChanges
-from projections.queries import ContextRequest, RecallRequest
+from projections.operations.memories import MemoryChanges
+from projections.queries.compile import ContextRequest
+from projections.queries.recall import RecallRequest
 
 NATIVE = PROFILES.offer(("native",))
 TOOLS, DECLARED = NATIVE.tools, NATIVE.declared

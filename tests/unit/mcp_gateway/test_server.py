@@ -22,7 +22,10 @@ from ingest.roles import READ
 from mcp_gateway.last_writes import LastWrites
 from mcp_gateway.server import AGENT_HEADER, Gateway, call_tool
 from mcp_gateway.tools.tool import Tool, ToolAnswer, ToolContext, dialect_tool
-from projections.queries import ContextRequest, Queries, Reader, RecallRequest, RecallResult
+from projections.documents.access import Reader
+from projections.queries.compile import ContextRequest
+from projections.queries.queries import Queries
+from projections.queries.recall import RecallRequest, RecallResult
 
 from .conftest import ScriptedOperations, ScriptedQueries, memory
 

@@ -14,7 +14,7 @@ from mcp_gateway.tools.recalled import (
     recalled_text,
     shortened,
 )
-from projections.queries import RecallResult
+from projections.queries.recall import RecallResult
 
 
 def entry(found: RecallResult) -> RecalledDocument:

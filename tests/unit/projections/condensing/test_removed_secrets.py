@@ -9,9 +9,9 @@ from api.importing.sessions import summarised
 from ingest.commands.requests import SummariseSession
 from ingest.events.memory import MemoryRecorded
 from ingest.secrets.scrub import PRIVATE, SECRET
+from projections.compression.accounts import headline
 from projections.compression.compression import compress
-from projections.condensing.accounts import headline
-from projections.condensing.sentences import stated, statements
+from projections.compression.sentences import stated, statements
 from projections.condensing.sessions import digest
 from projections.documents.memories import memory
 

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from projections.embedding import factory
-from projections.embedding.embedder import ModelUnavailable, NoEmbedder, UnknownEmbedder
 from projections.embedding.factory import build_embedder, prepare_default
+from projections.vectors.embedder import ModelUnavailable, NoEmbedder, UnknownEmbedder
 
 
 def test_none_is_built_without_any_model():

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from projections.embedding.embedder import ModelUnavailable
 from projections.embedding.model_files import (
     FLOAT_MODEL_FILE,
     MANIFEST_FILE,
@@ -22,6 +21,7 @@ from projections.embedding.model_files import (
     sha256_of,
     verify,
 )
+from projections.vectors.embedder import ModelUnavailable
 
 FILES = (MODEL_FILE, TOKENIZER_FILE, STATIC_WEIGHTS_FILE, STATIC_TOKENIZER_FILE)
 

@@ -1,6 +1,6 @@
 import pytest
 
-from projections.embedding.embedder import Embedder, NoEmbedder
+from projections.vectors.embedder import Embedder, NoEmbedder
 
 
 @pytest.mark.parametrize("texts", [[], ["a"], ["a", "", "\0"]])

@@ -8,8 +8,9 @@ import pytest
 from ingest.commands.requests import Observe
 from ingest.errors import SessionFull
 from projections.documents.sessions import Session
-from projections.operations import Current, SessionCap
 from projections.operations import session_cap as module
+from projections.operations.current import Current
+from projections.operations.session_cap import SessionCap
 
 
 class Stored:

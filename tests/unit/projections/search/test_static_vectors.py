@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from projections.documents.index_entry import IndexEntry
-from projections.embedding.static import StaticTable
 from projections.search import snapshots
 from projections.search.embedded import search
 from projections.search.filters import bitmap, ordinals
@@ -17,6 +16,7 @@ from projections.search.replica import IndexReplica
 from projections.search.snapshots import FeedPosition, compacted
 from projections.search.term_rows import TermRows
 from projections.store.feed import Put, Remove, Vectors
+from projections.vectors.static import StaticTable
 
 MODEL, DIMENSIONS = "test-model", 4
 TABLE = StaticTable(

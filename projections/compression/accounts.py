@@ -1,0 +1,182 @@
+"""What one observation says, as text a person can read: words as they were said, a tool call as what it did to what.
+
+Guarantee: pure, never raises on JSON-like data, one tool call is one line.
+"""
+
+import re
+from typing import Any, cast
+
+import msgspec
+
+from ingest.log.position import Position
+from projections.compression.compression import told_by
+from projections.compression.payloads import named
+from projections.compression.sentences import SCAN_CHARS, shortened, stated
+from projections.documents.observations import Observation
+
+MODIFYING = frozenset(("file_edit", "file_write"))
+"""Kinds of observation that changed their files."""
+_PROSE_FIELDS = ("prompt", "last_message", "message", "task_description", "task_subject", "text")
+"""Where agentmemory's hooks put what somebody said."""
+_TARGET_FIELDS = (
+    "file_path", "filepath", "filePath", "absolute_path", "target_file", "notebook_path", "file", "command", "cmd",
+    "pattern", "query", "url", "path", "title", "prompt", "description",
+)  # fmt: skip
+"""What the tools of Claude Code, Codex, Cursor, Gemini CLI and OpenCode call what they work on."""
+_CUT_FIELD = re.compile(rf'"({"|".join(_TARGET_FIELDS)})"\s*:\s*"((?:[^"\\]|\\.)*)')
+"""Of JSON text that a hook cut, so that no parser reads it."""
+_WRITTEN_FIELDS = ("new_string", "newString", "new_str", "new_source", "content", "code_edit", "patch", "contents")
+_REPLACED_FIELDS = ("old_string", "oldString", "old_str")
+_TARGET_CHARS = 120
+_REASON_CHARS = 160
+"""Enough for an exception with its message."""
+HEADLINE_CHARS = 160
+_GIST_CHARS = 80
+_OUTPUT_CHARS = 8_000
+"""Of an output, from its end: how it went is said there, and pages of a thousand calls are made in one go."""
+_TESTED = re.compile(r"\b\d+ (?:passed|failed|errors?|tests?|failures?|warnings?)\b", re.IGNORECASE)
+_FAULT = re.compile(r"^\w*(?:Error|Exception)\b|\b(?:error|fatal|failed|failure|cannot|not found)\b", re.IGNORECASE)
+_SHELLS = frozenset(("bash", "sh", "zsh", "/bin/bash", "/bin/sh", "-c", "-lc", "-l"))
+_CALL = re.compile(r"(?:\S+: )?\S+ `[^`]*`(?:\.?\Z| failed: |: )")
+
+
+def in_time(observation: Observation) -> tuple[float, Position]:
+    """Sort key: when it happened, then its place in the log."""
+    return observation.occurred_at.timestamp(), Position.parse(observation.position)
+
+
+def user_prompt(observation: Observation) -> str:
+    """Returns what the user asked for, when a hook reported that; else ""."""
+    return _text(observation.data.get("prompt"))
+
+
+def prose(observation: Observation) -> str:
+    """Returns what was said in words: a model's narrative, the content, a prompt, a message; "" for a tool call.
+
+    A tool whose output is its input did nothing but say it.
+    """
+    if observation.model and observation.narrative.strip():
+        return observation.narrative.strip()
+    if observation.content.strip():
+        return named(observation.content.strip())
+    data = observation.data
+    if data.get("tool_name") == "conversation":
+        return "\n".join(filter(None, (_text(data.get("tool_input")), _text(data.get("tool_output")))))
+    if data.get("tool_name"):
+        said = _text(data.get("tool_input"))
+        return (
+            said if said == _text(data.get("tool_output")) else ""
+        )  # agent_observe keeps what an agent says like this
+    return next((said for field in _PROSE_FIELDS if (said := _text(data.get(field)))), "")
+
+
+def account(observation: Observation) -> str:
+    """Returns the observation's prose, else its tool call in one line, else whatever short form it has."""
+    return (
+        prose(observation)
+        or _call(observation)
+        or _pairs(observation.data)
+        or observation.narrative
+        or observation.title
+    )
+
+
+def headline(observation: Observation) -> str:
+    """Returns what happened in one line: a model's title, the first sentence that was said, or what a tool was called
+    for and how it went (`Bash `pytest`: 1 failed, 12 passed`)."""
+    if observation.model and observation.title:
+        return observation.title
+    if said := prose(observation):
+        return shortened(next(iter(stated(said)), said), HEADLINE_CHARS)
+    if line := _call(observation):
+        outcome = "" if observation.kind == "error" else _went(observation)
+        return shortened(f"{line}: {outcome}" if outcome else line, HEADLINE_CHARS)
+    return shortened(account(observation), HEADLINE_CHARS)
+
+
+def _went(observation: Observation) -> str:
+    """How a call went: what was written, or the line of a command's output that says how it ended; "" for neither."""
+    data = observation.data
+    if observation.kind in MODIFYING:
+        return _gist(data.get("tool_input"))
+    if observation.kind != "command_run":
+        return ""
+    output = told_by(data.get("tool_output"))[-_OUTPUT_CHARS:]
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    tested = [line for line in lines if _TESTED.search(line)]
+    faults = [line for line in lines if _FAULT.search(line)]
+    return shortened((tested or faults or [""])[-1].strip("=- "), _REASON_CHARS)
+
+
+def _gist(tool_input: Any) -> str:
+    """The first line that an edit wrote and that was not there before."""
+    fields = _fields(tool_input)
+    written = next((found for field in _WRITTEN_FIELDS if (found := _text(fields.get(field)))), "")
+    before = next((found for field in _REPLACED_FIELDS if (found := _text(fields.get(field)))), "")
+    known = {line.strip() for line in before[:SCAN_CHARS].splitlines()}
+    fresh = (line.strip() for line in written[:SCAN_CHARS].splitlines() if line.strip() and line.strip() not in known)
+    first = shortened(next(fresh, ""), _GIST_CHARS).replace("`", "'")
+    return f"`{first}`" if first else ""
+
+
+def is_call(text: str) -> bool:
+    """Returns whether a text is a tool call as `account` and `headline` tell it, with how it went or without."""
+    return _CALL.match(text) is not None
+
+
+def _call(observation: Observation) -> str:
+    tool = _text(observation.data.get("tool_name"))
+    if not tool:
+        return ""
+    target = _target(observation.data.get("tool_input"))
+    line = f"{tool} `{target}`" if target else tool
+    reason = _reason(observation.data) if observation.kind == "error" else ""
+    return f"{line} failed: {reason}" if reason else line
+
+
+def _target(tool_input: Any) -> str:
+    """The file, command or question that a tool was given; hooks send the input of a failed call as JSON text."""
+    if fields := _fields(tool_input):
+        tool_input = next((found for field in _TARGET_FIELDS if (found := _text(_joined(fields.get(field))))), "")
+    return shortened(_text(tool_input)[:SCAN_CHARS], _TARGET_CHARS).replace("`", "'")
+
+
+def _fields(tool_input: Any) -> dict[str, Any]:
+    """The input of a tool by name, also of JSON text, and of such that was cut; empty for anything else."""
+    if isinstance(tool_input, str) and tool_input.startswith("{"):
+        try:
+            tool_input = msgspec.json.decode(tool_input)
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            found = _CUT_FIELD.findall(tool_input[:SCAN_CHARS])
+            return {name: value.replace("\\n", "\n").replace('\\"', '"') for name, value in reversed(found)}
+    return cast(dict[str, Any], tool_input) if isinstance(tool_input, dict) else {}
+
+
+def _joined(value: Any) -> Any:
+    """A command that is a list of words, as one line without the shell that runs it."""
+    if isinstance(value, list):
+        words = [one for one in cast(list[Any], value) if isinstance(one, str) and one not in _SHELLS]
+        return " ".join(words)
+    return value
+
+
+def _reason(data: dict[str, Any]) -> str:
+    """Why a call failed: the last line of a traceback, else the first line."""
+    lines = (told_by(data.get("error")) or told_by(data.get("tool_output"))).splitlines()
+    if not lines:
+        return ""
+    return shortened(lines[-1] if lines[0].startswith("Traceback") else lines[0], _REASON_CHARS)
+
+
+def _pairs(data: dict[str, Any]) -> str:
+    """The texts and numbers of an object without a known shape, by name."""
+    plain = (
+        (name, value) for name, value in data.items() if name != "hookType" and isinstance(value, str | int | float)
+    )
+    return shortened(
+        ", ".join(f"{name}: {shortened(str(value)[:SCAN_CHARS], _TARGET_CHARS)}" for name, value in plain), SCAN_CHARS
+    )
+
+
+def _text(value: Any) -> str:
+    return named(value.strip()) if isinstance(value, str) else ""

@@ -1,0 +1,24 @@
+"""All ways of condensing, bound to what they need."""
+
+from functools import partial
+
+from ingest.platform.clock import Clock, system_clock
+from projections.condensing.consolidation import condense_pair, consolidate
+from projections.condensing.crystals import crystallize
+from projections.condensing.llm.assistant import Assistant
+from projections.condensing.reflection import reflect, reflect_slots
+from projections.condensing.summaries import SessionSummaries
+from projections.operations.current import Current
+
+
+class Condensing:
+    """Makes summaries, crystals, consolidated memories, insights; condenses what has grown too many."""
+
+    def __init__(self, current: Current, assistant: Assistant | None = None, clock: Clock = system_clock) -> None:
+        """`assistant` is the model that summaries are made by; without one, the rules make them."""
+        self.summarise = SessionSummaries(current, assistant).summarise
+        self.reflect_slots = partial(reflect_slots, current, clock)
+        self.crystallize = partial(crystallize, current, clock)
+        self.consolidate = partial(consolidate, current)
+        self.reflect = partial(reflect, current, clock)
+        self.condense_pair = partial(condense_pair, current)

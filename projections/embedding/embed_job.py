@@ -1,0 +1,314 @@
+"""arq job: turn queued documents into vectors, a batch at a time, in the order of `projections.vectors.queue`.
+
+Vectors come from the cache, else they are computed in threads and cached.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from redis.exceptions import ResponseError, WatchError
+
+from ingest.errors import UnreadableEvent
+from ingest.events.envelope import Recorded
+from ingest.events.envelope import decode as decode_event
+from ingest.ids import DocumentId
+from ingest.log.event_log import EventLog, Stored
+from ingest.log.keys import EMBEDDING_CACHE_TTL, GenerationKeys, PartitionKeys, embedding
+from ingest.log.position import Position
+from ingest.log.scripts import bound_embed_queues, finish_embedding
+from ingest.platform.connections import Client
+from ingest.platform.memory_limit import is_out_of_memory
+from ingest.platform.partial import UNREACHABLE
+from projections.documents.document import Document, Searched, decode, key_of, row_type, searchable_text
+from projections.embedding.live import Embedders
+from projections.folds.fold import documents_of
+from projections.search.comparing import cached_vectors, queue_to_embed
+from projections.store.feed import Vectors, encode_items
+from projections.store.stored import load
+from projections.vectors.chunks import chunk
+from projections.vectors.embedder import Embedder, cache_key, pack
+
+logger = logging.getLogger(__name__)
+
+SLICE_S = 20.0
+LOOK_AGAIN_S = 5.0
+"""Queues are looked at this often, though nothing is known to be in them; and when the log's server was full."""
+BATCH = 64
+"""Documents a round: short enough (about a second) that a memory never waits long behind observations."""
+LATER_AT_ONCE = 4 * BATCH
+"""Log entries that are looked at together for documents that were put off."""
+NOTE = ["count", "low", "high", "before"]
+"""Of what was put off: how many, from when to when in the log (ms), and ahead of which position to go on."""
+PART_CHARACTERS = 8_000
+"""Of the texts that a thread takes at once: about 2,000 tokens, as much as one run of the model takes."""
+
+
+class Place(NamedTuple):
+    """Where a document is."""
+
+    partition: int
+    generation: int
+    id: DocumentId
+
+
+class DocumentVectors:
+    """Makes vectors of documents as they are now."""
+
+    def __init__(self, redis: Client, executor: Executor, cached: timedelta = EMBEDDING_CACHE_TTL) -> None:
+        """The texts are divided between the threads of `executor`. Vectors are `cached` for so long."""
+        self._redis, self._executor, self._cached = redis, executor, cached
+
+    async def of(self, embedder: Embedder, places: Sequence[Place], cached: timedelta = timedelta(0)) -> list[bytes]:
+        """The vectors of each document, one a chunk, packed; nothing for one without text, or that has changed.
+
+        Their vectors are cached for at least `cached`.
+        """
+        documents = await self.documents(places)
+        chunks = [chunk(_text(document)) for document in documents]
+        texts = [text for texts in chunks for text in texts]
+        vectors = await self._vectors(embedder, texts, max(cached, self._cached))
+        gone = await self._gone(embedder, places, documents, chunks)
+        found, start = list[bytes](), 0
+        for place, texts in zip(places, chunks, strict=True):
+            rows = b"".join(vectors[start : start + len(texts)])
+            start += len(texts)
+            found.append(b"" if place.id in gone else rows)
+        return found
+
+    async def documents(self, places: Sequence[Place]) -> list[Document | None]:
+        """The documents as they are now; None for one that is not there."""
+        async with self._redis.pipeline(transaction=False) as pipe:
+            for place in places:
+                key = key_of(PartitionKeys(place.partition).of_generation(place.generation), place.id)
+                pipe.hgetall(key) if row_type(place.id) else pipe.get(key)
+            stored = await pipe.execute()
+        return [decode(place.id, raw) for place, raw in zip(places, stored, strict=True)]
+
+    async def _gone(
+        self,
+        embedder: Embedder,
+        places: Sequence[Place],
+        documents: Sequence[Document | None],
+        chunks: Sequence[list[str]],
+    ) -> set[DocumentId]:
+        """Those whose text is not what it was: their vectors leave the cache again.
+
+        A purge has no later chance at what was cached after it; what is forgotten after this look, it finds cached.
+        """
+        now = await self.documents(places)
+        changed = [n for n, (was, found) in enumerate(zip(documents, now, strict=True)) if _text(was) != _text(found)]
+        keys = [embedding(cache_key(embedder.model, text)) for n in changed for text in chunks[n]]
+        if keys:
+            await self._redis.unlink(*keys)
+        return {places[n].id for n in changed}
+
+    async def _vectors(self, embedder: Embedder, texts: Sequence[str], cached: timedelta) -> list[bytes]:
+        """Packed vectors of the texts: from the cache, else computed and cached. No texts or no model: none."""
+        if not texts or not embedder.dimensions:
+            return []
+        keys = [embedding(cache_key(embedder.model, text)) for text in texts]
+        async with self._redis.pipeline(transaction=False) as pipe:
+            for key in keys:
+                pipe.get(key)
+            vectors: list[bytes | None] = [_unless_away(one) for one in await pipe.execute(raise_on_error=False)]
+        missing = [n for n, vector in enumerate(vectors) if vector is None]
+        if missing:
+            computed = await self._embed(embedder, [texts[n] for n in missing])
+            async with self._redis.pipeline(transaction=False) as pipe:
+                for n, row in zip(missing, computed, strict=True):
+                    vectors[n] = packed = pack(np.asarray(row, dtype=np.float32))
+                    pipe.set(keys[n], packed, ex=cached)
+                for answer in await pipe.execute(raise_on_error=False):
+                    _unless_away(answer)
+        return [vector for vector in vectors if vector is not None]
+
+    async def _embed(self, embedder: Embedder, texts: Sequence[str]) -> list[NDArray[np.float32]]:
+        """One row a text, in order. The threads take parts of texts of like length, so that little is padding."""
+        loop = asyncio.get_running_loop()
+        parts = parts_of(list(map(len, texts)))
+        found: dict[int, NDArray[np.float32]] = {}
+        work = [loop.run_in_executor(self._executor, embedder.embed, [texts[n] for n in part]) for part in parts]
+        for part, rows in zip(parts, await asyncio.gather(*work), strict=True):
+            found.update(zip(part, rows, strict=True))
+        return [found[n] for n in range(len(texts))]
+
+
+def parts_of(lengths: Sequence[int]) -> list[list[int]]:
+    """Numbers of texts in parts of up to PART_CHARACTERS, of like length each, the longest first.
+
+    A part is at most as long as its longest text for each of its texts. A longer text is a part by itself.
+    """
+    parts: list[list[int]] = []
+    for number in sorted(range(len(lengths)), key=lambda number: -lengths[number]):
+        if parts and (len(parts[-1]) + 1) * lengths[parts[-1][0]] <= PART_CHARACTERS:
+            parts[-1].append(number)
+        else:
+            parts.append([number])
+    return parts
+
+
+def _unless_away(answer: Any) -> Any:
+    """An answer; None where the node of a cluster that has it is away. Raises any other error."""
+    if isinstance(answer, UNREACHABLE):
+        return None
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
+
+
+def _text(document: Document | None) -> str:
+    return searchable_text(document) if isinstance(document, Searched) else ""
+
+
+async def live_keys(redis: Client, partitions: Sequence[int]) -> list[GenerationKeys]:
+    """The keys of the live generations, of the partitions whose node answers."""
+    async with redis.pipeline(transaction=False) as pipe:
+        for partition in partitions:
+            pipe.get(PartitionKeys(partition).generation)
+        generations = await pipe.execute(raise_on_error=False)
+    return [
+        PartitionKeys(partition).of_generation(int(_unless_away(raw) or 1))
+        for partition, raw in zip(partitions, generations, strict=True)
+        if not isinstance(raw, UNREACHABLE)
+    ]
+
+
+def _readable(entries: Sequence[Stored]) -> Iterator[Recorded]:
+    """The events of log entries; without those that this release cannot read, which made no documents."""
+    for one in entries:
+        with suppress(UnreadableEvent):
+            yield decode_event(one.payload, one.position)
+
+
+class _Queued(NamedTuple):
+    place: Place
+    score: float
+
+
+class EmbeddingQueue:
+    """The embedding queues of some partitions, as one queue."""
+
+    def __init__(self, redis: Client, embedders: Embedders, vectors: DocumentVectors) -> None:
+        self._redis, self._embedders, self._vectors = redis, embedders, vectors
+
+    async def work(self, partitions: Sequence[int]) -> int:
+        """Embed one batch; returns how many documents it took, 0 when the queues are empty.
+
+        A crash leaves the documents queued; embedding twice ends in the same vectors. On a cluster, those on a
+        node that is away wait for it, and vectors cached there are made again.
+        """
+        queued = await self._next(partitions)
+        if not queued:
+            return 0
+        embedder = await self._embedders.refresh()  # behind the look at the queue: see EmbeddingRebuild.change_over
+        vectors = await self._vectors.of(embedder, [entry.place for entry in queued])
+        items = dict[tuple[int, int], list[Vectors]]()
+        done = dict[tuple[int, int], list[tuple[DocumentId, float]]]()
+        for (place, score), rows in zip(queued, vectors, strict=True):
+            where = place.partition, place.generation
+            done.setdefault(where, []).append((place.id, score))
+            if rows:
+                items.setdefault(where, []).append(Vectors(place.id, embedder.model, embedder.dimensions, rows))
+        for where, taken in done.items():
+            keys = PartitionKeys(where[0]).of_generation(where[1])
+            await finish_embedding(self._redis, keys, encode_items(items[where]) if where in items else b"", taken)
+        return len(queued)
+
+    async def _next(self, partitions: Sequence[int]) -> list[_Queued]:
+        live = await live_keys(self._redis, partitions)
+        async with self._redis.pipeline(transaction=False) as pipe:
+            for keys in live:
+                pipe.zrange(keys.embed_queue, 0, BATCH - 1, withscores=True)
+            answers = await pipe.execute(raise_on_error=False)
+        heads: list[list[tuple[bytes, float]]] = [_unless_away(one) or [] for one in answers]
+        found = [
+            _Queued(Place(keys.partition, keys.generation, DocumentId(name.decode())), score)
+            for keys, head in zip(live, heads, strict=True)
+            for name, score in head
+        ]
+        return sorted(found, key=lambda entry: entry.score)[:BATCH]
+
+
+class LaterTexts:
+    """What does not fit into the embedding queues: each has `most` documents at most, the most urgent ones.
+
+    The others are found by their static vectors meanwhile, and are queued when there is nothing else to do. The log has
+    them: a note of the partition says from where to where. So the note is small, however much is put off.
+    """
+
+    def __init__(self, redis: Client, log: EventLog, embedders: Embedders, most: int) -> None:
+        self._redis, self._log, self._embedders, self._most = redis, log, embedders, most
+
+    async def put_off(self, partitions: Sequence[int]) -> None:
+        """Take what is too much off the queues, as runners do. Comparisons and rebuilds queue all that they find."""
+        await bound_embed_queues(self._redis, await live_keys(self._redis, partitions), self._most)
+
+    async def queue_some(self, partitions: Sequence[int]) -> bool:
+        """Queue some of what was put off, the newest first; false when nothing was.
+
+        After a crash, or when more is put off, a part of the log is looked at again; what has vectors in the cache by
+        then is not queued.
+        """
+        some = False
+        for keys in await live_keys(self._redis, partitions):
+            note: list[bytes | None] = await self._redis.hmget(keys.embed_later, NOTE)
+            if note[0] is not None:
+                await self._queue_some(keys, note)
+                some = True
+        return some
+
+    async def _queue_some(self, keys: GenerationKeys, note: list[bytes | None]) -> None:
+        count, low, high = (int(value or 0) for value in note[:3])
+        before = Position.parse(note[3]) if note[3] else Position(high + 1, 0)
+        entries = await self._log.read_back(keys.partition, before, LATER_AT_ONCE)
+        wanted = [one for one in entries if one.position.ms >= low]
+        found = await load(self._redis, keys, sorted(documents_of(_readable(wanted))))
+        documents = [one for one in found if isinstance(one, Searched)]
+        embedder = await self._embedders.refresh()
+        missing = (await cached_vectors(self._redis, embedder.model, embedder.dimensions, documents)).missing
+        await queue_to_embed(self._redis, keys, documents, missing)
+        async with self._redis.pipeline(transaction=True) as pipe:
+            await pipe.watch(keys.embed_later)
+            if await pipe.hmget(keys.embed_later, NOTE) != note:
+                return  # more was put off meanwhile, which is newer
+            pipe.multi()
+            if len(wanted) < LATER_AT_ONCE:
+                pipe.delete(keys.embed_later)
+            else:
+                left = max(1, count - len(missing))
+                pipe.hset(keys.embed_later, mapping={"count": left, "before": str(wanted[-1].position)})
+            with suppress(WatchError):
+                await pipe.execute()
+
+
+class EmbedJob:
+    """Embeds what is queued; `go_first` lets more urgent work of this process go first."""
+
+    def __init__(self, queue: EmbeddingQueue, later: LaterTexts, go_first: Callable[[], Awaitable[None]]) -> None:
+        self._queue, self._later, self._go_first = queue, later, go_first
+
+    async def run(self, partitions: list[int]) -> int:
+        """Embed until the partitions' queues are empty or the slice is over; returns how many documents it took."""
+        until, done = asyncio.get_running_loop().time() + SLICE_S, 0
+        await self._later.put_off(partitions)
+        while asyncio.get_running_loop().time() < until:
+            await self._go_first()
+            try:
+                embedded = await self._queue.work(partitions)
+            except ResponseError as error:
+                if not is_out_of_memory(error):
+                    raise
+                logger.warning("texts wait for their vectors: the log's server is at its maxmemory")
+                await asyncio.sleep(LOOK_AGAIN_S)
+                break
+            done += embedded
+            if not embedded and not await self._later.queue_some(partitions):
+                break
+        return done

@@ -1,0 +1,101 @@
+"""Static vectors: one for each index term, distilled from the packaged model. A document's is their sum, unit length.
+
+What a process must know to embed a document is in its index already, and it takes microseconds: no inference, no queue.
+A folder in the format of sentence-transformers' `StaticEmbedding`, whose tokens are index terms; read with numpy alone.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors.numpy import load_file  # pyright: ignore[reportUnknownVariableType]
+
+from projections.embedding.model_files import STATIC_TOKENIZER_FILE, STATIC_WEIGHTS_FILE, read_manifest
+from projections.search.term_rows import Hashes, TermRows, hashed
+from projections.vectors.embedder import Embedder, unit_rows
+
+STATIC = "static-"
+"""What the name of every table begins with."""
+UNKNOWN = "[UNK]"
+WEIGHTS = "embedding.weight"
+MAX_TERMS = 4_096
+"""Of a document, from its beginning: what a longer one says adds little to a mean."""
+_TERMS_AT_ONCE = 16_384
+"""Bounds what embedding many documents takes: 8 MiB at 128 dimensions."""
+
+
+class StaticTable:
+    """The vectors of index terms. Immutable, so any thread may use it."""
+
+    def __init__(self, name: str, terms: Sequence[str], vectors: NDArray[np.float32]) -> None:
+        """`name` is the identity of the vectors; `vectors` (n, dimensions) are weighted, a row for each of `terms`."""
+        self.name = name
+        self.dimensions = int(vectors.shape[1])
+        self._vectors = np.vstack([vectors, np.zeros((1, self.dimensions), np.float32)])  # last: unknown terms
+        self._hashes, self._places = np.unique(hashed(term.encode() for term in terms), return_index=True)
+
+    def places(self, terms: Hashes) -> NDArray[np.int64]:
+        """(n,), the number of each term in the table, terms as their hashes; -1 for one that is not in it."""
+        found = np.minimum(np.searchsorted(self._hashes, terms), len(self._hashes) - 1)
+        return np.where(self._hashes[found] == terms, self._places[found], -1)
+
+    def knows(self, terms: Hashes) -> NDArray[np.bool_]:
+        """(n,), which of the terms have a vector, terms as their hashes."""
+        return self.places(terms) >= 0
+
+    def embed_query(self, terms: Sequence[str]) -> NDArray[np.float32] | None:
+        """(dimensions,) float32; None when none of the terms has a vector.
+
+        As long as the share of its terms that have one: what it says beside them, no vector is known to say.
+        """
+        places = self.places(hashed(term.encode() for term in terms))
+        known = places[places >= 0]
+        total = self._vectors[known].sum(axis=0)
+        length = float(np.linalg.norm(total))
+        return total * (len(known) / len(places) / length) if length else None
+
+    def embed(self, documents: TermRows) -> NDArray[np.float32]:
+        """(n, dimensions) float32, rows of unit length; zeros for a document no term of which has a vector."""
+        ends = np.cumsum(documents.lengths)
+        first = ends - documents.lengths
+        kept = np.arange(len(documents.hashes)) - np.repeat(first, documents.lengths) < MAX_TERMS
+        # a row of zeros behind each document: reduceat takes the next one's first term for the sum of an empty one
+        lengths = np.minimum(documents.lengths, MAX_TERMS)
+        ends = np.cumsum(lengths)
+        places = np.insert(self.places(documents.hashes[kept]), ends, -1)
+        starts = ends - lengths + np.arange(len(lengths))
+        found = np.zeros((len(documents), self.dimensions), np.float32)
+        for some in _parts(ends):
+            end = int(ends[some[-1]]) + int(some[-1]) + 1
+            begin = int(starts[some[0]])
+            found[some] = np.add.reduceat(self._vectors[places[begin:end]], starts[some] - begin, axis=0)
+        return unit_rows(found)
+
+
+def _parts(ends: NDArray[np.int64]) -> Iterator[NDArray[np.intp]]:
+    """The documents, as many at a time as have some `_TERMS_AT_ONCE` terms, by where each ends among all terms."""
+    numbers = np.arange(len(ends))
+    yield from (some for some in np.split(numbers, np.flatnonzero(np.diff(ends // _TERMS_AT_ONCE)) + 1) if len(some))
+
+
+def table_of(embedder: Embedder) -> StaticTable | None:
+    """The table that was distilled from an embedder's model; None for one that has none.
+
+    Only the packaged model has one, because its words are English; others may know any language.
+    """
+    return getattr(embedder, "table", None)
+
+
+def load(directory: Path) -> StaticTable | None:
+    """The table in a model's directory; None where an earlier export made none. Raises ModelUnavailable."""
+    manifest = read_manifest(directory)
+    if (digest := manifest.files.get(STATIC_WEIGHTS_FILE)) is None:
+        return None
+    tokenizer = json.loads((directory / STATIC_TOKENIZER_FILE).read_bytes())
+    vocabulary: dict[str, int] = tokenizer["model"]["vocab"]
+    terms = sorted(vocabulary, key=vocabulary.__getitem__)
+    vectors: NDArray[np.float32] = load_file(directory / STATIC_WEIGHTS_FILE)[WEIGHTS].astype(np.float32)
+    # tables of two machines may differ in their last digits, so the bytes are part of the name
+    return StaticTable(f"{STATIC}{digest[:12]}", terms, vectors)
