@@ -30,7 +30,7 @@ from api.monitoring.processes import ProcessFigures
 from api.native import oauth
 from api.native.catalog import endpoints
 from api.services import tool_context
-from api.siblings import Sibling, joined
+from api.api_processes import Sibling, joined
 from api.spooling import Spooling
 from api.viewer.pages import OPEN_PATHS
 from api.wiring import wire

@@ -16,7 +16,7 @@ from ingest.commands.handler import CommandHandler
 from ingest.durability import Durability, parse_durability
 from ingest.names import header_name
 from ingest.platform.connections import Client
-from ingest.reach import ANYWHERE, Reach
+from ingest.key_scope import ANYWHERE, Reach
 from ingest.roles import READ
 from mcp_gateway.last_writes import LastWrites
 from mcp_gateway.tools.tool import Tool, ToolContext

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from api.monitoring.ops import Metrics, VitalMetrics
 from api.native.transfer import Transfer
 from api.services import Services
-from api.siblings import Sibling
+from api.api_processes import Sibling
 from ingest.commands.handler import CommandHandler
 from ingest.embedded.acknowledged import Acknowledged
 from ingest.embedded.valkey import EmbeddedValkey
@@ -32,7 +32,7 @@ from projections.embedding.live import LiveEmbedder
 from projections.forgetting.forget import Forgetting
 from projections.health.pressure import Ceilings
 from projections.health.queries import Diagnose, ProjectionProgress
-from projections.health.vitals import Vitals
+from projections.health.samples import Vitals
 from projections.health.watch import Watch
 from projections.operations.confirming import Confirming
 from projections.operations.current import Current
@@ -58,7 +58,7 @@ from projections.queries.recall import Recall
 from projections.queries.relations import Relations
 from projections.queries.sessions import Commits, Sessions, Summaries
 from projections.queries.slots import Slots
-from projections.queries.sooner import Sooner
+from projections.queries.embedding_priority import Sooner
 from projections.search.index import IndexService
 from projections.search.presence import work_folder
 from projections.search.service import ReplicaService

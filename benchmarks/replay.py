@@ -44,7 +44,7 @@ from ingest.log.position import START, Position, Token
 from ingest.platform.connections import Client, connect
 from projections.documents.access import Reader
 from projections.forgetting.forget import Forgetting
-from projections.health.vitals import wait_projected
+from projections.health.samples import wait_projected
 from projections.maintenance.manifests import differences, manifest_of
 from projections.operations.current import Current
 from projections.queries.documents import DocumentReader

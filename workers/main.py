@@ -41,7 +41,7 @@ from projections.forgetting.purge import Purge, PurgedIndex
 from projections.forgetting.purge_engine import SearchEnginePurge
 from projections.forgetting.purge_snapshots import SnapshotPurge
 from projections.forgetting.retire_job import RetireJob
-from projections.health.vitals import wait_projected
+from projections.health.samples import wait_projected
 from projections.maintenance.backup.job import BackupJob
 from projections.maintenance.backup.target import target_of
 from projections.maintenance.reconcile_job import ReconcileJob

@@ -15,7 +15,7 @@ from ingest.commands.command import Name
 from ingest.errors import CommandRejected
 from ingest.names import nfc
 from ingest.platform.clock import from_ms
-from ingest.reach import Reach
+from ingest.key_scope import Reach
 from ingest.roles import OF_THE_SERVER, ROLES, Role
 from projections.documents.rows import Row
 

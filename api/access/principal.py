@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ingest.reach import ANYWHERE, Reach
+from ingest.key_scope import ANYWHERE, Reach
 from ingest.roles import ROLES, Needs, Role, allow
 
 SCOPE_KEY = "mnemolog.principal"

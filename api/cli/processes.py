@@ -29,7 +29,7 @@ WATCH_EVERY_S = 0.1
 """Between two looks for what has died: a look costs microseconds, and nobody is answered until one."""
 
 if TYPE_CHECKING:
-    from api.siblings import Sibling
+    from api.api_processes import Sibling
 
 
 def register(app: typer.Typer) -> None:
@@ -101,7 +101,7 @@ def api() -> None:
     settings = logged_settings(os.environ)
     _warn_of_other_systems(settings)
     if settings.api_processes > 1:
-        from api.cli.siblings import ApiProcesses
+        from api.cli.api_processes import ApiProcesses
 
         wait_for_parent()
         ApiProcesses(settings).run()

@@ -33,7 +33,7 @@ from ingest.errors import (
     WrongRebuildState,
 )
 from ingest.log.archive.manifest import ArchiveUnavailable
-from projections.health.vitals import Signs
+from projections.health.samples import Signs
 
 logger = logging.getLogger(__name__)
 

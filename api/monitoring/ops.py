@@ -35,7 +35,7 @@ from ingest.platform.partial import UNREACHABLE, readable
 from ingest.roles import ANY, METRICS
 from projections.dead_letters.records import OUTCOMES, Outcome, letter_counts, live_keys
 from projections.health.pressure import CAUSES, memory_ceiling
-from projections.health.vitals import Signs
+from projections.health.samples import Signs
 from projections.health.watch import Watch
 from projections.maintenance.repairs import load_report
 from projections.search.index import IndexService

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Self
 
-from api.siblings import Sibling
+from api.api_processes import Sibling
 from ingest.platform.tasks import end
 
 LEAVE_EVERY_S = 2.0

@@ -13,7 +13,7 @@ from ingest.errors import CommandRejected, OutOfReach
 from ingest.events.envelope import Envelope
 from ingest.ids import EventId
 from ingest.names import nfc, with_nfc
-from ingest.reach import ANYWHERE, Reach
+from ingest.key_scope import ANYWHERE, Reach
 from ingest.secrets.clean import Names, clean_agent, cleaned
 
 MAX_METADATA_BYTES = 4096

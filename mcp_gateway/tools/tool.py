@@ -18,7 +18,7 @@ from ingest.commands.decision import writer
 from ingest.commands.handler import Accepted, CommandHandler
 from ingest.commands.requests import WriteCommand
 from ingest.errors import ProjectionBehind
-from ingest.reach import ANYWHERE, Reach
+from ingest.key_scope import ANYWHERE, Reach
 from ingest.roles import Needs
 from mcp_gateway.last_writes import LastWrites
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from ingest.commands.decision import EVERYBODY as EVERYBODY
 from ingest.errors import OutOfReach, ReaderUnknown
-from ingest.reach import ANYWHERE, Reach
+from ingest.key_scope import ANYWHERE, Reach
 from projections.documents.memories import Memory
 
 Scope = Literal["shared", "isolated"]

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from ingest.platform.sizes import mib
 from projections.health.pressure import CheckStatus, Condition
-from projections.health.vitals import Sample
+from projections.health.samples import Sample
 
 Health = Literal["healthy", "degraded", "critical"]
 Offence: TypeAlias = tuple[str, CheckStatus, str, str]

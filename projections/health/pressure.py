@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from ingest.platform.sizes import mib, parse_bytes, parse_bytes_or_share
 from projections.health.fairness import Shares, above_fair_share
-from projections.health.vitals import Sample
+from projections.health.samples import Sample
 
 Cause = Literal["memory", "lag", "disk"]
 CAUSES: tuple[Cause, ...] = ("memory", "lag", "disk")

@@ -23,7 +23,7 @@ from projections.health.pressure import (
     room,
     unavailable,
 )
-from projections.health.vitals import Sample, Vitals
+from projections.health.samples import Sample, Vitals
 
 logger = logging.getLogger(__name__)
 

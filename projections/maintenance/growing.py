@@ -52,7 +52,7 @@ from ingest.platform.clock import Clock, system_clock
 from ingest.platform.connections import Client, info_of_nodes
 from projections.dead_letters.records import discarded_places, place_of
 from projections.forgetting.receipts import Receipt
-from projections.health.vitals import wait_projected
+from projections.health.samples import wait_projected
 from projections.maintenance.backup.contents import HashField, Kept, Member, Text, kept_keys
 from projections.maintenance.backup.manifest import LogState, measure
 from projections.maintenance.backup.restoring import (

@@ -10,7 +10,7 @@ from ingest.ids import DocumentId
 from ingest.log.partitions import partition_of, session_route
 from ingest.platform.clock import from_ms
 from ingest.platform.partial import check_missing
-from ingest.reach import ANYWHERE, Reach
+from ingest.key_scope import ANYWHERE, Reach
 from projections.documents.access import Reader, may_read
 from projections.documents.commits import Commit, commits, session_commits
 from projections.documents.observations import session_observations

@@ -10,7 +10,7 @@ from ingest.log.position import START, Position, Token
 from ingest.platform.connections import Client
 from ingest.platform.partial import partial_reads
 from ingest.platform.tasks import nothing
-from projections.health.vitals import entries_behind
+from projections.health.samples import entries_behind
 
 READ_WAIT_S = 1.0
 """How long a read waits for what it names, unless an index is told otherwise."""

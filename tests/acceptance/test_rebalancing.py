@@ -26,7 +26,7 @@ from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import PartitionKeys
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect
-from projections.health.vitals import entries_behind
+from projections.health.samples import entries_behind
 from tests.acceptance.running import settings
 
 PARTITIONS = 8

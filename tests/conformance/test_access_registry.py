@@ -19,7 +19,7 @@ from ingest.errors import CommandRejected, NotFound, TooManyRequests
 from ingest.log.keys import access_bucket, access_row_pk, row_key
 from ingest.platform.clock import to_ms
 from ingest.platform.connections import Client
-from ingest.reach import Reach
+from ingest.key_scope import Reach
 from ingest.roles import ADMIN, METRICS, OPERATOR
 from tests.support.waiting import wait_until
 

@@ -28,7 +28,7 @@ from ingest.log.keys import ARCHIVE_LEASE, CONSUMER, CONSUMER_GROUP, PartitionKe
 from ingest.log.partitions import partition_of, project_route
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client
-from projections.health.vitals import entries_behind
+from projections.health.samples import entries_behind
 from tests.conformance.interruptions import Killed, files_with, forget, killing
 
 MARK = "zqxvkmarker7"

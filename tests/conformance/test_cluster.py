@@ -33,7 +33,7 @@ from ingest.platform.cluster.topology import NodeSilent
 from ingest.platform.connections import Client, connect, on_each_node, pool_size
 from ingest.platform.partial import PATIENCE_S, partial_reads
 from projections.documents.access import Reader
-from projections.health.vitals import Vitals
+from projections.health.samples import Vitals
 from projections.queries.audit import Audit
 from projections.queries.documents import DocumentReader
 from projections.search.snapshots import FeedPosition

@@ -14,7 +14,7 @@ from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client
 from projections.embedding.embed_job import EmbeddingQueue, EmbedJob, LaterTexts
 from projections.embedding.live import StandingEmbedder
-from projections.health.vitals import Vitals
+from projections.health.samples import Vitals
 from projections.search.comparing import cached_vectors
 from projections.store.stored import load, places
 from projections.vectors.queue import Urgency, changed_place, place

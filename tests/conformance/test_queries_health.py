@@ -15,7 +15,7 @@ from projections.documents.access import Reader
 from projections.health.diagnosis import CATEGORIES
 from projections.health.pressure import Ceilings
 from projections.health.queries import Diagnose
-from projections.health.vitals import Vitals
+from projections.health.samples import Vitals
 from projections.health.watch import Watch
 from projections.maintenance.backup.manifest import Status, save_status
 

@@ -11,7 +11,7 @@ from factories import AGENT, PROJECT, TENANT
 
 from ingest.commands.requests import LinkCommit, Relate, WriteAction
 from ingest.log.redis_log import RedisLog
-from ingest.reach import Reach
+from ingest.key_scope import Reach
 from projections.documents.access import Reader
 from projections.queries import documents as documents_module
 from projections.queries.actions import Actions

@@ -6,8 +6,8 @@ import pytest
 
 from ingest.log.keys import PartitionKeys
 from ingest.platform.connections import Client
-from projections.queries import sooner as module
-from projections.queries.sooner import Sooner
+from projections.queries import embedding_priority as module
+from projections.queries.embedding_priority import Sooner
 from projections.search.question import Hit
 from projections.vectors.queue import Urgency, place
 

@@ -21,7 +21,7 @@ from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client, connect
 from projections.dead_letters.records import letter_of, queue_letter
 from projections.health.pressure import Ceilings
-from projections.health.vitals import Sample, Vitals
+from projections.health.samples import Sample, Vitals
 from projections.health.watch import Watch
 
 

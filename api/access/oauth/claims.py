@@ -12,7 +12,7 @@ from api.access.oauth.tokens import LEEWAY_S
 from api.access.principal import Principal
 from ingest.commands.command import Name
 from ingest.names import nfc
-from ingest.reach import Reach
+from ingest.key_scope import Reach
 from ingest.roles import ADMIN, OF_THE_SERVER, Role
 
 EVERY = "*"

@@ -3,7 +3,7 @@
 import pytest
 
 from ingest.log.position import START
-from ingest.reach import ANYWHERE, Reach
+from ingest.key_scope import ANYWHERE, Reach
 from projections.documents.access import Reader
 from projections.queries.log_events import WantedEvents
 

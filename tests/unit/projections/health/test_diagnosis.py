@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from projections.health.diagnosis import CATEGORIES, Diagnosis, DiagnosisSummary, Measured, diagnose
 from projections.health.pressure import Excess, Pressure, readiness
-from projections.health.vitals import Sample
+from projections.health.samples import Sample
 
 LISTS = (
     "active_sessions_over_a_day",

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from projections.health.fairness import ACTIVE, HALF_LIFE_S, MOST_TENANTS, RecentWork, Work, above_fair_share
 from projections.health.pressure import NEAR, RELEASE, Ceilings, Pressure, decide, readiness, reserve, room
-from projections.health.vitals import Sample
+from projections.health.samples import Sample
 
 LAG = Ceilings(lag=1_000)
 FLOOD = {"flood": Work(9_000, 9_000_000), "quiet": Work(10, 10_000)}

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from projections.health.pressure import EMBEDDED_DISK_FLOOR, Ceilings, Pressure, decide, memory_ceiling, room
-from projections.health.vitals import Sample
+from projections.health.samples import Sample
 
 LAG = Ceilings(lag=1_000)
 MEMORY = Ceilings(memory=0.85)

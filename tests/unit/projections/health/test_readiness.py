@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from projections.health.pressure import Ceilings, Readiness, decide, readiness, unavailable
-from projections.health.vitals import Sample
+from projections.health.samples import Sample
 
 
 def well(**changes: Any) -> Sample:

@@ -9,7 +9,7 @@ from api.access.oauth.rules import TokenRefused, TokenRules
 from api.access.oauth.tokens import LEEWAY_S
 from api.access.principal import Principal, Rates
 from ingest.platform.settings import SCOPES
-from ingest.reach import Reach
+from ingest.key_scope import Reach
 from ingest.roles import roles_by_scope
 
 PLAIN = TokenRules("https://issuer.example", "https://m/mcp", ("https://m/mcp",), roles_by_scope(SCOPES), "default")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from api.cli.supervisor import Child
 from api.http.listening import bind, ports_of
-from api.siblings import Sibling, shared_folder
+from api.api_processes import Sibling, shared_folder
 from ingest.errors import ServerStartFailed
 from ingest.platform.settings import Settings
 
@@ -66,7 +66,7 @@ class ApiProcesses:
     def _child(self, number: int) -> Child:
         def command() -> list[str]:
             joins = number > 0 or self._sibling(number).has_served
-            return [sys.executable, "-m", "api.cli.sibling", str(number), str(self._folder), "joins" if joins else "-"]
+            return [sys.executable, "-m", "api.cli.api_process", str(number), str(self._folder), "joins" if joins else "-"]
 
         return Child(f"api-{number}", self._settings, command=command)
 

@@ -8,7 +8,7 @@ from ingest.commands.decide import Caller, decide
 from ingest.commands.requests import AnyCommand, Observe, Remember, SetSlot, WriteAction
 from ingest.errors import AccessDenied, CommandRejected, OutOfReach
 from ingest.ids import new_event_id
-from ingest.reach import ANYWHERE, Reach
+from ingest.key_scope import ANYWHERE, Reach
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 SHOP = Reach(projects=("shop",))

@@ -4,7 +4,7 @@ import os
 import sys
 from pathlib import Path
 
-from api.siblings import Sibling
+from api.api_processes import Sibling
 from ingest.platform.processes import load_without_collecting
 
 
