@@ -15,7 +15,7 @@ JOIN_WITHIN_S = 60.0
 """A process that joins others listens when its index is ready, or after so long."""
 
 
-class Sibling(NamedTuple):
+class ApiProcess(NamedTuple):
     """One of several API processes on one port. `joins`: others serve already, so it listens when its index is ready.
 
     The first has what only one may have: the spools, and the listeners whose clients have sessions in memory.
@@ -62,9 +62,9 @@ def shared_folder(settings: Settings) -> Path:
     return folder
 
 
-async def joined(sibling: Sibling, index: IndexService) -> None:
+async def joined(api_process: ApiProcess, index: IndexService) -> None:
     """Return when a process may begin to listen."""
-    if sibling.joins:
+    if api_process.joins:
         with suppress(ProjectionBehind):
             await index.wait_ready(JOIN_WITHIN_S)
-    sibling.serves()
+    api_process.serves()

@@ -16,6 +16,7 @@ from api.access.oauth.verifier import AccessTokens
 from api.access.rates import RateLimits
 from api.access.registry import Registry
 from api.agents import spooled
+from api.api_processes import ApiProcess, joined
 from api.dialects.dialect import MainPort
 from api.dialects.profiles import PROFILES
 from api.dialects.registry import DIALECTS, listeners_of
@@ -30,7 +31,6 @@ from api.monitoring.processes import ProcessFigures
 from api.native import oauth
 from api.native.catalog import endpoints
 from api.services import tool_context
-from api.api_processes import Sibling, joined
 from api.spooling import Spooling
 from api.viewer.pages import OPEN_PATHS
 from api.wiring import wire
@@ -50,10 +50,10 @@ def create_app(settings: Settings) -> Starlette:
     return _native(settings, Gateway(PROFILES, settings.host, settings.mcp_profile, settings.hosts))
 
 
-def create_listeners(settings: Settings, sibling: Sibling | None = None) -> Listeners:
+def create_listeners(settings: Settings, api_process: ApiProcess | None = None) -> Listeners:
     """Every application that the settings ask for, on one set of services; the native API's lifespan is that of all."""
     gateway = Gateway(PROFILES, settings.host, settings.mcp_profile, settings.hosts)
-    native = _native(settings, gateway, sibling)
+    native = _native(settings, gateway, api_process)
     native.state.homes = SessionProjects()
     on_main_port: list[tuple[MainPort, Starlette]] = []
     by_port: dict[int, Starlette] = {}
@@ -68,7 +68,7 @@ def create_listeners(settings: Settings, sibling: Sibling | None = None) -> List
     return Listeners(native, on_main_port, by_port)
 
 
-def _native(settings: Settings, gateway: Gateway, sibling: Sibling | None = None) -> Starlette:
+def _native(settings: Settings, gateway: Gateway, api_process: ApiProcess | None = None) -> Starlette:
     if settings.redis_url is None:
         raise InvalidSetting("REDIS_URL is not set; `mnemolog up` starts an embedded server and sets it")
     check_llm(settings.llm, settings.llm_key or "", settings.llm_daily_tokens)
@@ -78,7 +78,7 @@ def _native(settings: Settings, gateway: Gateway, sibling: Sibling | None = None
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncGenerator[None]:
         async with AsyncExitStack() as stack:
-            wired = await wire(settings, stack, sibling)
+            wired = await wire(settings, stack, api_process)
             app.state.services, app.state.transfer, app.state.metrics = wired
             registry = Registry(wired.services.redis)
             open_to_machine = settings.host in LOOPBACK and rules is None
@@ -89,14 +89,14 @@ def _native(settings: Settings, gateway: Gateway, sibling: Sibling | None = None
             app.state.tokens = rules and AccessTokens(rules, await stack.enter_async_context(IssuerKeys(rules)))
             gateway.connect(lambda scope, agent: tool_context(scope, "mcp", agent))
             await stack.enter_async_context(gateway.running())
-            spools = _spools(settings) if sibling is None or sibling.is_first else []
+            spools = _spools(settings) if api_process is None or api_process.is_first else []
             if spools:
                 caller = Caller(settings.tenant, agent_id=writer(settings.agent_id))
                 await stack.enter_async_context(Spooling(spools, wired.services.commands, caller))
-            if sibling is not None:
-                wired.metrics.processes = ProcessFigures(sibling, wired.metrics.text)
+            if api_process is not None:
+                wired.metrics.processes = ProcessFigures(api_process, wired.metrics.text)
                 await stack.enter_async_context(wired.metrics.processes)
-                await joined(sibling, wired.services.search_index)
+                await joined(api_process, wired.services.search_index)
             tune_interpreter()
             yield
 

@@ -14,9 +14,9 @@ from ingest.commands.decide import Caller, stated_agent
 from ingest.commands.decision import writer
 from ingest.commands.handler import CommandHandler
 from ingest.durability import Durability, parse_durability
+from ingest.key_scope import ANYWHERE, KeyScope
 from ingest.names import header_name
 from ingest.platform.connections import Client
-from ingest.key_scope import ANYWHERE, Reach
 from ingest.roles import READ
 from mcp_gateway.last_writes import LastWrites
 from mcp_gateway.tools.tool import Tool, ToolContext
@@ -54,29 +54,29 @@ class Services(NamedTuple):
     own_agent: str = ""
     scope: Scope = "shared"
     half_life_days: float = 30.0
-    reach: Reach = ANYWHERE
+    key_scope: KeyScope = ANYWHERE
 
     def on_behalf(self, principal: Principal) -> Self:
         """The same for the tenant and within the reach of a principal."""
-        if principal.tenant == self.tenant and principal.reach == ANYWHERE:
+        if principal.tenant == self.tenant and principal.key_scope == ANYWHERE:
             return self
         # half of what _replace takes, for every request with a key
         return type(self)(
             self.commands, self.queries, self.operations, self.search_index, self.jobs, self.redis, principal.tenant,
-            self.last_writes, self.watch, self.own_agent, self.scope, self.half_life_days, principal.reach,
+            self.last_writes, self.watch, self.own_agent, self.scope, self.half_life_days, principal.key_scope,
         )  # fmt: skip
 
-    def door(self, source: str, agent: str = "") -> ToolContext:
+    def call(self, source: str, agent: str = "") -> ToolContext:
         """What tools and dialects reach through; `agent` is who calls, as far as the transport says it."""
         return ToolContext(
             self.commands, self.queries, self.operations, self.tenant, self.last_writes, self.own_agent, self.scope,
-            stated_agent(agent, AGENT_HEADER), source, self.half_life_days, self.reach,
+            stated_agent(agent, AGENT_HEADER), source, self.half_life_days, self.key_scope,
         )  # fmt: skip
 
     def caller(self, agent: str, source: str = "native", durability: Durability | None = None) -> Caller:
         """On whose behalf a command is carried out, where the request names this agent, or none."""
-        named = writer(stated_agent(agent, AGENT_HEADER), self.reach.sole_agent, self.own_agent)
-        return Caller(self.tenant, source, named, durability, self.reach)
+        named = writer(stated_agent(agent, AGENT_HEADER), self.key_scope.sole_agent, self.own_agent)
+        return Caller(self.tenant, source, named, durability, self.key_scope)
 
     def reader(self, agent: str) -> Reader:
         """Who reads, where the request names this agent, or none.
@@ -84,11 +84,11 @@ class Services(NamedTuple):
         Raises ReaderUnknown where the server's scope is isolated and nobody is named, OutOfReach for another agent than
         those of the key, CommandRejected for what is no name.
         """
-        return reader_of(self.tenant, self.scope, self.own_agent, stated_agent(agent, AGENT_HEADER), self.reach)
+        return reader_of(self.tenant, self.scope, self.own_agent, stated_agent(agent, AGENT_HEADER), self.key_scope)
 
     def operator(self) -> Reader:
         """Who sees everything of the tenant that the key is for."""
-        return operator_of(self.tenant, self.reach)
+        return operator_of(self.tenant, self.key_scope)
 
 
 def services(request: Request) -> Services:
@@ -108,7 +108,7 @@ def tool_context(scope: Mapping[str, Any], source: str, agent: str = "") -> Tool
     async def admitted(tool: Tool | None) -> None:
         await admit(scope, READ if tool is None else tool.needs)
 
-    return services_of(scope).door(source, agent)._replace(admit=admitted, may_read=principal_of(scope).may(READ))
+    return services_of(scope).call(source, agent)._replace(admit=admitted, may_read=principal_of(scope).may(READ))
 
 
 def caller(request: Request, source: str = "native") -> Caller:

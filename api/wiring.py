@@ -8,10 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from api.api_processes import ApiProcess
 from api.monitoring.ops import Metrics, VitalMetrics
 from api.native.transfer import Transfer
 from api.services import Services
-from api.api_processes import Sibling
 from ingest.commands.handler import CommandHandler
 from ingest.embedded.acknowledged import Acknowledged
 from ingest.embedded.valkey import EmbeddedValkey
@@ -20,7 +20,7 @@ from ingest.log.archive.archived_log import open_to_write
 from ingest.log.closed import refuse_if_closed
 from ingest.log.group_commit import GroupCommit, Rows
 from ingest.log.redis_log import RedisLog
-from ingest.platform.connections import Client, connect, once_reachable
+from ingest.platform.connections import Client, connect, retry_until_connected
 from ingest.platform.settings import Settings
 from mcp_gateway.last_writes import LastWrites
 from projections.condensing.llm.assistant import Assistant, build_assistant, parse_daily_tokens
@@ -30,9 +30,9 @@ from projections.dead_letters.queries import DeadLetters
 from projections.embedding.factory import build_embedder
 from projections.embedding.live import LiveEmbedder
 from projections.forgetting.forget import Forgetting
-from projections.health.pressure import Ceilings
+from projections.health.pressure import Limits
 from projections.health.queries import Diagnose, ProjectionProgress
-from projections.health.samples import Vitals
+from projections.health.samples import HealthSampler
 from projections.health.watch import Watch
 from projections.operations.confirming import Confirming
 from projections.operations.current import Current
@@ -45,6 +45,7 @@ from projections.queries.around import AroundQueries
 from projections.queries.audit import Audit
 from projections.queries.compile import Compile
 from projections.queries.documents import DocumentReader
+from projections.queries.embedding_priority import EmbeddingPriority
 from projections.queries.graph import Graph
 from projections.queries.lessons import Lessons
 from projections.queries.log_events import LogEvents
@@ -58,7 +59,6 @@ from projections.queries.recall import Recall
 from projections.queries.relations import Relations
 from projections.queries.sessions import Commits, Sessions, Summaries
 from projections.queries.slots import Slots
-from projections.queries.embedding_priority import Sooner
 from projections.search.index import IndexService
 from projections.search.presence import work_folder
 from projections.search.service import ReplicaService
@@ -77,21 +77,21 @@ class Wired(NamedTuple):
     metrics: Metrics
 
 
-async def wire(settings: Settings, stack: AsyncExitStack, sibling: Sibling | None = None) -> Wired:
+async def wire(settings: Settings, stack: AsyncExitStack, api_process: ApiProcess | None = None) -> Wired:
     """Connect everything; what was opened closes with the stack, connections after the last write."""
     if settings.redis_url is None:
         raise InvalidSetting("REDIS_URL is not set; `mnemolog up` starts an embedded server and sets it")
     jobs_url = settings.jobs_url  # a fault of it is told before anything is opened
     redis = connect(settings.redis_url)
     stack.push_async_callback(redis.aclose)
-    log = await once_reachable(redis, "to open the log", lambda: open_to_write(settings, redis))
+    log = await retry_until_connected(redis, "to open the log", lambda: open_to_write(settings, redis))
     appends = GroupCommit(log, _witness(settings, stack))
     durability = await appends.confirmations.standing()
     if durability != "fsync" and settings.durability in (None, "memory"):
         logger.warning("an acknowledged write may not be on disk yet: the server's durability is %s", durability)
     stack.push_async_callback(appends.aclose)
     embedders = LiveEmbedder(redis, partial(_build_embedder, settings), settings.named_embedders)
-    await once_reachable(redis, "to read the embedder", lambda: embedders.start(settings.embedder))
+    await retry_until_connected(redis, "to read the embedder", lambda: embedders.start(settings.embedder))
     index = await _index(settings, settings.redis_url, redis, log, embedders, stack)
     documents = DocumentReader(redis, settings.partitions, index.partition_of)
     jobs = await JobQueue.connect(jobs_url)
@@ -105,7 +105,7 @@ async def wire(settings: Settings, stack: AsyncExitStack, sibling: Sibling | Non
         commands.admission = SessionCap(current, settings.observations_per_session)
     letters = DeadLetterOperations(redis, log, queries.letters)
     operations = _operations(current, _assistant(settings, redis, stack), letters)
-    positions = None if sibling is None else sibling.positions(settings.partitions)
+    positions = None if api_process is None else api_process.positions(settings.partitions)
     if positions is not None:
         stack.callback(positions.close)
     services = Services(
@@ -136,7 +136,7 @@ def _witness(settings: Settings, stack: AsyncExitStack) -> Callable[[Rows], None
 def _watch(settings: Settings, redis: Client, index: IndexService, jobs: JobQueue, stack: AsyncExitStack) -> Watch:
     """The watch over the vital signs, which looks from now on."""
     embedded = _embedded(settings)
-    vitals = Vitals(
+    health_sampler = HealthSampler(
         redis,
         settings.partitions,
         index,
@@ -145,10 +145,10 @@ def _watch(settings: Settings, redis: Client, index: IndexService, jobs: JobQueu
         dimensions=lambda: index.embedder.dimensions,
         ping_jobs=jobs.ping if settings.jobs_redis_url else None,
     )
-    ceilings = Ceilings.parse(
+    ceilings = Limits.parse(
         settings.memory_ceiling, settings.lag_ceiling, settings.disk_floor, embedded=embedded is not None
     )
-    watch = Watch(vitals, ceilings)
+    watch = Watch(health_sampler, ceilings)
     watch.start()
     stack.push_async_callback(watch.aclose)
     return watch
@@ -183,8 +183,8 @@ async def _index(
             history=log.history, look_at_log=log.look_whether_open,
         )  # fmt: skip
     stack.push_async_callback(service.aclose)
-    await once_reachable(redis, "to say that it is up", service.beat)
-    await once_reachable(redis, "to look at the log again", lambda: refuse_if_closed(redis))
+    await retry_until_connected(redis, "to say that it is up", service.beat)
+    await retry_until_connected(redis, "to look at the log again", lambda: refuse_if_closed(redis))
     service.start()
     return service
 
@@ -203,7 +203,7 @@ async def _queries(
     documents: DocumentReader,
     stack: AsyncExitStack,
 ) -> Queries:
-    sooner = Sooner(redis, index)
+    sooner = EmbeddingPriority(redis, index)
     stack.push_async_callback(sooner.aclose)
     recall = Recall(index, documents, shown=sooner.shown)
     await recall.warm_up()

@@ -105,12 +105,12 @@ async def until(holds: Callable[[], Awaitable[bool]], every_s: float = LOOK_EVER
 async def settled(pool: Pool, *, embedded: bool = False, every_s: float = LOOK_EVERY_S) -> None:
     """Return when all that was written is in the documents and the index, and with `embedded` has its vectors."""
 
-    async def caught_up() -> bool:
+    async def wait_for_own_writes() -> bool:
         rows = await partitions(pool)
         waits = any(row["lag"] or (embedded and row["to_embed"]) for row in rows)
         return not waits and all(map(_searchable, rows))
 
-    await until(caught_up, every_s)
+    await until(wait_for_own_writes, every_s)
 
 
 async def projected(pool: Pool, every_s: float = LOOK_EVERY_S) -> None:

@@ -55,7 +55,7 @@ class Body(NamedTuple):
     path: str
     make: Callable[[], bytes]
     content_type: str = JSON
-    door: str = ""
+    call: str = ""
 
 
 def array(item: bytes, count: int = MILLION) -> bytes:
@@ -128,10 +128,10 @@ BODIES = [
     Body("agentmemory: a hook's arrays", "/agentmemory/observe", lambda: HOOK % array(b"[]", 5 * MILLION)),
     Body("agentmemory: a hook's values", "/agentmemory/observe", lambda: HOOK % array(b"[0]", 120_000)),
     Body("agentmemory: an import", "/agentmemory/import", lambda: b'{"exportData":%b}' % keyed(3 * MILLION)),
-    Body("agentd: tags", "/memories", lambda: b'{"content":"x","tags":%b}' % array(b'""', 600_000), door="agentd"),
-    Body("agent-memory: a hook", "/api/queue", lambda: QUEUED % array(b"[]", 5 * MILLION), door="agent-memory"),
-    Body("agent-memory: facts", "/api/observations", lambda: FACTS % array(b"1", 240_000), door="agent-memory"),
-    Body("memex: integers", "/v1/memories", lambda: array(b"1", 8 * MILLION - 10), door="memex"),
+    Body("agentd: tags", "/memories", lambda: b'{"content":"x","tags":%b}' % array(b'""', 600_000), call="agentd"),
+    Body("agent-memory: a hook", "/api/queue", lambda: QUEUED % array(b"[]", 5 * MILLION), call="agent-memory"),
+    Body("agent-memory: facts", "/api/observations", lambda: FACTS % array(b"1", 240_000), call="agent-memory"),
+    Body("memex: integers", "/v1/memories", lambda: array(b"1", 8 * MILLION - 10), call="memex"),
     Body("MCP: a batch", "/mcp", lambda: array(tool_call(b"{}"), 80_000)),
     Body("MCP: integers", "/mcp", lambda: array(b"1", 4 * MILLION - 10)),
     Body("MCP: arguments", "/mcp", lambda: tool_call(b'{"content":"x","tags":%b}' % array(b"[]", 24_000))),
@@ -217,7 +217,7 @@ async def send_all(host: str, ports: dict[str, int], bodies: list[Body], at_once
     async def work() -> None:
         for one in waiting:
             body = await asyncio.to_thread(one.make)
-            answers[one.name][await post(host, ports[one.door], one, body)] += 1
+            answers[one.name][await post(host, ports[one.call], one, body)] += 1
 
     await asyncio.gather(*(work() for _ in range(at_once)))
     return answers
@@ -240,13 +240,13 @@ async def main() -> int:
     parser.add_argument("--at-once", type=int, default=8)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--only", help="kinds whose name matches this expression")
-    for door, port in PORTS.items():
-        parser.add_argument(f"--{door}", type=int, default=port, help="its port; left out where nobody listens")
+    for call, port in PORTS.items():
+        parser.add_argument(f"--{call}", type=int, default=port, help="its port; left out where nobody listens")
     options = parser.parse_args()
     parts = urlsplit(str(options.url))
     host = parts.hostname or "127.0.0.1"
-    ports = {"": parts.port or 80} | {door: getattr(options, door.replace("-", "_")) for door in PORTS}
-    kinds = [one for one in BODIES if reachable(host, ports[one.door])]
+    ports = {"": parts.port or 80} | {call: getattr(options, call.replace("-", "_")) for call in PORTS}
+    kinds = [one for one in BODIES if reachable(host, ports[one.call])]
     kinds = [one for one in kinds if re.search(options.only or "", one.name)]
     chosen = [kinds[n % len(kinds)] for n in range(options.bodies)]
     DICE.shuffle(chosen)

@@ -140,7 +140,7 @@ class RoleMissing(AccessDenied):
         self.needs = needs
 
 
-class OutOfReach(AccessDenied, CommandRejected):
+class OutsideKeyScope(AccessDenied, CommandRejected):
     """A command for a project, or in the name of an agent, that the caller's key is not for; nothing was stored."""
 
     code = "forbidden"

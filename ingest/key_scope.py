@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ingest.errors import AccessDenied
 
 
-class Reach(NamedTuple):
+class KeyScope(NamedTuple):
     """The projects and agents of a key; empty is all of them. `""` among the projects is the nameless one.
 
     `within_tenant`: the key is not an operator's, and is not shown what belongs to no tenant: entries of the log that
@@ -43,5 +43,5 @@ class Reach(NamedTuple):
         return self.agents[0] if len(self.agents) == 1 else ""
 
 
-ANYWHERE = Reach()
+ANYWHERE = KeyScope()
 """All of a tenant, in anybody's name."""

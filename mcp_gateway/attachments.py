@@ -36,11 +36,11 @@ class Ask(Protocol):
         ...
 
 
-async def _no_text(door: ToolContext, name: str, arguments: Mapping[str, str] | None = None) -> str:
+async def _no_text(call: ToolContext, name: str, arguments: Mapping[str, str] | None = None) -> str:
     raise BadArgument(f"there is no {name!r}")
 
 
-async def _nothing_more(door: ToolContext) -> Sequence[types.Resource]:
+async def _nothing_more(call: ToolContext) -> Sequence[types.Resource]:
     return ()
 
 
@@ -68,7 +68,7 @@ class Attachments(NamedTuple):
         async def read(context: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
             if not self.resources:
                 raise MCPError(types.INVALID_PARAMS, f"there is no resource {params.uri}")
-            text = await _told(door_for(context), lambda door: self.resource_text(door, str(params.uri)))
+            text = await _told(door_for(context), lambda call: self.resource_text(call, str(params.uri)))
             contents = types.TextResourceContents(uri=params.uri, mime_type=self._mime_type(params.uri), text=text)
             return types.ReadResourceResult(contents=[contents])
 
@@ -76,7 +76,7 @@ class Attachments(NamedTuple):
             if params.name not in {one.name for one in self.prompts}:
                 raise MCPError(types.INVALID_PARAMS, f"there is no prompt {params.name!r}")
             arguments = params.arguments or {}
-            text = await _told(door_for(context), lambda door: self.prompt_text(door, params.name, arguments))
+            text = await _told(door_for(context), lambda call: self.prompt_text(call, params.name, arguments))
             message = types.PromptMessage(role="user", content=types.TextContent(text=text))
             return types.GetPromptResult(messages=[message])
 
@@ -120,13 +120,13 @@ class Attachments(NamedTuple):
         for method in _METHODS if self.served else ():
             server.add_request_handler(method, _METHODS[method].params, handlers[method])
 
-    async def _more(self, door: ToolContext) -> Sequence[types.Resource]:
+    async def _more(self, call: ToolContext) -> Sequence[types.Resource]:
         """What whoever lists may read; nothing for who may read nothing."""
         if self.more is _nothing_more:
             return ()
         try:
-            await door.admits()
-            return await self.more(door)
+            await call.admits()
+            return await self.more(call)
         except (AccessDenied, ReaderUnknown):
             return ()
         except MnemologError as error:
@@ -166,17 +166,17 @@ def together(offered: Sequence[Attachments]) -> Attachments:
     of_scheme = {scheme(resource.uri): one for one in served for resource in one.resources}
     of_prompt = {prompt.name: one for one in served for prompt in one.prompts}
 
-    async def resource_text(door: ToolContext, uri: str) -> str:
+    async def resource_text(call: ToolContext, uri: str) -> str:
         owner = of_scheme.get(scheme(uri))
         if owner is None:
             raise NotFound(f"there is no resource {uri}")
-        return await owner.resource_text(door, uri)
+        return await owner.resource_text(call, uri)
 
-    async def prompt_text(door: ToolContext, name: str, arguments: Mapping[str, str]) -> str:
-        return await of_prompt[name].prompt_text(door, name, arguments)
+    async def prompt_text(call: ToolContext, name: str, arguments: Mapping[str, str]) -> str:
+        return await of_prompt[name].prompt_text(call, name, arguments)
 
-    async def more(door: ToolContext) -> Sequence[types.Resource]:
-        return [resource for one in served for resource in await one.more(door)]
+    async def more(call: ToolContext) -> Sequence[types.Resource]:
+        return [resource for one in served for resource in await one.more(call)]
 
     return Attachments(
         True,
@@ -201,11 +201,11 @@ def _answering(answer: BaseModel) -> Handler:
     return answered
 
 
-async def _told(door: ToolContext, text: Callable[[ToolContext], Awaitable[str]]) -> str:
+async def _told(call: ToolContext, text: Callable[[ToolContext], Awaitable[str]]) -> str:
     """The text; a fault of the caller or of the store as a protocol error, which is all that a reading can answer."""
     try:
-        await door.admits()
-        return await text(door)
+        await call.admits()
+        return await text(call)
     except (BadArgument, NotFound) as error:
         raise MCPError(types.INVALID_PARAMS, str(error)) from None
     except MnemologError as error:

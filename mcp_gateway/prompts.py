@@ -72,7 +72,7 @@ unless something speaks against it: then say so. Where a snippet is not enough, 
 say so and ask `recall` in other words before you give up."""
 
 
-async def prompt_text(door: ToolContext, name: str, arguments: Mapping[str, str]) -> str:
+async def prompt_text(call: ToolContext, name: str, arguments: Mapping[str, str]) -> str:
     """The message that a prompt becomes; raises BadArgument."""
     stated = {argument: value for argument, value in arguments.items() if value.strip()}
     prompt = next(one for one in PROMPTS if one.name == name)
@@ -80,31 +80,31 @@ async def prompt_text(door: ToolContext, name: str, arguments: Mapping[str, str]
         if argument.required and argument.name not in stated:
             raise BadArgument(f"{argument.name} is required", argument.name)
     try:
-        return await _MESSAGES[name](door, stated)
+        return await _MESSAGES[name](call, stated)
     except CommandRejected as error:
         raise BadArgument(error.message, error.field) from None
 
 
-async def _catch_up(door: ToolContext, stated: Mapping[str, str]) -> str:
+async def _catch_up(call: ToolContext, stated: Mapping[str, str]) -> str:
     project, task = stated["project"], stated.get("task", "")
-    asked: dict[str, Any] = {"project": project, "query": task, "agent_id": door.acting()}
+    asked: dict[str, Any] = {"project": project, "query": task, "agent_id": call.acting()}
     arguments = parse_object(asked, ContextArguments)
-    compiled = await compiled_context(door, arguments)
+    compiled = await compiled_context(call, arguments)
     if not compiled.context and not compiled.left_out:
         raise BadArgument(f"nothing is recorded of project {project!r} that you may read", "project")
     focus = f"; and what of it matters for this task: {task}" if task else ""
     return f"{context_text(compiled, arguments)}\n\n{SUMMARISE.format(project=project, task=focus)}"
 
 
-async def _remember_session(door: ToolContext, stated: Mapping[str, str]) -> str:
+async def _remember_session(call: ToolContext, stated: Mapping[str, str]) -> str:
     project = stated.get("project")
     return STORE.format(project=f", in project {project}" if project else "")
 
 
-async def _recall(door: ToolContext, stated: Mapping[str, str]) -> str:
+async def _recall(call: ToolContext, stated: Mapping[str, str]) -> str:
     topic, project = stated["topic"], stated.get("project")
-    asked = {"query": topic, "agent_id": door.acting(), **({"project": project} if project else {})}
-    found = await recall(door, parse_object(asked, RecallArguments))
+    asked = {"query": topic, "agent_id": call.acting(), **({"project": project} if project else {})}
+    found = await recall(call, parse_object(asked, RecallArguments))
     return ANSWER.format(topic=topic, found=found.text)
 
 

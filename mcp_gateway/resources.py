@@ -73,17 +73,17 @@ class Address(Struct, frozen=True, kw_only=True):
     session_id: Name = ""
 
 
-async def resource_text(door: ToolContext, uri: str) -> str:
+async def resource_text(call: ToolContext, uri: str) -> str:
     """What a resource says. Raises BadArgument, or MCPError where it is not there for whoever reads."""
     try:
         if uri == RESOURCES[0].uri:
-            return await _projects(door)
+            return await _projects(call)
         if found := _CONTEXT.fullmatch(uri):
-            return await _context(door, _address(found).project or "")
+            return await _context(call, _address(found).project or "")
         if found := _DOCUMENT.fullmatch(uri):
-            return await _document(door, _address(found).id)
+            return await _document(call, _address(found).id)
         if found := _SUMMARY.fullmatch(uri):
-            return await _summary(door, _address(found))
+            return await _summary(call, _address(found))
     except NotFound:
         pass  # answered like an address of no such form
     except CommandRejected as error:
@@ -91,9 +91,9 @@ async def resource_text(door: ToolContext, uri: str) -> str:
     raise MCPError(types.INVALID_PARAMS, f"there is no resource {uri}", {"uri": uri})
 
 
-async def contexts(door: ToolContext) -> Sequence[types.Resource]:
+async def contexts(call: ToolContext) -> Sequence[types.Resource]:
     """The contexts of the projects that were worked on lately."""
-    await door.caught_up()
+    await call.wait_for_own_writes()
     return [
         types.Resource(
             uri=context_uri(project),
@@ -102,7 +102,7 @@ async def contexts(door: ToolContext) -> Sequence[types.Resource]:
             description=f"Worked on last on {active}.",
             mime_type=MARKDOWN,
         )
-        for project, active in await _recent_projects(door)
+        for project, active in await _recent_projects(call)
     ]
 
 
@@ -120,12 +120,12 @@ def _address(found: re.Match[str]) -> Address:
         raise NotFound(f"there is no {found[0]}") from None
 
 
-async def _recent_projects(door: ToolContext) -> list[tuple[str, str]]:
+async def _recent_projects(call: ToolContext) -> list[tuple[str, str]]:
     """Projects and the days on which something last happened there, as far as the reader may know, the latest first."""
-    reader = door.reader()
-    places = [(one, OF_A_PROJECT) for one in reader.reach.projects[:PROJECTS_ASKED]] or [(None, SESSIONS_LOOKED_AT)]
+    reader = call.reader()
+    places = [(one, OF_A_PROJECT) for one in reader.key_scope.projects[:PROJECTS_ASKED]] or [(None, SESSIONS_LOOKED_AT)]
     pages = await asyncio.gather(
-        *(door.queries.sessions.page(reader, project, None, limit) for project, limit in places)
+        *(call.queries.sessions.page(reader, project, None, limit) for project, limit in places)
     )
     newest: dict[str, str] = {}
     for one in sorted((one for page in pages for one in page.items), key=lambda one: one["updated_at"], reverse=True):
@@ -134,38 +134,38 @@ async def _recent_projects(door: ToolContext) -> list[tuple[str, str]]:
     return list(newest.items())[:PROJECTS_LISTED]
 
 
-async def _projects(door: ToolContext) -> str:
-    await door.caught_up()
+async def _projects(call: ToolContext) -> str:
+    await call.wait_for_own_writes()
     lines = [
         f"- {' '.join(name.split())} (last on {active}): {context_uri(name)}"
-        for name, active in await _recent_projects(door)
+        for name, active in await _recent_projects(call)
     ]
     if not lines:
         return "No session of a project is recorded yet that you may see."
     return "\n".join(marked("mnemolog-projects", lines))
 
 
-async def _context(door: ToolContext, project: str) -> str:
-    arguments = ContextArguments(project=project, agent_id=door.acting())
-    compiled = await compiled_context(door, arguments)
+async def _context(call: ToolContext, project: str) -> str:
+    arguments = ContextArguments(project=project, agent_id=call.acting())
+    compiled = await compiled_context(call, arguments)
     if not compiled.context and not compiled.left_out:
         raise NotFound(f"nothing is recorded of project {project!r}")
     return context_text(compiled, arguments)
 
 
-async def _document(door: ToolContext, name: str) -> str:
+async def _document(call: ToolContext, name: str) -> str:
     from mcp_gateway.tools.documents import read_document
 
-    await door.caught_up()
-    return document_text(await read_document(door, name, door.reader()))
+    await call.wait_for_own_writes()
+    return document_text(await read_document(call, name, call.reader()))
 
 
-async def _summary(door: ToolContext, address: Address) -> str:
+async def _summary(call: ToolContext, address: Address) -> str:
     from mcp_gateway.tools.documents import whole
     from projections.queries.views import view
 
-    await door.caught_up()
-    reader, queries = door.reader(), door.queries
+    await call.wait_for_own_writes()
+    reader, queries = call.reader(), call.queries
     located = await queries.sessions.one(reader, address.session_id, address.project)
     if summary := await queries.summaries.of_session(reader, located):
         return document_text(whole(summary))

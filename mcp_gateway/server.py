@@ -33,7 +33,7 @@ from ingest.errors import CommandRejected, InvalidSetting, MnemologError, Reques
 from ingest.ids import new_event_id
 from ingest.names import header_name, sent_name
 from ingest.platform.partial import left_out_message, partial_reads
-from ingest.platform.tasks import INLINE_BYTES, aside
+from ingest.platform.tasks import INLINE_BYTES, in_thread
 from mcp_gateway import lenient
 from mcp_gateway.profiles import Offer, ToolProfiles, UnknownProfile
 from mcp_gateway.surrogates import repaired_json
@@ -108,9 +108,9 @@ class Gateway:
 
         return _route(serve, "GET", "POST", "DELETE")
 
-    def connect(self, door_of: DoorOf) -> None:
+    def connect(self, call_of: DoorOf) -> None:
         """Say what the tools reach through for a request; before `running`."""
-        self._door_of = door_of
+        self._door_of = call_of
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
@@ -195,7 +195,7 @@ async def _serve_repaired(manager: StreamableHTTPSessionManager, scope: Scope, r
         for name, value in scope["headers"]:
             if name == AGENT_HEADER_BYTES:
                 stated_agent(sent_name(value), AGENT_HEADER)
-        checked = _checked(body) if len(body) <= INLINE_BYTES else await aside(_checked, body)
+        checked = _checked(body) if len(body) <= INLINE_BYTES else await in_thread(_checked, body)
     except (CommandRejected, RequestTooLarge) as fault:
         status = 413 if isinstance(fault, RequestTooLarge) else 400
         await _protocol_error(body[:INLINE_BYTES], str(fault), status)(scope, receive, send)
@@ -230,21 +230,21 @@ def _protocol_error(body: bytes, message: str, status: int = 400) -> Response:
     return Response(msgspec.json.encode(error), status, media_type="application/json")
 
 
-async def call_tool(door: ToolContext, tool: Tool, arguments: dict[str, Any]) -> types.CallToolResult:
+async def call_tool(call: ToolContext, tool: Tool, arguments: dict[str, Any]) -> types.CallToolResult:
     """Call a tool; every fault is a result, with `is_error` or as the dialect tells it."""
     event_id = ""
     try:
-        await door.admits(tool)
+        await call.admits(tool)
         if tool.arguments is None:
-            return await _called(tool, door, lenient.read(arguments, tool.input_schema, tool.also, tool.instead))
+            return await _called(tool, call, lenient.read(arguments, tool.input_schema, tool.also, tool.instead))
         stated = lenient.coerced(arguments, tool.input_schema)
         if stated.get("agent_id", "") == "":
-            stated["agent_id"] = door.acting()
+            stated["agent_id"] = call.acting()
         if "event_id" in tool.input_schema["properties"]:
             if stated.get("event_id", "") == "":
                 stated["event_id"] = new_event_id()  # chosen here, so that a refusal can name it
             event_id = stated["event_id"]
-        return await _called(tool, door, parse_object(stated, tool.arguments))
+        return await _called(tool, call, parse_object(stated, tool.arguments))
     except Exception as error:
         if not isinstance(error, MnemologError):
             # A fault of ours: the agent is told what it can do, the operator finds the rest here.
@@ -253,12 +253,12 @@ async def call_tool(door: ToolContext, tool: Tool, arguments: dict[str, Any]) ->
         return _result(tool.refused(tool, error) if tool.refused else fault)
 
 
-async def _called(tool: Tool, door: ToolContext, arguments: Any) -> types.CallToolResult:
+async def _called(tool: Tool, call: ToolContext, arguments: Any) -> types.CallToolResult:
     """What a tool answers; `_meta` says what one that only reads was answered without."""
     if not tool.reads_only:
-        return _result(await tool.call(door, arguments))
+        return _result(await tool.call(call, arguments))
     with partial_reads() as left_out:
-        result = _result(await tool.call(door, arguments))
+        result = _result(await tool.call(call, arguments))
     return result.model_copy(update={"meta": {DEGRADED_META: [left_out_message(left_out)]}}) if left_out else result
 
 

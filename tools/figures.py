@@ -91,10 +91,10 @@ def cycles(files: list[Path]) -> list[list[str]]:
 
 
 def _components(uses: dict[str, set[str]]) -> Iterator[set[str]]:
-    reach = {module: _reached(module, uses) for module in uses}
+    key_scope = {module: _reached(module, uses) for module in uses}
     seen: set[str] = set()
     for module in uses:
-        group = {other for other in reach[module] if module in reach[other]} | {module}
+        group = {other for other in key_scope[module] if module in key_scope[other]} | {module}
         if not group & seen:
             yield group
         seen |= group

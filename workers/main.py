@@ -22,7 +22,7 @@ from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import LEASE_TTL, WORKERS
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import heard_of
-from ingest.platform.connections import Client, connect, once_reachable
+from ingest.platform.connections import Client, connect, retry_until_connected
 from ingest.platform.processes import give_way, tune_interpreter, usable_cores
 from ingest.platform.settings import Settings
 from ingest.platform.tasks import end
@@ -104,11 +104,11 @@ class WorkerProcess:
             engine = _engine(settings, redis, stack)
             blocking = connect(self._redis_url, connections=2 * settings.partitions + 4, repeat=False)
             stack.push_async_callback(blocking.aclose)
-            log = await once_reachable(redis, "to open the log", lambda: open_to_write(settings, redis))
+            log = await retry_until_connected(redis, "to open the log", lambda: open_to_write(settings, redis))
             queue = await JobQueue.connect(self._jobs_url)
             stack.push_async_callback(queue.aclose)
             embedders = LiveEmbedder(redis, partial(_build_embedder, settings), settings.named_embedders)
-            await once_reachable(redis, "to read the embedder", lambda: embedders.start(settings.embedder))
+            await retry_until_connected(redis, "to read the embedder", lambda: embedders.start(settings.embedder))
             most = max(1, settings.embedding_queue // settings.partitions)
             host = RunnerHost(redis, blocking, log, self._id, self._applied, log.look_whether_open, most)
             rebuilds = Rebuilds(redis)
@@ -124,8 +124,8 @@ class WorkerProcess:
                 *self._maintenance_jobs(at_hand, snapshots, rebuilding),
             ]
 
-            await once_reachable(redis, "to say that it is up", host.beat)
-            await once_reachable(redis, "to look at the log again", lambda: refuse_if_closed(redis))
+            await retry_until_connected(redis, "to say that it is up", host.beat)
+            await retry_until_connected(redis, "to look at the log again", lambda: refuse_if_closed(redis))
 
             def embedding() -> Awaitable[bool]:
                 return queue.enqueue("embed", host.leased, job_id=f"embed:{self._arq_worker_id}")

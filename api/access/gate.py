@@ -30,7 +30,7 @@ from ingest.errors import (
     RoleMissing,
 )
 from ingest.names import nfc
-from ingest.platform.connections import connect, once_reachable
+from ingest.platform.connections import connect, retry_until_connected
 from ingest.platform.settings import Settings
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ async def check_before_start(settings: Settings) -> str:
         return ""
     redis = connect(settings.redis_url, connections=2)
     try:
-        keys = await once_reachable(redis, "to see whether there are keys", Registry(redis).version) > 0
+        keys = await retry_until_connected(redis, "to see whether there are keys", Registry(redis).version) > 0
     finally:
         await redis.aclose()
     check_binding(settings, keys=keys)

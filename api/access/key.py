@@ -13,9 +13,9 @@ from msgspec import Meta, Struct
 from api.access.principal import Principal, Rates
 from ingest.commands.command import Name
 from ingest.errors import CommandRejected
+from ingest.key_scope import KeyScope
 from ingest.names import nfc
 from ingest.platform.clock import from_ms
-from ingest.key_scope import Reach
 from ingest.roles import OF_THE_SERVER, ROLES, Role
 from projections.documents.rows import Row
 
@@ -60,11 +60,11 @@ class Key(Row, index=True):
     def principal(self) -> Principal:
         """Whom the key lets in."""
         roles = self.role_set
-        reach = Reach(
+        key_scope = KeyScope(
             tuple(map(nfc, _names(self.projects))), tuple(map(nfc, _names(self.agents))), "operator" not in roles
         )
         rates = Rates(self.reads_per_minute, self.writes_per_minute)
-        return Principal(self.tenant, roles, self.id, reach, rates)
+        return Principal(self.tenant, roles, self.id, key_scope, rates)
 
     @property
     def role_set(self) -> frozenset[Role]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ingest.key_scope import ANYWHERE, Reach
+from ingest.key_scope import ANYWHERE, KeyScope
 from ingest.roles import ROLES, Needs, Role, allow
 
 SCOPE_KEY = "mnemolog.principal"
@@ -25,7 +25,7 @@ class Principal(NamedTuple):
     tenant: str
     roles: frozenset[Role]
     key_id: str = ""
-    reach: Reach = ANYWHERE
+    key_scope: KeyScope = ANYWHERE
     rates: Rates = Rates()
     named: bool = True
     """Whether it showed a key, a token or the server's secret; callers of an open server show nothing."""

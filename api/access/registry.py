@@ -119,8 +119,8 @@ def _grant_of(key: Key) -> Grant:
         name=key.name,
         roles=sorted(principal.roles),
         tenant=key.tenant,
-        projects=list(principal.reach.projects),
-        agents=list(principal.reach.agents),
+        projects=list(principal.key_scope.projects),
+        agents=list(principal.key_scope.agents),
         reads_per_minute=key.reads_per_minute,
         writes_per_minute=key.writes_per_minute,
     )

@@ -25,7 +25,7 @@ _MODULE = ("-m", "api.cli.main")
 Value = dict[str, Any]
 
 
-class NotOurs(Exception):
+class ForeignFile(Exception):
     """Something of the user's stands where our entry would be; the message says what."""
 
 
@@ -104,7 +104,9 @@ def with_server(
     servers = _object(settings, section)
     known = servers.get(SERVER)
     if known is not None and not _is_our_server(known):
-        raise NotOurs(f"{section}.{SERVER} is there already, and is not as this command writes it; it is left as it is")
+        raise ForeignFile(
+            f"{section}.{SERVER} is there already, and is not as this command writes it; it is left as it is"
+        )
     args = [*command.args, *(_own_arguments(known) if known else [])]
     env = "environment" if one_list else "env"
     entry: Value = {**(known or extra), "command": [command.program, *args] if one_list else command.program}
@@ -184,7 +186,7 @@ def _handlers(group: Any) -> list[Any]:
 def _list(parent: Value, key: str) -> list[Any]:
     groups = parent.get(key, [])
     if not is_array(groups):
-        raise NotOurs(f"{key} is no list")
+        raise ForeignFile(f"{key} is no list")
     return groups
 
 
@@ -215,5 +217,5 @@ def _words(entry: Any) -> list[Any]:
 def _object(settings: Mapping[str, Any], key: str) -> Value:
     value = settings.get(key, {})
     if not is_object(value):
-        raise NotOurs(f"{key} is no object")
+        raise ForeignFile(f"{key} is no object")
     return value

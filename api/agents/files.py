@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from api.agents import entries, hook, json_text, rules, toml_text
-from api.agents.entries import NotOurs, ShellCommand, Value
+from api.agents.entries import ForeignFile, ShellCommand, Value
 from api.agents.json_text import Unreadable
 from api.agents.payloads import HOSTS
 from ingest.errors import MnemologError
@@ -409,7 +409,7 @@ def _made(setup: Setup, text: str | None, change: Callable[[Any], Any]) -> str:
     plain = (text or "").removeprefix(BOM)
     try:
         return bom + setup.format.rewritten(plain, change(setup.format.value(plain)))
-    except (Unreadable, NotOurs) as error:
+    except (Unreadable, ForeignFile) as error:
         raise UnusableSettings(f"{setup.path}: {error}") from None
 
 

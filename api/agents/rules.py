@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
-from api.agents.entries import NotOurs
+from api.agents.entries import ForeignFile
 
 SKILL = "mnemolog-memory"
 """The name of the skill, and of its folder."""
@@ -53,7 +53,7 @@ def rules() -> Rules:
 def with_file(text: str, content: str) -> str:
     """A file of ours, brought up to date. Raises NotOurs for one that somebody else wrote or changed."""
     if text.strip() and not _is_ours(text):
-        raise NotOurs("somebody else wrote it; it is left as it is")
+        raise ForeignFile("somebody else wrote it; it is left as it is")
     return _signed(content, text)
 
 
@@ -80,7 +80,9 @@ def _is_ours(text: str) -> bool:
     """Whether we wrote it. Raises NotOurs when we did, and somebody changed it."""
     found = _FILE.fullmatch(text)
     if found and _digest(found[1]) != found[2]:
-        raise NotOurs("it was changed after it was installed; it is left as it is: delete it to have it written anew")
+        raise ForeignFile(
+            "it was changed after it was installed; it is left as it is: delete it to have it written anew"
+        )
     return found is not None
 
 
@@ -89,7 +91,7 @@ def _block(text: str) -> re.Match[str] | None:
         return None
     found = _BLOCK.search(text)
     if found is None or len(_MARKS.findall(text)) != 2 or _digest(found[1]) != found[2]:
-        raise NotOurs("mnemolog's block was changed after it was installed; delete it to have it written anew")
+        raise ForeignFile("mnemolog's block was changed after it was installed; delete it to have it written anew")
     return found
 
 

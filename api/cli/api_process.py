@@ -4,7 +4,7 @@ import os
 import sys
 from pathlib import Path
 
-from api.api_processes import Sibling
+from api.api_processes import ApiProcess
 from ingest.platform.processes import load_without_collecting
 
 
@@ -15,7 +15,7 @@ def main() -> None:
 
     settings = logged_settings(os.environ)
     number, folder, joins = sys.argv[1:4]
-    serve_api(settings, Sibling(int(number), settings.api_processes, Path(folder), joins == "joins"))
+    serve_api(settings, ApiProcess(int(number), settings.api_processes, Path(folder), joins == "joins"))
 
 
 if __name__ == "__main__":

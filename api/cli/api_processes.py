@@ -12,9 +12,9 @@ import sys
 import time
 from pathlib import Path
 
+from api.api_processes import ApiProcess, shared_folder
 from api.cli.supervisor import Child
 from api.http.listening import bind, ports_of
-from api.api_processes import Sibling, shared_folder
 from ingest.errors import ServerStartFailed
 from ingest.platform.settings import Settings
 
@@ -66,12 +66,19 @@ class ApiProcesses:
     def _child(self, number: int) -> Child:
         def command() -> list[str]:
             joins = number > 0 or self._sibling(number).has_served
-            return [sys.executable, "-m", "api.cli.api_process", str(number), str(self._folder), "joins" if joins else "-"]
+            return [
+                sys.executable,
+                "-m",
+                "api.cli.api_process",
+                str(number),
+                str(self._folder),
+                "joins" if joins else "-",
+            ]
 
         return Child(f"api-{number}", self._settings, command=command)
 
-    def _sibling(self, number: int) -> Sibling:
-        return Sibling(number, self._settings.api_processes, self._folder, joins=False)
+    def _sibling(self, number: int) -> ApiProcess:
+        return ApiProcess(number, self._settings.api_processes, self._folder, joins=False)
 
     def _stop(self, number: int, frame: object) -> None:
         self._stopped = True

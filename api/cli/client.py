@@ -88,7 +88,7 @@ class ApiClient:
         secret: str | None = None,
         *,
         agent: str = "",
-        patience_s: float = PATIENCE_S,
+        node_timeout_s: float = PATIENCE_S,
         sleep: Callable[[float], None] = time.sleep,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
@@ -100,7 +100,7 @@ class ApiClient:
         self._http = httpx.Client(
             base_url=self.url, headers=headers, timeout=TIMEOUT_S, transport=transport, **proxy_options(url)
         )
-        self._patience_s, self._sleep, self._has_key = patience_s, sleep, bool(secret)
+        self._patience_s, self._sleep, self._has_key = node_timeout_s, sleep, bool(secret)
 
     def __enter__(self) -> Self:
         return self

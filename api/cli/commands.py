@@ -362,9 +362,9 @@ def _lag_table(rows: list[dict[str, Any]], totals: dict[str, int]) -> Table:
     for column in table.columns[:4]:
         column.justify = "right"
     for row in rows:
-        caught_up = _place(row["searchable"]) >= _place(row["head"])
+        wait_for_own_writes = _place(row["searchable"]) >= _place(row["head"])
         dead = Text(str(row["dead_letters"]), style="red" if row["dead_letters"] else "")
-        searchable = Text("all", style="green") if caught_up else Text(row["searchable"], style="yellow")
+        searchable = Text("all", style="green") if wait_for_own_writes else Text(row["searchable"], style="yellow")
         worker = one_line(row["worker"] or "none", 40)
         table.add_row(str(row["partition"]), str(row["lag"]), str(row["to_embed"]), dead, searchable, worker)
     for column, total in zip(table.columns, ("all", *totals.values()), strict=False):

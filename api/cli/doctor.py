@@ -220,7 +220,7 @@ def _model(settings: Settings) -> Finding:
 def _server(settings: Settings, url: str, environ: Mapping[str, str], *, named: bool) -> Iterator[Finding]:
     """What the server says of itself, as far as the key may know it."""
     try:
-        with ApiClient(url, client_key(url, environ), patience_s=0) as client:
+        with ApiClient(url, client_key(url, environ), node_timeout_s=0) as client:
             status, state = client.look("/readyz")
             yield from _release(client, url)
             yield from _conditions(url, status, state)

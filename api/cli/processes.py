@@ -29,7 +29,7 @@ WATCH_EVERY_S = 0.1
 """Between two looks for what has died: a look costs microseconds, and nobody is answered until one."""
 
 if TYPE_CHECKING:
-    from api.api_processes import Sibling
+    from api.api_processes import ApiProcess
 
 
 def register(app: typer.Typer) -> None:
@@ -110,7 +110,7 @@ def api() -> None:
     serve_api(settings)
 
 
-def serve_api(settings: Settings, sibling: "Sibling | None" = None) -> None:
+def serve_api(settings: Settings, api_process: "ApiProcess | None" = None) -> None:
     """Serve until a signal ends it, alone or beside the others of its server."""
     from api.access.gate import check_before_start
     from api.app import create_listeners
@@ -118,14 +118,14 @@ def serve_api(settings: Settings, sibling: "Sibling | None" = None) -> None:
     from api.http.serving import serve
 
     with _explained(settings):
-        listeners, ports = create_listeners(settings, sibling), set(ports_of(settings))
+        listeners, ports = create_listeners(settings, api_process), set(ports_of(settings))
         wait_for_parent()
         if notice := asyncio.run(check_before_start(settings)):
             logging.getLogger(__name__).warning("%s", notice)
-        if sibling is not None and not sibling.is_first:
+        if api_process is not None and not api_process.is_first:
             ports -= ports_of_one(settings)
         with exporting(os.environ, "api"):
-            serve(listeners, settings.host, sorted(ports), shared=sibling is not None)
+            serve(listeners, settings.host, sorted(ports), shared=api_process is not None)
 
 
 def worker(

@@ -27,7 +27,7 @@ class SessionProject(NamedTuple):
     written: Token
 
 
-class Whose(NamedTuple):
+class Owner(NamedTuple):
     """A tenant, and those projects of it that may be seen (empty: all of them)."""
 
     tenant: str = ""
@@ -38,9 +38,9 @@ class SessionProjects:
     """The homes of the sessions that were asked about last."""
 
     def __init__(self, limit: int = MAX_HOMES) -> None:
-        self._limit, self._whose = limit, Whose()
+        self._limit, self._whose = limit, Owner()
         self._shared: SharedPositions | None = None
-        self._homes: OrderedDict[tuple[Whose, str], SessionProject] = OrderedDict()
+        self._homes: OrderedDict[tuple[Owner, str], SessionProject] = OrderedDict()
 
     def of(self, tenant: str, projects: tuple[str, ...], shared: SharedPositions | None = None) -> "SessionProjects":
         """The same homes, as far as they are of one tenant, and of those who may see the same projects of it.
@@ -48,7 +48,7 @@ class SessionProjects:
         `shared` is told of writes to sessions, for the other processes on this port.
         """
         theirs = copy(self)
-        theirs._whose, theirs._shared = Whose(tenant, projects), shared
+        theirs._whose, theirs._shared = Owner(tenant, projects), shared
         return theirs
 
     def __len__(self) -> int:
@@ -94,7 +94,7 @@ def homes(request: Request) -> SessionProjects:
     """The homes that this process knows, as far as whoever asks may know them."""
     at_hand = services(request)
     known: SessionProjects = request.app.state.homes
-    return known.of(at_hand.tenant, at_hand.reach.projects, at_hand.last_writes.shared)
+    return known.of(at_hand.tenant, at_hand.key_scope.projects, at_hand.last_writes.shared)
 
 
 async def home_of(request: Request, session_id: str) -> SessionProject | None:

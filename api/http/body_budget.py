@@ -6,7 +6,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ingest.errors import Overloaded
 from ingest.platform.processes import give_back
-from ingest.platform.tasks import aside
+from ingest.platform.tasks import in_thread
 
 MAX_HELD_BYTES = 96 << 20
 SMALL_BYTES = 64 << 10
@@ -48,7 +48,7 @@ class BodyBudget:
     async def _give_back(self) -> None:
         try:
             await asyncio.sleep(GIVE_BACK_AFTER_S)
-            await aside(give_back)
+            await in_thread(give_back)
         finally:
             self._giving_back = None
 

@@ -33,7 +33,7 @@ from ingest.errors import (
     WrongRebuildState,
 )
 from ingest.log.archive.manifest import ArchiveUnavailable
-from projections.health.samples import Signs
+from projections.health.samples import HealthSample
 
 logger = logging.getLogger(__name__)
 
@@ -81,7 +81,7 @@ class Problem(Struct, frozen=True, kw_only=True):
     reason: str | UnsetType = UNSET
     rebuild: str | UnsetType = UNSET
     lag: dict[int, int] | UnsetType = UNSET
-    vitals: Signs | UnsetType = UNSET
+    vitals: HealthSample | UnsetType = UNSET
 
 
 class ProblemAnswer(Json):

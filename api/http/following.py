@@ -7,14 +7,14 @@ from typing import Any
 from api.services import Services
 from ingest.errors import MnemologError
 from ingest.log.position import Token
-from projections.queries.log_events import WantedEvents
+from projections.queries.log_events import EventFilter
 
 KEEP_ALIVE_S = 15.0
 """Silence after which a reader is told that there is nothing."""
 
 
 async def followed(
-    at_hand: Services, wanted: WantedEvents, at: Token, at_once: int
+    at_hand: Services, wanted: EventFilter, at: Token, at_once: int
 ) -> AsyncIterator[list[dict[str, Any]]]:
     """The wanted events behind `at`, up to `at_once` at a time, for as long as somebody reads on; moves `at` along.
 

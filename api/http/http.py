@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 from ingest.commands.parse import parse_json, rejected
 from ingest.errors import RequestTooLarge
 from ingest.names import with_nfc
-from ingest.platform.tasks import INLINE_BYTES, aside
+from ingest.platform.tasks import INLINE_BYTES, in_thread
 
 T = TypeVar("T")
 
@@ -35,7 +35,7 @@ async def body(request: Request, limit: int = MAX_BODY_BYTES) -> bytes:
 
 async def parsed(raw: bytes, parse: Callable[[bytes], T]) -> T:
     """What `parse` makes of a body; aside, when it is big."""
-    return parse(raw) if len(raw) <= INLINE_BYTES else await aside(parse, raw)
+    return parse(raw) if len(raw) <= INLINE_BYTES else await in_thread(parse, raw)
 
 
 async def asked_for(request: Request, cls: type[T], limit: int = MAX_BODY_BYTES, *, optional: bool = False) -> T:

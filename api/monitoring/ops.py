@@ -35,7 +35,7 @@ from ingest.platform.partial import UNREACHABLE, readable
 from ingest.roles import ANY, METRICS
 from projections.dead_letters.records import OUTCOMES, Outcome, letter_counts, live_keys
 from projections.health.pressure import CAUSES, memory_ceiling
-from projections.health.samples import Signs
+from projections.health.samples import HealthSample
 from projections.health.watch import Watch
 from projections.maintenance.repairs import load_report
 from projections.search.index import IndexService
@@ -82,12 +82,12 @@ class Metrics:
         """All of them, in Prometheus' text format."""
         return generate_latest(self.registry)
 
-    def count(self, door: str, method: str, route: str, status: int, seconds: float) -> None:
+    def count(self, call: str, method: str, route: str, status: int, seconds: float) -> None:
         """Count one request. (Finding a labelled metric costs more than counting, so those found are kept.)"""
-        found = self._children.get((door, method, route, status))
+        found = self._children.get((call, method, route, status))
         if found is None:
-            found = self.requests.labels(door, method, route, str(status)), self.seconds.labels(door, route)
-            self._children[door, method, route, status] = found
+            found = self.requests.labels(call, method, route, str(status)), self.seconds.labels(call, route)
+            self._children[call, method, route, status] = found
         found[0].inc()
         found[1].observe(seconds)
 
@@ -99,8 +99,8 @@ class Measure:
     A request of the native API has an id, its caller's or a new one: its answer and what is logged meanwhile name it.
     """
 
-    def __init__(self, app: ASGIApp, door: str) -> None:
-        self._app, self._door = app, door
+    def __init__(self, app: ASGIApp, call: str) -> None:
+        self._app, self._door = app, call
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -145,7 +145,7 @@ class Usable(Struct, frozen=True, kw_only=True):
     degraded: list[Shortcoming]
     documents: int | UnsetType = UNSET
     lag: dict[int, int] | UnsetType = UNSET
-    vitals: Signs | UnsetType = UNSET
+    vitals: HealthSample | UnsetType = UNSET
 
 
 async def livez(request: Request) -> Response:
@@ -165,7 +165,9 @@ async def readyz(request: Request) -> Response:
     found = at_hand.watch.readiness
     may_see_figures = principal_of(request.scope).may(METRICS)
     lag = sample.lag if sample and may_see_figures else UNSET
-    vitals = msgspec.convert(sample, Signs, from_attributes=True) if sample and may_see_figures else UNSET
+    vitals = (
+        msgspec.convert(sample, HealthSample, from_attributes=True) if sample and may_see_figures else UNSET
+    )
     if (stopped := found.stopped) is not None:
         code = "starting" if stopped.code == "index" else "unavailable"
         return ProblemAnswer(503, code, stopped.message, reason=stopped.code, lag=lag, vitals=vitals)
@@ -174,7 +176,9 @@ async def readyz(request: Request) -> Response:
         "degraded" if shortcomings else "ready",
         at_hand.search_index.documents if may_see_figures else UNSET,
     )
-    return Json(Usable(status=status, degraded=shortcomings, documents=documents, lag=lag, vitals=vitals))
+    return Json(
+        Usable(status=status, degraded=shortcomings, documents=documents, lag=lag, vitals=vitals)
+    )
 
 
 async def metrics(request: Request) -> Response:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Self
 
-from api.api_processes import Sibling
+from api.api_processes import ApiProcess
 from ingest.platform.tasks import end
 
 LEAVE_EVERY_S = 2.0
@@ -25,8 +25,8 @@ OWN = (
 class ProcessFigures:
     """Leaves the figures of one process, and finds those of the others. An async context manager."""
 
-    def __init__(self, sibling: Sibling, text: Callable[[], bytes]) -> None:
-        self._sibling, self._text = sibling, text
+    def __init__(self, api_process: ApiProcess, text: Callable[[], bytes]) -> None:
+        self._sibling, self._text = api_process, text
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:

@@ -23,7 +23,7 @@ def request_id_of(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
     return stated if _ID.fullmatch(stated) else os.urandom(8).hex().encode()
 
 
-def request_span(scope: Scope, door: str) -> AbstractContextManager[Span]:
+def request_span(scope: Scope, call: str) -> AbstractContextManager[Span]:
     """The span of a request to one of the APIs. Its address is not in it: a path may have a session's id or a label, a
     query a key. `answered` adds the route's pattern."""
     if not tracing.is_on() or scope["path"] in _PROBES:
@@ -32,7 +32,7 @@ def request_span(scope: Scope, door: str) -> AbstractContextManager[Span]:
     attributes = {
         "http.request.method": method,
         "url.scheme": scope.get("scheme", "http"),
-        "mnemolog.api": door,
+        "mnemolog.api": call,
     }
     return tracing.server(_verb(method), attributes, scope["headers"])
 

@@ -84,7 +84,7 @@ class DiscardRequest(RedriveRequest, frozen=True, kw_only=True, forbid_unknown_f
     erase: bool = False
 
 
-class Why(Struct, frozen=True, kw_only=True):
+class DiscardReason(Struct, frozen=True, kw_only=True):
     """Why, by whom and when a letter was discarded, and whether its event was erased."""
 
     reason: str
@@ -107,7 +107,7 @@ class LetterView(Struct, frozen=True, kw_only=True):
     tried_at: datetime | None
     release: str
     redrive_requested: bool
-    discarded: Why | None
+    discarded: DiscardReason | None
     event: dict[str, Any] | None
 
 

@@ -14,7 +14,7 @@ from api.native.documents import PREFIXES
 from api.services import Services, caller, reader, services
 from ingest.commands.command import EventName, Name
 from ingest.commands.handler import Accepted
-from ingest.errors import CommandRejected, NotFound, OutOfReach
+from ingest.errors import CommandRejected, NotFound, OutsideKeyScope
 from ingest.ids import new_event_id
 from ingest.names import nfc
 from ingest.platform.clock import system_clock, to_ms
@@ -97,9 +97,9 @@ async def post_forget(request: Request) -> Response:
     elif wanted.project is not None:
         raise CommandRejected(f"a {wanted.kind} is not of a project", "project")
     elif wanted.kind == "user":
-        at_hand.reach.check_whole()
-    elif not at_hand.reach.allows(nfc(name)):
-        raise OutOfReach("project", name, "subject")
+        at_hand.key_scope.check_whole()
+    elif not at_hand.key_scope.allows(nfc(name)):
+        raise OutsideKeyScope("project", name, "subject")
     for form in dict.fromkeys((name, nfc(name))):
         receipt = Receipt(
             id=str(new_event_id()),
@@ -148,8 +148,10 @@ async def post_purge(request: Request) -> Response:
 def _may_see(receipt: Receipt, at_hand: Services) -> bool:
     """Whether what was forgotten is of the tenant, and of a project that the key is for."""
     project = receipt.name if receipt.kind == "project" else receipt.project
-    whole = not at_hand.reach.projects
-    return receipt.tenant == at_hand.tenant and (whole or (receipt.kind != "user" and at_hand.reach.allows(project)))
+    whole = not at_hand.key_scope.projects
+    return receipt.tenant == at_hand.tenant and (
+        whole or (receipt.kind != "user" and at_hand.key_scope.allows(project))
+    )
 
 
 def _shown(receipt: Receipt) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from api.access.principal import Principal, principal_of
 from api.access.registry import Made, Registry
 from api.http.endpoint import Endpoint
 from api.http.http import Json, asked_for
-from ingest.errors import AccessDenied, NotFound, OutOfReach
+from ingest.errors import AccessDenied, NotFound, OutsideKeyScope
 from ingest.platform.clock import from_ms, system_clock, to_ms
 from ingest.roles import ADMIN, OF_THE_SERVER, Role
 
@@ -127,8 +127,8 @@ def _may_manage(admin: Principal, key: Key) -> bool:
     """Whether an admin may see and change a key: an operator any, others those that reach no further than theirs."""
     if admin.is_operator:
         return True
-    reach = key.principal().reach
-    within = key.tenant == admin.tenant and _within(admin.reach.projects, reach.projects)
+    key_scope = key.principal().key_scope
+    within = key.tenant == admin.tenant and _within(admin.key_scope.projects, key_scope.projects)
     return within and not OF_THE_SERVER & key.role_set
 
 
@@ -139,10 +139,10 @@ def _check(admin: Principal, grant: Grant) -> None:
     if of_the_server := sorted(OF_THE_SERVER.intersection(grant.roles)):
         raise AccessDenied(f"only an operator makes keys with the role {' or '.join(of_the_server)}")
     if grant.tenant != admin.tenant:
-        raise OutOfReach("tenant", grant.tenant, "tenant")
-    if not _within(admin.reach.projects, tuple(grant.projects)):
-        beyond = next((one for one in grant.projects if not admin.reach.allows(one)), "(all)")
-        raise OutOfReach("project", beyond, "projects")
+        raise OutsideKeyScope("tenant", grant.tenant, "tenant")
+    if not _within(admin.key_scope.projects, tuple(grant.projects)):
+        beyond = next((one for one in grant.projects if not admin.key_scope.allows(one)), "(all)")
+        raise OutsideKeyScope("project", beyond, "projects")
 
 
 async def _check_end(request: Request, expires_at: datetime | None) -> None:

@@ -26,7 +26,7 @@ from ingest.log.position import Token
 from ingest.roles import ADMIN, READ
 from projections.health.diagnosis import Diagnosis
 from projections.queries.audit import AuditPage
-from projections.queries.log_events import EventsPage, WantedEvents
+from projections.queries.log_events import EventFilter, EventsPage
 
 
 class EventsRequest(BoundedRead, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -56,9 +56,7 @@ class DiagnoseRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 async def get_events(request: Request) -> Response:
     """The log itself, from behind a position."""
     wanted = query(request, EventsRequest)
-    chosen = WantedEvents(
-        reader(request), wanted.type, wanted.session_id, wanted.project, wanted.agent_id, wanted.times
-    )
+    chosen = EventFilter(reader(request), wanted.type, wanted.session_id, wanted.project, wanted.agent_id, wanted.times)
     page = services(request).queries.log.page(chosen, wanted.after, wanted.limit, wanted.partition)
     return Json(await page)
 
@@ -106,7 +104,7 @@ class LiveStreams:
         asked = query(request, LiveRequest)
         if self._open >= MAX_READERS:
             raise Overloaded(f"{self._open} live streams are open", retry_after_s=5)
-        wanted = WantedEvents(reader(request), asked.type, asked.session_id, asked.project, asked.agent_id)
+        wanted = EventFilter(reader(request), asked.type, asked.session_id, asked.project, asked.agent_id)
         start = request.headers.get("last-event-id") or asked.after
         queries = services(request).queries
         at = queries.log.read_on(start) if start else queries.log.applied()
@@ -114,7 +112,7 @@ class LiveStreams:
         stream = self._stream(request, wanted, at, asked.limit)
         return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
 
-    async def _stream(self, request: Request, wanted: WantedEvents, at: Token, limit: int) -> AsyncIterator[bytes]:
+    async def _stream(self, request: Request, wanted: EventFilter, at: Token, limit: int) -> AsyncIterator[bytes]:
         self._open += 1
         try:
             yield b": connected\n\n"
@@ -124,7 +122,7 @@ class LiveStreams:
             self._open -= 1
 
 
-async def _events(request: Request, wanted: WantedEvents, at: Token, limit: int) -> AsyncIterator[bytes]:
+async def _events(request: Request, wanted: EventFilter, at: Token, limit: int) -> AsyncIterator[bytes]:
     sent = 0
     async for page in followed(services(request), wanted, at, EVENTS_AT_ONCE):
         if not await still_holds(request.scope):

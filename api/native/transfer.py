@@ -50,7 +50,7 @@ async def get_admin_export(request: Request) -> Response:
 async def post_import(request: Request) -> Response:
     """Append what an export wrote, line by line; 202 with what became of the lines."""
     at_hand = services(request)
-    at_hand.reach.check_whole()
+    at_hand.key_scope.check_whole()
     known = KnownEvents(at_hand.redis, _at_hand(request).log)
     count = at_hand.queries.memories.count_restatements
     importer = Importer(at_hand.commands, at_hand.tenant, known, at_hand.operations.current.settle, count)

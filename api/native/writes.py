@@ -16,7 +16,7 @@ from ingest.commands.parse import parse_batch, parse_batch_at_once, parse_json
 from ingest.commands.requests import Observe, RecordLesson, Remember, TrackSession, WriteCommand
 from ingest.durability import Durability, parse_durability
 from ingest.names import sent_name
-from ingest.platform.tasks import aside
+from ingest.platform.tasks import in_thread
 from ingest.roles import READ, WRITE
 from projections.queries.memories import RememberAnswer
 
@@ -47,7 +47,7 @@ async def post_events(request: Request) -> Response:
     raw, content_type = await body(request), request.headers.get("content-type", "application/json")
     commands = parse_batch_at_once(raw, content_type)
     if commands is None:
-        commands = await aside(parse_batch, raw, content_type)
+        commands = await in_thread(parse_batch, raw, content_type)
     outcome = await services(request).commands.handle_batch(commands, caller(request))
     rejected = [Rejection(index, fault.code, fault.message, fault.field) for index, fault in outcome.rejected]
     token = str(outcome.token)

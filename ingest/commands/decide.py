@@ -9,11 +9,11 @@ from typing import get_args
 from ingest.commands.command import MAX_NAME_CHARS, Command
 from ingest.commands.decision import DECIDERS, KEEP_NAMES, Caller, Decision, Origin
 from ingest.commands.requests import AnyCommand, Relate, WriteCommand
-from ingest.errors import CommandRejected, OutOfReach
+from ingest.errors import CommandRejected, OutsideKeyScope
 from ingest.events.envelope import Envelope
 from ingest.ids import EventId
+from ingest.key_scope import ANYWHERE, KeyScope
 from ingest.names import nfc, with_nfc
-from ingest.key_scope import ANYWHERE, Reach
 from ingest.secrets.clean import Names, clean_agent, cleaned
 
 MAX_METADATA_BYTES = 4096
@@ -53,8 +53,8 @@ def decide(
     if size > MAX_METADATA_BYTES:
         raise CommandRejected(f"metadata is over {MAX_METADATA_BYTES} bytes", "metadata")
     decision = DECIDERS[type(command)](command, Origin(caller, event_id, now))
-    if caller.reach is not ANYWHERE:
-        check_reach(caller.reach, decision.event.envelope)
+    if caller.key_scope is not ANYWHERE:
+        check_reach(caller.key_scope, decision.event.envelope)
     return decision
 
 
@@ -65,12 +65,12 @@ def _names_of(command: AnyCommand, caller: Caller) -> Names:
     return "refuse" if caller.source in _EXPLAINED_SOURCES else "replace"
 
 
-def check_reach(reach: Reach, envelope: Envelope) -> None:
+def check_reach(key_scope: KeyScope, envelope: Envelope) -> None:
     """Raise OutOfReach for an event of a project, or in the name of an agent, that a key is not for."""
-    if not reach.allows(envelope.project):
-        raise OutOfReach("project", envelope.project, "project")
-    if not reach.speaks_for(envelope.agent_id):
-        raise OutOfReach("agent", envelope.agent_id, "agent_id")
+    if not key_scope.allows(envelope.project):
+        raise OutsideKeyScope("project", envelope.project, "project")
+    if not key_scope.speaks_for(envelope.agent_id):
+        raise OutsideKeyScope("agent", envelope.agent_id, "agent_id")
 
 
 def _check_names(command: Command) -> None:

@@ -13,7 +13,7 @@ from ingest.errors import CommandRejected
 from ingest.events.envelope import Envelope, Event, route_of
 from ingest.events.registry import EventData
 from ingest.ids import EventId, document_id
-from ingest.key_scope import ANYWHERE, Reach
+from ingest.key_scope import ANYWHERE, KeyScope
 
 EVERYBODY = "*"
 """In the place of an agent's name: a reader that lifts the isolated scope, as in agentmemory. Nobody's name."""
@@ -26,7 +26,7 @@ class Caller(NamedTuple):
     source: str = "native"
     agent_id: str = ""
     durability: Durability | None = None
-    reach: Reach = ANYWHERE
+    key_scope: KeyScope = ANYWHERE
 
 
 class Decision(NamedTuple):

@@ -23,7 +23,7 @@ from ingest.log.partitions import partition_of
 from ingest.log.position import Position, Token
 from ingest.platform import tracing
 from ingest.platform.clock import Clock, system_clock
-from ingest.platform.tasks import Slices, aside
+from ingest.platform.tasks import Slices, in_thread
 from ingest.secrets.clean import are_clean
 
 BIG_CHARS = 64 << 10
@@ -124,7 +124,7 @@ class CommandHandler:
 
     async def _handle(self, command: AnyCommand, caller: Caller) -> Accepted:
         with tracing.span("decide"):
-            ready = await aside(self._ready, command, caller) if _is_big(command) else self._ready(command, caller)
+            ready = await in_thread(self._ready, command, caller) if _is_big(command) else self._ready(command, caller)
         self._check([command], caller.tenant)
         await self._check_durability([command], caller)
         if self.admission is not None and isinstance(command, Observe):
@@ -192,7 +192,7 @@ class CommandHandler:
                         if small or not _is_big(command):
                             made = self._ready(command, caller, is_clean=all_clean)
                         else:
-                            made = await aside(self._ready, command, caller)
+                            made = await in_thread(self._ready, command, caller)
                         if self.admission is not None and isinstance(command, Observe):
                             await self.admission.enter(command, caller.tenant, made.subject)
                             admitted[len(ready)] = command

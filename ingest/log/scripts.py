@@ -184,17 +184,17 @@ async def bound_embed_queues(redis: Client, partitions: Sequence[GenerationKeys]
     await _BOUND_EMBED_QUEUE.call_each(redis, [((keys.embed_queue, keys.embed_later), (most,)) for keys in partitions])
 
 
-class LookBack(NamedTuple):
+class BackwardScan(NamedTuple):
     """Up to where a feed is trimmed, and whether the entry that was asked for is in it."""
 
     trimmed: Position
     is_there: bool
 
 
-async def look_back(redis: Client, keys: GenerationKeys, entry: str) -> LookBack:
+async def look_back(redis: Client, keys: GenerationKeys, entry: str) -> BackwardScan:
     """Whether an entry of a change feed is still there, in one moment with up to where it is trimmed."""
     trimmed, is_there = await _LOOK_BACK.call(redis, (keys.changes, keys.trimmed), (entry,))
-    return LookBack(Position.parse(trimmed) if trimmed else START, bool(is_there))
+    return BackwardScan(Position.parse(trimmed) if trimmed else START, bool(is_there))
 
 
 async def number(redis: Client, keys: NumberKeys, names: Sequence[str]) -> list[int]:

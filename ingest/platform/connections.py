@@ -213,7 +213,7 @@ def keys_may_be_apart(client: Client) -> bool:
     return not isinstance(client, ClusterClient)
 
 
-async def once_reachable(client: Client, what: str, step: Callable[[], Awaitable[T]]) -> T:
+async def retry_until_connected(client: Client, what: str, step: Callable[[], Awaitable[T]]) -> T:
     """What a step of starting returns, which is tried again while a node of the cluster that it needs is away.
 
     Raises what the step raises where there is no cluster, or none of its nodes answers.

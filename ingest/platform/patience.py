@@ -17,6 +17,6 @@ def waiting_at_most(seconds: float | None) -> Generator[None]:
         _patience_s.reset(token)
 
 
-def patience_s() -> float | None:
+def node_timeout_s() -> float | None:
     """For how long a node is waited for; None for as long as the client waits."""
     return _patience_s.get()

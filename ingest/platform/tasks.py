@@ -33,7 +33,7 @@ async def end(*tasks: "asyncio.Task[Any]") -> None:
                 task.exception()
 
 
-async def aside(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """What `work` returns or raises, done in the thread behind what waits there."""
     return await asyncio.get_running_loop().run_in_executor(_thread, lambda: work(*args, **kwargs))
 

@@ -30,17 +30,17 @@ USUAL: dict[str, Any] = {"version": 1, "visibility": "public"}
 
 
 async def read_documents(
-    door: ToolContext, names: Sequence[str], reader: Reader
+    call: ToolContext, names: Sequence[str], reader: Reader
 ) -> tuple[list[RecalledDocument], list[str]]:
     """Those of the documents that are there for the reader, whole, in the order of the names; and the other names."""
-    located = await door.queries.lookup.documents(list(dict.fromkeys(names)), reader)
+    located = await call.queries.lookup.documents(list(dict.fromkeys(names)), reader)
     found = {str(one.document.id): whole(one.document) for one in located if isinstance(one.document, Searched)}
     return list(found.values()), [name for name in dict.fromkeys(names) if name not in found]
 
 
-async def read_document(door: ToolContext, name: str, reader: Reader) -> RecalledDocument:
+async def read_document(call: ToolContext, name: str, reader: Reader) -> RecalledDocument:
     """One document, whole; raises NotFound, also for what this reader may not see."""
-    found, _ = await read_documents(door, [name], reader)
+    found, _ = await read_documents(call, [name], reader)
     if not found:
         raise NotFound(f"there is no document {name!r}")
     return found[0]

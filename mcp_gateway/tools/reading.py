@@ -61,18 +61,18 @@ class RecallArguments(Arguments, frozen=True, kw_only=True, rename={"from_": "fr
         return bool(self.author or self.session_id) or any(one is not UNSET for one in filters)
 
 
-async def recall(door: ToolContext, arguments: RecallArguments) -> ToolAnswer:
+async def recall(call: ToolContext, arguments: RecallArguments) -> ToolAnswer:
     """Search on behalf of the agent, or read what it names."""
     if arguments.ids:
-        return await read_whole(door, arguments.ids, arguments.agent_id)
+        return await read_whole(call, arguments.ids, arguments.agent_id)
     if not arguments.query.strip():
         raise CommandRejected("it is blank, and no `ids` are given", "query")
-    question, reader = request(arguments), door.reader(arguments.agent_id)
+    question, reader = request(arguments), call.reader(arguments.agent_id)
 
     async def ask(after: str) -> "RecallAnswer":
-        return await door.queries.recall(replace(question, after=after), reader)
+        return await call.queries.recall(replace(question, after=after), reader)
 
-    answer, missing = await door.read_own_writes(arguments.agent_id, ask)
+    answer, missing = await call.read_own_writes(arguments.agent_id, ask)
     lacks = missing + answer.degraded + answer.notes
     if answer.results:
         recalled = answered([_entry(one, arguments) for one in answer.results], lacks, whole=arguments.full)
@@ -88,12 +88,12 @@ def _entry(result: "RecallResult", arguments: RecallArguments) -> RecalledDocume
     return shortened(result, project_known=arguments.project is not UNSET, session_known=bool(arguments.session_id))
 
 
-async def read_whole(door: ToolContext, ids: list[str], agent_id: str = "") -> ToolAnswer:
+async def read_whole(call: ToolContext, ids: list[str], agent_id: str = "") -> ToolAnswer:
     """The documents with these ids, whole."""
     from mcp_gateway.tools.documents import read_documents  # loads the index, which the stdio bridge must not
 
-    lacks = await door.caught_up(agent_id)
-    found, unknown = await read_documents(door, ids, door.reader(agent_id))
+    lacks = await call.wait_for_own_writes(agent_id)
+    found, unknown = await read_documents(call, ids, call.reader(agent_id))
     lacks += [f"there is no document {name!r}" for name in unknown]
     if not found:
         recalled = Recalled(results=[], note="Ids are those that `recall` and `context` answer.", degraded=lacks)
@@ -150,17 +150,17 @@ class Compiled(Struct, frozen=True, kw_only=True):
     degraded: Annotated[list[str], Meta(description="What this answer may lack, and why. Empty: nothing.")]
 
 
-async def compile_context(door: ToolContext, arguments: ContextArguments) -> ToolAnswer:
+async def compile_context(call: ToolContext, arguments: ContextArguments) -> ToolAnswer:
     """Compile the context on behalf of the agent."""
-    compiled = await compiled_context(door, arguments)
+    compiled = await compiled_context(call, arguments)
     return ToolAnswer(context_text(compiled, arguments), compiled)
 
 
-async def compiled_context(door: ToolContext, arguments: ContextArguments) -> Compiled:
+async def compiled_context(call: ToolContext, arguments: ContextArguments) -> Compiled:
     """What the agent should know, having waited for its own writes."""
     from projections.queries.compile import ContextRequest  # loads the index, which the stdio bridge must not
 
-    reader = door.reader(arguments.agent_id)
+    reader = call.reader(arguments.agent_id)
 
     async def ask(after: str) -> "Context":
         question = ContextRequest(
@@ -171,9 +171,9 @@ async def compiled_context(door: ToolContext, arguments: ContextArguments) -> Co
             agent_id=arguments.agent_id,
             after=after,
         )
-        return await door.queries.context(question, reader)
+        return await call.queries.context(question, reader)
 
-    context, missing = await door.read_own_writes(arguments.agent_id, ask)
+    context, missing = await call.read_own_writes(arguments.agent_id, ask)
     return Compiled(
         context=context.context,
         tokens=context.tokens,

@@ -18,7 +18,7 @@ from ingest.commands.decision import writer
 from ingest.commands.handler import Accepted, CommandHandler
 from ingest.commands.requests import WriteCommand
 from ingest.errors import ProjectionBehind
-from ingest.key_scope import ANYWHERE, Reach
+from ingest.key_scope import ANYWHERE, KeyScope
 from ingest.roles import Needs
 from mcp_gateway.last_writes import LastWrites
 
@@ -98,7 +98,7 @@ class ToolContext(NamedTuple):
     agent: str = ""
     source: str = SOURCE
     half_life_days: float = 30.0
-    reach: Reach = ANYWHERE
+    key_scope: KeyScope = ANYWHERE
     may_read: bool = True
     """Whether whoever calls may be told what others wrote."""
     admit: Callable[["Tool | None"], Awaitable[None]] | None = None
@@ -111,24 +111,24 @@ class ToolContext(NamedTuple):
 
     def acting(self, agent_id: str = "") -> str:
         """Who acts: whom the arguments name, else who calls, else the server's own agent."""
-        return agent_id or self.agent or self.reach.sole_agent or self.own_agent
+        return agent_id or self.agent or self.key_scope.sole_agent or self.own_agent
 
     def caller(self, agent_id: str = "") -> Caller:
         """On whose behalf a command is carried out."""
-        named = writer(agent_id, self.agent, self.reach.sole_agent, self.own_agent)
-        return Caller(self.tenant, self.source, named, reach=self.reach)
+        named = writer(agent_id, self.agent, self.key_scope.sole_agent, self.own_agent)
+        return Caller(self.tenant, self.source, named, key_scope=self.key_scope)
 
     def reader(self, agent_id: str = "") -> "Reader":
         """Who reads; raises ReaderUnknown where the scope is isolated and nobody is named."""
         from projections.documents.access import reader_of  # loads numpy and more, which the stdio bridge must not
 
-        return reader_of(self.tenant, self.scope, self.own_agent, self.acting(agent_id), self.reach)
+        return reader_of(self.tenant, self.scope, self.own_agent, self.acting(agent_id), self.key_scope)
 
     def operator(self) -> "Reader":
         """Who looks at everything of the tenant that the key is for."""
         from projections.documents.access import operator_of
 
-        return operator_of(self.tenant, self.reach)
+        return operator_of(self.tenant, self.key_scope)
 
     async def write(self, command: WriteCommand) -> Accepted:
         """Carry out a command and take note of its position. Raises what the command handler raises."""
@@ -157,7 +157,7 @@ class ToolContext(NamedTuple):
                 return await ask(""), [BEHIND]
         return await ask(""), []
 
-    async def caught_up(self, agent_id: str = "") -> list[str]:
+    async def wait_for_own_writes(self, agent_id: str = "") -> list[str]:
         """Wait for the own writes of who acts, before a read that takes no position; what the read may lack.
 
         Where the arguments name somebody, also for those of whom the transport names: dialects name whom to read about.
@@ -165,7 +165,7 @@ class ToolContext(NamedTuple):
         after = self.last_writes.after(self.acting(agent_id), self.acting())
         try:
             if after:
-                await self.queries.log.caught_up(after)
+                await self.queries.log.wait_for_own_writes(after)
         except ProjectionBehind:
             return [BEHIND]
         return []

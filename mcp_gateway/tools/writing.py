@@ -67,13 +67,13 @@ class MemoryWritten(Written, frozen=True, kw_only=True):
     similar: Similar | UnsetType = UNSET
 
 
-async def remember(door: ToolContext, arguments: RememberArguments) -> ToolAnswer:
+async def remember(call: ToolContext, arguments: RememberArguments) -> ToolAnswer:
     """Record the memory; says which others it superseded, and which it resembles."""
-    accepted = await door.write(Remember(**without_unset(arguments)))
+    accepted = await call.write(Remember(**without_unset(arguments)))
     answer = written("remembered", accepted)
-    if not door.may_read:
+    if not call.may_read:
         return answer
-    outcome = await door.queries.memories.answer_to(accepted, partial(door.reader, arguments.agent_id))
+    outcome = await call.queries.memories.answer_to(accepted, partial(call.reader, arguments.agent_id))
     replacing = f", replacing {', '.join(outcome.superseded)}" if outcome.superseded else ""
     similar = f"; similar and still current: {', '.join(outcome.similar)}" if outcome.similar else ""
     data = MemoryWritten(**{name: getattr(outcome, name) for name in MemoryWritten.__struct_fields__})
@@ -108,9 +108,9 @@ class ObserveArguments(WriteArguments, frozen=True, kw_only=True):
     occurred_at: When | UnsetType = UNSET
 
 
-async def observe(door: ToolContext, arguments: ObserveArguments) -> ToolAnswer:
+async def observe(call: ToolContext, arguments: ObserveArguments) -> ToolAnswer:
     """Record the observation; its session opens by itself."""
-    return written("observed", await door.write(Observe(**without_unset(arguments))))
+    return written("observed", await call.write(Observe(**without_unset(arguments))))
 
 
 OBSERVE = Tool(
@@ -134,9 +134,9 @@ class LessonArguments(WriteArguments, frozen=True, kw_only=True):
     session_id: Annotated[Name, Meta(description="Where it comes from.")] = ""
 
 
-async def record_lesson(door: ToolContext, arguments: LessonArguments) -> ToolAnswer:
+async def record_lesson(call: ToolContext, arguments: LessonArguments) -> ToolAnswer:
     """Record the lesson, or make the one that says the same stronger."""
-    return written("lesson recorded", await door.write(RecordLesson(**without_unset(arguments))))
+    return written("lesson recorded", await call.write(RecordLesson(**without_unset(arguments))))
 
 
 LESSON = Tool(
@@ -162,15 +162,15 @@ class ReviseArguments(Arguments, frozen=True, kw_only=True):
     event_id: EventId = ""
 
 
-async def revise(door: ToolContext, arguments: ReviseArguments) -> ToolAnswer:
+async def revise(call: ToolContext, arguments: ReviseArguments) -> ToolAnswer:
     """Revise the memory; its earlier versions stay readable."""
     from projections.operations.memories import MemoryChanges  # loads the index, which the stdio bridge must not
 
     changes = without_unset(arguments)
     name = changes.pop("id")
-    reader, caller = door.reader(arguments.agent_id), door.caller(arguments.agent_id)
-    accepted = await door.operations.memories.change(name, MemoryChanges(**changes), reader, caller)
-    door.wrote(caller.agent_id, accepted.position)
+    reader, caller = call.reader(arguments.agent_id), call.caller(arguments.agent_id)
+    accepted = await call.operations.memories.change(name, MemoryChanges(**changes), reader, caller)
+    call.wrote(caller.agent_id, accepted.position)
     return written("revised", accepted)
 
 
@@ -200,12 +200,12 @@ class ConfirmedIds(Struct, frozen=True, kw_only=True):
     position: Annotated[str, Meta(description="Place in the log; REST reads take it as `after`. Empty: nothing.")]
 
 
-async def confirm(door: ToolContext, arguments: ConfirmArguments) -> ToolAnswer:
+async def confirm(call: ToolContext, arguments: ConfirmArguments) -> ToolAnswer:
     """Count what proved right."""
-    reader, caller = door.reader(arguments.agent_id), door.caller(arguments.agent_id)
-    told = await door.operations.confirming.confirm(arguments.ids, reader, caller, arguments.event_id)
+    reader, caller = call.reader(arguments.agent_id), call.caller(arguments.agent_id)
+    told = await call.operations.confirming.confirm(arguments.ids, reader, caller, arguments.event_id)
     if told.position:
-        door.wrote(caller.agent_id, told.position)
+        call.wrote(caller.agent_id, told.position)
     unknown = f"; no memory or lesson: {', '.join(told.unknown)}" if told.unknown else ""
     answer = ConfirmedIds(
         confirmed=told.confirmed, unknown=told.unknown, event_id=told.event_id, position=told.position
@@ -239,13 +239,13 @@ class Forgot(Struct, frozen=True, kw_only=True):
     position: Annotated[str, Meta(description="Place in the log; REST reads take it as `after`.")]
 
 
-async def forget(door: ToolContext, arguments: ForgetArguments) -> ToolAnswer:
+async def forget(call: ToolContext, arguments: ForgetArguments) -> ToolAnswer:
     """Forget the document, if it is there for this agent."""
-    reader, caller = door.reader(arguments.agent_id), door.caller(arguments.agent_id)
-    gone = await door.operations.forgetting.document(
+    reader, caller = call.reader(arguments.agent_id), call.caller(arguments.agent_id)
+    gone = await call.operations.forgetting.document(
         arguments.id, reader, caller, reason=arguments.reason, event_id=arguments.event_id
     )
-    door.wrote(caller.agent_id, gone.position)
+    call.wrote(caller.agent_id, gone.position)
     told = ", ".join(f"{count} {kind}" for kind, count in sorted(gone.documents.items()))
     answer = Forgot(documents=gone.documents, event_id=gone.event_id, position=gone.position)
     return ToolAnswer(f"forgot {arguments.id} ({told})", answer)
@@ -291,20 +291,20 @@ class SlotTexts(Struct, frozen=True, kw_only=True):
     slots: list[SlotAnswer]
 
 
-async def use_slots(door: ToolContext, arguments: SlotsArguments) -> ToolAnswer:
+async def use_slots(call: ToolContext, arguments: SlotsArguments) -> ToolAnswer:
     """Read or write slots."""
-    reader, caller = door.reader(arguments.agent_id), door.caller(arguments.agent_id)
+    reader, caller = call.reader(arguments.agent_id), call.caller(arguments.agent_id)
     if arguments.action == "list":
-        await door.caught_up(arguments.agent_id)
-        return _answer(await door.queries.slots.of_project(reader, arguments.project))
+        await call.wait_for_own_writes(arguments.agent_id)
+        return _answer(await call.queries.slots.of_project(reader, arguments.project))
     if not arguments.label:
         raise CommandRejected("which slot?", "label")
     if arguments.action == "delete":
         remove = DeleteSlot(
             event_id=arguments.event_id, label=arguments.label, project=arguments.project, scope=arguments.scope
         )
-        gone = await door.operations.slots.delete(remove, caller)
-        door.wrote(caller.agent_id, gone.position)
+        gone = await call.operations.slots.delete(remove, caller)
+        call.wrote(caller.agent_id, gone.position)
         return ToolAnswer(f"deleted {arguments.label}", SlotTexts(slots=[]))
     if arguments.action != "read":
         command = SetSlot(
@@ -315,10 +315,10 @@ async def use_slots(door: ToolContext, arguments: SlotsArguments) -> ToolAnswer:
             scope=arguments.scope,
             append=arguments.action == "append",
         )
-        accepted = await door.operations.slots.set(command, caller)
-        door.wrote(caller.agent_id, accepted.position)
+        accepted = await call.operations.slots.set(command, caller)
+        call.wrote(caller.agent_id, accepted.position)
     place = "" if arguments.scope == "global" and arguments.action != "read" else arguments.project
-    return _answer([await door.operations.slots.get(reader, place, arguments.label)])
+    return _answer([await call.operations.slots.get(reader, place, arguments.label)])
 
 
 def _answer(slots: "Sequence[Slot]") -> ToolAnswer:

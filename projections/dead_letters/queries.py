@@ -31,7 +31,7 @@ from projections.dead_letters.records import (
 )
 from projections.documents.access import Reader
 from projections.queries.documents import DocumentReader
-from projections.queries.log_events import SeenEvent, WantedEvents
+from projections.queries.log_events import EventFilter, EventView
 from projections.queries.times import ANY_TIME, Times
 
 MAX_SCANNED = 20_000
@@ -72,7 +72,7 @@ class Letter(NamedTuple):
     discarded: Discarded | None
     requested: bool
     """Whether a worker is asked to try it, and has not yet."""
-    event: SeenEvent | None
+    event: EventView | None
 
 
 class Selection(Struct, frozen=True, kw_only=True):
@@ -125,7 +125,7 @@ class DeadLetters:
         return LetterPage(
             dead_letters=await self._shown(found.letters, reader),
             next=found.next,
-            counts=None if reader.reach.within_tenant else await self.counts(),
+            counts=None if reader.key_scope.within_tenant else await self.counts(),
         )
 
     async def show(self, place: LogPlace, reader: Reader) -> dict[str, Any]:
@@ -189,7 +189,7 @@ class DeadLetters:
     async def _with_event(self, partition: int, about: Noted) -> Letter:
         position = Position.parse(about.letter.position)
         entry = await entry_at(self._log, partition, position)
-        return Letter(LogPlace(partition, position), *about, None if entry is None else SeenEvent.of(partition, entry))
+        return Letter(LogPlace(partition, position), *about, None if entry is None else EventView.of(partition, entry))
 
     async def _shown(self, letters: Sequence[Letter], reader: Reader) -> list[dict[str, Any]]:
         about = {name for one in letters if one.event is not None for name in one.event.about()}
@@ -200,7 +200,7 @@ class DeadLetters:
 def _may_see(one: Letter, reader: Reader, times: Times = ANY_TIME) -> bool:
     """An event that names no tenant, or is gone, may be anybody's, and is shown to operators; the stub of one, too."""
     event = {} if one.event is None else one.event.event
-    wanted = WantedEvents(reader, times=times)
+    wanted = EventFilter(reader, times=times)
     return wanted.matches({**event, "tenant": event.get("tenant") or None}, one.place.position)
 
 

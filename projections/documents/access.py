@@ -8,8 +8,8 @@ reader whose key is for some projects sees nothing of the others, operator or no
 from typing import Any, Literal, NamedTuple
 
 from ingest.commands.decision import EVERYBODY as EVERYBODY
-from ingest.errors import OutOfReach, ReaderUnknown
-from ingest.key_scope import ANYWHERE, Reach
+from ingest.errors import OutsideKeyScope, ReaderUnknown
+from ingest.key_scope import ANYWHERE, KeyScope
 from projections.documents.memories import Memory
 
 Scope = Literal["shared", "isolated"]
@@ -22,7 +22,7 @@ class Reader(NamedTuple):
     agent_id: str = ""
     scope: Scope = "shared"
     operator: bool = False
-    reach: Reach = ANYWHERE
+    key_scope: KeyScope = ANYWHERE
 
     @property
     def only_agent(self) -> str:
@@ -30,7 +30,7 @@ class Reader(NamedTuple):
         return self.agent_id if self.scope == "isolated" and not self.operator else ""
 
 
-def reader_of(tenant: str, scope: Scope, own_agent: str, asked: str, reach: Reach = ANYWHERE) -> Reader:
+def reader_of(tenant: str, scope: Scope, own_agent: str, asked: str, key_scope: KeyScope = ANYWHERE) -> Reader:
     """The reader for a request: `asked` is whom the request names, `own_agent` whom the server was set up for.
 
     Isolated, `*` lifts the scope and a name replaces the server's. Without any name an isolated read is refused
@@ -38,34 +38,34 @@ def reader_of(tenant: str, scope: Scope, own_agent: str, asked: str, reach: Reac
     when none is named, as nobody in particular when there are several; another name, or `*` where that lifts the
     scope, is OutOfReach.
     """
-    if reach.agents:
-        asked = asked or reach.sole_agent
-        own_agent = own_agent if own_agent in reach.agents else ""
+    if key_scope.agents:
+        asked = asked or key_scope.sole_agent
+        own_agent = own_agent if own_agent in key_scope.agents else ""
         lifts = asked == EVERYBODY and scope == "isolated"
-        if lifts or (asked not in ("", EVERYBODY) and asked not in reach.agents):
-            raise OutOfReach("agent", asked, "agent_id")
+        if lifts or (asked not in ("", EVERYBODY) and asked not in key_scope.agents):
+            raise OutsideKeyScope("agent", asked, "agent_id")
     if scope == "isolated":
         if asked == EVERYBODY:
-            return Reader(tenant, reach=reach)
+            return Reader(tenant, key_scope=key_scope)
         agent = asked or own_agent
         if not agent:
             raise ReaderUnknown
-        return Reader(tenant, agent, "isolated", reach=reach)
-    return Reader(tenant, "" if asked == EVERYBODY else asked, reach=reach)
+        return Reader(tenant, agent, "isolated", key_scope=key_scope)
+    return Reader(tenant, "" if asked == EVERYBODY else asked, key_scope=key_scope)
 
 
-def operator_of(tenant: str, reach: Reach = ANYWHERE) -> Reader:
+def operator_of(tenant: str, key_scope: KeyScope = ANYWHERE) -> Reader:
     """Who reads for a route that looks at everything of the tenant; a key for some agents reads as one of them."""
-    if reach.agents:
-        return Reader(tenant, reach.sole_agent, reach=reach)
-    return Reader(tenant, operator=True, reach=reach)
+    if key_scope.agents:
+        return Reader(tenant, key_scope.sole_agent, key_scope=key_scope)
+    return Reader(tenant, operator=True, key_scope=key_scope)
 
 
 def may_read(document: Any, reader: Reader) -> bool:
     """Whether the reader may see a document (anything with a `tenant`); False for what is no document of a tenant."""
     if getattr(document, "tenant", None) != reader.tenant:
         return False
-    if reader.reach.projects and getattr(document, "project", None) not in reader.reach.projects:
+    if reader.key_scope.projects and getattr(document, "project", None) not in reader.key_scope.projects:
         return False
     if reader.operator:
         return True

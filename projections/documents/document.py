@@ -23,10 +23,10 @@ from projections.documents.rows import Row, read_row
 from projections.documents.sessions import Session
 from projections.documents.slots import Slot
 from projections.documents.summaries import Summary
-from projections.documents.tombstones import Mark, Tombstone
+from projections.documents.tombstones import SupersededEvent, Tombstone
 
 RowDocument: TypeAlias = Session | Lesson | Slot | Action | Relation
-Packed: TypeAlias = Observation | Memory | Summary | Commit | Tombstone | Mark | Ledger
+Packed: TypeAlias = Observation | Memory | Summary | Commit | Tombstone | SupersededEvent | Ledger
 Document: TypeAlias = RowDocument | Packed
 Searched: TypeAlias = Observation | Memory | Lesson | Summary
 """What recall searches."""

@@ -333,8 +333,8 @@ def _alike(new: Memory, old: Memory) -> float:
 
 def superseding(new: Memory, old: Memory) -> tuple[Memory, Memory]:
     """The new memory as the next version, which proved right as often, and the old one as superseded by it."""
-    heir = replace(new, confirmations=old.confirmations, confirmed_at=old.confirmed_at)
-    return inheriting(heir, old.id, old.version), retired(old, new.id, new.recorded_at)
+    successor = replace(new, confirmations=old.confirmations, confirmed_at=old.confirmed_at)
+    return inheriting(successor, old.id, old.version), retired(old, new.id, new.recorded_at)
 
 
 def inheriting(new: Memory, parent: DocumentId, parent_version: int) -> Memory:
@@ -342,9 +342,9 @@ def inheriting(new: Memory, parent: DocumentId, parent_version: int) -> Memory:
     return replace(new, version=parent_version + 1, parent_id=parent)
 
 
-def retired(old: Memory, heir: str, at: datetime) -> Memory:
+def retired(old: Memory, successor: str, at: datetime) -> Memory:
     """The old memory as superseded by its heir."""
-    return replace(old, is_latest=False, superseded_at=at, superseded_by=heir)
+    return replace(old, is_latest=False, superseded_at=at, superseded_by=successor)
 
 
 def restored(old: Memory) -> Memory:

@@ -27,14 +27,14 @@ class Tombstone(Struct, frozen=True, kw_only=True, omit_defaults=True):
     separate_parent: bool = False
     superseded_by: str = ""
     condensed: list[str] = []
-    heir: str = ""
+    successor: str = ""
 
     def listing_members(self) -> set[tuple[str, str]]:
         """The `(listing, member)` pairs it stands for."""
-        return {(inheritance(self.heir), self.id)} if self.heir else set()
+        return {(inheritance(self.successor), self.id)} if self.successor else set()
 
 
-class Mark(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class SupersededEvent(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An event without a document of its own was applied, at `position`: a late repeat of it changes nothing.
 
     `subject` is the document it was about, `was` its type; `tenant`, `project` and `user_id` say whose it is, so that

@@ -50,7 +50,7 @@ PART_CHARACTERS = 8_000
 """Of the texts that a thread takes at once: about 2,000 tokens, as much as one run of the model takes."""
 
 
-class Place(NamedTuple):
+class DocumentLocation(NamedTuple):
     """Where a document is."""
 
     partition: int
@@ -65,7 +65,9 @@ class DocumentVectors:
         """The texts are divided between the threads of `executor`. Vectors are `cached` for so long."""
         self._redis, self._executor, self._cached = redis, executor, cached
 
-    async def of(self, embedder: Embedder, places: Sequence[Place], cached: timedelta = timedelta(0)) -> list[bytes]:
+    async def of(
+        self, embedder: Embedder, places: Sequence[DocumentLocation], cached: timedelta = timedelta(0)
+    ) -> list[bytes]:
         """The vectors of each document, one a chunk, packed; nothing for one without text, or that has changed.
 
         Their vectors are cached for at least `cached`.
@@ -82,7 +84,7 @@ class DocumentVectors:
             found.append(b"" if place.id in gone else rows)
         return found
 
-    async def documents(self, places: Sequence[Place]) -> list[Document | None]:
+    async def documents(self, places: Sequence[DocumentLocation]) -> list[Document | None]:
         """The documents as they are now; None for one that is not there."""
         async with self._redis.pipeline(transaction=False) as pipe:
             for place in places:
@@ -94,7 +96,7 @@ class DocumentVectors:
     async def _gone(
         self,
         embedder: Embedder,
-        places: Sequence[Place],
+        places: Sequence[DocumentLocation],
         documents: Sequence[Document | None],
         chunks: Sequence[list[str]],
     ) -> set[DocumentId]:
@@ -188,7 +190,7 @@ def _readable(entries: Sequence[Stored]) -> Iterator[Recorded]:
 
 
 class _Queued(NamedTuple):
-    place: Place
+    place: DocumentLocation
     score: float
 
 
@@ -229,7 +231,7 @@ class EmbeddingQueue:
             answers = await pipe.execute(raise_on_error=False)
         heads: list[list[tuple[bytes, float]]] = [_unless_away(one) or [] for one in answers]
         found = [
-            _Queued(Place(keys.partition, keys.generation, DocumentId(name.decode())), score)
+            _Queued(DocumentLocation(keys.partition, keys.generation, DocumentId(name.decode())), score)
             for keys, head in zip(live, heads, strict=True)
             for name, score in head
         ]

@@ -83,10 +83,10 @@ def locked(path: Path, on_wait: Callable[[], None]) -> Generator[None]:
         yield
 
 
-def put_in_place(made: Path, directory: Path, aside: Path) -> None:
+def put_in_place(made: Path, directory: Path, in_thread: Path) -> None:
     """Put the made directory where another may be. Needs the lock: the place is empty for a moment."""
     if directory.exists():
-        directory.replace(aside)
+        directory.replace(in_thread)
     made.replace(directory)
 
 

@@ -34,7 +34,7 @@ class Choice(Struct, frozen=True, kw_only=True):
     dimensions: int
 
 
-class Chosen(Struct, frozen=True, kw_only=True):
+class EmbedderRecord(Struct, frozen=True, kw_only=True):
     """The live embedder, and every model that may have left vectors in the cache, newest first."""
 
     live: Choice
@@ -46,10 +46,10 @@ def choice_of(spec: str, embedder: Embedder) -> Choice:
     return Choice(spec=spec, model=embedder.model, dimensions=embedder.dimensions)
 
 
-async def chosen(redis: Client) -> Chosen | None:
+async def chosen(redis: Client) -> EmbedderRecord | None:
     """The record; None in a log that no process has opened yet."""
     raw = await redis.get(EMBEDDER)
-    return json.decode(raw, type=Chosen) if raw else None
+    return json.decode(raw, type=EmbedderRecord) if raw else None
 
 
 async def models_of(redis: Client, embedder: Embedder) -> list[str]:
@@ -58,9 +58,9 @@ async def models_of(redis: Client, embedder: Embedder) -> list[str]:
     return list(dict.fromkeys([embedder.model, *(known.models if known else ())]))
 
 
-async def declare(redis: Client, choice: Choice) -> Chosen:
+async def declare(redis: Client, choice: Choice) -> EmbedderRecord:
     """Make a choice the live one where there is none yet; returns what is live."""
-    await redis.set(EMBEDDER, json.encode(Chosen(live=choice, models=[choice.model])), nx=True)
+    await redis.set(EMBEDDER, json.encode(EmbedderRecord(live=choice, models=[choice.model])), nx=True)
     known = await chosen(redis)
     assert known is not None, "it is never deleted"
     return known
@@ -78,7 +78,7 @@ async def make_live(redis: Client, before: Choice, after: Choice, who: str) -> N
     was written under it. Raises WrongRebuildState when neither is live.
     """
 
-    def switched(known: Chosen) -> Chosen:
+    def switched(known: EmbedderRecord) -> EmbedderRecord:
         if known.live not in (before, after):
             raise WrongRebuildState(f"vectors of {known.live.model} are live, neither {before.model} nor {after.model}")
         return replace(_knowing(known, after.model), live=after)
@@ -86,11 +86,11 @@ async def make_live(redis: Client, before: Choice, after: Choice, who: str) -> N
     await _change(redis, switched, who)
 
 
-def _knowing(known: Chosen, model: str) -> Chosen:
+def _knowing(known: EmbedderRecord, model: str) -> EmbedderRecord:
     return replace(known, models=list(dict.fromkeys([model, known.live.model, *known.models]))[:MODELS])
 
 
-async def _change(redis: Client, step: Callable[[Chosen], Chosen], who: str | None = None) -> None:
+async def _change(redis: Client, step: Callable[[EmbedderRecord], EmbedderRecord], who: str | None = None) -> None:
     while True:
         async with redis.pipeline(transaction=True) as pipe:
             await pipe.watch(EMBEDDER, SNAPSHOT_LEASE)
@@ -99,7 +99,7 @@ async def _change(redis: Client, step: Callable[[Chosen], Chosen], who: str | No
                 raise LeaseLost("the lease on snapshots ran out before another embedder was live")
             if raw is None:
                 raise WrongRebuildState("no process has said yet which embedder is live: start a worker first")
-            known = json.decode(raw, type=Chosen)
+            known = json.decode(raw, type=EmbedderRecord)
             after = step(known)
             if after == known:
                 return
@@ -256,7 +256,7 @@ class LiveEmbedder:
         return Unavailable(choice, reason)
 
 
-class StandingEmbedder:
+class FixedEmbedder:
     """An embedder that never changes."""
 
     def __init__(self, embedder: Embedder) -> None:

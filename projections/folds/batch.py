@@ -15,7 +15,7 @@ from projections.documents.document import Document, listings
 from projections.documents.memories import Memory
 from projections.documents.rows import part_of
 from projections.documents.sessions import Session
-from projections.documents.tombstones import Mark, Tombstone, entries
+from projections.documents.tombstones import SupersededEvent, Tombstone, entries
 from projections.folds.ledgers import Ledgers, erased_envelope
 
 
@@ -37,7 +37,7 @@ class Changes(NamedTuple):
     retired: frozenset[DocumentId] = frozenset()
 
 
-_LOOKED_FOR = (Memory, Mark, Tombstone)
+_LOOKED_FOR = (Memory, SupersededEvent, Tombstone)
 
 
 class FoldBatch:
@@ -118,7 +118,7 @@ class FoldBatch:
                 self.erase(str(event.position), stub, event.envelope)
             return False
         self.put(
-            Mark(
+            SupersededEvent(
                 id=name,
                 position=str(event.position),
                 subject=subject,
@@ -145,7 +145,7 @@ class FoldBatch:
         )
         self._erased[Position.parse(position)] = Event(kept, stub)
 
-    def erase_mark(self, mark: Mark, session_id: str) -> None:
+    def erase_mark(self, mark: SupersededEvent, session_id: str) -> None:
         """Erase the entry of a marked event, once; the mark stays, without its user."""
         if mark.erased:
             return
@@ -159,7 +159,11 @@ class FoldBatch:
     def erase_entries(self, subject: str, forgetting: Recorded, was: str = "") -> None:
         """Erase every marked entry about a subject (of one type, if `was` is given) that came before its forgetting."""
         for mark in self.members(entries(subject)):
-            if isinstance(mark, Mark) and was in ("", mark.was) and Position.parse(mark.position) < forgetting.position:
+            if (
+                isinstance(mark, SupersededEvent)
+                and was in ("", mark.was)
+                and Position.parse(mark.position) < forgetting.position
+            ):
                 self.erase_mark(mark, forgetting.envelope.session_id)
         if forgetting.envelope.session_id:
             self._erase_retired_marks(subject, forgetting, was)
@@ -175,7 +179,7 @@ class FoldBatch:
     def void(self, event: Recorded) -> None:
         """Erase a marked event that came to nothing: what it says may be about something forgotten."""
         mark = self.get(mark_of(event))
-        if isinstance(mark, Mark):
+        if isinstance(mark, SupersededEvent):
             self.erase_mark(mark, event.envelope.session_id)
 
     def erase_repeat(self, event: Recorded, first: str, document: str) -> None:

@@ -30,7 +30,7 @@ from projections.documents.rows import joined
 from projections.documents.sessions import SESSION, Session
 from projections.documents.slots import Slot
 from projections.documents.summaries import Summary, summary_id
-from projections.documents.tombstones import Mark, Tombstone, entries
+from projections.documents.tombstones import SupersededEvent, Tombstone, entries
 from projections.folds.batch import FoldBatch, Loaded, folds, session_of
 from projections.folds.ledgers import erased_envelope, further_parts
 
@@ -79,7 +79,7 @@ def _connected(event: Recorded, loaded: Loaded) -> set[str]:
                         seen.add(name)
                         waiting.append(name)
                     found.add(name)
-            case Mark():
+            case SupersededEvent():
                 found.add(known.subject)
             case _:
                 pass
@@ -90,7 +90,7 @@ def _further_entries(event: Recorded, loaded: Loaded) -> set[str]:
     """The marks of what a memory was condensed with, and those beside a mark that is forgotten."""
     found = {entries(name) for name in _connected(event, loaded) if name.partition("_")[0] == MEMORY}
     marked = (loaded.get(DocumentId(name)) for name in named(cast(SubjectForgotten, event.data)))
-    return found | {entries(mark.subject) for mark in marked if isinstance(mark, Mark)}
+    return found | {entries(mark.subject) for mark in marked if isinstance(mark, SupersededEvent)}
 
 
 def _follows(event: Recorded, loaded: Loaded) -> set[str]:
@@ -143,7 +143,7 @@ def _forget(
             _forget_session(batch, event, known, before)
         case Summary():
             _forget_summary(batch, event, known)
-        case Mark():
+        case SupersededEvent():
             if not _stands(batch, known, also):
                 _forget_past(batch, event, known)
         case Tombstone(position=""):
@@ -175,7 +175,7 @@ def _came_later(known: Lesson | Slot | Action | Relation | Commit | Summary, eve
     return Position.parse(known.position) > event.position
 
 
-def _stands(batch: FoldBatch, mark: Mark, also: Sequence[str]) -> bool:
+def _stands(batch: FoldBatch, mark: SupersededEvent, also: Sequence[str]) -> bool:
     """Whether a document that is not forgotten with it still holds what the event of a mark did.
 
     Such an entry stays, for a replay could not end there without it; it goes when the document does.
@@ -187,12 +187,12 @@ def _stands(batch: FoldBatch, mark: Mark, also: Sequence[str]) -> bool:
     return not position or Position.parse(position) <= Position.parse(mark.position)
 
 
-def _forget_past(batch: FoldBatch, event: Recorded, mark: Mark) -> None:
+def _forget_past(batch: FoldBatch, event: Recorded, mark: SupersededEvent) -> None:
     """Every entry about what the mark's document was before it went: a replay of some of them would end elsewhere."""
     position = getattr(batch.get(mark.subject), "position", "")
     since = Position.parse(position) if position else None
     for other in (mark, *batch.members(entries(mark.subject))):
-        if isinstance(other, Mark) and other.position:
+        if isinstance(other, SupersededEvent) and other.position:
             place = Position.parse(other.position)
             if place <= event.position and (since is None or place < since):
                 batch.erase_mark(other, event.envelope.session_id)
@@ -226,7 +226,7 @@ def _drop_summary(batch: FoldBatch, event: Recorded, session: DocumentId) -> Non
 
 def _bury(batch: FoldBatch, event: Recorded, tombstone: Tombstone) -> None:
     """The tombstone of a forgotten observation or memory."""
-    batch.put(replace(tombstone, position=str(event.position), heir=""))
+    batch.put(replace(tombstone, position=str(event.position), successor=""))
     batch.erase_entries(tombstone.id, event)
 
 
@@ -281,15 +281,15 @@ def _restore(batch: FoldBatch, event: Recorded, gone: Tombstone, also: Sequence[
     """What a forgotten memory stood for is current again, and what stands for it and others is forgotten, too."""
     for name in gone.condensed:
         match other := batch.get(name):
-            case Memory(superseded_by=heir) if heir == gone.id and name not in also:
+            case Memory(superseded_by=successor) if successor == gone.id and name not in also:
                 batch.put(memories.restored(other))
-            case Tombstone(position="", superseded_by=heir) if heir == gone.id and name not in also:
+            case Tombstone(position="", superseded_by=successor) if successor == gone.id and name not in also:
                 batch.put(replace(other, superseded_by=""))
             case _:
                 pass
-    match heir := batch.get(gone.superseded_by):
+    match successor := batch.get(gone.superseded_by):
         case Memory(condensed=condensed) | Tombstone(position="", condensed=condensed) if gone.id in condensed:
-            _forget(batch, event, heir.id, also)
+            _forget(batch, event, successor.id, also)
         case _:
             pass
     if not _is_superseded(batch, gone, also):
@@ -302,10 +302,10 @@ def _is_superseded(batch: FoldBatch, gone: Tombstone, also: Sequence[str]) -> bo
     A tombstone without a position is a memory, to the events that a replay has come to.
     """
     name = gone.superseded_by
-    while isinstance(heir := batch.get(name), Memory | Tombstone):
-        if name not in also and (isinstance(heir, Memory) or not heir.position):
+    while isinstance(successor := batch.get(name), Memory | Tombstone):
+        if name not in also and (isinstance(successor, Memory) or not successor.position):
             return True
-        name = heir.superseded_by
+        name = successor.superseded_by
     return False
 
 
@@ -369,7 +369,7 @@ def _event_erased(batch: FoldBatch, event: Recorded) -> None:
         author=event.envelope.agent_id if stub.was == MemoryRecorded.TYPE else "",
         parent_id=stub.parent_id,
         separate_parent=stub.separate_parent,
-        heir=stub.superseded_by,
+        successor=stub.superseded_by,
         condensed=stub.originals,
     )
     batch.put(tombstone)
@@ -383,7 +383,7 @@ def _erased_mark(batch: FoldBatch, event: Recorded, stub: EventErased) -> None:
     envelope = event.envelope
     if batch.get(stub.mark) is None and not _is_retired(batch, event, stub.mark):
         batch.put(
-            Mark(
+            SupersededEvent(
                 id=DocumentId(stub.mark),
                 position=str(event.position),
                 subject=stub.document,
@@ -401,9 +401,9 @@ def _is_retired(batch: FoldBatch, event: Recorded, name: str) -> bool:
     return bool(in_session) and batch.ledgers.find(session_of(event), name) is not None
 
 
-def _superseded(batch: FoldBatch, event: Recorded, parent: str, heir: str) -> None:
+def _superseded(batch: FoldBatch, event: Recorded, parent: str, successor: str) -> None:
     known = batch.get(parent) if parent else None
     if isinstance(known, Memory):
-        batch.put(memories.retired(known, heir, event.recorded_at))
+        batch.put(memories.retired(known, successor, event.recorded_at))
     elif isinstance(known, Tombstone):
-        batch.put(replace(known, superseded_by=heir))
+        batch.put(replace(known, superseded_by=successor))

@@ -17,7 +17,7 @@ from ingest.platform.clock import from_ms, to_ms
 from projections.documents.document import Document
 from projections.documents.ledgers import ID_BYTES, TYPES, Ledger, LedgerEntry, holds, ledger_id, packed, unpacked
 from projections.documents.observations import Observation
-from projections.documents.tombstones import Mark
+from projections.documents.tombstones import SupersededEvent
 
 
 class BatchDocuments(Protocol):
@@ -156,7 +156,7 @@ def entry_of(document: Document | None) -> LedgerEntry | None:
                 to_ms(document.occurred_at),
                 to_ms(document.recorded_at),
             )
-        case Mark(was=was, position=position) if was in TYPES and position and _is_id(document.subject):
+        case SupersededEvent(was=was, position=position) if was in TYPES and position and _is_id(document.subject):
             return LedgerEntry(
                 document.id,
                 Position.parse(position),

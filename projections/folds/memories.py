@@ -45,10 +45,12 @@ def _recorded(batch: FoldBatch, event: Recorded) -> None:
     new = memories.memory(event, data)
     if _known(batch, event, new):
         return
-    forgotten = [one for one in batch.members(inheritance(new.id)) if isinstance(one, Tombstone) and one.heir == new.id]
+    forgotten = [
+        one for one in batch.members(inheritance(new.id)) if isinstance(one, Tombstone) and one.successor == new.id
+    ]
     if forgotten:
         new = memories.inheriting(new, forgotten[0].id, forgotten[0].memory_version)
-        batch.put(replace(forgotten[0], superseded_by=new.id, heir=""))
+        batch.put(replace(forgotten[0], superseded_by=new.id, successor=""))
     elif not new.keep_duplicates and (old := memories.predecessor(new, _similar(batch, event, new))):
         new, retired = memories.superseding(new, old)
         batch.put(retired)
@@ -83,7 +85,7 @@ def _revised(batch: FoldBatch, event: Recorded) -> None:
             batch.put(retired)
         case Tombstone():
             new = memories.inheriting(new, newest.id, newest.memory_version)
-            batch.put(replace(newest, superseded_by=new.id, heir=""))
+            batch.put(replace(newest, superseded_by=new.id, successor=""))
         case None:
             pass
     # a version without an author, as a person writes one in the viewer, goes with whatever it revises
@@ -164,8 +166,8 @@ def _newest(batch: FoldBatch, name: str) -> Memory | Tombstone | None:
     """The last of the versions that begin with `name`."""
     found = batch.get(name)
     while isinstance(found, Memory | Tombstone) and found.superseded_by:
-        heir = batch.get(found.superseded_by)
-        if not isinstance(heir, Memory | Tombstone):
+        successor = batch.get(found.superseded_by)
+        if not isinstance(successor, Memory | Tombstone):
             break
-        found = heir
+        found = successor
     return found if isinstance(found, Memory | Tombstone) else None

@@ -33,7 +33,7 @@ from projections.documents.rows import derived, of_user
 from projections.documents.sessions import SESSION, Session, sessions
 from projections.documents.slots import Slot, slot_id
 from projections.documents.summaries import summary_id
-from projections.documents.tombstones import Mark
+from projections.documents.tombstones import SupersededEvent
 from projections.forgetting.derived import Derived, is_derived_by_server, read_sources, sources_of, verdict
 from projections.forgetting.forgetting_run import KINDS as KINDS
 from projections.forgetting.forgetting_run import OF_A_PROJECT, ForgettingRun, Stream, Watch, session_of, stream_of
@@ -112,7 +112,7 @@ class Forgetting:
         run.covers = lambda one: getattr(one, "user_id", "") == user_id
         for partition in range(self._reader.partitions):
             async for page in self._reader.pages(of_user(caller.tenant, user_id), [partition]):
-                about = [DocumentId(one.subject) for one in page if isinstance(one, Mark)]
+                about = [DocumentId(one.subject) for one in page if isinstance(one, SupersededEvent)]
                 for ledger in [one for one in page if isinstance(one, Ledger)]:
                     about += await self._retired_of(run, ledger, user_id, caller.tenant)
                 named = [*page, *await self._reader.get([(partition, name) for name in about])]

@@ -28,7 +28,7 @@ from projections.documents.relations import Relation, relations
 from projections.documents.sessions import SESSION, Session
 from projections.documents.slots import Slot, slots
 from projections.documents.summaries import Summary
-from projections.documents.tombstones import Mark, Tombstone, marks
+from projections.documents.tombstones import SupersededEvent, Tombstone, marks
 from projections.forgetting.derived import Verdict
 from projections.operations.current import Current
 
@@ -49,7 +49,7 @@ OF_A_PROJECT: dict[type[Document], Callable[[str, str], str]] = {
     Action: actions,
     Relation: relations,
     Commit: commits,
-    Mark: marks,
+    SupersededEvent: marks,
 }
 """The listing of a project's documents, by tenant and project; sessions are listed across partitions, with all that
 they hold."""
@@ -96,7 +96,7 @@ class ForgettingRun:
     ) -> None:
         # what was made of it goes with it, also in projects that the caller's key is not for
         self._current = current
-        self._caller = caller._replace(reach=caller.reach._replace(projects=()))
+        self._caller = caller._replace(key_scope=caller.key_scope._replace(projects=()))
         self._kind: SubjectKind = kind
         self._subject, self._reason = subject, reason
         self._event_id = event_id or str(new_event_id())
@@ -214,7 +214,7 @@ class ForgettingRun:
             )
             for name, project in await self._actions(remember.references)
         ]
-        self._token.include_all(await self._current.give_together([forget, remember, *pointing], self._caller))
+        self._token.include_all(await self._current.append_batch([forget, remember, *pointing], self._caller))
         self._seen.add(old.id)
         self.gone.add(old.id)
         self.changed[old.id] = None
@@ -283,7 +283,7 @@ class ForgettingRun:
             pinned=slot.pinned,
             read_only=slot.read_only,
         )
-        self._token.include_all(await self._current.give_together([forget, keep], self._caller))
+        self._token.include_all(await self._current.append_batch([forget, keep], self._caller))
 
     def outcome(self) -> Forgotten:
         """What has been forgotten."""
@@ -311,7 +311,7 @@ def stream_of(document: Document) -> Stream | None:
     match document:
         case Observation() | Session():
             return Stream(document.project, document.session_id)
-        case Mark(was=was, erased=erased):
+        case SupersededEvent(was=was, erased=erased):
             return None if erased or was in SESSION_TYPES else Stream(document.project)
         case Summary() | Tombstone() | Ledger():
             return None

@@ -114,18 +114,18 @@ def _of_the_server(category: str, findings: Measured) -> Iterator[Check]:
 
 def _passing(category: str, findings: Measured) -> tuple[str, str]:
     """The name and message of the check that passes."""
-    vitals, llm = findings.vitals, findings.llm
-    waiting = f"{vitals.behind:,} events are not projected yet, the oldest for {vitals.oldest_pending_s:.1f} s"
-    embeds = f"{findings.embedder} embeds; {vitals.to_embed:,} texts wait"
+    sample, llm = findings.vitals, findings.llm
+    waiting = f"{sample.behind:,} events are not projected yet, the oldest for {sample.oldest_pending_s:.1f} s"
+    embeds = f"{findings.embedder} embeds; {sample.to_embed:,} texts wait"
     return {
-        "log": ("lag", waiting if vitals.lag else "every event is applied"),
+        "log": ("lag", waiting if sample.lag else "every event is applied"),
         "dead_letters": ("dead-letters", "no event was refused by a projection"),
         "index": ("index-ready", "the search index answers"),
         "embedding": (
             "embedder",
             embeds if findings.embedder else "no embedder is configured, so search uses keywords",
         ),
-        "storage": ("memory", _memory(vitals)),
+        "storage": ("memory", _memory(sample)),
         "llm": ("llm", f"{llm} writes summaries" if llm else "no language model is configured; none is needed"),
     }[category]
 

@@ -45,7 +45,7 @@ BYTES_PER_LOG_ENTRY = 300
 """Besides the event: its place in the stream, and its id in the window of duplicates."""
 
 
-class Ceilings(Struct, frozen=True, kw_only=True):
+class Limits(Struct, frozen=True, kw_only=True):
     """How much there may be; 0 is any amount.
 
     `memory` is bytes (int) or a share (float) of `maxmemory`, and where the server has none, of its machine's memory.
@@ -57,13 +57,13 @@ class Ceilings(Struct, frozen=True, kw_only=True):
     disk: int = 0
 
     @classmethod
-    def parse(cls, memory: str, lag: int, disk: str, *, embedded: bool) -> "Ceilings":
+    def parse(cls, memory: str, lag: int, disk: str, *, embedded: bool) -> "Limits":
         """From the settings; `embedded` says that the log's server is the one `mnemolog up` starts."""
         floor = parse_bytes(disk) if disk else EMBEDDED_DISK_FLOOR if embedded else 0
         return cls(memory=parse_bytes_or_share(memory), lag=lag, disk=floor)
 
 
-class Excess(Struct, frozen=True):
+class LimitExceeded(Struct, frozen=True):
     """One ceiling that holds writes back: which, why in words, and after how many seconds to come back.
 
     `tenants` are those above their fair share, whose writes alone it holds back; None for everybody's.
@@ -78,7 +78,7 @@ class Excess(Struct, frozen=True):
 class Pressure(Struct, frozen=True):
     """All that hold writes back at the moment; never empty."""
 
-    excesses: tuple[Excess, ...]
+    excesses: tuple[LimitExceeded, ...]
 
     def of(self, tenant: str | None) -> "Pressure | None":
         """What of it holds a tenant's writes back; with None, what holds everybody's."""
@@ -136,7 +136,7 @@ def promised(sample: Sample) -> int:
     return needed(sample.behind, sample.pending_bytes, sample.dimensions) + of_vectors
 
 
-def room(sample: Sample, ceilings: Ceilings) -> int | None:
+def room(sample: Sample, ceilings: Limits) -> int | None:
     """Bytes that this process may use until the next sample: its share of what the ceiling leaves; None for any."""
     most = memory_ceiling(sample, ceilings)
     if not most or sample.memory_used is None:
@@ -144,29 +144,29 @@ def room(sample: Sample, ceilings: Ceilings) -> int | None:
     return max(0, most - sample.memory_used - promised(sample)) // max(1, sample.replicas)
 
 
-def reserve(sample: Sample, ceilings: Ceilings) -> int:
+def reserve(sample: Sample, ceilings: Limits) -> int:
     """Bytes of this process's share of the room that are kept for tenants below their fair share."""
     return int(memory_ceiling(sample, ceilings) * (1 - NEAR["memory"])) // max(1, sample.replicas)
 
 
 def decide(
-    sample: Sample, ceilings: Ceilings, previous: Pressure | None = None, shares: Shares = MappingProxyType({})
+    sample: Sample, ceilings: Limits, previous: Pressure | None = None, shares: Shares = MappingProxyType({})
 ) -> Pressure | None:
     """What holds writes back now, given what did before; None for nothing. What is not known holds nothing back.
 
     `shares` is the recent work of the active tenants: events count for the lag, bytes for memory and disk.
     """
     before = {} if previous is None else {one.cause: one for one in previous.excesses}
-    held: list[Excess] = []
+    held: list[LimitExceeded] = []
     for one in _measures(sample, ceilings):
         was, near = before.get(one.cause), NEAR[one.cause]
         if one.level >= (RELEASE if was is not None and was.tenants is None else 1):
-            held.append(Excess(one.cause, one.told, _retry_after_s(one.level)))
+            held.append(LimitExceeded(one.cause, one.told, _retry_after_s(one.level)))
         elif one.level >= near * (1 if was is None else RELEASE):
             unit = "events" if one.cause == "lag" else "size"
             if above := above_fair_share(shares, unit, (was and was.tenants) or ()):
                 told = f"this tenant has written more than its fair share lately, and {one.told}"
-                held.append(Excess(one.cause, told, _retry_after_s(one.level / near), above))
+                held.append(LimitExceeded(one.cause, told, _retry_after_s(one.level / near), above))
     return Pressure(tuple(held)) if held else None
 
 
@@ -177,7 +177,7 @@ class _Measure(NamedTuple):
     told: str
 
 
-def _measures(sample: Sample, ceilings: Ceilings) -> Iterator[_Measure]:
+def _measures(sample: Sample, ceilings: Limits) -> Iterator[_Measure]:
     """Every figure that is known and has a ceiling."""
     most = memory_ceiling(sample, ceilings)
     if most and sample.memory_used is not None:
@@ -192,7 +192,7 @@ def _measures(sample: Sample, ceilings: Ceilings) -> Iterator[_Measure]:
         yield _Measure("disk", ceilings.disk / sample.disk_free if sample.disk_free else inf, told)
 
 
-def memory_told(sample: Sample, ceilings: Ceilings) -> str:
+def memory_told(sample: Sample, ceilings: Limits) -> str:
     """How much memory is used and promised, and the ceiling, in words."""
     more = promised(sample)
     told = f"the log's server uses {mib(sample.memory_used or 0)} of memory; the ceiling is "
@@ -200,7 +200,7 @@ def memory_told(sample: Sample, ceilings: Ceilings) -> str:
     return told + (f", and what was accepted may take {mib(more)} more" if more >= SHOWN else "")
 
 
-def memory_ceiling(sample: Sample, ceilings: Ceilings) -> int:
+def memory_ceiling(sample: Sample, ceilings: Limits) -> int:
     """The ceiling on memory in bytes; 0 for none, also when the server does not say what it is a share of."""
     if isinstance(ceilings.memory, int):
         return ceilings.memory

@@ -35,8 +35,8 @@ from projections.health.diagnosis import Diagnosis, Measured, diagnose
 from projections.health.watch import Watch
 from projections.maintenance.backup.manifest import backup_trouble, load_status
 from projections.queries.documents import DocumentReader
-from projections.queries.lookup import reach
-from projections.search.index import Index, IndexService, Place
+from projections.queries.lookup import key_scope
+from projections.search.index import DocumentLocation, Index, IndexService
 from projections.search.question import Filter
 
 NEWEST = 500
@@ -65,7 +65,7 @@ class Diagnose:
 
     async def __call__(self, reader: Reader, categories: Sequence[str] = ()) -> Diagnosis:
         """The checks of these categories, of all without any; for a reader who is no operator, of its tenant's."""
-        return diagnose(await self._findings(reader), categories, operator=not reader.reach.within_tenant)
+        return diagnose(await self._findings(reader), categories, operator=not reader.key_scope.within_tenant)
 
     async def _findings(self, reader: Reader) -> Measured:
         vitals, embedder = await self._watch.look(), self._index.embedder
@@ -102,12 +102,12 @@ class Diagnose:
             llm=self._llm,
         )
 
-    async def _written(self, reader: Reader) -> tuple[list[Place], int]:
+    async def _written(self, reader: Reader) -> tuple[list[DocumentLocation], int]:
         """The newest documents of each kind, and how many memories that somebody wrote have no project.
 
         Nothing without an index.
         """
-        allowed, now_ms = reach(reader), to_ms(self._clock())
+        allowed, now_ms = key_scope(reader), to_ms(self._clock())
         try:
             return await self._index.ask(lambda index: _newest_of_each(index, allowed, now_ms))
         except ProjectionBehind:
@@ -152,7 +152,7 @@ class Diagnose:
         return backup_trouble(status, self._clock(), self._backup_every)
 
 
-def _newest_of_each(index: Index, allowed: Filter, now_ms: int) -> tuple[list[Place], int]:
+def _newest_of_each(index: Index, allowed: Filter, now_ms: int) -> tuple[list[DocumentLocation], int]:
     of_kind = {kind: replace(allowed, kinds=[kind]) for kind in ("memory", "lesson", "summary")}
     unscoped = replace(of_kind["memory"], project="", without=[("tag", tag) for tag in MADE_TAGS])
     newest = [place for one in of_kind.values() for place in index.recorded_last(one, now_ms, NEWEST)]

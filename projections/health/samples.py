@@ -39,7 +39,7 @@ EMBED_BACKLOG = 1_000
 """Texts that wait for a vector; keyword search finds them meanwhile."""
 
 
-class Signs(Struct, frozen=True, kw_only=True):
+class HealthSample(Struct, frozen=True, kw_only=True):
     """How everything is at one moment. Sizes are in bytes, counts are of all partitions together.
 
     `oldest_pending_s` is how long the first event waits that is not projected, `pending_bytes` the size of all that
@@ -78,7 +78,7 @@ class Signs(Struct, frozen=True, kw_only=True):
     jobs_trouble: str = ""
 
 
-class Sample(Signs, frozen=True, kw_only=True):
+class Sample(HealthSample, frozen=True, kw_only=True):
     """The signs of one moment, and `lag`: events not projected, by partition that has any."""
 
     lag: dict[int, int] = {}
@@ -132,7 +132,7 @@ class IndexState(Protocol):
     def trouble(self) -> str | None: ...
 
 
-class Vitals:
+class HealthSampler:
     """Takes samples. `log_folder` is where the log's server writes, if that is on this machine; `dimensions` says how
     long vectors are, `ping_jobs` asks the job queue's server where it is another one."""
 

@@ -12,7 +12,7 @@ from ingest.platform.sizes import mib
 from ingest.platform.tasks import end
 from projections.health.fairness import RecentWork, above_fair_share
 from projections.health.pressure import (
-    Ceilings,
+    Limits,
     Pressure,
     Readiness,
     decide,
@@ -23,7 +23,7 @@ from projections.health.pressure import (
     room,
     unavailable,
 )
-from projections.health.samples import Sample, Vitals
+from projections.health.samples import HealthSampler, Sample
 
 logger = logging.getLogger(__name__)
 
@@ -112,10 +112,10 @@ class _Taken:
 class Watch:
     """The newest sample of a process, and what follows from it. Start it, or call `look`."""
 
-    def __init__(self, vitals: Vitals, ceilings: Ceilings) -> None:
-        self._vitals, self.ceilings = vitals, ceilings
+    def __init__(self, health_sampler: HealthSampler, ceilings: Limits) -> None:
+        self._vitals, self.ceilings = health_sampler, ceilings
         self.kept_s = KEPT_S
-        self._every_s = max(EVERY_S, vitals.partitions / PARTITIONS_A_SECOND)
+        self._every_s = max(EVERY_S, health_sampler.partitions / PARTITIONS_A_SECOND)
         self._one_look = asyncio.Lock()
         self._looked_at = 0.0
         self._task: asyncio.Task[None] | None = None

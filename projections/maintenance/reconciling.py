@@ -32,7 +32,7 @@ from projections.documents.document import Searched, index_entry, listings, sear
 from projections.folds.fold import documents_of
 from projections.folds.forgetting import named
 from projections.maintenance.repairs import Findings, Repairs
-from projections.search.reading import Unfollowable, live_generation, read_feed
+from projections.search.reading import FeedGap, live_generation, read_feed
 from projections.search.snapshots import FeedPosition, names_of, newest
 from projections.store.feed import Put, Remove, Vectors, read_entry
 from projections.store.redis_store import RedisStore
@@ -223,7 +223,7 @@ class PartitionCheck:
         waiting = {raw.decode() for raw in await self._redis.zrange(self._keys.embed_queue, 0, -1)}
         try:
             known = await self._known()
-        except Unfollowable as error:
+        except FeedGap as error:
             found.not_compared = str(error)
             return
         for name in sorted(searchable.names - known.names):
@@ -247,7 +247,7 @@ class PartitionCheck:
         for pause_s in PAUSES_S:
             try:
                 return await self._known_now()
-            except Unfollowable:
+            except FeedGap:
                 self._newest.forget()
                 await asyncio.sleep(pause_s)
         return await self._known_now()

@@ -46,7 +46,7 @@ class Confirming:
             for one in found
             if may_read(one.document, reader) and (command := _command(one.document, reader, event_id)) is not None
         }
-        position = str(await self._current.give_together(list(commands.values()), caller)) if commands else ""
+        position = str(await self._current.append_batch(list(commands.values()), caller)) if commands else ""
         return Confirmed(
             event_id=event_id,
             confirmed=list(commands),

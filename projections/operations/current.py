@@ -41,7 +41,7 @@ class Current:
         """Append a command's event. Raises what the command handler raises."""
         return await self._commands.handle(command, caller)
 
-    async def give_together(self, commands: Sequence[AnyCommand], caller: Caller) -> Token:
+    async def append_batch(self, commands: Sequence[AnyCommand], caller: Caller) -> Token:
         """Append the events of several commands at once; returns their position. Raises the first rejection."""
         outcome = await self._commands.handle_batch(commands, caller)
         for _, fault in outcome.rejected:
@@ -97,7 +97,7 @@ class Current:
             await self.settle()
         else:
             await self.settle_session(reader.tenant, project, session_id)
-        located = await locate_session(self.documents, reader.tenant, session_id, project, reader.reach)
+        located = await locate_session(self.documents, reader.tenant, session_id, project, reader.key_scope)
         if not isinstance(located.document, Session) or not may_read(located.document, reader):
             raise NotFound(f"there is no session {session_id!r}")
         return located.document
@@ -121,16 +121,16 @@ class Current:
                 break
             chain.insert(0, at := found)
         newest, last, one_memory = known, known.id, True
-        heir, steps = known.superseded_by, 0
-        while heir and steps < MAX_VERSIONS:
-            (found,) = await self.documents.get([(home, DocumentId(heir))])
+        successor, steps = known.superseded_by, 0
+        while successor and steps < MAX_VERSIONS:
+            (found,) = await self.documents.get([(home, DocumentId(successor))])
             if not isinstance(found, Memory | Tombstone):
                 break
             if isinstance(found, Memory):
                 newest, one_memory = found, one_memory and found.parent_id == last
                 if one_memory:
                     chain.append(found)
-            last, heir, steps = found.id, found.superseded_by, steps + 1
+            last, successor, steps = found.id, found.superseded_by, steps + 1
         return chain, newest
 
     async def get(self, route: str, name: DocumentId) -> Document | None:

@@ -18,7 +18,7 @@ from ingest.log.event_log import EventLog, Stored, pages
 from ingest.platform.clock import to_ms
 from projections.documents.access import Reader
 from projections.documents.document import Document
-from projections.queries.log_events import SeenEvent, WantedEvents
+from projections.queries.log_events import EventFilter, EventView
 
 FORMAT, FORMAT_VERSION = "mnemolog-export", 1
 Aware: TypeAlias = Annotated[datetime, Meta(tz=True)]
@@ -79,7 +79,7 @@ async def export_events(
     """
     heads = [await log.head(partition) for partition in range(log.partitions)]
     yield _encoded(ExportHeader(format=FORMAT, version=FORMAT_VERSION, tenant=reader.tenant, project=project))
-    wanted = WantedEvents(reader, project=project)
+    wanted = EventFilter(reader, project=project)
     events = unreadable = 0
     for partition, head in enumerate(heads):
         async for rows in pages(log, partition, head):
@@ -92,10 +92,10 @@ async def export_events(
 
 
 async def _shown(
-    rows: Iterable[Stored], partition: int, documents: EventDocuments, wanted: WantedEvents
+    rows: Iterable[Stored], partition: int, documents: EventDocuments, wanted: EventFilter
 ) -> tuple[list[bytes], int]:
     """The lines of those of the entries that the reader may see, and how many are no events at all."""
-    found = [(row, seen) for row in rows if wanted.matches((seen := SeenEvent.of(partition, row)).event, row.position)]
+    found = [(row, seen) for row in rows if wanted.matches((seen := EventView.of(partition, row)).event, row.position)]
     events = [(row, seen) for row, seen in found if seen.event.get("tenant") is not None]
     no_events = len(found) - len(events)
     if not wanted.reader.operator:

@@ -33,7 +33,7 @@ from ingest.events.subject import EventErased, SubjectForgotten
 from ingest.ids import DocumentId
 from ingest.log.position import START, Token
 from ingest.platform.clock import to_ms
-from ingest.platform.tasks import INLINE_BYTES, Slices, aside
+from ingest.platform.tasks import INLINE_BYTES, Slices, in_thread
 from ingest.secrets.clean import cleaned
 from projections.documents.memories import memory_id
 from projections.operations.exporting import (
@@ -131,7 +131,7 @@ class Importer:
                 seen += 1
             elif (end := _end(text)) is None:
                 if len(text) > INLINE_BYTES:
-                    await aside(progress.gather, number, text, self._tenant)
+                    await in_thread(progress.gather, number, text, self._tenant)
                 else:
                     progress.gather(number, text, self._tenant)
                 seen += 1

@@ -128,7 +128,7 @@ class MemoryOperations:
         ]
         if not commands:
             return accepted
-        position = await self._current.give_together(commands, caller)
+        position = await self._current.append_batch(commands, caller)
         return replace(accepted, position=str(position))
 
 

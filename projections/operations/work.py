@@ -109,7 +109,9 @@ class WorkOperations:
         everywhere = range(self._current.documents.partitions)
         named = await self._current.documents.members(session_name(caller.tenant, session_id), everywhere, MAX_NAMED)
         found = await self._current.documents.get([(partition, DocumentId(name)) for partition, name in named])
-        return next((one.project for one in found if isinstance(one, Session) and caller.reach.allows(one.project)), "")
+        return next(
+            (one.project for one in found if isinstance(one, Session) and caller.key_scope.allows(one.project)), ""
+        )
 
     async def _lesson(self, name: str, reader: Reader) -> Lesson:
         _, known = await self._current.find(name, Lesson, reader)
@@ -157,7 +159,7 @@ class SlotOperations:
         One that somebody wrote comes before one that is there from the start.
         """
         places = list(dict.fromkeys([project, ""]))
-        for place in filter(reader.reach.allows, places):
+        for place in filter(reader.key_scope.allows, places):
             if (stored := await self._stored(reader.tenant, place, label)) is not None:
                 return stored
         for place in places:

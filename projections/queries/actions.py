@@ -48,7 +48,7 @@ class OpenWork(NamedTuple):
 
     actions: dict[str, Action]
     ready: list[Ready]
-    everybodys: dict[str, WorkItem]
+    all_open_actions: dict[str, WorkItem]
 
 
 class Actions:
@@ -78,7 +78,7 @@ class Actions:
 
         What waits for an action that the reader may not see waits all the same.
         """
-        found = [one for one in await self._open(reader.tenant, project) if reader.reach.allows(one.project)]
+        found = [one for one in await self._open(reader.tenant, project) if reader.key_scope.allows(one.project)]
         items = {one.id: work_item(one) for one in found}
         readable = {one.id: one for one in found if may_read(one, reader)}
         ready = frontier(items, self._clock(), agent_id, len(items))

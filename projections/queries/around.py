@@ -19,10 +19,10 @@ from projections.documents.memories import Memory
 from projections.documents.observations import Observation
 from projections.queries.documents import DocumentReader
 from projections.queries.enrichment import BUGS, HITS, LIMIT_CHARS, Enriched, enrich
-from projections.queries.lookup import Lookup, reach, touching
+from projections.queries.lookup import Lookup, key_scope, touching
 from projections.queries.recall import LeastSure, Recall, RecallRequest
 from projections.queries.sessions import Sessions
-from projections.search.index import Index, IndexService, Place
+from projections.search.index import DocumentLocation, Index, IndexService
 from projections.search.question import Filter
 
 logger = logging.getLogger(__name__)
@@ -79,7 +79,7 @@ class AroundQueries:
         anchor = anchor.strip()
         if not anchor:
             return _nothing("invalid_anchor")
-        allowed = reach(reader, project, session_id=session_id, kinds=["observation"])
+        allowed = key_scope(reader, project, session_id=session_id, kinds=["observation"])
         if _DATE.match(anchor):
             when = _moment(anchor)
             if when is None:
@@ -150,12 +150,12 @@ class AroundQueries:
     async def _history(
         self, reader: Reader, session_id: str, files: Sequence[str], project: str | None
     ) -> dict[str, list[Observation]]:
-        allowed = reach(reader, project, kinds=["observation"])
+        allowed = key_scope(reader, project, kinds=["observation"])
         found = await self._near(lambda index, now_ms: touching(index, allowed, now_ms, files, session_id, PER_FILE))
         return {file: await self._observations(where, reader) for file, where in found.items()}
 
     async def _bugs(self, reader: Reader, files: Sequence[str], project: str | None) -> list[Memory]:
-        allowed = reach(reader, project, kinds=["memory"], tags=[BUG])
+        allowed = key_scope(reader, project, kinds=["memory"], tags=[BUG])
         found = await self._near(lambda index, now_ms: touching(index, allowed, now_ms, files, "", BUGS))
         where = list(dict.fromkeys(place for places in found.values() for place in places))
         return [one for one in await self._load(where, reader) if isinstance(one, Memory)]
@@ -194,10 +194,10 @@ class AroundQueries:
         now_ms = to_ms(self._clock())
         return await self._index.ask(lambda index: find(index, now_ms))
 
-    async def _observations(self, where: Sequence[Place], reader: Reader) -> list[Observation]:
+    async def _observations(self, where: Sequence[DocumentLocation], reader: Reader) -> list[Observation]:
         return [one for one in await self._load(where, reader) if isinstance(one, Observation)]
 
-    async def _load(self, where: Sequence[Place], reader: Reader) -> list[Document]:
+    async def _load(self, where: Sequence[DocumentLocation], reader: Reader) -> list[Document]:
         found = await self._documents.get(where)
         return [one for one in found if one is not None and may_read(one, reader)]
 
@@ -210,7 +210,7 @@ async def _or_nothing(part: Awaitable[Part], nothing: Part, tool_name: str) -> P
         return nothing
 
 
-def _saying(words: str, everywhere: bool, allowed: Filter, index: Index, now_ms: int) -> list[Place]:
+def _saying(words: str, everywhere: bool, allowed: Filter, index: Index, now_ms: int) -> list[DocumentLocation]:
     return index.saying(allowed, now_ms, words, everywhere=everywhere)
 
 

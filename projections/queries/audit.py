@@ -89,7 +89,7 @@ class Audit:
         none, and yet a `next`, after MAX_SCANNED entries of the log. Of a project out of reach nothing is read. Raises
         CommandRejected for what is no cursor.
         """
-        if project is not None and not reader.reach.allows(project):
+        if project is not None and not reader.key_scope.allows(project):
             return AuditPage([], None)
         wanted = _Wanted(reader, operation, agent_id, project, times)
         at = _parse(cursor, self._log.history) if cursor else await self._heads()
@@ -130,7 +130,7 @@ class _Wanted(NamedTuple):
         operation = _operation(event)
         return (
             event.get("tenant") == self.reader.tenant
-            and self.reader.reach.allows(event["project"])
+            and self.reader.key_scope.allows(event["project"])
             and (operation != BULK if not self.operation else self.operation in (EVERYTHING, operation))
             and self.agent_id in ("", event["agent_id"])
             and self.project in (None, event["project"])

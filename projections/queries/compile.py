@@ -36,7 +36,7 @@ from projections.queries.context import (
     summary_block,
 )
 from projections.queries.documents import DocumentReader, Located
-from projections.queries.lookup import Lookup, reach
+from projections.queries.lookup import Lookup, key_scope
 from projections.queries.profiles import ProjectProfiles
 from projections.queries.recall import LeastSure, Recall, RecallRequest, TimeZone
 from projections.queries.slots import Slots
@@ -114,7 +114,7 @@ class Compile:
         """The memories that matter most, of the project and of none; where there is a query it says which matter."""
         if request.query.strip():
             return None
-        allowed = reach(reader, projects=list(dict.fromkeys([request.project, ""])))
+        allowed = key_scope(reader, projects=list(dict.fromkeys([request.project, ""])))
         now_ms = to_ms(self._clock())
         documents = await self._documents.get(
             await self._index.ask(
@@ -126,8 +126,10 @@ class Compile:
     async def _lessons(self, request: ContextRequest, reader: Reader) -> ContextPart | None:
         """The surest of the project's lessons and of those that are meant for every project."""
         now = self._clock()
-        allowed = reach(reader, projects=[request.project, EVERY_PROJECT])
-        best = await self._index.ask(lambda index: index.surest_lessons(allowed, request.project, to_ms(now), LESSONS))
+        allowed = key_scope(reader, projects=[request.project, EVERY_PROJECT])
+        best = await self._index.ask(
+            lambda index: index.lessons_by_confidence(allowed, request.project, to_ms(now), LESSONS)
+        )
         found = await self._documents.get([(one.partition, DocumentId(one.id)) for one in best])
         return lessons_block([one for one in found if isinstance(one, Lesson) and may_read(one, reader)], now)
 

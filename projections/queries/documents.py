@@ -259,7 +259,7 @@ class DocumentReader:
 
         The listing is a project's, or with None of the whole tenant. Of a project out of reach nothing is read.
         """
-        if project is not None and not reader.reach.allows(project):
+        if project is not None and not reader.key_scope.allows(project):
             return NOTHING
         everywhere = range(self.partitions)
         return await self.page(
@@ -277,7 +277,7 @@ class DocumentReader:
         readable: Readable | None = None,
     ) -> DocumentPage:
         """The same of a project's listing that is in the project's partition; `readable` in place of `readable_by`."""
-        if not reader.reach.allows(project):
+        if not reader.key_scope.allows(project):
             return NOTHING
         return await self.page(
             listing,

@@ -31,7 +31,7 @@ class Generations(Protocol):
     def generation_of(self, partition: int) -> int: ...
 
 
-class Sooner:
+class EmbeddingPriority:
     """Moves documents up in the embedding queue."""
 
     def __init__(self, redis: Client, generations: Generations, clock: Clock = system_clock) -> None:

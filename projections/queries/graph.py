@@ -19,11 +19,11 @@ from projections.documents.access import Reader, may_read
 from projections.documents.document import Document
 from projections.documents.memories import Memory
 from projections.documents.relations import DEFAULT_HOPS, Edge, RelatedMemory, Walk
-from projections.documents.tombstones import Mark
+from projections.documents.tombstones import SupersededEvent
 from projections.queries.documents import DocumentReader
-from projections.queries.lookup import Lookup, reach
+from projections.queries.lookup import Lookup, key_scope
 from projections.queries.relations import Relations
-from projections.search.index import Index, IndexService, Linked, Links, Place
+from projections.search.index import DocumentLocation, Index, IndexService, Linked, Links
 from projections.search.question import Filter
 
 OBSERVATIONS = 1_000
@@ -120,7 +120,7 @@ def star(memory: Memory) -> Iterator[Link]:
 class Surroundings(NamedTuple):
     """What is next to some nodes: memories, newest first, sessions and what they touched; `more` if that is not all."""
 
-    memories: list[Place]
+    memories: list[DocumentLocation]
     sessions: list[str]
     links: list[Link]
     more: bool
@@ -239,7 +239,7 @@ class Graph:
 
         Of a project also its newest RELATIONS; those of all projects, and versions, are not counted.
         """
-        now_ms, allowed = to_ms(self._clock()), reach(reader, project)
+        now_ms, allowed = to_ms(self._clock()), key_scope(reader, project)
         memories = replace(allowed, kinds=["memory"])
         nodes = Counter({"memory": await self._index.ask_current(lambda index: index.count(memories, now_ms))})
         edges, left, more = Counter[str](), COUNTED, False
@@ -285,7 +285,7 @@ class Graph:
         self, sketch: Sketch, reader: Reader, project: str | None, around: Sequence[str] | None, limit: int
     ) -> None:
         """Draw what is next to these nodes, and the nodes themselves; without any, the newest there is."""
-        allowed, now_ms = reach(reader, project), to_ms(self._clock())
+        allowed, now_ms = key_scope(reader, project), to_ms(self._clock())
         found = await self._index.ask_current(lambda index: surroundings(index, allowed, now_ms, around, limit + 1))
         sketch.cut |= found.more
         named = [one for name, one in (await self._readable(around or (), reader)).items() if is_memory(name)]
@@ -315,9 +315,9 @@ class Graph:
 
     async def _readable(self, names: Sequence[str], reader: Reader) -> dict[str, Document]:
         found = await self._lookup.documents(list(dict.fromkeys(names)), reader)
-        return {one.document.id: one.document for one in found if not isinstance(one.document, Mark)}
+        return {one.document.id: one.document for one in found if not isinstance(one.document, SupersededEvent)}
 
-    async def _at(self, wanted: Sequence[Place], reader: Reader) -> list[Document]:
+    async def _at(self, wanted: Sequence[DocumentLocation], reader: Reader) -> list[Document]:
         found = await self._documents.get(wanted)
         return [one for one in found if one is not None and may_read(one, reader)]
 

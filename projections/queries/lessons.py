@@ -16,11 +16,11 @@ from projections.documents.access import Reader, may_read
 from projections.documents.document import searchable_text
 from projections.documents.lessons import Lesson, lessons, matches, recall_score, rules
 from projections.queries.documents import DocumentReader
-from projections.queries.lookup import reach
+from projections.queries.lookup import key_scope
 from projections.queries.recall import QueryVectors
 from projections.queries.times import ANY_TIME, Times
 from projections.queries.views import Page, Record, page_view, view_of
-from projections.search.index import IndexService, Place
+from projections.search.index import DocumentLocation, IndexService
 from projections.search.question import Question
 from projections.search.ranking import terms
 
@@ -109,7 +109,7 @@ class Lessons:
             async for page in pages:
                 rules_of = await self._documents.fields(page, ("trigger_tool", "trigger_pattern"))
                 started = time.perf_counter()
-                speaking: list[Place] = []
+                speaking: list[DocumentLocation] = []
                 for place, (tool, pattern) in zip(page, rules_of, strict=True):
                     if matches(tool, pattern, tool_name, preview):
                         speaking.append(place)
@@ -147,7 +147,7 @@ class Lessons:
         depth = min(FOUND, max(50, SPARE * limit))
         question = Question(text=query, vector=None, limit=depth, now_ms=to_ms(now))
         within = [] if project is None else _places(project) if everywhere else [project]
-        hits, _ = await self._vectors.search(question, reach(reader, projects=within, kinds=["lesson"]))
+        hits, _ = await self._vectors.search(question, key_scope(reader, projects=within, kinds=["lesson"]))
         cosine = {hit.id: hit.explain.get("cosine", 0.0) for hit in hits}
         asked = set(terms(query))
         scored: list[tuple[Lesson, float]] = []
@@ -173,13 +173,15 @@ class Lessons:
         With a source, among the LISTED surest.
         """
         count = LISTED if source else min(limit, LISTED)
-        allowed, now_ms = reach(reader, project), to_ms(now)
-        sure = await self._index.ask(lambda index: index.surest_lessons(allowed, NO_PROJECT, now_ms, count))
+        allowed, now_ms = key_scope(reader, project), to_ms(now)
+        sure = await self._index.ask(lambda index: index.lessons_by_confidence(allowed, NO_PROJECT, now_ms, count))
         found = await self._load([(one.partition, DocumentId(one.id)) for one in sure], reader)
         wanted = [one for one in found if source in ("", one.origin) and one.confidence_at(now) >= min_confidence]
         return wanted[:limit]
 
-    async def _in_order(self, tenant: str, listings: Sequence[tuple[str, str]]) -> AsyncGenerator[list[Place]]:
+    async def _in_order(
+        self, tenant: str, listings: Sequence[tuple[str, str]]
+    ) -> AsyncGenerator[list[DocumentLocation]]:
         """Where the lessons in these `(project, listing)` pairs are, in the order of their members, in pages."""
         partitions = self._documents.partitions
         places = [(listing, partition_of(project_route(tenant, project), partitions)) for project, listing in listings]
@@ -193,7 +195,7 @@ class Lessons:
                 return
             low, count = b"(" + page[-1][0].encode(), PAGE
 
-    async def _load(self, wanted: Sequence[Place], reader: Reader) -> list[Lesson]:
+    async def _load(self, wanted: Sequence[DocumentLocation], reader: Reader) -> list[Lesson]:
         """Those that the reader may see, and that count, in the order asked for."""
         found = await self._documents.get(wanted)
         lessons = [one for one in found if isinstance(one, Lesson) and may_read(one, reader)]

@@ -19,8 +19,8 @@ from projections.documents.observations import Observation
 from projections.documents.sessions import Session, sessions
 from projections.documents.summaries import Summary, summary_id
 from projections.queries.documents import DocumentReader
-from projections.queries.lookup import reach
-from projections.search.index import Index, IndexService, Place
+from projections.queries.lookup import key_scope
+from projections.search.index import DocumentLocation, Index, IndexService
 from projections.search.question import Filter
 
 Result = TypeVar("Result")
@@ -58,9 +58,9 @@ class Listed:
         self, reader: Reader, project: str | None, types: Sequence[str], offset: int, limit: int
     ) -> list[Observation | Memory]:
         """Observations and memories by when they happened, newest first; of any type without `types`."""
-        allowed = reach(reader, project, kinds=["observation", "memory"], types=types)
+        allowed = key_scope(reader, project, kinds=["observation", "memory"], types=types)
 
-        found = await self._get(lambda index, now_ms: index.happened_last(allowed, now_ms, limit, offset))
+        found = await self._get(lambda index, now_ms: index.most_recent(allowed, now_ms, limit, offset))
         page = [one for one in found if isinstance(one, Observation | Memory) and may_read(one, reader)]
         return sorted(page, key=lambda one: one.occurred_at, reverse=True)  # the index knows milliseconds only
 
@@ -71,7 +71,7 @@ class Listed:
 
         One without a severity is `info`.
         """
-        allowed = reach(reader, project, kinds=["lesson"])
+        allowed = key_scope(reader, project, kinds=["lesson"])
         count = limit if active else MAX_INACTIVE
         found = await self._get(lambda index, now_ms: _by_severity(index, allowed, severity, active, now_ms, count))
         lessons = [one for one in found if isinstance(one, Lesson) and may_read(one, reader)]
@@ -114,21 +114,21 @@ class Listed:
 
     async def observation_count(self, reader: Reader) -> int:
         """How many observations there are."""
-        allowed = reach(reader, kinds=["observation"])
+        allowed = key_scope(reader, kinds=["observation"])
         return await self._in_index(lambda index, now_ms: index.count(allowed, now_ms))
 
     async def tally(self, reader: Reader) -> Tally:
         """The observations, counted in the index: no document is read."""
-        allowed = reach(reader, kinds=["observation"])
+        allowed = key_scope(reader, kinds=["observation"])
         return await self._in_index(lambda index, now_ms: _tally(index, allowed, now_ms))
 
     async def embedded(self, names: Sequence[str]) -> set[str]:
         """Those of the documents that have a vector."""
         return await self._in_index(lambda index, now_ms: index.with_vectors(names))
 
-    async def to_embed(self, reader: Reader, *, only_missing: bool) -> list[Place]:
+    async def to_embed(self, reader: Reader, *, only_missing: bool) -> list[DocumentLocation]:
         """The observations, or those without a vector."""
-        allowed = reach(reader, kinds=["observation"], embedded=False if only_missing else None)
+        allowed = key_scope(reader, kinds=["observation"], embedded=False if only_missing else None)
         return await self._in_index(lambda index, now_ms: index.every(allowed, now_ms))
 
     async def _told(self, found: Sequence[tuple[int, Session]], reader: Reader) -> list[ListedSession]:
@@ -140,7 +140,7 @@ class Listed:
         ]
         return [ListedSession(session, text) for (_, session), text in zip(found, texts, strict=True)]
 
-    async def _get(self, find: Callable[[Index, int], list[Place]]) -> list[Document]:
+    async def _get(self, find: Callable[[Index, int], list[DocumentLocation]]) -> list[Document]:
         """The documents in places that the index finds, those of them that are still there."""
         now_ms = to_ms(self._clock())
         found = await self._documents.get(await self._index.ask(lambda index: find(index, now_ms)))
@@ -154,15 +154,15 @@ class Listed:
 
 def _by_severity(
     index: Index, allowed: Filter, severity: str | None, active: bool, now_ms: int, count: int
-) -> list[Place]:
+) -> list[DocumentLocation]:
     allowed = replace(allowed, retired=not active)
-    found: list[Place] = []
+    found: list[DocumentLocation] = []
     for one in SEVERITIES:
         if severity in (None, one):
             wanted = replace(allowed, types=[one])
             if one == SEVERITIES[-1]:  # what has no severity, too
                 wanted = replace(allowed, without=[("type", other) for other in SEVERITIES[:-1]])
-            found += index.happened_last(wanted, now_ms, count - len(found))
+            found += index.most_recent(wanted, now_ms, count - len(found))
     return found
 
 

@@ -35,7 +35,7 @@ class EventsPage(Struct, frozen=True):
     next: str | None
 
 
-class WantedEvents(NamedTuple):
+class EventFilter(NamedTuple):
     """Which events of the log a reader asks for; empty does not restrict."""
 
     reader: Reader
@@ -61,19 +61,19 @@ class WantedEvents(NamedTuple):
         )
 
     def _within_reach(self, event: Mapping[str, Any]) -> bool:
-        reach, tenant = self.reader.reach, event.get("tenant")
+        key_scope, tenant = self.reader.key_scope, event.get("tenant")
         if tenant is None:
-            return reach.whole and not reach.within_tenant
-        return tenant == self.reader.tenant and reach.allows(event.get("project", ""))
+            return key_scope.whole and not key_scope.within_tenant
+        return tenant == self.reader.tenant and key_scope.allows(event.get("project", ""))
 
 
-class SeenEvent(NamedTuple):
+class EventView(NamedTuple):
     """One event as JSON, `position` with its partition."""
 
     event: dict[str, Any]
 
     @classmethod
-    def of(cls, partition: int, row: Stored) -> "SeenEvent":
+    def of(cls, partition: int, row: Stored) -> "EventView":
         """The event of a log entry."""
         event = as_json_object(row.payload, row.position)
         event["position"] = f"{partition}:{row.position}"
@@ -130,20 +130,20 @@ class LogEvents:
     def __init__(self, log: EventLog, index: IndexService, documents: DocumentReader) -> None:
         self._log, self._index, self._documents = log, index, documents
 
-    async def caught_up(self, after: str) -> None:
+    async def wait_for_own_writes(self, after: str) -> None:
         """Wait until a position is searchable, before reading what follows it; raises ProjectionBehind."""
         await self._index.wait_for(Token.parse(after))
 
-    async def page(self, wanted: WantedEvents, after: str, limit: int, partition: int | None) -> EventsPage:
+    async def page(self, wanted: EventFilter, after: str, limit: int, partition: int | None) -> EventsPage:
         """The log from behind `after`, partition by partition, as far as it is wanted.
 
         Of what the reader may not see the content is withheld; of a project out of reach nothing is read.
         """
-        if wanted.project is not None and not wanted.reader.reach.allows(wanted.project):
+        if wanted.project is not None and not wanted.reader.key_scope.allows(wanted.project):
             return EventsPage([], after or None)
         at = self.read_on(after) if after else Token()
         partitions: Sequence[int] = range(self._log.partitions) if partition is None else [self._checked(partition)]
-        events: list[SeenEvent] = []
+        events: list[EventView] = []
         for number in partitions:
             more = False
             with leaving_out(number, partitions):
@@ -165,12 +165,12 @@ class LogEvents:
         """The position up to which events are projected and searchable here."""
         return Token(self._index.applied)
 
-    async def newly_applied(self, wanted: WantedEvents, at: Token, limit: int) -> list[dict[str, Any]]:
+    async def newly_applied(self, wanted: EventFilter, at: Token, limit: int) -> list[dict[str, Any]]:
         """Up to `limit` of the wanted events behind `at` that are projected; moves `at` on past those looked at.
 
         Each event's `after` is the token that goes on behind it.
         """
-        found: list[tuple[SeenEvent, str]] = []
+        found: list[tuple[EventView, str]] = []
         for partition, until in sorted(self._index.applied.items()):
             if at.get(partition, START) >= until or len(found) >= limit:
                 continue
@@ -178,13 +178,13 @@ class LogEvents:
                 if row.position > until or len(found) >= limit:
                     break
                 at.include(partition, row.position)
-                event = SeenEvent.of(partition, row)
+                event = EventView.of(partition, row)
                 if wanted.matches(event.event, row.position):
                     found.append((event, str(self._log.history.as_cursor(at))))
         shown = await self._shown([event for event, _ in found], wanted.reader)
         return [{**event, "after": after} for event, (_, after) in zip(shown, found, strict=True)]
 
-    async def _shown(self, events: Sequence[SeenEvent], reader: Reader) -> list[dict[str, Any]]:
+    async def _shown(self, events: Sequence[EventView], reader: Reader) -> list[dict[str, Any]]:
         """The events as the reader may see them; what they are about decides, as it stands now."""
         about = {name for one in events for name in one.about()}
         found = await self._documents.find_all(sorted(about))
@@ -192,7 +192,7 @@ class LogEvents:
         return [one.shown(reader, known) for one in events]
 
     async def _read_partition(
-        self, number: int, at: Token, room: int, wanted: WantedEvents, events: list[SeenEvent]
+        self, number: int, at: Token, room: int, wanted: EventFilter, events: list[EventView]
     ) -> bool:
         """Read on in one partition until `room` events are found (then true) or its head is reached."""
         position, scanned = max(at.get(number, START), wanted.times.recorded.start), 0
@@ -201,7 +201,7 @@ class LogEvents:
             for row in rows:
                 position, scanned = row.position, scanned + 1
                 at.include(number, position)
-                event = SeenEvent.of(number, row)
+                event = EventView.of(number, row)
                 if wanted.matches(event.event, row.position):
                     events.append(event)
                     room -= 1

@@ -10,13 +10,13 @@ from ingest.errors import NotFound
 from ingest.ids import DocumentId
 from ingest.platform.clock import Clock, system_clock, to_ms
 from projections.documents.access import Reader, may_read
-from projections.documents.document import Document, Mark
+from projections.documents.document import Document, SupersededEvent
 from projections.documents.ledgers import Ledger
 from projections.documents.sessions import Session
 from projections.queries.documents import DocumentReader, Located
 from projections.queries.enrichment import same_file
 from projections.search.filters import facet
-from projections.search.index import Index, IndexService, Place
+from projections.search.index import DocumentLocation, Index, IndexService
 from projections.search.question import Filter
 from projections.search.spelling import near_names
 
@@ -25,37 +25,37 @@ LOOKED_AT = 2_000
 """The newest documents: among them files are looked for whose path is longer than the one asked for."""
 
 
-def reach(reader: Reader, project: str | None = None, **narrowing: Any) -> Filter:
+def key_scope(reader: Reader, project: str | None = None, **narrowing: Any) -> Filter:
     """The filter for what a reader may find, narrowed as a Filter can be."""
     return Filter(
         tenant=reader.tenant,
         reader=reader.agent_id,
         only_agent=reader.only_agent,
         operator=reader.operator,
-        within=reader.reach.projects,
+        within=reader.key_scope.projects,
         project=project,
         **narrowing,
     )
 
 
-def latest(index: Index, allowed: Filter, now_ms: int, most: int) -> list[Place]:
+def latest(index: Index, allowed: Filter, now_ms: int, most: int) -> list[DocumentLocation]:
     """The documents recorded last, newest first."""
     return index.recorded_last(allowed, now_ms, most)
 
 
-def expired(index: Index, allowed: Filter, now_ms: int, most: int) -> list[Place]:
+def expired(index: Index, allowed: Filter, now_ms: int, most: int) -> list[DocumentLocation]:
     """Documents whose time has run out, and that are still there."""
     return index.every(replace(allowed, expired=True), now_ms, most)
 
 
-def unimportant(index: Index, allowed: Filter, now_ms: int, most: int, importance: float) -> list[Place]:
+def unimportant(index: Index, allowed: Filter, now_ms: int, most: int, importance: float) -> list[DocumentLocation]:
     """Documents of at most this importance."""
     return index.every(replace(allowed, importance_to=importance), now_ms, most)
 
 
 def touching(
     index: Index, allowed: Filter, now_ms: int, files: Sequence[str], other_than: str, count: int
-) -> Mapping[str, list[Place]]:
+) -> Mapping[str, list[DocumentLocation]]:
     """For each of these files the newest `count` documents that name it, but for those of a session.
 
     Shorter paths are always found, longer ones (`same_file`) where one of the newest LOOKED_AT documents has them.
@@ -101,25 +101,38 @@ class Lookup:
     async def document(self, name: str, reader: Reader) -> Located:
         """What a reader may see of an id; raises NotFound, also for what this reader may not see."""
         found = await self._documents.find(DocumentId(name))
-        if found is None or not may_read(found.document, reader) or isinstance(found.document, Mark | Session | Ledger):
+        if (
+            found is None
+            or not may_read(found.document, reader)
+            or isinstance(found.document, SupersededEvent | Session | Ledger)
+        ):
             raise NotFound(f"there is no document {name!r}")
         return found
 
     async def documents(self, names: Sequence[str], reader: Reader) -> list[Located]:
         """Those of the documents that the reader may see, in the order of the names."""
         found = await self._documents.find_all([DocumentId(name) for name in names])
-        return [one for one in found if may_read(one.document, reader) and not isinstance(one.document, Mark | Ledger)]
+        return [
+            one
+            for one in found
+            if may_read(one.document, reader) and not isinstance(one.document, SupersededEvent | Ledger)
+        ]
 
     async def count(self, reader: Reader, project: str | None = None, **narrowing: Any) -> int:
         """How many documents recall may find for a reader, narrowed as a Filter can be."""
-        allowed, now_ms = reach(reader, project, **narrowing), to_ms(self._clock())
+        allowed, now_ms = key_scope(reader, project, **narrowing), to_ms(self._clock())
         return await self._index.ask_current(lambda index: index.count(allowed, now_ms))
 
     async def found(
-        self, work: Callable[..., list[Place]], reader: Reader, project: str | None, *args: Any, **narrowing: Any
+        self,
+        work: Callable[..., list[DocumentLocation]],
+        reader: Reader,
+        project: str | None,
+        *args: Any,
+        **narrowing: Any,
     ) -> list[Document]:
         """What a function of this module finds for a reader, of a project or of all, narrowed as a Filter can be."""
-        allowed, now_ms = reach(reader, project, **narrowing), to_ms(self._clock())
+        allowed, now_ms = key_scope(reader, project, **narrowing), to_ms(self._clock())
         where = await self._index.ask(lambda index: work(index, allowed, now_ms, *args))
         return [one for one in await self._documents.get(where) if one is not None and may_read(one, reader)]
 
@@ -146,6 +159,6 @@ class Lookup:
 
     async def names(self, reader: Reader, kind: NameKind, project: str | None = None) -> list[tuple[str, int]]:
         """The same of projects or of agents, with how many documents the reader finds of each."""
-        allowed, now_ms = reach(reader, project), to_ms(self._clock())
+        allowed, now_ms = key_scope(reader, project), to_ms(self._clock())
         found = await self._index.ask_current(lambda index: index.counts(allowed, now_ms, kind))
         return sorted(found.items())

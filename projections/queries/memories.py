@@ -14,7 +14,7 @@ from projections.documents.access import Reader, may_read
 from projections.documents.document import Document, Tombstone
 from projections.documents.memories import Memory, is_similar, memories, probe_listings, resembling
 from projections.queries.documents import DocumentReader
-from projections.queries.lookup import Lookup, reach
+from projections.queries.lookup import Lookup, key_scope
 from projections.queries.times import ANY_TIME, Times
 from projections.queries.views import Page, Record, page_view, public_view
 from projections.search.index import IndexService
@@ -159,7 +159,7 @@ class MemoryPages:
         Those of one millisecond are ordered by `name`, the greatest first; very many of one by document id. Raises
         ProjectionBehind before the index is loaded.
         """
-        allowed, now_ms = reach(reader, project, kinds=["memory"], **narrowing), to_ms(self._clock())
+        allowed, now_ms = key_scope(reader, project, kinds=["memory"], **narrowing), to_ms(self._clock())
         seen = await self._index.ask(lambda index: index.window(allowed, now_ms, offset, limit))
         documents = await self._documents.get([place for _, place in seen.found])
         dated = [

@@ -11,7 +11,7 @@ from projections.documents.access import Reader, may_read
 from projections.documents.ledgers import ledgers
 from projections.documents.observations import Observation, timeline
 from projections.queries.documents import DocumentReader
-from projections.queries.lookup import reach
+from projections.queries.lookup import key_scope
 from projections.queries.times import ANY_TIME, Times
 from projections.queries.views import Page, Record, SomeRetired, page_view, public_view
 from projections.search.index import IndexService
@@ -50,7 +50,10 @@ class Observations:
 
         What happened in the very same moment is on neither side.
         """
-        allowed, at_ms = reach(reader, session_id=anchor.session_id, kinds=["observation"]), to_ms(anchor.occurred_at)
+        allowed, at_ms = (
+            key_scope(reader, session_id=anchor.session_id, kinds=["observation"]),
+            to_ms(anchor.occurred_at),
+        )
         wanted = (to_ms(self._clock()), anchor.id, at_ms, before + SAME_MOMENT, after + SAME_MOMENT)
         where = await self._index.ask(lambda index: index.around(allowed, *wanted))
         loaded = [await self._documents.get(side) for side in where]

@@ -15,8 +15,8 @@ from projections.documents.observations import Observation, session_observations
 from projections.documents.sessions import Session, sessions
 from projections.documents.summaries import Summary, summary_id
 from projections.queries.documents import DocumentReader, Located
-from projections.queries.lookup import reach
-from projections.search.index import IndexService, Place
+from projections.queries.lookup import key_scope
+from projections.search.index import DocumentLocation, IndexService
 
 SESSIONS = 20
 SESSIONS_LOOKED_AT = 200
@@ -38,7 +38,7 @@ class _KeptProfile(NamedTuple):
     until_s: float
     made_of: tuple[str, int]
     """The index it was made with, and how much had been forgotten of that."""
-    public: list[Place]
+    public: list[DocumentLocation]
     """The memories it tells of, all of them public then."""
 
 
@@ -58,7 +58,7 @@ class ProjectProfiles:
         nor once anything was forgotten or one of its memories is no longer public; one that lacks partitions is not
         kept.
         """
-        key = (reader.tenant, project, user_id, reader.only_agent, reader.reach.projects)
+        key = (reader.tenant, project, user_id, reader.only_agent, reader.key_scope.projects)
         kept = self._kept.get(key)
         if kept is not None and not refresh and await self._holds(kept):
             self._kept.move_to_end(key)
@@ -119,9 +119,12 @@ class ProjectProfiles:
     async def _preferences(self, reader: Reader, project: str, user_id: str) -> list[tuple[int, Memory]]:
         """Public memories that tell what is preferred, newest first."""
         scope = reader.scope if reader.only_agent else "shared"
-        anyone = Reader(reader.tenant, reader.only_agent, scope, reach=reader.reach)
+        anyone = Reader(reader.tenant, reader.only_agent, scope, key_scope=reader.key_scope)
         wanted = [("tag", tag) for tag in PREFERENCE_TAGS] + ([("user", user_id)] if user_id else [])
-        allowed, now_ms = reach(anyone, projects=[project, ""], kinds=["memory"], any_of=wanted), to_ms(self._clock())
+        allowed, now_ms = (
+            key_scope(anyone, projects=[project, ""], kinds=["memory"], any_of=wanted),
+            to_ms(self._clock()),
+        )
         found = await self._index.ask(lambda index: index.recorded_last(allowed, now_ms, PREFERENCES))
         documents = await self._documents.get(found)
         located = zip(found, documents, strict=True)

@@ -38,7 +38,7 @@ from projections.queries.lookup import Lookup
 from projections.queries.views import in_view
 from projections.search.confidence import ANSWERED_FROM
 from projections.search.dates import NamedTime, named_time
-from projections.search.index import IndexService, OtherModel
+from projections.search.index import EmbedderMismatch, IndexService
 from projections.search.question import Filter, Hit, Question, Ranking
 from projections.search.ranking import terms
 from projections.search.snippets import SCANNED, snippet
@@ -303,7 +303,7 @@ def _filter(request: RecallRequest, reader: Reader) -> Filter:
         agent_id=request.agent_id,
         only_agent=reader.only_agent,
         operator=reader.operator,
-        within=reader.reach.projects,
+        within=reader.key_scope.projects,
         session_id=request.session_id,
         user_id=request.user_id,
         kinds=request.kinds,
@@ -442,7 +442,7 @@ class QueryVectors:
             try:
                 asked = replace(question, vector=vector, model=embedder.model)
                 return await self._index.search(asked, allowed), degraded
-            except OtherModel:
+            except EmbedderMismatch:
                 continue
 
     async def of(self, query: str) -> tuple[NDArray[np.float32] | None, list[str]]:

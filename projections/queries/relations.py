@@ -91,4 +91,4 @@ class Relations:
         hidden = {name for name, document in known.items() if not may_read(document, reader)}
         if left_out() and not reader.operator:
             hidden |= ends - known.keys()
-        return [one for one in found if reader.reach.allows(one.project) and not {one.source, one.target} & hidden]
+        return [one for one in found if reader.key_scope.allows(one.project) and not {one.source, one.target} & hidden]

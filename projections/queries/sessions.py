@@ -7,10 +7,10 @@ from msgspec import Struct
 
 from ingest.errors import CommandRejected, NotFound
 from ingest.ids import DocumentId
+from ingest.key_scope import ANYWHERE, KeyScope
 from ingest.log.partitions import partition_of, session_route
 from ingest.platform.clock import from_ms
 from ingest.platform.partial import check_missing
-from ingest.key_scope import ANYWHERE, Reach
 from projections.documents.access import Reader, may_read
 from projections.documents.commits import Commit, commits, session_commits
 from projections.documents.observations import session_observations
@@ -74,7 +74,7 @@ class Sessions:
 
     async def one(self, reader: Reader, session_id: str, project: str | None) -> Located:
         """One session; without a project, the one with that id (rejected when several projects have one)."""
-        located = await locate_session(self._documents, reader.tenant, session_id, project, reader.reach)
+        located = await locate_session(self._documents, reader.tenant, session_id, project, reader.key_scope)
         if not may_read(located.document, reader):
             raise NotFound(f"there is no session {session_id!r}")
         return located
@@ -124,12 +124,12 @@ class Sessions:
 
 
 async def locate_session(
-    documents: DocumentReader, tenant: str, session_id: str, project: str | None, reach: Reach = ANYWHERE
+    documents: DocumentReader, tenant: str, session_id: str, project: str | None, key_scope: KeyScope = ANYWHERE
 ) -> Located:
     """A tenant's session; raises NotFound, or CommandRejected when several projects within reach have one and none is
     named. Raises LogUnavailable where it is not found and may be in a partition that could not be read."""
-    if project is None and reach.projects:
-        return await _located_within(documents, tenant, session_id, reach)
+    if project is None and key_scope.projects:
+        return await _located_within(documents, tenant, session_id, key_scope)
     if project is not None:
         partition = partition_of(session_route(tenant, project, session_id), documents.partitions)
         (found,) = await documents.get([(partition, session_document_id(tenant, project, session_id))])
@@ -147,10 +147,10 @@ async def locate_session(
     return Located(named[0][0], found[0])
 
 
-async def _located_within(documents: DocumentReader, tenant: str, session_id: str, reach: Reach) -> Located:
+async def _located_within(documents: DocumentReader, tenant: str, session_id: str, key_scope: KeyScope) -> Located:
     """The one session of that id in the projects of a key: what other projects have does not show."""
     found: list[Located] = []
-    for project in reach.projects:
+    for project in key_scope.projects:
         try:
             found.append(await locate_session(documents, tenant, session_id, project))
         except NotFound:

@@ -52,7 +52,7 @@ class Slots:
         somebody wrote.
         """
         found: dict[str, Slot] = {**default_slots(reader.tenant, ""), **default_slots(reader.tenant, project)}
-        for place in filter(reader.reach.allows, dict.fromkeys(["", project])):
+        for place in filter(reader.key_scope.allows, dict.fromkeys(["", project])):
             home = [self._documents.home(reader.tenant, place)]
             page = await self._documents.page(slots(reader.tenant, place), home, limit=MAX_SLOTS, newest_first=False)
             found |= {one.document.label: one.document for one in page.documents if isinstance(one.document, Slot)}

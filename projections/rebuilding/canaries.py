@@ -119,7 +119,7 @@ WORSE_AT_MOST = 0.1
 """Share of the canaries that the new vectors may find fewer than the live ones."""
 
 
-class Sought(Struct, frozen=True, kw_only=True):
+class RecallProbe(Struct, frozen=True, kw_only=True):
     """A document that was asked for: whether it is among the first ten by words, by live vectors, by new ones.
 
     `overlap` is overlap@10: the share of the ten best of both, by words and vectors, that they have in common.
@@ -133,7 +133,7 @@ class Sought(Struct, frozen=True, kw_only=True):
     overlap: float
 
 
-def recall_verdict(sought: Sequence[Sought], not_compared: str = "") -> Canaries:
+def recall_verdict(sought: Sequence[RecallProbe], not_compared: str = "") -> Canaries:
     """Whether new vectors find what was sought: at least half of what words find, a tenth less than live ones at most.
 
     What the live ones find and the new ones do not is listed. With `not_compared`, why the live ones could not be asked

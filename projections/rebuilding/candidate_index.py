@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ingest.ids import DocumentId, new_event_id
 from ingest.platform.connections import Client
-from projections.embedding.embed_job import BATCH, DocumentVectors, Place
+from projections.embedding.embed_job import BATCH, DocumentLocation, DocumentVectors
 from projections.embedding.live import Choice, Embedders, chosen
 from projections.search import snapshots
 from projections.search.comparing import catch_up
@@ -92,7 +92,7 @@ class CandidateIndexes:
             if loaded is None:
                 await self._snapshot.run(force=True)
                 continue
-            return await self.caught_up(Candidate(choice, loaded[0], embedder, folder, loaded[1], set()))
+            return await self.wait_for_own_writes(Candidate(choice, loaded[0], embedder, folder, loaded[1], set()))
         raise UnusableSnapshot(f"no snapshot of the index could be read in {TRIES} tries: look at the worker's log")
 
     def _read(
@@ -117,7 +117,7 @@ class CandidateIndexes:
         at = {partition: FeedPosition() for partition in range(self._partitions)}
         return index, at | manifest.partitions
 
-    async def caught_up(self, candidate: Candidate) -> Candidate:
+    async def wait_for_own_writes(self, candidate: Candidate) -> Candidate:
         """The index with all that the feeds have. What it lacks is embedded here, so nothing is queued."""
         for partition, at in candidate.at.items():
             candidate.at[partition] = await catch_up(
@@ -128,7 +128,7 @@ class CandidateIndexes:
     async def complete(self, candidate: Candidate) -> Candidate:
         """Follow the feeds and embed what has no vectors, until that is next to nothing; the index as it is then."""
         while True:
-            candidate = await self.caught_up(candidate)
+            candidate = await self.wait_for_own_writes(candidate)
             left = await asyncio.to_thread(missing, candidate)
             for start in range(0, len(left), BATCH):
                 await self._embed(candidate, left[start : start + BATCH])
@@ -184,10 +184,10 @@ async def embedder_of(embedders: Embedders, choice: Choice) -> Embedder:
     return embedder
 
 
-def place_of(candidate: Candidate, ordinal: int) -> Place:
+def place_of(candidate: Candidate, ordinal: int) -> DocumentLocation:
     """Where the document of an ordinal is."""
     index, partition = candidate.index, int(candidate.index.partition[ordinal])
-    return Place(partition, candidate.at[partition].generation, DocumentId(index.ids[ordinal]))
+    return DocumentLocation(partition, candidate.at[partition].generation, DocumentId(index.ids[ordinal]))
 
 
 def missing(candidate: Candidate) -> list[int]:

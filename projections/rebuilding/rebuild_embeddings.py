@@ -23,11 +23,11 @@ from ingest.log.lease import lease
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client
 from projections.documents.document import Searched, searchable_text
-from projections.embedding.embed_job import BATCH, DocumentVectors, Place
+from projections.embedding.embed_job import BATCH, DocumentLocation, DocumentVectors
 from projections.embedding.live import Choice, Embedders, announce, make_live
 from projections.maintenance.repairs import Repairs
 from projections.rebuilding import rebuild_steps as steps
-from projections.rebuilding.canaries import Canaries, Sought, recall_verdict
+from projections.rebuilding.canaries import Canaries, RecallProbe, recall_verdict
 from projections.rebuilding.candidate_index import (
     KEPT,
     Candidate,
@@ -114,7 +114,7 @@ class EmbeddingRebuild(Strategy):
         while done < len(names) and time.monotonic() < until:
             if self._go_first is not None:
                 await self._go_first()
-            places = [Place(partition, generation, name) for name in names[done : done + BATCH]]
+            places = [DocumentLocation(partition, generation, name) for name in names[done : done + BATCH]]
             await self._vectors.of(embedder, places, KEPT)
             done += len(places)
             self._filled[partition] = done
@@ -192,7 +192,7 @@ class EmbeddingRebuild(Strategy):
         A batch looks at the record behind its look at the queue, so what an old batch took was in the feeds before the
         record changed. Its place in the queue is another one now, from which the old batch does not take it.
         """
-        candidate = await self._indexes.caught_up(candidate)
+        candidate = await self._indexes.wait_for_own_writes(candidate)
         left = await asyncio.to_thread(missing, candidate)
         queued_at = to_ms(self._clock())
         for place in (place_of(candidate, ordinal) for ordinal in left):
@@ -215,13 +215,15 @@ class EmbeddingRebuild(Strategy):
         vectors = [theirs, await asyncio.to_thread(candidate.embedder.embed, texts)]
         return recall_verdict(await asyncio.to_thread(_ask, live, candidate, asked, vectors, now_ms), trouble)
 
-    async def _questions(self, live: Candidate, candidate: Candidate, now_ms: int) -> list[tuple[Place, str, Filter]]:
+    async def _questions(
+        self, live: Candidate, candidate: Candidate, now_ms: int
+    ) -> list[tuple[DocumentLocation, str, Filter]]:
         """Documents that both indexes have and a search may find, with some of their words, and where to search."""
         alive = ordinals(candidate.index.alive)
         picked: list[int] = alive[:: max(1, len(alive) // (2 * SOUGHT))].tolist()
         places = [place_of(candidate, ordinal) for ordinal in picked]
         documents = await self._vectors.documents(places)
-        asked: list[tuple[Place, str, Filter]] = []
+        asked: list[tuple[DocumentLocation, str, Filter]] = []
         allowed: dict[str, tuple[Filter, BitMap]] = {}
         for place, document in zip(places, documents, strict=True):
             if not isinstance(document, Searched) or place.id not in live.index.ordinal_of:
@@ -246,11 +248,11 @@ def embedders_of(rebuild: Rebuild) -> tuple[Choice, Choice]:
 def _ask(
     live: Candidate,
     candidate: Candidate,
-    asked: Sequence[tuple[Place, str, Filter]],
+    asked: Sequence[tuple[DocumentLocation, str, Filter]],
     vectors: Sequence[NDArray[np.float32]],
     now_ms: int,
-) -> list[Sought]:
-    found: list[Sought] = []
+) -> list[RecallProbe]:
+    found: list[RecallProbe] = []
     for number, (place, text, allowed) in enumerate(asked):
         question = Question(text=text, vector=None, limit=FIRST, now_ms=now_ms)
 
@@ -264,7 +266,7 @@ def _ask(
         mine, other = vectors[0][number], vectors[1][number]
         both = best(live, "hybrid", mine), best(candidate, "hybrid", other)
         found.append(
-            Sought(
+            RecallProbe(
                 name=place.id,
                 partition=place.partition,
                 words=place.id in best(live, "lexical", mine),

@@ -12,7 +12,7 @@ from ingest.ids import DocumentId, new_event_id
 from ingest.log.keys import JOB_LEASE_TTL, SNAPSHOT_LEASE, PartitionKeys
 from ingest.log.lease import lease
 from ingest.platform.connections import Client
-from projections.embedding.embed_job import BATCH, DocumentVectors, Place
+from projections.embedding.embed_job import BATCH, DocumentLocation, DocumentVectors
 from projections.embedding.live import Embedders, announce, make_live
 from projections.rebuilding import rebuild_steps as steps
 from projections.rebuilding.canaries import Canaries, recall_verdict
@@ -58,7 +58,7 @@ class EngineEmbeddingRebuild(Strategy):
         while done < len(names) and time.monotonic() < until:
             if self._go_first is not None:
                 await self._go_first()
-            places = [Place(part.partition, generation, name) for name in names[done : done + BATCH]]
+            places = [DocumentLocation(part.partition, generation, name) for name in names[done : done + BATCH]]
             await self._vectors.of(embedder, places, KEPT)
             done += len(places)
         self._filled[part.partition] = done

@@ -19,7 +19,7 @@ from ingest.log.keys import PartitionKeys
 from ingest.platform.connections import Client
 from projections.documents.access import Reader
 from projections.queries.listed import Listed
-from projections.queries.lookup import Place
+from projections.queries.lookup import DocumentLocation
 
 logger = logging.getLogger(__name__)
 
@@ -104,7 +104,7 @@ class ReEmbedding:
         self._cancelled = self._progress.status == "running"
         return self._cancelled
 
-    async def _run(self, places: Sequence[Place]) -> None:
+    async def _run(self, places: Sequence[DocumentLocation]) -> None:
         try:
             for start in range(0, len(places), self._batch):
                 if self._cancelled:
@@ -115,7 +115,7 @@ class ReEmbedding:
             logger.warning("re-embedding broke off: %s", error)
             self._progress = replace(self._timed(), status="cancelled", error=str(error))
 
-    async def _embed(self, places: Sequence[Place], score: float) -> None:
+    async def _embed(self, places: Sequence[DocumentLocation], score: float) -> None:
         """Queue some observations and wait until they have left the queue, or nobody wants to wait."""
         by_partition: dict[int, dict[str, float]] = {}
         for partition, name in places:

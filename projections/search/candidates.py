@@ -61,7 +61,7 @@ class Candidates(Protocol):
         """The `count` that occurred last, of those that are at least so important."""
         ...
 
-    def beside(self, documents: NDArray[np.int64], reach: int) -> NDArray[np.int64]:
+    def beside(self, documents: NDArray[np.int64], key_scope: int) -> NDArray[np.int64]:
         """Those up to `reach` places before and after these in their episodes, each once, in no order."""
         ...
 

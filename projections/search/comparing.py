@@ -22,8 +22,8 @@ from projections.documents.document import Document, Searched, index_entry, sear
 from projections.documents.index_entry import IndexEntry
 from projections.search.reading import (
     SLICE_S,
+    FeedGap,
     InThread,
-    Unfollowable,
     apply_steps,
     live_generation,
     newest_id,
@@ -33,7 +33,7 @@ from projections.search.reading import (
 from projections.search.replica import IndexReplica
 from projections.search.snapshots import FeedPosition
 from projections.store.feed import Vectors, queue_place
-from projections.store.stored import StoredPlace as Place
+from projections.store.stored import StoredPlace as DocumentLocation
 from projections.store.stored import load, places
 from projections.vectors.chunks import chunk
 from projections.vectors.embedder import BYTES_PER_DIMENSION, cache_key
@@ -141,7 +141,7 @@ async def catch_up(
     while goal is None or at.generation != goal.generation or Position.parse(at.feed) < Position.parse(goal.feed):
         try:
             read = await read_feed(redis, partition, at, None)
-        except Unfollowable as error:
+        except FeedGap as error:
             at = await _from_documents(redis, index, partition, in_thread, str(error), queue=queue)
             continue
         if not read.entries:
@@ -175,7 +175,7 @@ class _Work(NamedTuple):
     in_thread: InThread
     queue: bool
 
-    async def put(self, batch: Sequence[Place]) -> list[str]:
+    async def put(self, batch: Sequence[DocumentLocation]) -> list[str]:
         """Put documents as they are now, with vectors as far as they are cached; returns the ids of new ones."""
         documents = await load(self.redis, self.keys, [place.id for place in batch])
         entries = await asyncio.to_thread(_entries, documents)
@@ -196,7 +196,7 @@ class _Work(NamedTuple):
             gone = [name for name, one in zip(names, documents, strict=True) if index_entry(one) is None]
             await self.in_thread(self.replica.remove_unless, gone, self.comparison.changed)
             missed = [one for one in documents if isinstance(one, Searched)]
-            at = [Place(Position.parse(one.position or str(START)), DocumentId(one.id)) for one in missed]
+            at = [DocumentLocation(Position.parse(one.position or str(START)), DocumentId(one.id)) for one in missed]
             inserted += await self.put([place for place in at if place.position <= self.comparison.up_to])
         return inserted
 
@@ -277,7 +277,9 @@ def _give_some(index: IndexReplica, items: deque[tuple[str, Vectors]]) -> None:
         index.give_vectors(*items.popleft())
 
 
-def _plan(found: Sequence[Place], up_to: Position) -> tuple[set[str], list[Place], dict[str, int]]:
+def _plan(
+    found: Sequence[DocumentLocation], up_to: Position
+) -> tuple[set[str], list[DocumentLocation], dict[str, int]]:
     """The ids of all that was found; what of it is up to a position; the order of that, by id."""
     wanted = [place for place in found if place.position <= up_to]
     return {place.id for place in found}, wanted, {place.id: rank for rank, place in enumerate(wanted)}

@@ -12,7 +12,7 @@ from projections.search import search as searching
 from projections.search.candidates import best_first
 from projections.search.filters import BitMap, bitmap, facet, ordinals
 from projections.search.importance import lesson_weights, memory_weights
-from projections.search.index import MAX_OF_ONE_MOMENT, Linked, Links, Listed, Place, RankedLesson, Window
+from projections.search.index import MAX_OF_ONE_MOMENT, DocumentLocation, Linked, Links, Listed, RankedLesson, Window
 from projections.search.matching import EmbeddedCandidates, matches
 from projections.search.postings import MatchingWords
 from projections.search.question import Filter, Hit, Question
@@ -56,11 +56,11 @@ class EmbeddedIndex:
         )
         return {value: count for value, count in counted if count}
 
-    def recorded_last(self, allowed: Filter, now_ms: int, count: int) -> list[Place]:
+    def recorded_last(self, allowed: Filter, now_ms: int, count: int) -> list[DocumentLocation]:
         """Those recorded last."""
         return self._places(self._newest(ordinals(matches(self._index, allowed, now_ms)), count))
 
-    def happened_last(self, allowed: Filter, now_ms: int, count: int, offset: int = 0) -> list[Place]:
+    def most_recent(self, allowed: Filter, now_ms: int, count: int, offset: int = 0) -> list[DocumentLocation]:
         """Those that happened last; of one millisecond those first that were filed last."""
         documents = ordinals(matches(self._index, allowed, now_ms))
         occurred = self._index.occurred_ms.values[documents]
@@ -89,7 +89,7 @@ class EmbeddedIndex:
         start = offset - newer if first in crowded else 0
         return Window(found[start : end - newer if last in crowded else None], offset - newer - start, crowded, total)
 
-    def nearest(self, allowed: Filter, now_ms: int, when_ms: int) -> list[Place]:
+    def nearest(self, allowed: Filter, now_ms: int, when_ms: int) -> list[DocumentLocation]:
         """The document that happened nearest to a moment."""
         documents = ordinals(matches(self._index, allowed, now_ms))
         if not len(documents):
@@ -100,7 +100,7 @@ class EmbeddedIndex:
 
     def around(
         self, allowed: Filter, now_ms: int, anchor: str, when_ms: int, before: int, after: int
-    ) -> tuple[list[Place], list[Place]]:
+    ) -> tuple[list[DocumentLocation], list[DocumentLocation]]:
         """Those that happened next before and next after an anchor."""
         index = self._index
         documents = ordinals(matches(index, allowed, now_ms))
@@ -115,7 +115,7 @@ class EmbeddedIndex:
         future = [one for at, name, one in ordered if (at, name) > key]
         return self._places(past[len(past) - min(before, len(past)) :]), self._places(future[:after])
 
-    def saying(self, allowed: Filter, now_ms: int, words: str, *, everywhere: bool) -> list[Place]:
+    def saying(self, allowed: Filter, now_ms: int, words: str, *, everywhere: bool) -> list[DocumentLocation]:
         """Those that say words: all of the newest LOOKED_AT; `everywhere`, the best SAID of all instead."""
         index = self._index
         matching, count = matches(index, allowed, now_ms), SAID
@@ -128,11 +128,11 @@ class EmbeddedIndex:
         occurred = index.occurred_ms.values[documents]
         return self._places(documents[np.argsort(-occurred, kind="stable")])
 
-    def every(self, allowed: Filter, now_ms: int, most: int | None = None) -> list[Place]:
+    def every(self, allowed: Filter, now_ms: int, most: int | None = None) -> list[DocumentLocation]:
         """All of them."""
         return self._places(ordinals(matches(self._index, allowed, now_ms))[:most])
 
-    def facets(self, places: Sequence[Place]) -> list[Sequence[str]]:
+    def facets(self, places: Sequence[DocumentLocation]) -> list[Sequence[str]]:
         """The facet values of each document."""
         known = (self._index.ordinal_of.get(name) for _, name in places)
         return [() if ordinal is None else self._index.facets_of[ordinal] for ordinal in known]
@@ -158,7 +158,7 @@ class EmbeddedIndex:
                 found[value] = links
         return found
 
-    def surest_lessons(self, allowed: Filter, project: str, now_ms: int, count: int) -> list[RankedLesson]:
+    def lessons_by_confidence(self, allowed: Filter, project: str, now_ms: int, count: int) -> list[RankedLesson]:
         """The surest lessons."""
         index = self._index
         lessons = ordinals(matches(index, replace(allowed, kinds=["lesson"]), now_ms))
@@ -170,7 +170,7 @@ class EmbeddedIndex:
             for (partition, name), place in zip(self._places(lessons[best]), best, strict=True)
         ]
 
-    def notable_memories(self, allowed: Filter, project: str, now_ms: int, count: int) -> list[Place]:
+    def notable_memories(self, allowed: Filter, project: str, now_ms: int, count: int) -> list[DocumentLocation]:
         """The memories that weigh most."""
         index = self._index
         found = ordinals(matches(index, replace(allowed, kinds=["memory"]), now_ms))
@@ -180,7 +180,7 @@ class EmbeddedIndex:
         weight = memory_weights(importance, recorded_ms, own_project, own, now_ms)
         return self._places(found[best_first(index, found, weight, count)])
 
-    def _places(self, documents: NDArray[np.int64] | Sequence[int]) -> list[Place]:
+    def _places(self, documents: NDArray[np.int64] | Sequence[int]) -> list[DocumentLocation]:
         """Where these documents are, in the order given."""
         index = self._index
         return [(int(index.partition[ordinal]), DocumentId(index.ids[ordinal])) for ordinal in map(int, documents)]
@@ -201,7 +201,7 @@ class EmbeddedIndex:
         return len(set(self._index.episode.values[ordinals(observations)].tolist()))
 
 
-def _time_and_id(one: tuple[int, Place]) -> tuple[int, str]:
+def _time_and_id(one: tuple[int, DocumentLocation]) -> tuple[int, str]:
     return one[0], one[1][1]
 
 

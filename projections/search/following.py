@@ -26,9 +26,9 @@ from projections.search import snapshots
 from projections.search.comparing import Comparison, begin, catch_up, compare
 from projections.search.filters import facet
 from projections.search.reading import (
+    FeedGap,
     InThread,
     Read,
-    Unfollowable,
     apply_entries,
     apply_steps,
     end_of_feed,
@@ -161,12 +161,12 @@ class Followers:
         self,
         redis: Client,
         live: Loaded,
-        caught_up: set[int],
+        wait_for_own_writes: set[int],
         in_thread: InThread,
         in_background: InThread,
         changed: Callable[[], Awaitable[None]],
     ) -> None:
-        self._redis, self._live, self._caught_up = redis, live, caught_up
+        self._redis, self._live, self._caught_up = redis, live, wait_for_own_writes
         self._in_thread, self._in_background, self._changed = in_thread, in_background, changed
         self._committed_at = time.monotonic()
         self._wanted = asyncio.Event()
@@ -201,7 +201,7 @@ class Followers:
             generation = at[partition].generation
             try:
                 read = await read_feed(self._redis, partition, at[partition], block_ms)
-            except Unfollowable as error:
+            except FeedGap as error:
                 await self._begin_comparison(partition, str(error))
                 goal, block_ms = await self._newest_feed_id(partition), None
                 continue

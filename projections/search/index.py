@@ -15,7 +15,7 @@ from projections.search.question import Filter, Hit, Question
 from projections.search.snapshots import FeedPosition
 from projections.vectors.embedder import Embedder
 
-Place: TypeAlias = tuple[int, DocumentId]
+DocumentLocation: TypeAlias = tuple[int, DocumentId]
 """Where a document is: its partition and its id."""
 Listed = Literal["project", "agent", "type"]
 """The facets whose values can be asked for."""
@@ -34,7 +34,7 @@ class Window(NamedTuple):
     moment of too many is in `crowded`, and not completed. `total` counts what matches.
     """
 
-    found: list[tuple[int, Place]]
+    found: list[tuple[int, DocumentLocation]]
     skipped: int
     crowded: frozenset[int]
     total: int
@@ -74,11 +74,11 @@ class Index(Protocol):
         """How many of them have each value of a facet; values that none has are left out."""
         ...
 
-    def recorded_last(self, allowed: Filter, now_ms: int, count: int) -> list[Place]:
+    def recorded_last(self, allowed: Filter, now_ms: int, count: int) -> list[DocumentLocation]:
         """Those recorded last, newest first; of equals the smallest id."""
         ...
 
-    def happened_last(self, allowed: Filter, now_ms: int, count: int, offset: int = 0) -> list[Place]:
+    def most_recent(self, allowed: Filter, now_ms: int, count: int, offset: int = 0) -> list[DocumentLocation]:
         """Those that happened last, newest first, from `offset` on."""
         ...
 
@@ -86,31 +86,31 @@ class Index(Protocol):
         """The page of `limit` documents from `offset` on; empty behind the end."""
         ...
 
-    def nearest(self, allowed: Filter, now_ms: int, when_ms: int) -> list[Place]:
+    def nearest(self, allowed: Filter, now_ms: int, when_ms: int) -> list[DocumentLocation]:
         """The document that happened nearest to a moment, of equals the smallest id; empty when there is none."""
         ...
 
     def around(
         self, allowed: Filter, now_ms: int, anchor: str, when_ms: int, before: int, after: int
-    ) -> tuple[list[Place], list[Place]]:
+    ) -> tuple[list[DocumentLocation], list[DocumentLocation]]:
         """Those that happened next before and next after an anchor (its id, its time), in the order of time.
 
         What happened in the same millisecond is ordered by id.
         """
         ...
 
-    def saying(self, allowed: Filter, now_ms: int, words: str, *, everywhere: bool) -> list[Place]:
+    def saying(self, allowed: Filter, now_ms: int, words: str, *, everywhere: bool) -> list[DocumentLocation]:
         """Those that say all of these words or are about that concept, newest first; bounded.
 
         Among the newest, at least LOOKED_AT; `everywhere` among all.
         """
         ...
 
-    def every(self, allowed: Filter, now_ms: int, most: int | None = None) -> list[Place]:
+    def every(self, allowed: Filter, now_ms: int, most: int | None = None) -> list[DocumentLocation]:
         """All of them, or `most`, in no order."""
         ...
 
-    def facets(self, places: Sequence[Place]) -> list[Sequence[str]]:
+    def facets(self, places: Sequence[DocumentLocation]) -> list[Sequence[str]]:
         """The facet values (`facet`) of each document; none for one that is not there."""
         ...
 
@@ -126,11 +126,11 @@ class Index(Protocol):
         """What of them has each of these values of a facet; values that none has are left out."""
         ...
 
-    def surest_lessons(self, allowed: Filter, project: str, now_ms: int, count: int) -> list[RankedLesson]:
+    def lessons_by_confidence(self, allowed: Filter, project: str, now_ms: int, count: int) -> list[RankedLesson]:
         """The surest lessons, those of `project` weighing more; equals by id. Lessons, whatever the filter's kinds."""
         ...
 
-    def notable_memories(self, allowed: Filter, project: str, now_ms: int, count: int) -> list[Place]:
+    def notable_memories(self, allowed: Filter, project: str, now_ms: int, count: int) -> list[DocumentLocation]:
         """The memories that weigh most by importance and newness; equals by id. Memories, whatever the filter's kinds.
 
         Those of `project`, and what the reader wrote, weigh more than others.
@@ -245,5 +245,5 @@ class IndexService(Protocol):
         ...
 
 
-class OtherModel(Exception):
+class EmbedderMismatch(Exception):
     """A question's vector was made by another model than the index's vectors: make it again."""

@@ -138,9 +138,9 @@ class EmbeddedCandidates:
         occurred = index.occurred_ms.values[found].astype(np.float64)
         return found[best_first(index, found, occurred, count)].tolist()
 
-    def beside(self, documents: NDArray[np.int64], reach: int) -> NDArray[np.int64]:
+    def beside(self, documents: NDArray[np.int64], key_scope: int) -> NDArray[np.int64]:
         """The matching neighbours."""
-        return among(np.array(self._index.around(documents, reach), np.int64), self._matching)
+        return among(np.array(self._index.around(documents, key_scope), np.int64), self._matching)
 
     def without_vectors(self, asked: Meaning, terms: Sequence[str], count: int) -> NDArray[np.int64]:
         """Those without the vectors; of more than READ_WITHOUT_VECTOR the newest, and the best by words."""

@@ -223,7 +223,7 @@ class _Surroundings:
         ordered = np.append(keys[order], np.iinfo(np.int64).max)
         order = np.append(order, n)
         places: dict[int, NDArray[np.intp]] = {}
-        for distance in (d for reach in range(1, WINDOW + 1) for d in (-reach, reach)):
+        for distance in (d for key_scope in range(1, WINDOW + 1) for d in (-key_scope, key_scope)):
             found = np.searchsorted(ordered[:-1], keys + distance)
             present = (ordered[found] == keys + distance) & (np.asarray(pool.episode) >= 0)
             places[distance] = np.where(present, order[found], n)
@@ -237,8 +237,8 @@ class _Surroundings:
     def lift(self, own: Floats) -> Floats:
         """(n,), `NEIGHBOUR_LIFTS` of the scores on either side, or `ALONE_LIFT` where nothing is near."""
         lifted = np.zeros_like(own)
-        for reach, share in enumerate(NEIGHBOUR_LIFTS, start=1):
-            lifted += share * (self.take(own, -reach) + self.take(own, reach))
+        for key_scope, share in enumerate(NEIGHBOUR_LIFTS, start=1):
+            lifted += share * (self.take(own, -key_scope) + self.take(own, key_scope))
         alone = np.all([place == own.size for place in self.places.values()], axis=0)
         return np.where(alone, ALONE_LIFT * own, lifted)
 

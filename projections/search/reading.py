@@ -21,17 +21,17 @@ InThread: TypeAlias = Callable[..., Awaitable[Any]]
 """Runs a function with its arguments in the thread that owns an index."""
 
 
-class Unfollowable(MnemologError):
+class FeedGap(MnemologError):
     """A feed cannot be followed from where its reader stands: what it has is to be compared with the documents."""
 
 
-class FeedTrimmed(Unfollowable):
+class FeedTrimmed(FeedGap):
     """The feed no longer holds what a follower has not read."""
 
     code = "feed_trimmed"
 
 
-class FeedRewound(Unfollowable):
+class FeedRewound(FeedGap):
     """The feed has not what a follower has read: the server lost writes that it had shown.
 
     A crash does that where the file is not synced before every answer, and so does a failover.

@@ -184,7 +184,7 @@ class IndexReplica(DocumentColumns):
         ordinal = self.ordinal_of.get(name)
         return None if ordinal is None else int(self.partition[ordinal])
 
-    def around(self, ordinals: NDArray[np.int64], reach: int) -> list[int]:
+    def around(self, ordinals: NDArray[np.int64], key_scope: int) -> list[int]:
         """The documents up to `reach` places before and after each in its episode, without itself; in turn."""
         found: list[int] = []
         episodes: list[int] = self.episode.values[ordinals].tolist()
@@ -192,8 +192,8 @@ class IndexReplica(DocumentColumns):
         for episode, place in zip(episodes, places, strict=True):
             if episode >= 0:
                 members = self.episodes[episode]
-                found += members[max(0, place - reach) : place]
-                found += members[place + 1 : place + 1 + reach]
+                found += members[max(0, place - key_scope) : place]
+                found += members[place + 1 : place + 1 + key_scope]
         return found
 
     def _settle(self) -> None:

@@ -33,7 +33,7 @@ from projections.search import presence
 from projections.search.comparing import Comparison
 from projections.search.embedded import EmbeddedIndex, search
 from projections.search.following import Followers, Loaded, Loader
-from projections.search.index import Index, OtherModel
+from projections.search.index import EmbedderMismatch, Index
 from projections.search.question import Filter, Hit, Question
 from projections.search.replica import IndexReplica
 from projections.search.searches import Searches
@@ -230,7 +230,7 @@ class ReplicaService(Waiting):
         if live is None:
             raise ProjectionBehind(0.0, {})
         if question.vector is not None and question.model not in ("", live.index.model):
-            raise OtherModel
+            raise EmbedderMismatch
         return search(live.index, question, allowed)
 
     @staticmethod

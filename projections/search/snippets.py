@@ -45,12 +45,12 @@ def _best_place(text: str, query_terms: Sequence[str], limit: int) -> int:
     if not found:
         return 0
     weight = {term: 1 / places for term, places in Counter(term for _, term in found).items()}
-    reach = limit - LEAD
+    key_scope = limit - LEAD
     best, best_weight = 0, 0.0
     first, inside = 0, Counter[str]()
     for place, term in found:
         inside[term] += 1
-        while place - found[first][0] > reach:
+        while place - found[first][0] > key_scope:
             inside[found[first][1]] -= 1
             first += 1
         said = sum(weight[one] + 1 for one, count in inside.items() if count)

@@ -16,7 +16,7 @@ from projections.search.candidates import STATIC_CANDIDATES, Meaning, Near, near
 from projections.search.confidence import idf_of
 from projections.search.cues import says_only
 from projections.search.document_columns import DocumentColumns
-from projections.search.index import Place
+from projections.search.index import DocumentLocation
 from projections.search.lexical import MAX_QUERY_TERMS
 from projections.search.question import Filter
 from projections.search.ranking import terms as terms_of
@@ -104,9 +104,9 @@ class EngineIndexed(NamedTuple):
 class EngineCandidates:
     """See `Candidates`."""
 
-    def __init__(self, index: EngineIndexed, allowed: Filter, now_ms: int, reach: int) -> None:
+    def __init__(self, index: EngineIndexed, allowed: Filter, now_ms: int, key_scope: int) -> None:
         """`reach` is how many neighbours on either side will be asked for at most: they are read with the others."""
-        self._index, self._allowed, self._now_ms, self._reach = index, allowed, now_ms, reach
+        self._index, self._allowed, self._now_ms, self._reach = index, allowed, now_ms, key_scope
         self.table, identity = index.table, index.identity
         static = VectorIndex(0 if index.table is None else identity.vector_dimensions, graph=False)
         self.rows = DocumentColumns(VectorIndex(identity.dimensions, graph=False), static)
@@ -147,7 +147,7 @@ class EngineCandidates:
             found = self._read(self._nearest(asked, max(count, STATIC_CANDIDATES)))
         return nearest_first(self.rows, asked, found, count)
 
-    def _nearest(self, asked: Meaning, count: int) -> list[Place]:
+    def _nearest(self, asked: Meaning, count: int) -> list[DocumentLocation]:
         query = filter_query(self._allowed, self._now_ms)
         matching = self._matching
         if matching <= count:
@@ -172,13 +172,15 @@ class EngineCandidates:
         query = filter_query(self._allowed, self._now_ms, between("importance", importance, None))
         return self._read(self._found(search(self._index.name, query, count, sort="occurred")).places).tolist()
 
-    def beside(self, documents: NDArray[np.int64], reach: int) -> NDArray[np.int64]:
+    def beside(self, documents: NDArray[np.int64], key_scope: int) -> NDArray[np.int64]:
         """The matching neighbours: those that were read."""
-        assert reach <= self._reach, "they were read with the documents"
+        assert key_scope <= self._reach, "they were read with the documents"
         episodes, places = self.rows.episode.values.astype(np.int64), self.rows.sequence.values
         keys = (episodes << 32) + places
         order = np.argsort(keys)
-        wanted = (keys[documents[episodes[documents] >= 0], None] + [*range(-reach, 0), *range(1, reach + 1)]).ravel()
+        wanted = (
+            keys[documents[episodes[documents] >= 0], None] + [*range(-key_scope, 0), *range(1, key_scope + 1)]
+        ).ravel()
         at = np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)
         found = np.unique(order[at[keys[order[at]] == wanted]])
         return found[np.array(self._allows, np.bool_)[found]]
@@ -261,7 +263,7 @@ class EngineCandidates:
         (answer,) = self._index.engine.ask([command])
         return found(answer)
 
-    def _read(self, places: Sequence[Place]) -> NDArray[np.int64]:
+    def _read(self, places: Sequence[DocumentLocation]) -> NDArray[np.int64]:
         """The ordinals of documents, in the order given; without those that are gone, or hidden, by the time."""
         missing = [place for place in places if place[1] not in self._asked]
         self._asked.update(name for _, name in missing)

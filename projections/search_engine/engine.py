@@ -11,7 +11,7 @@ from redis.exceptions import NoScriptError, RedisError, ResponseError
 from redis.retry import Retry
 
 from ingest.errors import IndexUnavailable
-from projections.search.index import Place
+from projections.search.index import DocumentLocation
 from projections.search_engine.layout import PartitionIndex, place_of
 
 logger = logging.getLogger(__name__)
@@ -35,10 +35,10 @@ class Found(NamedTuple):
     """How many documents match, and those of a page, each with the fields that were asked for."""
 
     total: int
-    rows: list[tuple[Place, dict[bytes, bytes]]]
+    rows: list[tuple[DocumentLocation, dict[bytes, bytes]]]
 
     @property
-    def places(self) -> list[Place]:
+    def places(self) -> list[DocumentLocation]:
         """Where the documents of the page are."""
         return [place for place, _ in self.rows]
 
@@ -78,7 +78,7 @@ class Engine:
             refused = isinstance(error, ResponseError)
             raise EngineAway(REFUSES if refused else DOES_NOT_ANSWER) from error
 
-    def read(self, index: str, places: Sequence[Place], reach: int) -> list[tuple[int, list[Any]]]:
+    def read(self, index: str, places: Sequence[DocumentLocation], key_scope: int) -> list[tuple[int, list[Any]]]:
         """Partition and row (see `read.lua`) of documents, and of those up to `reach` places from them."""
         by_partition: dict[int, list[str]] = {}
         for partition, name in places:
@@ -86,7 +86,7 @@ class Engine:
         calls: list[list[Word]] = []
         for partition, names in by_partition.items():
             keys = PartitionIndex(index, partition)
-            calls.append([1, keys.state, *keys.prefixes, reach, *names])
+            calls.append([1, keys.state, *keys.prefixes, key_scope, *names])
         try:
             answers = self._run(calls)
         except NoScriptError:

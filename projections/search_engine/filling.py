@@ -16,7 +16,7 @@ from ingest.log.position import Position
 from ingest.platform.connections import Client
 from ingest.platform.tracing import batch
 from projections.search.comparing import begin as begin_comparison
-from projections.search.reading import Read, Unfollowable, live_generation, read_feed
+from projections.search.reading import FeedGap, Read, live_generation, read_feed
 from projections.search.snapshots import FeedPosition
 from projections.search_engine.comparing import Compared, GenerationEnded
 from projections.search_engine.layout import COMPARING, FILLING, READY, PartitionIndex, State
@@ -151,7 +151,7 @@ class PartitionFiller:
         at = FeedPosition(generation=state.generation, feed=state.feed, covers=state.covers)
         try:
             read = await read_feed(self._blocking, self._partition, at, block_ms)
-        except Unfollowable as error:
+        except FeedGap as error:
             return await self._begin(state, str(error))
         if read.entries:
             return await self._apply(state, read)

@@ -13,7 +13,7 @@ from projections.documents.memories import MOST_IMPORTANT
 from projections.search import search as searching
 from projections.search.filters import entry_facets, facet
 from projections.search.importance import lesson_weights, memory_weights
-from projections.search.index import MAX_OF_ONE_MOMENT, Linked, Links, Listed, Place, RankedLesson, Window
+from projections.search.index import MAX_OF_ONE_MOMENT, DocumentLocation, Linked, Links, Listed, RankedLesson, Window
 from projections.search.question import Filter, Hit, Question
 from projections.search_engine.candidates import EngineCandidates, EngineIndexed, asked_terms
 from projections.search_engine.engine import AT_ONCE, TIMEOUT_MS, Found, Word, found, search
@@ -60,8 +60,8 @@ class EngineIndex:
 
     def search(self, question: Question, allowed: Filter) -> list[Hit]:
         """The best documents for a question."""
-        reach = searching.REACH if question.ranking == "fused" else 0
-        return searching.search(EngineCandidates(self._of, allowed, question.now_ms, reach), question)
+        key_scope = searching.REACH if question.ranking == "fused" else 0
+        return searching.search(EngineCandidates(self._of, allowed, question.now_ms, key_scope), question)
 
     def count(self, allowed: Filter, now_ms: int) -> int:
         """How many documents a filter allows. Those with, or without, a vector are looked up one by one."""
@@ -75,12 +75,12 @@ class EngineIndex:
         grouped = self._grouped(filter_query(allowed, now_ms), name)
         return self._as_given(name, {written: group.documents for written, group in grouped.items()})
 
-    def recorded_last(self, allowed: Filter, now_ms: int, count: int) -> list[Place]:
+    def recorded_last(self, allowed: Filter, now_ms: int, count: int) -> list[DocumentLocation]:
         """Those recorded last; of equals the smallest id."""
         found = self._in_time(filter_query(allowed, now_ms), "recorded", count, newest_first=True)
         return [place for _, place in sorted(found, key=lambda one: (-one[0], one[1][1]))[:count]]
 
-    def happened_last(self, allowed: Filter, now_ms: int, count: int, offset: int = 0) -> list[Place]:
+    def most_recent(self, allowed: Filter, now_ms: int, count: int, offset: int = 0) -> list[DocumentLocation]:
         """Those that happened last."""
         return self._search(filter_query(allowed, now_ms), count, offset=offset, sort="occurred").places
 
@@ -102,7 +102,7 @@ class EngineIndex:
         found = sorted(((at_ms, place) for place, at_ms in rows.items()), key=_time_and_id, reverse=True)
         return Window(found, 0 if first in crowded else max(0, offset - newer), crowded, page.total)
 
-    def nearest(self, allowed: Filter, now_ms: int, when_ms: int) -> list[Place]:
+    def nearest(self, allowed: Filter, now_ms: int, when_ms: int) -> list[DocumentLocation]:
         """The document that happened nearest to a moment, of equals the smallest id."""
         query = filter_query(allowed, now_ms)
         found = [
@@ -114,7 +114,7 @@ class EngineIndex:
 
     def around(
         self, allowed: Filter, now_ms: int, anchor: str, when_ms: int, before: int, after: int
-    ) -> tuple[list[Place], list[Place]]:
+    ) -> tuple[list[DocumentLocation], list[DocumentLocation]]:
         """Those that happened next before and next after an anchor."""
         query, key = filter_query(allowed, now_ms), (when_ms, anchor)
         same = self._search(f"{query} {between('occurred', when_ms, when_ms)}", TIES).places
@@ -128,16 +128,16 @@ class EngineIndex:
         future = [one[1] for one in ordered if _time_and_id(one) > key]
         return past[len(past) - min(before, len(past)) :], future[:after]
 
-    def saying(self, allowed: Filter, now_ms: int, words: str, *, everywhere: bool) -> list[Place]:
+    def saying(self, allowed: Filter, now_ms: int, words: str, *, everywhere: bool) -> list[DocumentLocation]:
         """The newest SAID of all that say all the words."""
         query = saying_query(allowed, now_ms, asked_terms(words), words)
         return self._search(query, SAID, sort="occurred").places
 
-    def every(self, allowed: Filter, now_ms: int, most: int | None = None) -> list[Place]:
+    def every(self, allowed: Filter, now_ms: int, most: int | None = None) -> list[DocumentLocation]:
         """All of them."""
         if allowed.embedded is False and self._all_embedded:
             return []
-        places: list[Place] = []
+        places: list[DocumentLocation] = []
         with closing(self._pages(filter_query(allowed, now_ms))) as pages:
             for some in pages:
                 places += some if allowed.embedded is None else self._with_vectors(some, allowed.embedded)
@@ -145,7 +145,7 @@ class EngineIndex:
                     break
         return places[:most]
 
-    def facets(self, places: Sequence[Place]) -> list[Sequence[str]]:
+    def facets(self, places: Sequence[DocumentLocation]) -> list[Sequence[str]]:
         """The facet values of each document."""
         entries = self._entries(places)
         return [
@@ -177,7 +177,7 @@ class EngineIndex:
         }
         return {value: one for value, one in links.items() if one.memories or one.episodes}
 
-    def surest_lessons(self, allowed: Filter, project: str, now_ms: int, count: int) -> list[RankedLesson]:
+    def lessons_by_confidence(self, allowed: Filter, project: str, now_ms: int, count: int) -> list[RankedLesson]:
         """The surest lessons, of the SUREST that were when they were last said, and as many of the project."""
         lessons = replace(allowed, kinds=["lesson"])
         wanted = {
@@ -195,7 +195,7 @@ class EngineIndex:
         best = sorted((-value, name, place) for value, (place, name) in zip(weight.tolist(), rows, strict=True))
         return [RankedLesson(name, partition, -value) for value, name, partition in best[:count]]
 
-    def notable_memories(self, allowed: Filter, project: str, now_ms: int, count: int) -> list[Place]:
+    def notable_memories(self, allowed: Filter, project: str, now_ms: int, count: int) -> list[DocumentLocation]:
         """The memories that weigh most, of the newest `count` of each step of importance."""
         memories = replace(allowed, kinds=["memory"])
         of_project = [tag("project", [project])] if project else []
@@ -232,7 +232,7 @@ class EngineIndex:
         answers = self._of.engine.ask([search(self._of.name, query, 0) for query in queries])
         return [int(answer[0]) for answer in answers]
 
-    def _in_time(self, query: str, name: str, count: int, *, newest_first: bool) -> list[tuple[int, Place]]:
+    def _in_time(self, query: str, name: str, count: int, *, newest_first: bool) -> list[tuple[int, DocumentLocation]]:
         """The first `count` by a time, and all of the moment of the last of them, with times; in no order."""
         command = search(self._of.name, query, count, sort=name, ascending=not newest_first, fields=[name])
         (answer,) = self._of.engine.ask([command])
@@ -242,7 +242,7 @@ class EngineIndex:
             rows |= dict.fromkeys(self._search(f"{query} {between(name, last, last)}", TIES).places, last)
         return [(at_ms, place) for place, at_ms in rows.items()]
 
-    def _pages(self, query: str) -> Generator[list[Place]]:
+    def _pages(self, query: str) -> Generator[list[DocumentLocation]]:
         """All that match, some at a time."""
         (answer,) = self._of.engine.ask([[
             "FT.AGGREGATE", self._of.name, query, "LOAD", 1, "@__key", "WITHCURSOR", "COUNT", AT_ONCE,
@@ -260,7 +260,7 @@ class EngineIndex:
             if cursor:  # the engine keeps few of them, for minutes
                 self._of.engine.ask([["FT.CURSOR", "DEL", self._of.name, cursor]])
 
-    def _entries(self, places: Sequence[Place]) -> list[IndexEntry | None]:
+    def _entries(self, places: Sequence[DocumentLocation]) -> list[IndexEntry | None]:
         entries: list[IndexEntry | None] = []
         for some in _slices(places, CHECKED_AT_ONCE):
             keys = [PartitionIndex(self._of.name, partition).document(name) for partition, name in some]
@@ -268,16 +268,16 @@ class EngineIndex:
             entries += [None if raw is None else entry_of(raw) for raw in raws]
         return entries
 
-    def _with_vectors(self, places: Sequence[Place], wanted: bool) -> list[Place]:
+    def _with_vectors(self, places: Sequence[DocumentLocation], wanted: bool) -> list[DocumentLocation]:
         """Those of these that have vectors of the model, or those that have none."""
         keys = [PartitionIndex(self._of.name, partition).vectors(name) for partition, name in places]
         answers = self._of.engine.ask([["EXISTS", key] for key in keys]) if keys else []
         return [place for place, there in zip(places, answers, strict=True) if bool(there) == wanted]
 
-    def _rows(self, commands: Sequence[Sequence[Word]]) -> dict[Place, IndexEntry]:
+    def _rows(self, commands: Sequence[Sequence[Word]]) -> dict[DocumentLocation, IndexEntry]:
         """The entries that some searches find, by place."""
         answers = self._of.engine.ask(commands)
-        rows: Iterator[tuple[Place, Mapping[bytes, bytes]]] = (
+        rows: Iterator[tuple[DocumentLocation, Mapping[bytes, bytes]]] = (
             row for answer in answers for row in found(answer, fields=True).rows
         )
         return {place: entry_of(fields[ENTRY.encode()]) for place, fields in rows}
@@ -322,5 +322,5 @@ def _slices(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
     return (items[start : start + size] for start in range(0, len(items), size))
 
 
-def _time_and_id(one: tuple[int, Place]) -> tuple[int, str]:
+def _time_and_id(one: tuple[int, DocumentLocation]) -> tuple[int, str]:
     return one[0], one[1][1]

@@ -2,7 +2,7 @@
 
 from ingest.platform.connections import Client
 from projections.maintenance.reconciling import IndexedNames, SnapshotNames
-from projections.search.reading import Unfollowable
+from projections.search.reading import FeedGap
 from projections.search.snapshots import FeedPosition
 from projections.search_engine import schema
 from projections.search_engine.layout import PartitionIndex
@@ -24,7 +24,7 @@ class EngineNames:
         keys = None if live is None else PartitionIndex(live.name, partition)
         state = None if keys is None else await read_state(self._engine, keys)
         if keys is None or state is None or not state.complete:
-            raise Unfollowable(f"partition {partition} is being filled into the search index")
+            raise FeedGap(f"partition {partition} is being filled into the search index")
         documents, vectors, _ = keys.prefixes
         found = IndexedNames(await self._below(documents), await self._below(vectors))
         at = FeedPosition(generation=state.generation, feed=state.feed, covers=state.covers)

@@ -24,7 +24,7 @@ from ingest.platform.partial import partial_reads
 from ingest.platform.tasks import end, nothing
 from projections.embedding.live import Embedders
 from projections.search import presence
-from projections.search.index import Index, OtherModel
+from projections.search.index import EmbedderMismatch, Index
 from projections.search.question import Filter, Hit, Question
 from projections.search.snapshots import FeedPosition
 from projections.search.waiting import READ_WAIT_S, Waiting
@@ -232,7 +232,7 @@ class EngineService(Waiting):
         live = self._live
         if live is not None and question.vector is not None and question.model not in ("", live.identity.model):
             if self.embedder.model == live.identity.model:
-                raise OtherModel
+                raise EmbedderMismatch
             question = replace(question, vector=None)
         return await self.ask(lambda index: index.search(question, allowed))
 

@@ -18,7 +18,7 @@ from ingest.platform.connections import Client, Transaction
 from projections.documents.document import Document
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
-from projections.documents.tombstones import Mark, Tombstone
+from projections.documents.tombstones import SupersededEvent, Tombstone
 from projections.folds.fold import Changes
 from projections.store.redis_store import RedisStore
 
@@ -94,7 +94,7 @@ class RebuildStore(RedisStore):
         """Keep what is likely to be looked at again; most observations and marks never are."""
         if (
             document is None
-            or isinstance(document, Observation | Mark | Tombstone)
+            or isinstance(document, Observation | SupersededEvent | Tombstone)
             or (isinstance(document, Memory) and len(document.content) > KEPT_CHARS)
         ):
             self._kept.pop(name, None)

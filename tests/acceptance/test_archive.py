@@ -5,18 +5,18 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.acceptance.test_backup import Place, eventually, export, report, write
+from tests.acceptance.test_backup import DocumentLocation, eventually, export, report, write
 
 WORDS = [f"kettle number {n} is on the shelf" for n in range(40)]
 
 
 @pytest.fixture
-def place(short_path: Path, cache_dir: Path) -> Place:
+def place(short_path: Path, cache_dir: Path) -> DocumentLocation:
     """An installation that archives by hand only: nothing is an hour old."""
-    return Place(short_path, cache_dir, MNEMOLOG_BACKUP="", MNEMOLOG_ARCHIVE=str(short_path / "archive"))
+    return DocumentLocation(short_path, cache_dir, MNEMOLOG_BACKUP="", MNEMOLOG_ARCHIVE=str(short_path / "archive"))
 
 
-def test_an_archived_log_answers_as_before_and_damage_is_named(place: Place, short_path: Path):
+def test_an_archived_log_answers_as_before_and_damage_is_named(place: DocumentLocation, short_path: Path):
     with place.up() as client:
         *_, last = [write(client, "/v1/observations", session_id=f"s{len(text) % 3}", content=text) for text in WORDS]
         forgotten = write(client, "/v1/memories", content="a memory that goes")

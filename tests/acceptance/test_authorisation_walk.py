@@ -105,7 +105,7 @@ Answering: TypeAlias = Awaitable[tuple[int, bytes]]
 class Way(NamedTuple):
     """One method of one path of one door."""
 
-    door: str
+    call: str
     method: str
     path: str
 
@@ -152,8 +152,8 @@ def apps() -> dict[str, Starlette]:
 def ways() -> list[Way]:
     """Every way in by HTTP."""
     return [
-        Way(door, method, route.path)
-        for door, app in apps().items()
+        Way(call, method, route.path)
+        for call, app in apps().items()
         for route in app.routes
         if isinstance(route, Route)
         for method in sorted((route.methods or set()) - {"HEAD"})
@@ -283,7 +283,7 @@ async def ask(client: httpx.AsyncClient, planted: Planted, way: Way, *, once: bo
             path = path.replace(part, name)
         path = path.replace("{label}", "plans").replace("{name}", "main.js")
         for query, body in variants(way, ids, planted.before):
-            url = planted.urls[way.door] + path
+            url = planted.urls[way.call] + path
             told.append(await heard(client, way.method, url, query, body))
             if once:
                 return told
@@ -293,7 +293,7 @@ async def ask(client: httpx.AsyncClient, planted: Planted, way: Way, *, once: bo
 def variants(way: Way, ids: Mapping[str, str], before: str) -> list[tuple[dict[str, str], Any]]:
     """Queries and bodies for a way in."""
     asked = f"{way.method} {way.path}"
-    if way.door == "native":
+    if way.call == "native":
         if way.method in ("GET", "DELETE"):
             default: list[dict[str, str]] = [{}, {"project": PROJECT}]
             queries = QUERIES.get(asked, default)
@@ -489,10 +489,10 @@ async def operator(planted: Planted) -> AsyncGenerator[httpx.AsyncClient]:
 
 
 def test_every_route_asks_for_what_it_declares():
-    for door, app in apps().items():
+    for call, app in apps().items():
         for route in app.routes:
-            assert isinstance(route, Route | WebSocketRoute), f"{door}: {route} is not looked into"
-            assert isinstance(route.app, Guarded), f"{door}: {route.path} lets everybody in who has a key"
+            assert isinstance(route, Route | WebSocketRoute), f"{call}: {route} is not looked into"
+            assert isinstance(route.app, Guarded), f"{call}: {route.path} lets everybody in who has a key"
 
 
 # nobody comes in
@@ -519,8 +519,8 @@ async def test_without_a_key_that_holds_every_way_in_answers_401(planted: Plante
 
 async def test_what_is_open_tells_nothing(planted: Planted):
     async with planted.client("") as client:
-        for door, method, path in sorted(OPEN):
-            status, told = await heard(client, method, planted.urls[door] + path.format(name="main.js"), {}, None)
+        for call, method, path in sorted(OPEN):
+            status, told = await heard(client, method, planted.urls[call] + path.format(name="main.js"), {}, None)
             assert status == 200
             assert MARK.encode() not in told
 
@@ -542,7 +542,7 @@ async def test_keys_of_another_tenant_and_of_another_project_meet_nothing_of_wha
     for way in reading:
         told = b"".join(said for _, said in await ask(operator, planted, way))
         if MARK.encode() in told:
-            shown.add(f"{way.door} {way.method} {way.path}")
+            shown.add(f"{way.call} {way.method} {way.path}")
     for what, method, params in calls(planted.ids):
         if what in READING_TOOLS or "ids" in params.get("arguments", {}) or method != "tools/call":
             answer = await rpc(operator, planted.urls["native"], method, params)
@@ -702,8 +702,8 @@ SHOWN = {
 def declared() -> Mapping[Way, Needs]:
     """The roles that every way in declares to need."""
     return {
-        Way(door, method, route.path): needs
-        for door, app in apps().items()
+        Way(call, method, route.path): needs
+        for call, app in apps().items()
         for route in app.routes
         if isinstance(route, Route) and isinstance(route.app, Guarded)
         for method, needs in route.app.needs.items()
@@ -711,7 +711,7 @@ def declared() -> Mapping[Way, Needs]:
 
 
 def test_what_concerns_the_server_is_declared_for_its_operator_alone():
-    needs = {f"{way.door} {way.method} {way.path}": roles for way, roles in declared().items()}
+    needs = {f"{way.call} {way.method} {way.path}": roles for way, roles in declared().items()}
     needs |= {f"tool {name}": tool.needs for name, tool in TOOLS.items()}
     assert {name for name, roles in needs.items() if "operator" in roles} == OF_OPERATORS
     assert {name for name, roles in needs.items() if "metrics" in roles} == OF_METRICS
@@ -745,7 +745,7 @@ def _requests(client: httpx.AsyncClient, planted: Planted) -> Iterator[tuple[str
     for way, needs in declared().items():
         path = re.sub(r"\{\w+(:path)?\}", "nothing-of-that-name", way.path)
         body: dict[str, Any] | None = None if way.method in ("GET", "DELETE") else {}
-        yield str(way), needs, heard(client, way.method, planted.urls[way.door] + path, {}, body)
+        yield str(way), needs, heard(client, way.method, planted.urls[way.call] + path, {}, body)
 
 
 def _tool_calls(client: httpx.AsyncClient, planted: Planted) -> Iterator[tuple[str, Needs, Answering]]:

@@ -26,7 +26,7 @@ START_S = 60.0
 SECRET_WORD = "zqxvkmarker7"
 
 
-class Place:
+class DocumentLocation:
     """The folders of one installation, and the variables that name them. No embedder; two partitions."""
 
     def __init__(self, folder: Path, cache_dir: Path, **variables: str) -> None:
@@ -103,8 +103,8 @@ def listed_memories(client: httpx.Client) -> dict[str, Any]:
 
 
 @pytest.fixture
-def place(short_path: Path, cache_dir: Path) -> Place:
-    return Place(short_path, cache_dir)
+def place(short_path: Path, cache_dir: Path) -> DocumentLocation:
+    return DocumentLocation(short_path, cache_dir)
 
 
 def write(client: httpx.Client, path: str, **body: Any) -> dict[str, Any]:
@@ -119,7 +119,7 @@ def export(client: httpx.Client) -> bytes:
     return client.get("/v1/admin/export").raise_for_status().content
 
 
-def newest(place: Place) -> BackupManifest | None:
+def newest(place: DocumentLocation) -> BackupManifest | None:
     """The newest backup in the directory."""
     found = listed(StoreTarget(DirectoryStore(place.backups)), place.backups)
     return found[-1].manifest if found else None
@@ -131,7 +131,7 @@ def report(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     return json.loads(done.stdout)
 
 
-def test_a_server_that_lost_everything_starts_with_its_newest_backup(place: Place):
+def test_a_server_that_lost_everything_starts_with_its_newest_backup(place: DocumentLocation):
     memory = {"project": "shop", "content": "We deploy on Tuesdays", "event_id": "m1"}
     observation = {"project": "shop", "session_id": "s1", "content": "tests are red", "event_id": "o1"}
     with place.up() as client:
@@ -160,7 +160,7 @@ def test_a_server_that_lost_everything_starts_with_its_newest_backup(place: Plac
 
 
 @pytest.mark.nightly
-def test_a_project_that_is_forgotten_is_in_no_backup(place: Place):
+def test_a_project_that_is_forgotten_is_in_no_backup(place: DocumentLocation):
     with place.up(MNEMOLOG_PURGE_EVERY="1") as client:
         write(client, "/v1/memories", project="gone", content=f"the word is {SECRET_WORD}")
         write(client, "/v1/memories", project="shop", content="We deploy on Tuesdays")
@@ -172,7 +172,7 @@ def test_a_project_that_is_forgotten_is_in_no_backup(place: Place):
 
 
 @pytest.mark.nightly
-def test_a_damaged_backup_stops_the_start_and_a_person_decides(place: Place):
+def test_a_damaged_backup_stops_the_start_and_a_person_decides(place: DocumentLocation):
     with place.up(MNEMOLOG_BACKUP="") as client:
         write(client, "/v1/memories", project="shop", content="We deploy on Tuesdays")
         good = report(place.run("backup", "--json"))["backup"]["name"]
@@ -198,7 +198,7 @@ def test_the_command_line_moves_a_log_through_a_dataset_repository(
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
     with HubStub() as hub:
         to_hub = {"AGENTMEMORY_DATASET_REPO": REPOSITORY, "HF_TOKEN": TOKEN, "HF_ENDPOINT": hub.url}
-        place = Place(short_path, cache_dir, MNEMOLOG_BACKUP="", **to_hub)
+        place = DocumentLocation(short_path, cache_dir, MNEMOLOG_BACKUP="", **to_hub)
         nothing = place.run("restore")
         assert (nothing.returncode, nothing.stdout) == (1, "")
         assert f"there is no backup in hf://datasets/{REPOSITORY}" in nothing.stderr
@@ -218,7 +218,7 @@ def test_the_command_line_moves_a_log_through_a_dataset_repository(
         assert report(place.run("backup", "--json"))["backup"] is None, "nothing has changed"
 
 
-def test_a_log_is_put_back_to_a_moment_and_its_replay_proves_it(place: Place):
+def test_a_log_is_put_back_to_a_moment_and_its_replay_proves_it(place: DocumentLocation):
     """An operator goes back to before a mistake; what is live then is no longer what the backup says."""
     with place.up(MNEMOLOG_BACKUP="") as client:
         good = [write(client, "/v1/memories", project="shop", content=f"shelf {k} is full") for k in range(6)]
@@ -244,12 +244,12 @@ def test_a_log_is_put_back_to_a_moment_and_its_replay_proves_it(place: Place):
     assert (damaged.returncode, made["name"] in damaged.stdout + damaged.stderr) == (1, True), damaged.stderr
 
 
-def test_what_is_no_place_is_refused(place: Place):
+def test_what_is_no_place_is_refused(place: DocumentLocation):
     done = place.run("backups", MNEMOLOG_BACKUP="")
     assert (done.returncode, "MNEMOLOG_BACKUP does not say where" in done.stderr) == (2, True), done.stderr
 
 
-def test_a_server_that_does_not_answer_is_told(place: Place):
+def test_a_server_that_does_not_answer_is_told(place: DocumentLocation):
     done = place.run("backup", REDIS_URL="redis://127.0.0.1:1")
     assert done.returncode == 3
     assert "the log's server does not answer" in done.stderr

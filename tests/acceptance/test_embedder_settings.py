@@ -69,7 +69,7 @@ def listening(sends_on_to: str = "") -> Generator[Listener]:
         listener.http.server_close()
 
 
-class Place(NamedTuple):
+class DocumentLocation(NamedTuple):
     """A server, an embedder that its settings name, one that sends on to `stranger`, and one that nobody named."""
 
     server: Server
@@ -79,14 +79,14 @@ class Place(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def place(cache_dir: Path) -> Iterator[Place]:
+def place(cache_dir: Path) -> Iterator[DocumentLocation]:
     with listening() as stranger, listening(stranger.origin) as redirecting, listening() as named:
         changes = {"embedders": (named.spec, redirecting.spec), "embedder_key": KEY, "snapshot_every": 1}
         with running(cache_dir, partitions=2, embedder="none", **changes) as server:
-            yield Place(server, named, redirecting, stranger)
+            yield DocumentLocation(server, named, redirecting, stranger)
 
 
-def unnamed(place: Place, folder: Path) -> dict[str, str]:
+def unnamed(place: DocumentLocation, folder: Path) -> dict[str, str]:
     """Embedders that the settings do not name, by how they differ from one that they do."""
     port, named = place.stranger.http.server_port, place.named
     return {
@@ -109,7 +109,9 @@ def unnamed(place: Place, folder: Path) -> dict[str, str]:
     }
 
 
-async def test_an_embedder_that_the_settings_do_not_name_is_refused_and_not_looked_at(place: Place, tmp_path: Path):
+async def test_an_embedder_that_the_settings_do_not_name_is_refused_and_not_looked_at(
+    place: DocumentLocation, tmp_path: Path
+):
     """The answer is the same whether the port answers and the folder exists, or not."""
     told = dict[str, tuple[int, str]]()
     async with place.server.client() as operator:
@@ -123,7 +125,7 @@ async def test_an_embedder_that_the_settings_do_not_name_is_refused_and_not_look
 
 
 @pytest.mark.parametrize("grant", [{"projects": ["alpha"]}, {"tenant": "elsewhere"}, {}], ids=str)
-async def test_an_admin_cannot_order_a_rebuild_by_any_embedder(place: Place, grant: dict[str, object]):
+async def test_an_admin_cannot_order_a_rebuild_by_any_embedder(place: DocumentLocation, grant: dict[str, object]):
     async with place.server.client() as operator:
         made = await operator.post("/v1/admin/keys", json={"name": "x", "roles": ["read", "write", "admin"], **grant})
     async with place.server.client(secret=made.json()["key"]) as admin:
@@ -138,7 +140,7 @@ async def test_an_admin_cannot_order_a_rebuild_by_any_embedder(place: Place, gra
     assert place.stranger.connections == 0
 
 
-async def test_texts_and_key_reach_the_named_embedder_and_no_host_that_it_sends_on_to(place: Place):
+async def test_texts_and_key_reach_the_named_embedder_and_no_host_that_it_sends_on_to(place: DocumentLocation):
     async with place.server.client() as operator:
         batch = [{"type": "remember", "project": "alpha", "content": f"{TEXT} {n}"} for n in range(TEXTS)]
         position = (await operator.post("/v1/events", json=batch)).json()["position"]

@@ -81,7 +81,7 @@ def every_client(request: pytest.FixtureRequest, server: Server) -> ToolContext:
 
 
 @pytest.fixture(params=[over_http, over_stdio], ids=["http", "stdio"])
-def door(request: pytest.FixtureRequest, server: Server) -> ToolContext:
+def connection(request: pytest.FixtureRequest, server: Server) -> ToolContext:
     """Opens a client, over HTTP and over stdio."""
     return lambda: request.param(server.url, server.secret)
 
@@ -146,8 +146,8 @@ async def test_what_was_remembered_is_recalled_at_once(every_client: ToolContext
             assert (best["kind"], best["title"], best["agent_id"]) == ("memory", said, project)
 
 
-async def test_an_observation_is_recalled_at_once(door: ToolContext, project: str):
-    async with door() as client:
+async def test_an_observation_is_recalled_at_once(connection: ToolContext, project: str):
+    async with connection() as client:
         seen = await call(
             client,
             "observe",
@@ -162,8 +162,8 @@ async def test_an_observation_is_recalled_at_once(door: ToolContext, project: st
         assert found["results"][0]["session_id"] == f"{project}-s"
 
 
-async def test_a_lesson_opens_the_context_of_its_project(door: ToolContext, project: str):
-    async with door() as client:
+async def test_a_lesson_opens_the_context_of_its_project(connection: ToolContext, project: str):
+    async with connection() as client:
         advice = f"Drain the {project} queue before a migration, because half-applied jobs corrupt it."
         first = await call(client, "lesson", content=advice, project=project, confidence=0.9)
         again = await call(client, "lesson", content=advice, project=project)
@@ -177,9 +177,9 @@ async def test_a_lesson_opens_the_context_of_its_project(door: ToolContext, proj
 REPORT = "The exporter writes a row for each order and flushes once a minute. " * 40
 
 
-async def test_what_is_recalled_is_short_and_read_whole_by_its_id(door: ToolContext, project: str):
+async def test_what_is_recalled_is_short_and_read_whole_by_its_id(connection: ToolContext, project: str):
     """By tools alone: an agent sees a snippet, and reads the rest by the id beside it."""
-    async with door() as client:
+    async with connection() as client:
         kept = await call(client, "remember", content=f"Exporter notes. {REPORT}", project=project, tags=["export"])
         found = await client.call_tool("recall", {"query": "How does the exporter write rows?", "project": project})
         (short,) = found.structured_content["results"]
@@ -195,8 +195,8 @@ async def test_what_is_recalled_is_short_and_read_whole_by_its_id(door: ToolCont
         assert whole.structured_content["degraded"] == ["there is no document 'mem_nowhere'"]
 
 
-async def test_finding_nothing_says_what_to_do(door: ToolContext, project: str):
-    async with door() as client:
+async def test_finding_nothing_says_what_to_do(connection: ToolContext, project: str):
+    async with connection() as client:
         await call(client, "remember", content="The build runs on Tuesdays.", project=project)
         found = await client.call_tool("recall", {"query": "Who painted the Mona Lisa?", "project": project})
         assert "`min_confidence` 0" in text(found)
@@ -205,8 +205,8 @@ async def test_finding_nothing_says_what_to_do(door: ToolContext, project: str):
         assert len(nearest["results"]) == 1
 
 
-async def test_a_project_that_does_not_exist_is_said_with_similar_names(door: ToolContext, project: str):
-    async with door() as client:
+async def test_a_project_that_does_not_exist_is_said_with_similar_names(connection: ToolContext, project: str):
+    async with connection() as client:
         await call(client, "remember", content="The build runs on Tuesdays.", project=project)
         said = f"project '{project}x' has no searchable documents that you can read; similar: '{project}'"
         found = await client.call_tool("recall", {"query": "When does the build run?", "project": f"{project}x"})
@@ -215,8 +215,8 @@ async def test_a_project_that_does_not_exist_is_said_with_similar_names(door: To
         assert said in (await call(client, "context", project=f"{project}x"))["degraded"]
 
 
-async def test_a_question_of_a_time_alone_is_answered_in_the_zone_of_who_asks(door: ToolContext, project: str):
-    async with door() as client:
+async def test_a_question_of_a_time_alone_is_answered_in_the_zone_of_who_asks(connection: ToolContext, project: str):
+    async with connection() as client:
         kept = await call(client, "remember", content="The build runs on Tuesdays.", project=project)
         asked = {"query": "what did we do today?", "project": project, "time_zone": "Pacific/Kiritimati"}
         (found,) = (await call(client, "recall", **asked))["results"]
@@ -300,8 +300,8 @@ async def test_a_private_memory_is_attached_for_its_agent_alone(server: Server, 
             await client.get_prompt("catch-up", {"project": project})
 
 
-async def test_the_same_event_id_is_stored_once(door: ToolContext, project: str):
-    async with door() as client:
+async def test_the_same_event_id_is_stored_once(connection: ToolContext, project: str):
+    async with connection() as client:
         writes = [
             await call(client, "remember", content="Only once.", project=project, event_id=project) for _ in range(2)
         ]
@@ -328,10 +328,10 @@ async def test_a_bad_argument_is_a_tool_error_that_names_it(every_client: ToolCo
             assert "Nothing was stored" in text(result), name
 
 
-async def test_text_of_any_kind_passes(door: ToolContext, project: str):
+async def test_text_of_any_kind_passes(connection: ToolContext, project: str):
     """Quotes, emoji, control characters and line breaks arrive as they were sent."""
     said = 'Grüße ☕ "quoted" \\ back\tslash\nsecond line\u2028third 漢字'
-    async with door() as client:
+    async with connection() as client:
         await call(client, "remember", content=said, project=project)
         found = await call(client, "recall", query="Grüße quoted", project=project, full=True)
         assert [one["content"] for one in found["results"]] == [said]

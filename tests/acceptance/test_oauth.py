@@ -321,16 +321,16 @@ async def test_no_key_outlives_the_token_or_key_that_makes_it(tokens: Tokens):
         rotated = await admin.post(f"{url}/{lasting.key.id}/rotate", json={"expires_at": in_time})
         assert datetime.fromisoformat(rotated.json()["expires_at"]) <= ends
         assert (await admin.get(f"{url}/{lasting.key.id}")).json()["status"] == "replaced"
-    async with tokens.client(made.json()["key"]) as heir:
+    async with tokens.client(made.json()["key"]) as successor:
 
         async def known() -> bool:
-            return (await heir.get("/readyz")).status_code == 200
+            return (await successor.get("/readyz")).status_code == 200
 
         await wait_until(known)
         for beyond in ({}, {"expires_at": too_late}):
-            assert (await heir.post(url, json=grant | beyond)).status_code == 403
-            assert (await heir.post(f"{url}/{made.json()['id']}/rotate", json=beyond)).status_code == 403
-        assert (await heir.post(url, json=grant | {"expires_at": in_time})).status_code == 201
+            assert (await successor.post(url, json=grant | beyond)).status_code == 403
+            assert (await successor.post(f"{url}/{made.json()['id']}/rotate", json=beyond)).status_code == 403
+        assert (await successor.post(url, json=grant | {"expires_at": in_time})).status_code == 201
 
 
 async def test_no_token_is_in_a_log(tokens: Tokens):

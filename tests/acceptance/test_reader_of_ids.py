@@ -114,8 +114,8 @@ async def identities(client: httpx.AsyncClient, urls: Mapping[str, str]) -> dict
     """The parameters of every route that say whose a thing is, with their schemas; a path's own has an empty name."""
     found: dict[Way, dict[str, Any]] = {}
     described = set[tuple[str, str, str]]()
-    for door, path in SPECIFICATIONS.items():
-        document = (await client.get(urls[door] + path)).json()
+    for call, path in SPECIFICATIONS.items():
+        document = (await client.get(urls[call] + path)).json()
         components = document.get("components", {}).get("schemas", {})
         for route, methods in document["paths"].items():
             for method, operation in methods.items():
@@ -125,11 +125,11 @@ async def identities(client: httpx.AsyncClient, urls: Mapping[str, str]) -> dict
                 taken = {name: schema for name, schema in named.items() if IDENTITY.search(name) and "-" not in name}
                 if "{" in route and IDENTITY.search(route.partition("{")[0]):
                     taken[""] = {}
-                described.add((door, method.upper(), route))
+                described.add((call, method.upper(), route))
                 if taken:
-                    found[Way(door, method.upper(), route)] = taken
+                    found[Way(call, method.upper(), route)] = taken
     undescribed = [
-        one for one in ways() if (one.door, one.method, re.sub(r":\w+}", "}", one.path)) not in described
+        one for one in ways() if (one.call, one.method, re.sub(r":\w+}", "}", one.path)) not in described
         and one.path != "/mcp" and not one.path.startswith(("/openapi", "/docs", "/redoc"))
     ]  # fmt: skip
     assert undescribed == [], "these are in no OpenAPI document, which the walk reads"
@@ -174,9 +174,9 @@ def naming(stated: dict[str, Any], schemas: Mapping[str, Any], *, agents: bool) 
 
 def requests_of(planted: Planted, taken: Mapping[Way, Mapping[str, Any]], *, agents: bool) -> Iterator[Request]:
     """A request to every route that takes an identity, with the author's."""
-    by_route = {(one.door, one.method, re.sub(r":\w+}", "}", one.path)): one for one in ways()}
+    by_route = {(one.call, one.method, re.sub(r":\w+}", "}", one.path)): one for one in ways()}
     for described, schemas in taken.items():
-        way = by_route[described.door, described.method, described.path]
+        way = by_route[described.call, described.method, described.path]
         for query, body in variants(way, planted.ids, planted.before):
             in_query = way.method in ("GET", "DELETE")
             asked = naming(renamed(query), schemas, agents=agents) if in_query else {}
@@ -184,15 +184,15 @@ def requests_of(planted: Planted, taken: Mapping[Way, Mapping[str, Any]], *, age
             if isinstance(sent, dict) and not in_query:
                 sent = naming(sent, schemas, agents=agents) | {  # pyright: ignore[reportUnknownArgumentType]
                     name: value.format(**planted.ids)
-                    for name, value in STATED.get(f"{way.door} {way.method} {way.path}", {}).items()
+                    for name, value in STATED.get(f"{way.call} {way.method} {way.path}", {}).items()
                 }
             if way.path == "/v1/events" and way.method == "POST":
                 line = {"type": "observe", "project": OWN_PROJECT, "session_id": OWN_SESSION, "content": "x"}
                 sent = [line | {"agent_id": AUTHOR} if agents else line]
             for path in paths_of(way, planted):
-                yield Request(f"{way.door} {way.method} {way.path}", way, path, asked, sent)
+                yield Request(f"{way.call} {way.method} {way.path}", way, path, asked, sent)
                 if way.path in FILTERED:
-                    yield Request(f"{way.door} {way.method} {way.path}", way, path, asked, renamed(body))
+                    yield Request(f"{way.call} {way.method} {way.path}", way, path, asked, renamed(body))
 
 
 def paths_of(way: Way, planted: Planted) -> list[str]:
@@ -304,7 +304,7 @@ async def answers(
     for one in requests_of(planted, taken, agents=agents):
         if bool(DESTRUCTIVE.search(one.name.partition(" ")[2])) is destructive and one.way is not None:
             status, told = await heard(
-                client, one.way.method, planted.urls[one.way.door] + one.path, one.query, one.body
+                client, one.way.method, planted.urls[one.way.call] + one.path, one.query, one.body
             )
             yield one.name, status, told
     for what, method, params in calls(planted.ids):

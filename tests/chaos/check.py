@@ -15,7 +15,7 @@ from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect
 from ingest.platform.settings import Settings
 from projections.dead_letters.records import dead_letters
-from projections.embedding.live import StandingEmbedder
+from projections.embedding.live import FixedEmbedder
 from projections.search.service import ReplicaService
 from projections.vectors.embedder import NoEmbedder
 from tests.chaos.ledger import Ledger, Verdict, compare
@@ -74,7 +74,7 @@ async def _check_once(
         assert [letter async for letter in dead_letters(redis, PartitionKeys(partition))] == []
     replays = await assert_equals_replay(redis, log, log.partitions)
     again = index_of_documents(replays, work / "again", DIMENSIONS, MODEL)
-    replica = ReplicaService(redis, log.partitions, work / "live", settings.snapshots, StandingEmbedder(_Named()))
+    replica = ReplicaService(redis, log.partitions, work / "live", settings.snapshots, FixedEmbedder(_Named()))
     replica.start()
     try:
         await replica.wait_ready(30)

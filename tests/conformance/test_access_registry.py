@@ -16,10 +16,10 @@ from api.access.rates import RateLimits
 from api.access.registry import Made, Registry
 from api.http.errors import answer
 from ingest.errors import CommandRejected, NotFound, TooManyRequests
+from ingest.key_scope import KeyScope
 from ingest.log.keys import access_bucket, access_row_pk, row_key
 from ingest.platform.clock import to_ms
 from ingest.platform.connections import Client
-from ingest.key_scope import Reach
 from ingest.roles import ADMIN, METRICS, OPERATOR
 from tests.support.waiting import wait_until
 
@@ -43,7 +43,7 @@ async def test_a_key_lets_in_whom_it_is_for(registry: Registry, clock: ManualClo
     found = await admitted(registry, made, clock)
     assert found is not None
     assert (found.tenant, found.roles, found.key_id) == ("default", {"read", "write"}, made.key.id)
-    assert found.reach == Reach(("", "shop"), ("ada",), within_tenant=True)
+    assert found.key_scope == KeyScope(("", "shop"), ("ada",), within_tenant=True)
 
 
 @pytest.mark.parametrize("tenant", ["default", "elsewhere"])
@@ -54,7 +54,7 @@ async def test_only_an_operators_key_is_shown_what_belongs_to_no_tenant(
     for role in ("read", "admin", "metrics", "operator"):
         found = await admitted(registry, await registry.create(Grant(name="x", roles=[role], tenant=tenant)), clock)
         assert found is not None
-        within[role] = found.reach.within_tenant
+        within[role] = found.key_scope.within_tenant
     assert within == {"read": True, "admin": True, "metrics": True, "operator": False}
 
 

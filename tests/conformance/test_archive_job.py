@@ -382,11 +382,11 @@ async def test_an_archive_that_is_away_keeps_the_notes_of_the_purge(shop: Worksh
     names = await remembered(shop, SECRET)
     await shop.archive_job().run(force=True)
     await forget(shop, names[0])
-    aside = shop.archive.rename(shop.archive.with_name("aside"))
+    in_thread = shop.archive.rename(shop.archive.with_name("aside"))
     with pytest.raises(Exception, match="it is not there"):
         await shop.purge().run()
     assert await shop.purge().wanted()
-    aside.rename(shop.archive)
+    in_thread.rename(shop.archive)
     await shop.purge().run()
     assert files_with(shop.archive, MARK) == []
     assert not await shop.purge().wanted()

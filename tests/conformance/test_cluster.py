@@ -27,13 +27,13 @@ from ingest.log.keys import PartitionKeys
 from ingest.log.position import START
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
-from ingest.platform.cluster import ClusterChanged, KeysApart
+from ingest.platform.cluster import ClusterChanged, KeysInDifferentSlots
 from ingest.platform.cluster.slots import slot_of
 from ingest.platform.cluster.topology import NodeSilent
 from ingest.platform.connections import Client, connect, on_each_node, pool_size
 from ingest.platform.partial import PATIENCE_S, partial_reads
 from projections.documents.access import Reader
-from projections.health.samples import Vitals
+from projections.health.samples import HealthSampler
 from projections.queries.audit import Audit
 from projections.queries.documents import DocumentReader
 from projections.search.snapshots import FeedPosition
@@ -172,12 +172,12 @@ async def test_a_transaction_is_all_or_nothing_in_its_slot(client: Client):
 async def test_a_transaction_refuses_a_key_of_another_slot(client: Client):
     async with client.pipeline(transaction=True) as pipe:
         pipe.set(key(0), "text")
-        with pytest.raises(KeysApart, match="is not in the slot of this transaction"):
+        with pytest.raises(KeysInDifferentSlots, match="is not in the slot of this transaction"):
             pipe.set(key(1), "text")
-    with pytest.raises(KeysApart):
+    with pytest.raises(KeysInDifferentSlots):
         await client.sunionstore(key(0), key(1), key(2))
     async with client.pipeline(transaction=False) as pipe:
-        with pytest.raises(KeysApart):
+        with pytest.raises(KeysInDifferentSlots):
             pipe.mget(key(0), key(1))
 
 
@@ -306,7 +306,7 @@ async def test_a_read_that_may_leave_partitions_out_waits_for_a_silent_node_once
     silent = cluster.primary_of(0)
     away = {n for n in range(PARTITIONS) if cluster.primary_of(n) is silent}
     documents, log = DocumentReader(patient, PARTITIONS), RedisLog(patient, PARTITIONS)
-    vitals = Vitals(patient, PARTITIONS, Followed())
+    vitals = HealthSampler(patient, PARTITIONS, Followed())
     everywhere = [("sessions", n) for n in range(PARTITIONS)]
     await documents.ranges(everywhere, limit=10)
     assert silent.pid is not None

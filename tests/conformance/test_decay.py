@@ -22,7 +22,7 @@ from ingest.log.position import Token
 from ingest.platform.clock import from_ms
 from ingest.platform.connections import connect
 from projections.documents.access import Reader
-from projections.embedding.live import StandingEmbedder
+from projections.embedding.live import FixedEmbedder
 from projections.queries.lessons import Lessons
 from projections.queries.recall import QueryVectors, Recall, RecallRequest
 from projections.search.service import ReplicaService
@@ -41,7 +41,7 @@ async def index(shop: Workshop, url: str, embedder: Embedder) -> AsyncGenerator[
         while await queue.work(range(PARTITIONS)):
             pass
     feeds = connect(url, connections=PARTITIONS + 4)
-    replica = ReplicaService(feeds, PARTITIONS, shop.folder / "replica", shop.snapshots, StandingEmbedder(embedder))
+    replica = ReplicaService(feeds, PARTITIONS, shop.folder / "replica", shop.snapshots, FixedEmbedder(embedder))
     replica.start()
     try:
         await replica.wait_ready(30)

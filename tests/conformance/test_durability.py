@@ -68,7 +68,7 @@ class ToolContext(NamedTuple):
 
 
 @pytest.fixture
-def door(client: Client) -> ToolContext:
+def call(client: Client) -> ToolContext:
     log = RedisLog(client, PARTITIONS)
     return ToolContext(log, CommandHandler(GroupCommit(log), PARTITIONS))
 
@@ -79,18 +79,18 @@ async def online_replicas(client: Client) -> int:
     return sum(info[f"slave{n}"]["state"] == "online" for n in range(int(info["connected_slaves"])))
 
 
-async def test_a_write_that_asks_for_nothing_is_told_what_the_server_gives(door: ToolContext):
-    assert await door.remember("e1") == (False, "memory")
+async def test_a_write_that_asks_for_nothing_is_told_what_the_server_gives(call: ToolContext):
+    assert await call.remember("e1") == (False, "memory")
 
 
-async def test_a_write_that_asks_for_the_disk_waits_for_it(door: ToolContext, client: Client):
-    assert await door.remember("e1", "fsync") == (False, "fsync")
+async def test_a_write_that_asks_for_the_disk_waits_for_it(call: ToolContext, client: Client):
+    assert await call.remember("e1", "fsync") == (False, "fsync")
     assert int((await client.info("persistence"))["aof_pending_bio_fsync"]) == 0
 
 
-async def test_a_write_that_asks_for_a_replica_is_on_its_disk(door: ToolContext, client: Client, replica: TcpValkey):
+async def test_a_write_that_asks_for_a_replica_is_on_its_disk(call: ToolContext, client: Client, replica: TcpValkey):
     await wait_until(lambda: _is_online(client))
-    assert await door.remember("e1", "replicated") == (False, "replicated")
+    assert await call.remember("e1", "replicated") == (False, "replicated")
     os.kill(replica.pid, signal.SIGKILL)
     replica.stop()
     replica.start(replicaof=None)  # on its own, with nothing but what is on its disk
@@ -106,21 +106,21 @@ async def _is_online(client: Client) -> bool:
 
 
 async def test_without_its_replica_a_write_is_stored_and_not_confirmed_and_a_repeat_is(
-    door: ToolContext, client: Client, replica: TcpValkey, monkeypatch: pytest.MonkeyPatch
+    call: ToolContext, client: Client, replica: TcpValkey, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("ingest.log.redis_log.CONFIRM_WITHIN_S", 0.3)
     await wait_until(lambda: _is_online(client))
     os.kill(replica.pid, signal.SIGSTOP)
     try:
         with pytest.raises(DurabilityNotReached) as refused:
-            await door.remember("e1", "replicated")
-        assert (refused.value.reached, await door.stored()) == ("fsync", 1)
-        assert await door.remember("e2", "fsync") == (False, "fsync")  # who asks for less is not held up
+            await call.remember("e1", "replicated")
+        assert (refused.value.reached, await call.stored()) == ("fsync", 1)
+        assert await call.remember("e2", "fsync") == (False, "fsync")  # who asks for less is not held up
     finally:
         os.kill(replica.pid, signal.SIGCONT)
     monkeypatch.undo()
-    assert await door.remember("e1", "replicated") == (True, "replicated")
-    assert await door.stored() == 2
+    assert await call.remember("e1", "replicated") == (True, "replicated")
+    assert await call.stored() == 2
 
 
 async def test_without_a_replica_that_there_ever_was_a_write_is_refused_and_not_stored(tmp_path: Path):
@@ -164,26 +164,26 @@ async def _has_none(client: Client) -> bool:
     return int((await client.info("replication"))["connected_slaves"]) == 0
 
 
-async def test_many_writes_that_wait_take_up_few_connections(door: ToolContext, client: Client, replica: TcpValkey):
+async def test_many_writes_that_wait_take_up_few_connections(call: ToolContext, client: Client, replica: TcpValkey):
     await wait_until(lambda: _is_online(client))
-    answers = await asyncio.gather(*(door.remember(f"e{n}", "replicated") for n in range(200)))
+    answers = await asyncio.gather(*(call.remember(f"e{n}", "replicated") for n in range(200)))
     assert set(answers) == {(False, "replicated")}
 
 
-async def test_a_server_without_a_file_cannot_confirm_its_disk(door: ToolContext, client: Client):
+async def test_a_server_without_a_file_cannot_confirm_its_disk(call: ToolContext, client: Client):
     await cast(Any, client).config_set("appendonly", "no")
     with pytest.raises(DurabilityUnavailable, match="append-only file"):
-        await door.remember("e1", "fsync")
-    assert await door.stored() == 0
+        await call.remember("e1", "fsync")
+    assert await call.stored() == 0
 
 
-async def test_a_batch_is_as_durable_as_was_asked(door: ToolContext):
+async def test_a_batch_is_as_durable_as_was_asked(call: ToolContext):
     commands = [Remember(content="tea", event_id=f"e{n}", project=f"p{n}") for n in range(20)]
-    assert (await door.handler.handle_batch(commands, Caller(durability="fsync"))).durability == "fsync"
+    assert (await call.handler.handle_batch(commands, Caller(durability="fsync"))).durability == "fsync"
 
 
 async def test_the_servers_own_wish_holds_where_a_write_has_none(client: Client):
     log = RedisLog(client, PARTITIONS)
-    door = ToolContext(log, CommandHandler(GroupCommit(log), PARTITIONS, durability="fsync"))
-    assert await door.remember("e1") == (False, "fsync")
-    assert await door.remember("e2", "memory") == (False, "memory")
+    call = ToolContext(log, CommandHandler(GroupCommit(log), PARTITIONS, durability="fsync"))
+    assert await call.remember("e1") == (False, "fsync")
+    assert await call.remember("e2", "memory") == (False, "memory")

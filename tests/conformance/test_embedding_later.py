@@ -13,8 +13,8 @@ from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client
 from projections.embedding.embed_job import EmbeddingQueue, EmbedJob, LaterTexts
-from projections.embedding.live import StandingEmbedder
-from projections.health.samples import Vitals
+from projections.embedding.live import FixedEmbedder
+from projections.health.samples import HealthSampler
 from projections.search.comparing import cached_vectors
 from projections.store.stored import load, places
 from projections.vectors.queue import Urgency, changed_place, place
@@ -39,7 +39,7 @@ async def queue(redis: Client) -> AsyncIterator[EmbeddingQueue]:
 
 @pytest.fixture
 def later(pen: Pen) -> LaterTexts:
-    return LaterTexts(pen.redis, pen.log, StandingEmbedder(HashEmbedder()), MOST)
+    return LaterTexts(pen.redis, pen.log, FixedEmbedder(HashEmbedder()), MOST)
 
 
 async def _queued(redis: Client, keys: GenerationKeys) -> list[str]:
@@ -73,7 +73,7 @@ async def test_what_does_not_fit_is_put_off_and_all_of_it_is_embedded_in_the_end
         assert len(await _queued(pen.redis, keys)) == MOST
     noted = [int((await pen.redis.hget(keys.embed_later, "count")) or 0) for keys in LIVE]
     assert sum(noted) == len(everything) - MOST * PARTITIONS
-    sample = await Vitals(pen.redis, PARTITIONS, Loaded()).sample()
+    sample = await HealthSampler(pen.redis, PARTITIONS, Loaded()).sample()
     assert (sample.to_embed, sample.embed_later) == (MOST * PARTITIONS, sum(noted))
     await pen.write_some(10)  # meanwhile, more comes
     await pen.project()

@@ -25,7 +25,7 @@ from ingest.platform.connections import Client, connect
 from projections.documents.access import Reader
 from projections.documents.memories import Memory
 from projections.embedding.embed_job import DocumentVectors, EmbeddingQueue
-from projections.embedding.live import Choice, LiveEmbedder, StandingEmbedder, Unavailable, choice_of, chosen
+from projections.embedding.live import Choice, FixedEmbedder, LiveEmbedder, Unavailable, choice_of, chosen
 from projections.queries.recall import Recall, RecallRequest
 from projections.rebuilding import rebuild_embeddings as embeddings_module
 from projections.rebuilding import rebuild_steps as steps
@@ -35,7 +35,7 @@ from projections.search import snapshots
 from projections.search.filters import ordinals
 from projections.search.question import Filter, Question
 from projections.search.replica import IndexReplica
-from projections.search.service import OtherModel, ReplicaService
+from projections.search.service import EmbedderMismatch, ReplicaService
 from projections.vectors.embedder import (
     Embedder,
     EmbeddingServiceUnavailable,
@@ -191,7 +191,7 @@ async def replica_of(
         await feeds.aclose()
 
 
-async def caught_up(shop: Workshop, replica: ReplicaService) -> None:
+async def wait_for_own_writes(shop: Workshop, replica: ReplicaService) -> None:
     await replica.wait_for(Token({number: await shop.log.head(number) for number in range(PARTITIONS)}), 30)
 
 
@@ -203,7 +203,7 @@ def vectors_of(index: IndexReplica, probe: NDArray[np.float32]) -> dict[str, flo
 
 async def assert_embedded(shop: Workshop, replica: ReplicaService, embedder: Embedder, names: Sequence[str]) -> None:
     """These documents are all there is, each with the vector that the embedder makes of it."""
-    await caught_up(shop, replica)
+    await wait_for_own_writes(shop, replica)
     (probe,) = embedder.embed(["the bridge in oslo"])
 
     async def complete() -> bool:
@@ -222,7 +222,7 @@ async def test_searches_go_on_and_end_with_the_vectors_of_the_new_embedder(
 ):
     names = await written(shop)
     async with replica_of(shop, valkey.url, machine) as replica:
-        await caught_up(shop, replica)
+        await wait_for_own_writes(shop, replica)
         recall = Recall(replica, shop.documents)
         request = RecallRequest(query=content(15), mode="vector", limit=3)
         models = set[str]()
@@ -570,11 +570,11 @@ async def test_a_vector_of_another_model_is_refused_by_the_index(shop: Workshop,
     await written(shop, 3)
     async with replica_of(shop, valkey.url, machine) as replica:
         question = Question(text="garden", vector=np.ones(32, np.float32), model="test/other")
-        with pytest.raises(OtherModel):
+        with pytest.raises(EmbedderMismatch):
             await replica.search(question, Filter(tenant=TENANT))
 
 
 def test_a_choice_is_what_a_spec_has_become():
     choice = choice_of("none", NoEmbedder())
     assert choice == Choice(spec="none", model="none", dimensions=0)
-    assert StandingEmbedder(NoEmbedder()).configured == "none"
+    assert FixedEmbedder(NoEmbedder()).configured == "none"

@@ -162,13 +162,16 @@ class Facts(RuleBasedStateMachine):
             found = documents[name]
             assert isinstance(found, Tombstone if name in self.gone else Memory), (name, found)
             if isinstance(found, Memory) and not found.is_latest:
-                heir = documents[found.superseded_by]
-                if isinstance(heir, Memory) and not self.written[heir.id].revised:
-                    assert author in ("", heir.author)
-                    assert states_the_same(found.content, heir.content)
-                    assert heir.forget_after is None or (found.forget_after or heir.forget_after) <= heir.forget_after
-                while isinstance(heir, Tombstone) or not heir.is_latest:
-                    heir = documents[heir.superseded_by]
+                successor = documents[found.superseded_by]
+                if isinstance(successor, Memory) and not self.written[successor.id].revised:
+                    assert author in ("", successor.author)
+                    assert states_the_same(found.content, successor.content)
+                    assert (
+                        successor.forget_after is None
+                        or (found.forget_after or successor.forget_after) <= successor.forget_after
+                    )
+                while isinstance(successor, Tombstone) or not successor.is_latest:
+                    successor = documents[successor.superseded_by]
 
     @invariant()
     def a_replay_ends_in_the_same_documents(self) -> None:

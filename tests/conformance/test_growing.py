@@ -79,7 +79,7 @@ from projections.maintenance.growing import Growing, GrowRefused, take_back
 from projections.maintenance.manifests import differences, manifest_of
 from projections.queries.audit import Audit
 from projections.queries.documents import DocumentReader
-from projections.queries.log_events import LogEvents, WantedEvents
+from projections.queries.log_events import EventFilter, LogEvents
 from projections.store.protocol import project
 from projections.store.redis_store import RedisStore
 from tests.conformance.interruptions import Killed, forget, killing
@@ -679,7 +679,7 @@ async def test_a_listing_of_the_log_goes_on_where_it_was(lived: Workshop, target
         listing = LogEvents(log, None, DocumentReader(redis, log.partitions))  # type: ignore[arg-type]
         names: list[str] = []
         for _ in range(most):
-            page = await listing.page(WantedEvents(ADMIN), after, 7, None)
+            page = await listing.page(EventFilter(ADMIN), after, 7, None)
             if not page.events:
                 break
             names += [one["position"].partition(":")[2] for one in page.events]
@@ -704,7 +704,7 @@ async def test_a_live_stream_goes_on_where_it_was(lived: Workshop, target: Clien
     async def stream(log: RedisLog, redis: Client, after: Token, most: int = 10_000) -> tuple[list[str], str]:
         replica: Any = Replica({one: await log.head(one) for one in range(log.partitions)})
         events, names, last = LogEvents(log, replica, DocumentReader(redis, log.partitions)), list[str](), str(after)
-        while len(names) < most and (found := await events.newly_applied(WantedEvents(ADMIN), after, 7)):
+        while len(names) < most and (found := await events.newly_applied(EventFilter(ADMIN), after, 7)):
             names += [one["position"].partition(":")[2] for one in found]
             last = found[-1]["after"]
         return names, last

@@ -20,7 +20,7 @@ from ingest.platform.connections import Client
 from ingest.platform.tasks import end
 from projections.documents.access import Reader
 from projections.documents.document import encode
-from projections.documents.tombstones import Mark, Tombstone
+from projections.documents.tombstones import SupersededEvent, Tombstone
 from projections.forgetting.forget import Forgetting
 from projections.maintenance.manifests import ManifestUnsteady, differences, manifest_of, replay_manifest
 
@@ -52,7 +52,7 @@ async def test_live_documents_have_the_manifest_of_a_replay(shop: Workshop):
     assert live.summary == again.summary
     kinds = {kind for one in live.summary.values() for kind in one.documents}
     assert kinds >= {"observation", "memory", "session", "lesson", "slot", "action", "tombstone", "mark"}
-    assert {type(one) for one in await shop.everything()} >= {Mark, Tombstone}
+    assert {type(one) for one in await shop.everything()} >= {SupersededEvent, Tombstone}
 
 
 async def test_another_generation_has_the_same_manifest(shop: Workshop):

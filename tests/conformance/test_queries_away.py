@@ -24,7 +24,7 @@ from projections.queries import documents as documents_module
 from projections.queries.audit import Audit
 from projections.queries.compile import Compile, ContextRequest
 from projections.queries.documents import DocumentReader
-from projections.queries.log_events import LogEvents, WantedEvents
+from projections.queries.log_events import EventFilter, LogEvents
 from projections.queries.profiles import ProjectProfiles
 from projections.queries.relations import Relations
 from projections.queries.sessions import Sessions
@@ -114,16 +114,16 @@ async def test_an_event_of_a_memory_that_cannot_be_read_goes_to_nobody_who_might
     async def exported(reader: Reader) -> str:
         return b"".join([chunk async for chunk in export_events(desk.log, documents, reader, None)]).decode()
 
-    (said, _) = (await events.page(WantedEvents(BOB), "", 10, None)).events
+    (said, _) = (await events.page(EventFilter(BOB), "", 10, None)).events
     assert said["data"] == {"visibility": "private", "withheld": True}
     assert "kettle" not in await exported(BOB)
     take_away(HOME)
     with partial_reads(), pytest.raises(LogUnavailable, match="who may see"):
-        await events.page(WantedEvents(BOB), "", 10, None)
+        await events.page(EventFilter(BOB), "", 10, None)
     with partial_reads(), pytest.raises(LogUnavailable, match="who may see"):
         await exported(BOB)
     with partial_reads():
-        (said, _) = (await events.page(WantedEvents(Reader(TENANT, operator=True)), "", 10, None)).events
+        (said, _) = (await events.page(EventFilter(Reader(TENANT, operator=True)), "", 10, None)).events
     assert said["data"]["content"] == "the safe is behind the kettle"
 
 

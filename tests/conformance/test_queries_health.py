@@ -13,9 +13,9 @@ from ingest.platform.clock import system_clock
 from projections.dead_letters.records import DeadLetter, queue_letter
 from projections.documents.access import Reader
 from projections.health.diagnosis import CATEGORIES
-from projections.health.pressure import Ceilings
+from projections.health.pressure import Limits
 from projections.health.queries import Diagnose
-from projections.health.samples import Vitals
+from projections.health.samples import HealthSampler
 from projections.health.watch import Watch
 from projections.maintenance.backup.manifest import Status, save_status
 
@@ -32,7 +32,7 @@ def later() -> ManualClock:
 async def watch(desk: Desk, later: ManualClock) -> Watch:
     """Sees a worker that is alive, however far the clock is moved."""
     await desk.redis.zadd(WORKERS, {"desk": (later() + timedelta(days=365)).timestamp() * 1000})
-    return Watch(Vitals(desk.redis, PARTITIONS, desk.replica, clock=later), Ceilings())
+    return Watch(HealthSampler(desk.redis, PARTITIONS, desk.replica, clock=later), Limits())
 
 
 @pytest.fixture

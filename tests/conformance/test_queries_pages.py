@@ -10,21 +10,21 @@ from desk import ALONE, NOBODY, Desk
 from factories import AGENT, PROJECT, TENANT
 
 from ingest.commands.requests import LinkCommit, Relate, WriteAction
+from ingest.key_scope import KeyScope
 from ingest.log.redis_log import RedisLog
-from ingest.key_scope import Reach
 from projections.documents.access import Reader
 from projections.queries import documents as documents_module
 from projections.queries.actions import Actions
 from projections.queries.audit import Audit
 from projections.queries.documents import DocumentReader
 from projections.queries.lessons import Lessons
-from projections.queries.log_events import LogEvents, WantedEvents
+from projections.queries.log_events import EventFilter, LogEvents
 from projections.queries.memories import Memories
 from projections.queries.observations import Observations
 from projections.queries.relations import Relations
 from projections.queries.sessions import Commits, Sessions, Summaries
 
-ELSEWHERE = Reader(TENANT, AGENT, reach=Reach(projects=("elsewhere",)))
+ELSEWHERE = Reader(TENANT, AGENT, key_scope=KeyScope(projects=("elsewhere",)))
 """A key for another project."""
 PAGES: dict[str, Callable[[Desk], Callable[..., Awaitable[Any]]]] = {
     "memories": lambda desk: Memories(desk.documents, desk.lookup, desk.replica).page,
@@ -124,7 +124,7 @@ async def test_of_a_project_that_a_key_is_not_for_the_log_is_not_read(desk: Desk
         monkeypatch.setattr(RedisLog, reading, _refuse)
     assert (await Audit(desk.log).entries(ELSEWHERE, project=PROJECT)).next is None
     events = LogEvents(desk.log, desk.replica, desk.documents)
-    wanted = WantedEvents(ELSEWHERE, project=PROJECT)
+    wanted = EventFilter(ELSEWHERE, project=PROJECT)
     assert (await events.page(wanted, "", 10, None)).next is None
     assert (await events.page(wanted, "0:5-0", 10, None)).next == "0:5-0"
 

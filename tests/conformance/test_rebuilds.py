@@ -25,7 +25,7 @@ from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
 from ingest.platform.connections import Client, connect
 from projections.dead_letters.records import dead_letters
-from projections.embedding.live import StandingEmbedder
+from projections.embedding.live import FixedEmbedder
 from projections.rebuilding import generations as generations_module
 from projections.rebuilding import rebuild_documents
 from projections.rebuilding import rebuild_steps as steps
@@ -437,7 +437,7 @@ async def test_a_replica_follows_a_switch_and_a_roll_back_when_the_old_feed_has_
     await shop.project()
     feeds = connect(valkey.url, connections=PARTITIONS + 4)
     replicas = [
-        ReplicaService(feeds, PARTITIONS, tmp_path / name, shop.snapshots, StandingEmbedder(HashEmbedder()))
+        ReplicaService(feeds, PARTITIONS, tmp_path / name, shop.snapshots, FixedEmbedder(HashEmbedder()))
         for name in ("follows", "fresh")
     ]
 
@@ -485,10 +485,10 @@ async def test_a_runner_applies_what_the_group_passed_on_before_its_documents_we
     assert any(0 in Token.parse(one.position) for one in later)
     head = await shop.log.head(0)
 
-    async def caught_up() -> bool:
+    async def wait_for_own_writes() -> bool:
         return await redis.get(keys.of_generation(1).checkpoint) == str(head).encode()
 
-    await wait_until(caught_up)
+    await wait_until(wait_for_own_writes)
     runner.stop()
     await running
     live = await stored(redis, 0, 1)

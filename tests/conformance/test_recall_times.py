@@ -8,7 +8,7 @@ from desk import ADA, ALONE, STRANGER, Desk
 from factories import PROJECT, ManualClock
 
 from ingest.errors import CommandRejected
-from ingest.key_scope import Reach
+from ingest.key_scope import KeyScope
 from projections.documents.access import Reader
 from projections.queries.compile import Compile, ContextRequest
 from projections.queries.profiles import ProjectProfiles
@@ -139,7 +139,7 @@ async def test_names_of_what_the_reader_may_not_find_are_not_told(recall: Recall
     await desk.remember("only for ada", project="secret-plan", visibility="private")
     await desk.remember("of another tenant", project="secret-plans", tenant=STRANGER.tenant)
     await desk.settle()
-    only_other = Reader(ADA.tenant, ADA.agent_id, reach=Reach(projects=("other",)))
+    only_other = Reader(ADA.tenant, ADA.agent_id, key_scope=KeyScope(projects=("other",)))
     for reader in (ALONE, only_other, Reader(ADA.tenant, "bob")):
         assert await notes(recall, reader, project="secret-plam") == [
             "project 'secret-plam' has no searchable documents that you can read"

@@ -23,7 +23,7 @@ from projections.dead_letters.records import letters_after
 from projections.documents.access import Reader
 from projections.documents.document import listings
 from projections.documents.observations import Observation
-from projections.embedding.live import StandingEmbedder
+from projections.embedding.live import FixedEmbedder
 from projections.forgetting.forget import Forgetting
 from projections.maintenance.manifests import manifest_of
 from projections.maintenance.reconcile_job import EVERY, ReconcileJob
@@ -55,7 +55,7 @@ class Store:
     def job(self, dimensions: int = 0, slice_s: float = 60.0) -> ReconcileJob:
         """The job of a worker; without an embedder unless told otherwise."""
         return ReconcileJob(
-            self.redis, self.shop.log, newest_of(self.shop), StandingEmbedder(Sized(dimensions)),
+            self.redis, self.shop.log, newest_of(self.shop), FixedEmbedder(Sized(dimensions)),
             self.shop.clock, slice_s,
         )  # fmt: skip
 
@@ -285,7 +285,7 @@ class SnapshotMeanwhile:
 async def test_every_partition_is_compared_though_a_snapshot_trims_the_feeds_meanwhile(store: Store):
     log = SnapshotMeanwhile(store.shop)
     job = ReconcileJob(
-        store.redis, cast(Any, log), newest_of(store.shop), StandingEmbedder(Sized(0)), store.shop.clock, 60
+        store.redis, cast(Any, log), newest_of(store.shop), FixedEmbedder(Sized(0)), store.shop.clock, 60
     )
     report = await job.run(force=True)
     assert report is not None

@@ -29,7 +29,7 @@ from projections.maintenance.manifests import DocumentManifest, differences, man
 ADMIN = Reader(TENANT, operator=True)
 
 
-class Place:
+class DocumentLocation:
     """A log that is backed up, wiped and restored."""
 
     def __init__(self, redis: Client, folder: Path) -> None:
@@ -81,9 +81,9 @@ class Place:
 
 
 @pytest.fixture
-async def place(redis: Client, tmp_path: Path) -> Place:
+async def place(redis: Client, tmp_path: Path) -> DocumentLocation:
     """A log with something in every partition."""
-    place = Place(redis, tmp_path)
+    place = DocumentLocation(redis, tmp_path)
     await place.shop.log.create_or_check()
     await place.say_more("first")
     return place
@@ -92,7 +92,7 @@ async def place(redis: Client, tmp_path: Path) -> Place:
 # restoring
 
 
-async def test_a_log_restored_at_a_position_has_the_documents_of_then(place: Place):
+async def test_a_log_restored_at_a_position_has_the_documents_of_then(place: DocumentLocation):
     then, documents = await place.head(), await place.live()
     await place.say_more("later")
     now = await place.live()
@@ -105,7 +105,7 @@ async def test_a_log_restored_at_a_position_has_the_documents_of_then(place: Pla
     assert differences((await place.verify()).documents, now) == []
 
 
-async def test_a_partition_that_the_token_does_not_name_stops_at_its_time(place: Place):
+async def test_a_partition_that_the_token_does_not_name_stops_at_its_time(place: DocumentLocation):
     last = (await place.shop.remember("the last one then")).position
     (position,) = Token.parse(last).values()
     documents = await place.live()
@@ -120,11 +120,11 @@ async def test_a_partition_that_the_token_does_not_name_stops_at_its_time(place:
         assert before.documents.keys() <= restored.partitions[partition].documents.keys()
 
 
-async def _newest(place: Place) -> Position:
+async def _newest(place: DocumentLocation) -> Position:
     return max([await place.shop.log.head(one) for one in range(PARTITIONS)])
 
 
-async def test_a_time_is_a_point_too(place: Place):
+async def test_a_time_is_a_point_too(place: DocumentLocation):
     documents = await place.live()
     then = await _newest(place)
     while (await _newest(place)).ms <= then.ms:
@@ -136,7 +136,7 @@ async def test_a_time_is_a_point_too(place: Place):
     assert differences(await place.live(), documents) == []
 
 
-async def test_what_the_log_was_restored_from_is_written_down(place: Place):
+async def test_what_the_log_was_restored_from_is_written_down(place: DocumentLocation):
     then = await place.head()
     await place.say_more("later")
     manifest = await place.back_up()
@@ -145,7 +145,7 @@ async def test_what_the_log_was_restored_from_is_written_down(place: Place):
     assert (note.backup, note.at, note.left_out) == (manifest.name, then, 6)
 
 
-async def test_what_was_forgotten_behind_the_point_stays_forgotten(place: Place):
+async def test_what_was_forgotten_behind_the_point_stays_forgotten(place: DocumentLocation):
     """Erased before the backup it is a stub; asked for, and not carried out when the backup was made, it is obeyed."""
     gone = await place.shop.remember("a secret of u7")
     also = await place.shop.remember("another secret of u7")
@@ -164,14 +164,14 @@ async def test_what_was_forgotten_behind_the_point_stays_forgotten(place: Place)
 
 
 @pytest.mark.parametrize("at", ["0:9999999999999-0", "2999-01-01T00:00:00Z"])
-async def test_a_point_that_the_backup_does_not_reach_is_refused(place: Place, at: str):
+async def test_a_point_that_the_backup_does_not_reach_is_refused(place: DocumentLocation, at: str):
     await place.back_up()
     with pytest.raises(RestoreRefused, match="does not reach"):
         await place.verify(at)
 
 
 @pytest.mark.parametrize("at", ["yesterday", "2026-01-31T12:00:00", "99:1-1"])
-async def test_a_point_that_is_none_is_refused(place: Place, at: str):
+async def test_a_point_that_is_none_is_refused(place: DocumentLocation, at: str):
     await place.back_up()
     with pytest.raises(CommandRejected):
         await place.verify(at)
@@ -180,7 +180,7 @@ async def test_a_point_that_is_none_is_refused(place: Place, at: str):
 # verifying
 
 
-async def test_a_damaged_segment_is_found_and_named(place: Place):
+async def test_a_damaged_segment_is_found_and_named(place: DocumentLocation):
     manifest = await place.back_up()
     for path in sorted((place.folder / "backups" / manifest.name).glob("*.zst")):
         whole = path.read_bytes()
@@ -192,7 +192,7 @@ async def test_a_damaged_segment_is_found_and_named(place: Place):
     await place.verify()
 
 
-async def test_an_index_that_was_altered_is_damaged(place: Place):
+async def test_an_index_that_was_altered_is_damaged(place: DocumentLocation):
     manifest = await place.back_up()
     folder = place.folder / "backups" / manifest.name
     index = msgspec.json.decode((folder / INDEX).read_bytes())
@@ -208,7 +208,7 @@ async def test_an_index_that_was_altered_is_damaged(place: Place):
         await place.verify()
 
 
-async def test_a_backup_without_a_readable_manifest_is_damaged(place: Place):
+async def test_a_backup_without_a_readable_manifest_is_damaged(place: DocumentLocation):
     manifest = await place.back_up()
     (place.folder / "backups" / manifest.name / MANIFEST_FILE).write_text("{")
     with pytest.raises(DamagedBackup, match="manifest"):

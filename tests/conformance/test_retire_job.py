@@ -27,7 +27,7 @@ from projections.documents.document import searchable_text
 from projections.documents.ledgers import Ledger, count_of
 from projections.documents.observations import Observation
 from projections.documents.sessions import Session
-from projections.documents.tombstones import Mark
+from projections.documents.tombstones import SupersededEvent
 from projections.forgetting.forget import Forgetting, user_digest
 from projections.forgetting.receipts import Receipt, load_receipt, save_receipt
 from projections.operations.current import Current
@@ -101,7 +101,7 @@ async def test_a_session_that_is_silent_for_longer_than_it_is_kept_is_retired(sh
     assert await shop.retire_job().run() == 3
     await shop.project()
     assert await observations(shop) == []
-    assert [one for one in await shop.everything() if isinstance(one, Mark)] == []
+    assert [one for one in await shop.everything() if isinstance(one, SupersededEvent)] == []
     session = await shop.session()
     assert (session.observation_count, session.retired, session.searchable_observations) == (3, 3, 0)
     assert (await shop.summary()).observation_count == 3
@@ -147,7 +147,7 @@ async def test_a_big_session_goes_in_parts_and_a_crash_between_them_loses_nothin
 
     count = MAX_RETIRED + 20
     said = [Observe(content=f"saw {n}", session_id="s1", project="atlas") for n in range(count)]
-    await shop.current.give_together(said, Caller(TENANT))
+    await shop.current.append_batch(said, Caller(TENANT))
     await ended(shop, count=1)
     shop.clock.advance(RETAIN + DAY)
     await shop.retire_job(shop.another_current(Dies)).run()

@@ -78,7 +78,7 @@ def write(log: RedisLog) -> Write:
     return write
 
 
-async def caught_up(redis: Client, log: RedisLog) -> bool:
+async def wait_for_own_writes(redis: Client, log: RedisLog) -> bool:
     for partition in range(PARTITIONS):
         raw = await redis.get(PartitionKeys(partition).of_generation(1).checkpoint)
         if (Position.parse(raw) if raw else Position(0, 0)) != await log.head(partition):
@@ -169,7 +169,7 @@ async def test_hosts_share_the_partitions_fairly_as_they_come_and_go(
     await wait_until(lambda: len(b.leased) == PARTITIONS)
     done.set()
     await writing
-    await wait_until(lambda: caught_up(redis, log))
+    await wait_until(lambda: wait_for_own_writes(redis, log))
     await assert_each_event_counted_once(redis, log)
 
 
@@ -187,7 +187,7 @@ async def test_the_partitions_of_a_host_that_died_are_taken_over(
         await write()
     alive = open_host("alive")
     await wait_until(lambda: len(alive.leased) == PARTITIONS)
-    await wait_until(lambda: caught_up(redis, log))
+    await wait_until(lambda: wait_for_own_writes(redis, log))
     await assert_each_event_counted_once(redis, log)
 
 
@@ -224,7 +224,7 @@ async def test_a_host_that_only_stops_renewing_is_taken_over_without_loss(
         await asyncio.sleep(0.5)
         done.set()
         await writing
-        await wait_until(lambda: caught_up(redis, log))
+        await wait_until(lambda: wait_for_own_writes(redis, log))
         await assert_each_event_counted_once(redis, log)
     finally:
         done.set()

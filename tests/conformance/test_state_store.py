@@ -36,7 +36,7 @@ from projections.documents.relations import Relation
 from projections.documents.rows import queue_row, save_row
 from projections.documents.sessions import Session
 from projections.documents.slots import Slot
-from projections.documents.tombstones import Mark, Tombstone
+from projections.documents.tombstones import SupersededEvent, Tombstone
 from projections.folds.fold import Changes, DocumentChange
 from projections.store.feed import Put, Remove, read_entry
 from projections.store.protocol import MemoryStore, StateStore, project
@@ -274,9 +274,9 @@ class StateStoreConformance:
             memory_version=3,
             superseded_by="mem_a",
             condensed=["mem_b"],
-            heir="mem_c",
+            successor="mem_c",
         )
-        mark = Mark(
+        mark = SupersededEvent(
             id=DocumentId(f"evt_{1:020x}"),
             position="17-8",
             subject="lsn_x",

@@ -20,8 +20,8 @@ from ingest.log.redis_log import RedisLog
 from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client, connect
 from projections.dead_letters.records import letter_of, queue_letter
-from projections.health.pressure import Ceilings
-from projections.health.samples import Sample, Vitals
+from projections.health.pressure import Limits
+from projections.health.samples import HealthSampler, Sample
 from projections.health.watch import Watch
 
 
@@ -32,8 +32,8 @@ def later() -> ManualClock:
 
 
 @pytest.fixture
-def vitals(desk: Desk, later: ManualClock) -> Vitals:
-    return Vitals(desk.redis, PARTITIONS, desk.replica, clock=later)
+def vitals(desk: Desk, later: ManualClock) -> HealthSampler:
+    return HealthSampler(desk.redis, PARTITIONS, desk.replica, clock=later)
 
 
 @pytest.fixture
@@ -68,9 +68,9 @@ class Loaded:
         self.at: Any = {}
 
 
-def watch_of(client: Client, ceilings: Ceilings, **known: Any) -> Watch:
+def watch_of(client: Client, ceilings: Limits, **known: Any) -> Watch:
     """A watch over two partitions of the private server."""
-    return Watch(Vitals(client, 2, cast(Any, Loaded()), **known), ceilings)
+    return Watch(HealthSampler(client, 2, cast(Any, Loaded()), **known), ceilings)
 
 
 async def fill(client: Client, size: int) -> None:
@@ -83,7 +83,7 @@ async def fill(client: Client, size: int) -> None:
 # samples
 
 
-async def test_an_empty_log_is_at_rest(vitals: Vitals):
+async def test_an_empty_log_is_at_rest(vitals: HealthSampler):
     sample = await vitals.sample()
     assert (sample.behind, sample.oldest_pending_s, sample.dead_letters, sample.to_embed) == (0, 0, 0, 0)
     assert (sample.workers, sample.feed_entries) == (0, 0)
@@ -96,7 +96,7 @@ async def test_an_empty_log_is_at_rest(vitals: Vitals):
     assert sample.index_ready
 
 
-async def test_what_waits_is_counted_and_its_age_told(desk: Desk, vitals: Vitals, later: ManualClock):
+async def test_what_waits_is_counted_and_its_age_told(desk: Desk, vitals: HealthSampler, later: ManualClock):
     await desk.remember("tea")
     await desk.settle()
     await desk.remember("coffee")
@@ -111,14 +111,14 @@ async def test_what_waits_is_counted_and_its_age_told(desk: Desk, vitals: Vitals
     assert settled.feed_entries > sample.feed_entries
 
 
-async def test_workers_live_as_long_as_a_lease(desk: Desk, vitals: Vitals, later: ManualClock):
+async def test_workers_live_as_long_as_a_lease(desk: Desk, vitals: HealthSampler, later: ManualClock):
     await desk.redis.zadd(WORKERS, {"ada": later().timestamp() * 1000})
     assert (await vitals.sample()).workers == 1
     later.advance(timedelta(seconds=6))
     assert (await vitals.sample()).workers == 0
 
 
-async def test_dead_letters_of_all_partitions_are_counted(desk: Desk, vitals: Vitals):
+async def test_dead_letters_of_all_partitions_are_counted(desk: Desk, vitals: HealthSampler):
     async with desk.redis.pipeline() as pipe:
         for partition in range(PARTITIONS):
             entry = Stored(Position(partition + 1, 0), b"")
@@ -127,7 +127,7 @@ async def test_dead_letters_of_all_partitions_are_counted(desk: Desk, vitals: Vi
     assert (await vitals.sample()).dead_letters == PARTITIONS
 
 
-async def test_what_waits_for_a_vector_is_counted_in_the_live_generation(desk: Desk, vitals: Vitals):
+async def test_what_waits_for_a_vector_is_counted_in_the_live_generation(desk: Desk, vitals: HealthSampler):
     keys = PartitionKeys(1)
     await desk.redis.zadd(keys.of_generation(1).embed_queue, {"mem_1": 1, "mem_2": 1})
     assert (await vitals.sample()).to_embed == 2
@@ -140,7 +140,7 @@ async def test_an_index_that_follows_an_old_generation_is_told_how_long(client: 
     """The index of this test never hears of the switch."""
     deaf: Any = Loaded()
     deaf.at = {0: Followed(1), 1: Followed(1)}
-    vitals = Vitals(client, 2, deaf)
+    vitals = HealthSampler(client, 2, deaf)
     assert (await vitals.sample()).outdated_s == 0
     await client.set(PartitionKeys(1).generation, "2")
     await vitals.sample()
@@ -158,7 +158,7 @@ class Followed:
 
 async def test_disk_and_snapshots_are_looked_at_where_they_are(client: Client, tmp_path: Path):
     snapshots = tmp_path / "snapshots"
-    vitals = Vitals(client, 2, cast(Any, Loaded()), log_folder=tmp_path, snapshots=snapshots)
+    vitals = HealthSampler(client, 2, cast(Any, Loaded()), log_folder=tmp_path, snapshots=snapshots)
     sample = await vitals.sample()
     assert sample.disk_free is not None
     assert sample.snapshot_age_s is None
@@ -175,9 +175,9 @@ async def test_the_job_queues_own_server_is_asked_whether_it_is_there(client: Cl
     async def refuse() -> None:
         raise ConnectionRefusedError("connection refused")
 
-    assert (await Vitals(client, 2, cast(Any, Loaded()), ping_jobs=client.ping).sample()).jobs_trouble == ""
+    assert (await HealthSampler(client, 2, cast(Any, Loaded()), ping_jobs=client.ping).sample()).jobs_trouble == ""
     assert (
-        await Vitals(client, 2, cast(Any, Loaded()), ping_jobs=refuse).sample()
+        await HealthSampler(client, 2, cast(Any, Loaded()), ping_jobs=refuse).sample()
     ).jobs_trouble == "connection refused"
 
 
@@ -185,7 +185,7 @@ async def test_a_server_that_may_not_be_asked_leaves_its_part_unknown(client: Cl
     server = cast(Any, client)
     await server.acl_setuser("guest", enabled=True, nopass=True, keys="*", commands=["+@all", "-info"])
     guest = connect(f"unix://guest:any@{private.socket}")
-    sample = await Vitals(guest, 2, cast(Any, Loaded())).sample()
+    sample = await HealthSampler(guest, 2, cast(Any, Loaded())).sample()
     assert (sample.memory_used, sample.log_file_ok) == (None, None)
     await guest.aclose()
     await cast(Any, guest).connection_pool.disconnect()
@@ -196,9 +196,9 @@ async def test_a_server_that_may_not_be_asked_leaves_its_part_unknown(client: Cl
 
 async def test_writes_are_held_back_while_memory_is_over_its_ceiling_and_let_in_by_themselves(client: Client):
     server = cast(Any, client)
-    used = (await watch_of(client, Ceilings()).look()).memory_used or 0
+    used = (await watch_of(client, Limits()).look()).memory_used or 0
     await server.config_set("maxmemory", used + (10 << 20))
-    watch = watch_of(client, Ceilings(memory=0.85))
+    watch = watch_of(client, Limits(memory=0.85))
     await watch.look()
     watch.check("acme")
     await fill(client, 9 << 20)
@@ -217,7 +217,7 @@ async def test_a_ceiling_that_is_raised_lets_writes_in(client: Client):
     server = cast(Any, client)
     await fill(client, 9 << 20)
     await server.config_set("maxmemory", 10 << 20)
-    watch = watch_of(client, Ceilings(memory=0.85))
+    watch = watch_of(client, Limits(memory=0.85))
     await watch.look()
     with pytest.raises(Overloaded):
         watch.check("acme")
@@ -227,14 +227,14 @@ async def test_a_ceiling_that_is_raised_lets_writes_in(client: Client):
 
 
 async def test_a_disk_below_its_floor_holds_writes_back(client: Client, tmp_path: Path):
-    watch = watch_of(client, Ceilings(disk=1 << 60), log_folder=tmp_path)
+    watch = watch_of(client, Limits(disk=1 << 60), log_folder=tmp_path)
     await watch.look()
     with pytest.raises(Overloaded, match="the disk of the log"):
         watch.check("acme")
 
 
 async def test_while_nobody_can_look_the_last_pressure_stands_for_a_while(client: Client, private: EmbeddedValkey):
-    patient, hasty = (watch_of(client, Ceilings(memory=1)) for _ in range(2))
+    patient, hasty = (watch_of(client, Limits(memory=1)) for _ in range(2))
     for watch in (patient, hasty):
         await watch.look()
     private.stop()
@@ -251,7 +251,7 @@ async def test_while_nobody_can_look_the_last_pressure_stands_for_a_while(client
 
 
 async def test_a_watch_that_was_started_looks_by_itself(client: Client):
-    watch = watch_of(client, Ceilings())
+    watch = watch_of(client, Limits())
     watch.start()
     await wait_until(lambda: watch.sample is not None)
     first: Sample | None = watch.sample

@@ -27,11 +27,11 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="mnemo-") as folder:
         seed_cache(Path(folder))
         with all_doors(Path(folder)) as doors:
-            chosen = doors._replace(doors=[one for one in doors.doors if not asked.door or one.name in asked.door])
+            chosen = doors._replace(doors=[one for one in doors.doors if not asked.call or one.name in asked.call])
             for one in chosen.doors:
                 one.document["paths"] = {path: it for path, it in one.document["paths"].items() if asked.path in path}
             reports = fuzz(chosen, asked.examples, asked.seed, lambda line: print(line, file=sys.stderr))
-            if not (asked.door or asked.path):
+            if not (asked.call or asked.path):
                 reports += fuzz_tools(doors, asked.examples // TOOLS_SHARE, asked.seed)
     failures = [failure for report in reports for failure in report.failures.values()]
     for one in failures:

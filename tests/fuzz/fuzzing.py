@@ -135,7 +135,7 @@ class Failure(NamedTuple):
 class Report:
     """What became of one door's operations."""
 
-    door: str
+    call: str
     examples: Counter[str] = field(default_factory=Counter[str])
     statuses: Counter[int] = field(default_factory=Counter[int])
     failures: dict[tuple[str, str], Failure] = field(default_factory=dict[tuple[str, str], Failure])
@@ -183,10 +183,10 @@ def fuzz(doors: Doors, examples: int, seed: int, said: Callable[[str], None] = l
     rng = random.Random(seed)
     work: list[tuple[ToolContext, Report, Operation, Names]] = []
     reports: list[Report] = []
-    for door in doors.doors:
-        reports.append(report := Report(door.name))
+    for call in doors.doors:
+        reports.append(report := Report(call.name))
         names = Names(rng)
-        work += [(door, report, operation, names) for operation in _operations(door)]
+        work += [(call, report, operation, names) for operation in _operations(call)]
     work.sort(key=lambda one: one[2].path in LAST)
     exhausted: set[str] = set()
     for turn in range(10):
@@ -195,28 +195,28 @@ def fuzz(doors: Doors, examples: int, seed: int, said: Callable[[str], None] = l
         if left <= 0 or not busy:
             break
         share, more = divmod(left, len(busy))
-        for place, (door, report, operation, names) in enumerate(busy):
+        for place, (call, report, operation, names) in enumerate(busy):
             wanted = share + (place < more)
             before = report.examples[operation.label]
-            _ask(door, report, operation, names, doors.headers, wanted, seed + turn, rng)
+            _ask(call, report, operation, names, doors.headers, wanted, seed + turn, rng)
             if report.examples[operation.label] - before < wanted:
-                exhausted.add(f"{door.name} {operation.label}")
+                exhausted.add(f"{call.name} {operation.label}")
             said(
-                f"{door.name}: {operation.label}: {report.examples[operation.label]} asked, "
+                f"{call.name}: {operation.label}: {report.examples[operation.label]} asked, "
                 f"{len(report.failures)} failures at this door"
             )
     return reports
 
 
-def _operations(door: ToolContext) -> Iterator[Operation]:
-    schema = schemathesis.openapi.from_dict(door.document)
-    schema.config.update(base_url=door.url)
+def _operations(call: ToolContext) -> Iterator[Operation]:
+    schema = schemathesis.openapi.from_dict(call.document)
+    schema.config.update(base_url=call.url)
     for found in cast("Any", schema).get_all_operations():
         yield found.ok()
 
 
 def _ask(
-    door: ToolContext,
+    call: ToolContext,
     report: Report,
     operation: Operation,
     names: Names,
@@ -236,7 +236,7 @@ def _ask(
         spoil = rng.random() < SPOILT
         report.examples[operation.label] += 1
         # a name that was heard may have taken the place of what did not fit
-        lenient = spoil or (renamed and _does_not_fit(case)) or door.name not in STRICT or operation.path in LENIENT
+        lenient = spoil or (renamed and _does_not_fit(case)) or call.name not in STRICT or operation.path in LENIENT
         try:
             sent = _spoilt(case, headers, rng) if spoil else _request(case, headers)
             params: Mapping[str, Any] = sent.get("params") or {}
@@ -367,13 +367,13 @@ def _sent(sent: dict[str, Any], session: requests.Session) -> requests.Response:
 
 def table(reports: Iterable[Report]) -> str:
     """What was asked of each door, and what failed."""
-    rows = [f"{'door':14}{'operations':>11}{'examples':>10}{'2xx':>8}{'4xx':>8}{'repeated':>10}{'failures':>10}"]
+    rows = [f"{'call':14}{'operations':>11}{'examples':>10}{'2xx':>8}{'4xx':>8}{'repeated':>10}{'failures':>10}"]
     for one in reports:
         good, bad = (
             sum(count for status, count in one.statuses.items() if status // 100 == hundred) for hundred in (2, 4)
         )
         rows.append(
-            f"{one.door:14}{len(one.examples):>11}{one.total:>10}{good:>8}{bad:>8}{one.repeated:>10}"
+            f"{one.call:14}{len(one.examples):>11}{one.total:>10}{good:>8}{bad:>8}{one.repeated:>10}"
             f"{len(one.failures):>10}"
         )
     return "\n".join(rows)

@@ -105,7 +105,7 @@ def _call(
         report.statuses[answer.status_code] += 1
         if what := _wrong(answer):
             request = f"tools/call {params[:2_000].decode(errors='replace')}"
-            report.failures.setdefault((tool, what[:40]), Failure(f"{report.door}: {tool}", what, request))
+            report.failures.setdefault((tool, what[:40]), Failure(f"{report.call}: {tool}", what, request))
         elif answer.ok:
             names.heard(answer.json().get("result", {}).get("structuredContent") or {}, "items")
 

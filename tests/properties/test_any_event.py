@@ -19,7 +19,7 @@ from ingest.log.memory_log import MemoryLog
 from ingest.log.position import Position
 from projections.documents.access import Reader
 from projections.queries.audit import Audit
-from projections.queries.log_events import SeenEvent
+from projections.queries.log_events import EventView
 from tests.compat.test_stored_samples import SAMPLES, stored
 
 HERE = Position(1_769_860_800_000, 7)
@@ -67,7 +67,7 @@ def test_people_read_whatever_is_stored_as_json(payload: bytes):
 def test_readers_of_the_log_are_shown_whatever_is_stored(payload: bytes, agent: str):
     """The events, for those who may see them; and who wrote them, for the audit."""
     reader = Reader("default", agent)
-    seen = SeenEvent.of(0, Stored(HERE, payload))
+    seen = EventView.of(0, Stored(HERE, payload))
     seen.about()
     assert seen.shown(reader, {})["position"] == f"0:{HERE}"
     page = asyncio.run(Audit(log_of(payload)).entries(reader, "*"))

@@ -36,7 +36,7 @@ STEPS = st.lists(
 )
 
 
-class Place(NamedTuple):
+class DocumentLocation(NamedTuple):
     """Where archives of this test go."""
 
     folder: Path
@@ -51,13 +51,13 @@ class Place(NamedTuple):
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path / "archive")
+def place(tmp_path: Path) -> DocumentLocation:
+    return DocumentLocation(tmp_path / "archive")
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(steps=STEPS)
-async def test_the_log_reads_like_a_list(redis: Client, place: Place, steps: list[tuple[str, int]]):
+async def test_the_log_reads_like_a_list(redis: Client, place: DocumentLocation, steps: list[tuple[str, int]]):
     await redis.flushall()
     shutil.rmtree(place.folder, ignore_errors=True)
     log = await opened(redis, place)
@@ -100,7 +100,7 @@ async def test_the_log_reads_like_a_list(redis: Client, place: Place, steps: lis
     await assert_equal(await opened(redis, place), model)
 
 
-async def opened(redis: Client, place: Place) -> ArchivedLog:
+async def opened(redis: Client, place: DocumentLocation) -> ArchivedLog:
     """The log as a process that starts now sees it."""
     log = ArchivedLog(redis, 1, Archive(redis, store_of(str(place.folder))))
     await log.create_or_check()

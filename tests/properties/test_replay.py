@@ -25,7 +25,7 @@ from projections.documents.document import Document
 from projections.documents.document import encode as encode_document
 from projections.documents.ledgers import Ledger, unpacked
 from projections.documents.rows import Row
-from projections.documents.tombstones import Mark, Tombstone
+from projections.documents.tombstones import SupersededEvent, Tombstone
 from projections.store.protocol import MemoryStore, project
 from projections.store.redis_store import RedisStore
 
@@ -107,7 +107,7 @@ def test_a_replay_may_be_cut_anywhere_too(history: History, data: st.DataObject)
 
 @given(histories())
 def test_what_is_erased_is_nothing_that_is_still_read(history: History):
-    living = [one for one in history.live.documents.values() if not isinstance(one, Tombstone | Mark)]
+    living = [one for one in history.live.documents.values() if not isinstance(one, Tombstone | SupersededEvent)]
     read = {getattr(document, "position", "") for document in living}
     retired = [entry for one in living if isinstance(one, Ledger) for entry in unpacked(one)]
     read |= {str(entry.position) for entry in retired if not entry.erased}

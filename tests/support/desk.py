@@ -26,7 +26,7 @@ from ingest.log.scripts import acquire_lease
 from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client, connect
 from projections.documents.access import Reader
-from projections.embedding.live import StandingEmbedder
+from projections.embedding.live import FixedEmbedder
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import Lookup
 from projections.queries.recall import Recall
@@ -104,7 +104,7 @@ class Desk:
 async def opened_desk(redis: Client, url: str, folder: Path) -> AsyncGenerator[Desk]:
     """A desk with an index of its own."""
     feeds = connect(url, connections=PARTITIONS + 4)
-    replica = ReplicaService(feeds, PARTITIONS, folder / "work", folder / "snapshots", StandingEmbedder(NoEmbedder()))
+    replica = ReplicaService(feeds, PARTITIONS, folder / "work", folder / "snapshots", FixedEmbedder(NoEmbedder()))
     replica.start()
     desk = Desk(redis, replica)
     try:

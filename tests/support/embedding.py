@@ -4,10 +4,10 @@ from concurrent.futures import Executor
 
 from ingest.platform.connections import Client
 from projections.embedding.embed_job import DocumentVectors, EmbeddingQueue
-from projections.embedding.live import StandingEmbedder
+from projections.embedding.live import FixedEmbedder
 from projections.vectors.embedder import Embedder
 
 
 def embedding_queue(redis: Client, embedder: Embedder, executor: Executor) -> EmbeddingQueue:
     """What embeds what is queued."""
-    return EmbeddingQueue(redis, StandingEmbedder(embedder), DocumentVectors(redis, executor))
+    return EmbeddingQueue(redis, FixedEmbedder(embedder), DocumentVectors(redis, executor))

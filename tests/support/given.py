@@ -15,7 +15,7 @@ from projections.documents.memories import Memory, memory_id
 from projections.documents.observations import Observation, observation_id
 from projections.documents.sessions import Session, session_document_id
 from projections.documents.summaries import Summary, summary_id
-from projections.documents.tombstones import Mark, Tombstone
+from projections.documents.tombstones import SupersededEvent, Tombstone
 from projections.folds.batch import mark_of
 from projections.folds.fold import Changes
 from projections.store.protocol import MemoryStore
@@ -75,8 +75,8 @@ class Given:
     def action(self, event: Recorded) -> Action:
         return self.one(action_id(event), Action)
 
-    def mark(self, event: Recorded) -> Mark:
-        return self.one(mark_of(event), Mark)
+    def mark(self, event: Recorded) -> SupersededEvent:
+        return self.one(mark_of(event), SupersededEvent)
 
     def erased(self) -> list[Any]:
         """The positions whose entries are erased, in order."""

@@ -50,7 +50,7 @@ from projections.documents.memories import BY_WORDS, Memory
 from projections.documents.observations import Observation
 from projections.documents.sessions import SESSION, Session, session_document_id
 from projections.documents.summaries import Summary
-from projections.documents.tombstones import Mark, Tombstone
+from projections.documents.tombstones import SupersededEvent, Tombstone
 from projections.store.protocol import MemoryStore
 
 TEA = "ada likes her green tea early every morning with some fresh lemon plus honey while reading"
@@ -256,7 +256,11 @@ def retire(history: History) -> None:
     session = session_document_id(TENANT, PROJECT, session_id)
     documents = history.live.documents.values()
     names = [one.id for one in documents if isinstance(one, Observation) and one.session == session]
-    names += [one.id for one in documents if isinstance(one, Mark) and (one.subject == session or one.subject in names)]
+    names += [
+        one.id
+        for one in documents
+        if isinstance(one, SupersededEvent) and (one.subject == session or one.subject in names)
+    ]
     chosen = history.choose(names, names, history.some(names, 3))
     known = history.live.documents.get(session)
     first = history.live.documents.get(ledger_id(session))
@@ -432,7 +436,7 @@ def commit(history: History) -> None:
 
 def forget_one(history: History) -> None:
     """One document, or a condensed memory with what it stands for."""
-    others = Mark | Tombstone | Summary | Session | Ledger
+    others = SupersededEvent | Tombstone | Summary | Session | Ledger
     names = [one.id for one in history.live.documents.values() if not isinstance(one, others)]
     if names:
         name = history.choose(*names)
@@ -449,7 +453,7 @@ def forget_some(history: History) -> None:
     chosen: list[str] = history.some(names, 5)
     if history.flag():
         marks = [history.live.documents[DocumentId(name)] for name in chosen]
-        chosen += [one.subject for one in marks if isinstance(one, Mark) and one.was not in SESSION_TYPES]
+        chosen += [one.subject for one in marks if isinstance(one, SupersededEvent) and one.was not in SESSION_TYPES]
     if chosen:
         history.forget("user", "usr_1", list(dict.fromkeys(chosen)), session_id)
 
@@ -502,7 +506,7 @@ def _stream_of(document: Document) -> str | None:
     match document:
         case Observation() | Session() | Summary():
             return document.session_id
-        case Mark(was=was, erased=erased):
+        case SupersededEvent(was=was, erased=erased):
             return None if erased or was in SESSION_TYPES else ""
         case Tombstone() | Ledger():
             return None

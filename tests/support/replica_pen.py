@@ -143,7 +143,7 @@ async def assert_same(first: ReplicaService, second: ReplicaService) -> None:
             assert await ids(first, word, limit) == await ids(second, word, limit)
 
 
-async def caught_up(pen: Pen) -> bool:
+async def wait_for_own_writes(pen: Pen) -> bool:
     for partition in range(PARTITIONS):
         keys = PartitionKeys(partition)
         generation = int(await pen.redis.get(keys.generation) or 1)

@@ -40,7 +40,7 @@ from projections.documents.memories import Memory
 from projections.documents.sessions import Session, session_document_id
 from projections.documents.summaries import Summary, summary_id
 from projections.embedding.embed_job import DocumentVectors, EmbeddingQueue
-from projections.embedding.live import Embedders, StandingEmbedder
+from projections.embedding.live import Embedders, FixedEmbedder
 from projections.forgetting.forget import Forgetting
 from projections.forgetting.forget_job import ForgetJob
 from projections.forgetting.purge import Purge
@@ -94,7 +94,7 @@ class Workshop:
         self.clock = ManualClock(now.replace(microsecond=now.microsecond // 1000 * 1000))
         self.log = self.archived_log() if archived else RedisLog(redis, PARTITIONS)
         self.documents = DocumentReader(redis, PARTITIONS)
-        self.embedders: Embedders = StandingEmbedder(HashEmbedder())
+        self.embedders: Embedders = FixedEmbedder(HashEmbedder())
         self.vectors = DocumentVectors(redis, ThreadPoolExecutor(1, "embedding"))
         self.current = self.another_current()
         self._fences: dict[int, int] = {}

@@ -11,8 +11,8 @@ from api.access.oauth.rules import TokenRefused, TokenRules
 from api.access.oauth.tokens import LEEWAY_S
 from api.access.principal import Principal
 from ingest.commands.command import Name
+from ingest.key_scope import KeyScope
 from ingest.names import nfc
-from ingest.key_scope import Reach
 from ingest.roles import ADMIN, OF_THE_SERVER, Role
 
 EVERY = "*"
@@ -45,7 +45,7 @@ def principal_of_claims(claims: Mapping[str, Any], rules: TokenRules) -> Princip
         tenant,
         roles,
         "oauth-" + sha256(claims["sub"].encode(errors="replace")).hexdigest()[:24],
-        Reach(tuple(map(nfc, projects)), tuple(map(nfc, agents)), "operator" not in roles),
+        KeyScope(tuple(map(nfc, projects)), tuple(map(nfc, agents)), "operator" not in roles),
         rules.rates,
         expires_ms=(int(claims["exp"]) + LEEWAY_S) * 1000,
     )

@@ -154,7 +154,7 @@ HOOKS = "agent-memory's hooks"
 
 def context_of(request: Request) -> ToolContext:
     """The context of a request, for the agent that its header names; agent-memory's own clients name none."""
-    return services(request).door(SOURCE, header_name(request.headers, READER_HEADER))
+    return services(request).call(SOURCE, header_name(request.headers, READER_HEADER))
 
 
 def listed(request: Request) -> Listed:

@@ -71,7 +71,7 @@ async def stats(request: Request) -> Response:
     `failed` the events that could not be applied.
     """
     context, lists = context_of(request), listed(request)
-    await context.caught_up()
+    await context.wait_for_own_writes()
     counted = await lists.tally(context.reader())
     partitions = await context.queries.progress()
     by_type: Counter[str] = Counter()

@@ -62,7 +62,7 @@ async def create(request: Request) -> Response:
     }
     stated = parse_object(fields, RecordLesson)
     name, known = await record(context, stated)
-    await context.caught_up()
+    await context.wait_for_own_writes()
     found = (await lessons_of(context, [name])).get(name, known)
     return Json((await _answers(context, [found or _unseen(name, stated, context.tenant)]))[0])
 
@@ -71,7 +71,7 @@ async def listing(request: Request) -> Response:
     """Lessons of a project, or of all: critical ones first, then warnings; the newest first of each."""
     wanted = parse_query(LessonsQuery, request)
     context = context_of(request)
-    await context.caught_up()
+    await context.wait_for_own_writes()
     found = await listed(request).rules(
         context.reader(), wanted_project(wanted.project), wanted.severity, active=wanted.active, limit=wanted.limit
     )
@@ -101,7 +101,7 @@ async def patch(request: Request) -> Response:
         raise HTTPException(400, "Nothing to update")
     _check(changes.get("rule"), changes.get("trigger_pattern"))
     context = context_of(request)
-    await context.caught_up()
+    await context.wait_for_own_writes()
     known = await _lesson(context, number)
     if known is None:
         raise NotFound("Lesson not found")
@@ -110,7 +110,7 @@ async def patch(request: Request) -> Response:
     if "title" in changes:
         changes["title"] = changes["title"][:LONGEST_TITLE]
     await change(context, parse_object({**changes, "lesson": known.id, "project": known.project}, ReviseLesson))
-    await context.caught_up()
+    await context.wait_for_own_writes()
     found = (await lessons_of(context, [known.id])).get(known.id, known)
     return Json((await _answers(context, [found]))[0])
 
@@ -138,7 +138,7 @@ async def _source(context: ToolContext, number: int | None) -> list[str]:
     """The observation that a lesson was learned from. Raises Unprocessable for one that there is not."""
     if number is None:
         return []
-    await context.caught_up()
+    await context.wait_for_own_writes()
     found = await observation_of(context, number)
     if found is None:
         raise unprocessable("there is no such observation", "source_observation_id", given=number)
@@ -216,7 +216,7 @@ async def record(context: ToolContext, stated: RecordLesson) -> tuple[str, Lesso
     Returns its id, and what it was once it was recorded; None where that could not be seen in time.
     """
     accepted = await context.write(stated)
-    await context.caught_up()
+    await context.wait_for_own_writes()
     known = (await lessons_of(context, [accepted.id])).get(accepted.id)
     for command in completing(accepted.id, known, stated):
         await change(context, command)

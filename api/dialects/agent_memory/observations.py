@@ -88,7 +88,7 @@ async def listing(request: Request) -> Response:
     """Observations and memories, newest first."""
     wanted = parse_query(ObservationsQuery, request)
     context = context_of(request)
-    await context.caught_up()
+    await context.wait_for_own_writes()
     types = types_of(wanted.type) if wanted.type else []
     found = await listed(request).observations(
         context.reader(), wanted_project(wanted.project), types, wanted.offset, wanted.limit
@@ -102,7 +102,7 @@ async def get(request: Request) -> Response:
     context = context_of(request)
     found = await observation_of(context, number)
     if found is None:  # it may be too new
-        await context.caught_up()
+        await context.wait_for_own_writes()
         found = await observation_of(context, number)
     if found is None:
         check_missing("such an observation")
@@ -169,7 +169,7 @@ async def timeline(context: ToolContext, arguments: dict[str, Any]) -> ToolAnswe
     anchor, query = arguments["anchor"], (arguments["query"] or "").strip()
     if anchor is None and not query:
         return ToolAnswer("Give an anchor (the id of an observation) or a query.")
-    lacks = await context.caught_up()
+    lacks = await context.wait_for_own_writes()
     if anchor is not None:
         centre = await observation_of(context, anchor)
     else:
@@ -200,7 +200,7 @@ async def get_observations(context: ToolContext, arguments: dict[str, Any]) -> T
         return json_rows([])
     if len(wanted) > MAX_IDS:
         raise CommandRejected(f"at most {MAX_IDS:,} at once", "ids")
-    lacks = await context.caught_up()
+    lacks = await context.wait_for_own_writes()
     names = await context.queries.numbers(context.tenant, "observation").ids(wanted)
     named = {name: number for number, name in zip(wanted, names, strict=True) if name is not None}
     known = await observations_of(context, list(named))

@@ -111,7 +111,7 @@ async def listing(request: Request) -> Response:
     """Sessions, those first that began last."""
     wanted = parse_query(SessionsQuery, request)
     context = context_of(request)
-    await context.caught_up(HOOKS)
+    await context.wait_for_own_writes(HOOKS)
     statuses = [OURS[wanted.status]] if wanted.status else list(STATUSES)
     found = await listed(request).sessions(context.reader(), wanted_project(wanted.project), statuses, wanted.limit)
     found.reverse()  # what is older gets lower numbers
@@ -277,7 +277,7 @@ async def queue(request: Request) -> Response:
     try:
         await _record(request, item, raw, name)
     except (LogUnavailable, Overloaded, RedisError) as error:
-        if not (at_hand.reach.whole and at_hand.tenant == state(request).settings.tenant):
+        if not (at_hand.key_scope.whole and at_hand.tenant == state(request).settings.tenant):
             raise  # what comes out of the spool is stored without a look at who put it in
         if not await asyncio.to_thread(keep, state(request).settings.agent_memory_spool, name, raw):
             raise

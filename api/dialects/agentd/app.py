@@ -103,7 +103,7 @@ async def listed(request: Request) -> Response:
     if body.created_by == "":
         return Json(Page(items=[], total=0, limit=body.limit, offset=body.offset))
     reader = _reader(request, body.as_actor)
-    await context.caught_up()
+    await context.wait_for_own_writes()
     page = await MemoryPages(at_hand.search_index, at_hand.operations.current.documents).page(
         reader,
         PROJECT,
@@ -123,7 +123,7 @@ async def one(request: Request) -> Response:
     """A memory."""
     name, context = requests.memory_name(request), _context_of(request)
     reader = _reader(request, request.query_params.get("as_actor"))
-    lacks = await context.caught_up()
+    lacks = await context.wait_for_own_writes()
     try:
         found = await context.queries.lookup.document(agentd.document_of(name, context.tenant), reader)
     except NotFound:
@@ -154,20 +154,22 @@ async def show(request: Request) -> Response:
     name, context = requests.memory_name(request), _context_of(request)
     body = await requests.read_body(request, Show, refused=("visibility",))
     actor = body.as_actor
-    acting = None if actor is None else reader_of(context.tenant, "shared", "", actor, context.reach)
+    acting = None if actor is None else reader_of(context.tenant, "shared", "", actor, context.key_scope)
     # who acts is asked of the memory, whoever may see it; but a key for some agents sees only what they may
-    reader = acting if acting and context.reach.agents else context.operator() if acting else _reader(request, None)
+    reader = acting if acting and context.key_scope.agents else context.operator() if acting else _reader(request, None)
     memory = await _current(context, name, reader)
     if actor is not None:
         if not may_change(memory, actor):
             raise CommandRejected("only its creator or its owner may change who may find a memory", "as_actor")
-        reader = reader_of(context.tenant, "shared", "", actor, context.reach)
+        reader = reader_of(context.tenant, "shared", "", actor, context.key_scope)
     accepted = await context.operations.memories.show_to(
         memory, body.visibility, body.shared_with, reader, context.caller(actor or "")
     )
     context.wrote(EVERY_CLIENT, accepted.position)
-    await context.queries.log.caught_up(accepted.position)
-    changed = await context.queries.lookup.document(memory.id, reader if context.reach.agents else context.operator())
+    await context.queries.log.wait_for_own_writes(accepted.position)
+    changed = await context.queries.lookup.document(
+        memory.id, reader if context.key_scope.agents else context.operator()
+    )
     return Json(agentd.view(_of_agentd(changed.document)))
 
 
@@ -207,7 +209,9 @@ def _state(request: Request) -> AgentdState:
 
 def _context_of(request: Request) -> ToolContext:
     at_hand = services(request)
-    return at_hand.door("agentd", EVERY_CLIENT if at_hand.reach.speaks_for(EVERY_CLIENT) else at_hand.reach.sole_agent)
+    return at_hand.call(
+        "agentd", EVERY_CLIENT if at_hand.key_scope.speaks_for(EVERY_CLIENT) else at_hand.key_scope.sole_agent
+    )
 
 
 def _reader(request: Request, actor: str | None) -> Reader:

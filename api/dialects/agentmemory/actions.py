@@ -10,8 +10,8 @@ from api.dialects.agentmemory.answers import succeeded
 from api.dialects.agentmemory.endpoints import (
     MAX_LIMIT,
     Arguments,
+    call_of,
     command,
-    door_of,
     failure,
     reply,
     success,
@@ -40,11 +40,11 @@ FIELDS: dict[str, Any] = {
 
 async def list_actions(request: Request, arguments: Arguments) -> Response:
     """Actions, the newest first."""
-    door = door_of(request)
-    await door.caught_up()
-    reader, project = door.reader(), arguments.chosen("project")
-    everybodys = (await door.queries.actions.open_work(reader, None)).everybodys
-    known = [action_record(one, everybodys) for one in await _listed(door, reader, project)]
+    call = call_of(request)
+    await call.wait_for_own_writes()
+    reader, project = call.reader(), arguments.chosen("project")
+    all_open_actions = (await call.queries.actions.open_work(reader, None)).all_open_actions
+    known = [action_record(one, all_open_actions) for one in await _listed(call, reader, project)]
     found = [
         one
         for one in known
@@ -59,34 +59,34 @@ async def post_action(request: Request, arguments: Arguments) -> Response:
     """A new action, with what it depends on."""
     edges = [_edge(one) for one in cast("list[dict[str, Any]]", arguments["edges"] or [])]
     who = {"agentId": arguments["agentId"] or arguments["createdBy"], "edges": edges}
-    return reply(await create_action(door_of(request), arguments | who), 201)
+    return reply(await create_action(call_of(request), arguments | who), 201)
 
 
 async def patch_action(request: Request, arguments: Arguments) -> Response:
     """Change an action; 404 for an unknown one."""
-    return reply(await update_action(door_of(request), arguments | {"actionId": request.path_params["id"]}))
+    return reply(await update_action(call_of(request), arguments | {"actionId": request.path_params["id"]}))
 
 
 async def post_update(request: Request, arguments: Arguments) -> Response:
     """Change the action that the body names."""
     try:
-        return reply(await update_action(door_of(request), arguments))
+        return reply(await update_action(call_of(request), arguments))
     except NotFound:
         return failure("action not found")
 
 
 async def get_action(request: Request, arguments: Arguments) -> Response:
     """One action, and how it depends on others."""
-    door = door_of(request)
-    await door.caught_up()
-    reader = door.reader()
-    found = await door.queries.lookup.documents([arguments["actionId"]], reader)
+    call = call_of(request)
+    await call.wait_for_own_writes()
+    reader = call.reader()
+    found = await call.queries.lookup.documents([arguments["actionId"]], reader)
     if not found or not isinstance(found[0].document, Action):
         check_missing("such an action")
         raise NotFound("action not found")
     known = view(found[0].document)
-    everybodys = (await door.queries.actions.open_work(reader, None)).everybodys
-    return success(action=action_record(known, everybodys), edges=edge_records(known))
+    all_open_actions = (await call.queries.actions.open_work(reader, None)).all_open_actions
+    return success(action=action_record(known, all_open_actions), edges=edge_records(known))
 
 
 async def post_edge(request: Request, arguments: Arguments) -> Response:
@@ -95,7 +95,7 @@ async def post_edge(request: Request, arguments: Arguments) -> Response:
     agent, source = arguments["agentId"], arguments.needed("sourceActionId")
     changes = Arguments({**dict.fromkeys(FIELDS), "agentId": agent, "actionId": source, "edges": [edge]})
     try:
-        answer = await update_action(door_of(request), changes)
+        answer = await update_action(call_of(request), changes)
     except NotFound:
         return failure("action not found")
     edges: list[dict[str, Any]] = answer.data["edges"] if isinstance(answer.data, dict) else []
@@ -105,7 +105,7 @@ async def post_edge(request: Request, arguments: Arguments) -> Response:
 
 async def next_action(request: Request, arguments: Arguments) -> Response:
     """The one action to work on next."""
-    answer = (await frontier(door_of(request), arguments | {"limit": 1})).data
+    answer = (await frontier(call_of(request), arguments | {"limit": 1})).data
     assert isinstance(answer, dict)
     best = next(iter(answer["frontier"]), None)
     if best is None:
@@ -115,9 +115,9 @@ async def next_action(request: Request, arguments: Arguments) -> Response:
     return success(suggestion={"actionId": best["id"], **shown}, message=message, totalActions=answer["totalActions"])
 
 
-async def _listed(door: ToolContext, reader: Reader, project: str | None) -> list[dict[str, Any]]:
+async def _listed(call: ToolContext, reader: Reader, project: str | None) -> list[dict[str, Any]]:
     """The actions of a project; without one all that are open, and those of the projects that are known."""
-    queries = door.queries
+    queries = call.queries
     if project is not None:
         return (await queries.actions.page(reader, project, None, MAX_ACTIONS)).items
     open_ones = (await queries.actions.open_work(reader, None)).actions.values()
@@ -137,44 +137,44 @@ def _edge(given: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": kind, "target": target}
 
 
-async def create_action(door: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def create_action(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_action_create: a new work item, blocked while what it requires is open; `edges` say more of that."""
     arguments.needed("title")
     fields = _command_fields(arguments, "project", "parentId", "requires")
-    return await _written(door, arguments, fields | {"edges": arguments.get("edges")})
+    return await _written(call, arguments, fields | {"edges": arguments.get("edges")})
 
 
-async def update_action(door: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def update_action(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_action_update: what is given changes; `edges` are added."""
     name = arguments.needed("actionId")
     fields = _command_fields(arguments, "result", "assignedTo") | {"edges": arguments.get("edges")}
-    return await _written(door, arguments, fields | {"action": name})
+    return await _written(call, arguments, fields | {"action": name})
 
 
-async def frontier(door: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def frontier(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_frontier: what can be worked on now, best first."""
     agent = arguments["agentId"] or ""
-    await door.caught_up(agent)
-    reader = door.reader(agent)
+    await call.wait_for_own_writes(agent)
+    reader = call.reader(agent)
     project = arguments.chosen("project")
     limit = arguments.count("limit", MAX_LIMIT)
-    actions, unblocked, items = await door.queries.actions.open_work(reader, project, agent)
+    actions, unblocked, items = await call.queries.actions.open_work(reader, project, agent)
     records = [frontier_record(view(actions[one.item.id]), one, items) for one in unblocked[:limit]]
     return succeeded(frontier=records, total=len(records), totalActions=len(actions), totalUnblocked=len(unblocked))
 
 
-async def _written(door: ToolContext, arguments: Arguments, fields: dict[str, object]) -> ToolAnswer:
+async def _written(call: ToolContext, arguments: Arguments, fields: dict[str, object]) -> ToolAnswer:
     agent = arguments["agentId"] or ""
-    reader, caller = door.reader(agent), door.caller(agent)
+    reader, caller = call.reader(agent), call.caller(agent)
     stated = command(WriteAction, agent_id=agent, **fields)
-    accepted = await door.operations.work.write_action(stated, reader, caller)
-    door.wrote(caller.agent_id, accepted.position)
+    accepted = await call.operations.work.write_action(stated, reader, caller)
+    call.wrote(caller.agent_id, accepted.position)
     name = stated.action or accepted.id
-    known = await written_document(door, name, agent)
+    known = await written_document(call, name, agent)
     if known is None:
         return succeeded(action={"id": name, "title": stated.title}, edges=[])
-    work = await door.queries.actions.open_work(reader, None)
-    return succeeded(action=action_record(known, work.everybodys), edges=edge_records(known))
+    work = await call.queries.actions.open_work(reader, None)
+    return succeeded(action=action_record(known, work.all_open_actions), edges=edge_records(known))
 
 
 def _command_fields(arguments: Arguments, *others: str) -> dict[str, object]:

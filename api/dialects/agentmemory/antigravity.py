@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from api.dialects.agentmemory.answers import answer
 from api.dialects.agentmemory.condensing import reflected, summarised
-from api.dialects.agentmemory.endpoints import Arguments, command, door_of, reply, session_of
+from api.dialects.agentmemory.endpoints import Arguments, call_of, command, reply, session_of
 from api.dialects.agentmemory.transcripts import Conversation, brain, conversations
 from api.importing.antigravity import AGENT, observed
 from ingest.commands.requests import TrackSession
@@ -23,30 +23,30 @@ MAX_OBSERVATIONS = 5_000
 REFLECTED = 50
 
 
-async def sync(door: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def sync(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_antigravity_sync: turns that are not known yet become observations."""
-    record, _ = await _synced(door, arguments)
+    record, _ = await _synced(call, arguments)
     return answer(record)
 
 
-async def sync_all(door: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def sync_all(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_antigravity_sync_all: and each session is summarised, and its slots brought up to date."""
-    record, places = await _synced(door, arguments)
+    record, places = await _synced(call, arguments)
     summaries: dict[str, Any] = {}
     reflections: dict[str, Any] = {}
     for session_id, project in places.items():
-        located = await door.queries.sessions.one(door.reader(EVERYBODY), session_id, project)
+        located = await call.queries.sessions.one(call.reader(EVERYBODY), session_id, project)
         session = session_of(located)
         try:
-            summaries[session_id] = {"success": True, "summary": await summarised(door, session)}
-            reflections[session_id] = {"success": True, **await reflected(door, session, REFLECTED)}
+            summaries[session_id] = {"success": True, "summary": await summarised(call, session)}
+            reflections[session_id] = {"success": True, **await reflected(call, session, REFLECTED)}
         except MnemologError as error:
             summaries.setdefault(session_id, {"success": False, "error": str(error)})
             reflections.setdefault(session_id, {"success": False, "error": str(error)})
     return answer({**record, "crystallizations": summaries, "reflections": reflections})
 
 
-async def _synced(door: ToolContext, arguments: Arguments) -> tuple[dict[str, Any], dict[str, str]]:
+async def _synced(call: ToolContext, arguments: Arguments) -> tuple[dict[str, Any], dict[str, str]]:
     """What was taken over, and the project of each session."""
     mode = arguments["mode"].strip().lower() or MODES[0]
     if mode not in MODES:
@@ -70,37 +70,37 @@ async def _synced(door: ToolContext, arguments: Arguments) -> tuple[dict[str, An
     for one in found:
         project = one.folder or here or str(Path.cwd())
         if one.turns:
-            added += await _take(door, one, project)
+            added += await _take(call, one, project)
             places[one.session_id] = project
-    await door.caught_up(AGENT)
+    await call.wait_for_own_writes(AGENT)
     return _record(places, added), places
 
 
-async def _take(door: ToolContext, conversation: Conversation, project: str) -> int:
+async def _take(call: ToolContext, conversation: Conversation, project: str) -> int:
     """Observe the turns that are new; returns how many."""
     session_id = conversation.session_id
-    known = await _known(door, session_id, project)
+    known = await _known(call, session_id, project)
     if not known:
         started = command(
             TrackSession, status="started", session_id=session_id, project=project, cwd=project, agent_id=AGENT
         )
-        await door.write(started)
+        await call.write(started)
     added = 0
     for turn in conversation.turns:
         if turn.prompt in known:
             continue
         known.add(turn.prompt)
         seen = observed(session_id, project, turn.prompt, turn.response)
-        added += not (await door.write(seen)).duplicate
+        added += not (await call.write(seen)).duplicate
     return added
 
 
-async def _known(door: ToolContext, session_id: str, project: str) -> set[str]:
+async def _known(call: ToolContext, session_id: str, project: str) -> set[str]:
     """The prompts that were taken over before."""
-    await door.caught_up(AGENT)
+    await call.wait_for_own_writes(AGENT)
     try:
-        page = await door.queries.sessions.observations(
-            door.reader(EVERYBODY), session_id, project, None, MAX_OBSERVATIONS
+        page = await call.queries.sessions.observations(
+            call.reader(EVERYBODY), session_id, project, None, MAX_OBSERVATIONS
         )
     except NotFound:
         return set()
@@ -117,4 +117,4 @@ async def sync_antigravity(request: Request, arguments: Arguments) -> Response:
     """Take over conversations of Antigravity that are on the server's machine."""
     if arguments["mode"].strip().lower() not in ("", *MODES):
         raise BadArgument(f"mode must be one of {', '.join(MODES)}", "mode")
-    return reply(await sync(door_of(request), arguments))
+    return reply(await sync(call_of(request), arguments))

@@ -83,9 +83,9 @@ async def _tool_and_arguments(request: Request) -> tuple[Tool, dict[str, Any]]:
 
 
 async def _call_tool(request: Request, tool: Tool, arguments: dict[str, Any]) -> ToolAnswer:
-    door = tool_context(request.scope, SOURCE, header_name(request.headers, READER_HEADER))
-    await door.admits(tool)
-    return await tool.call(door, lenient.read(arguments, tool.input_schema, tool.also, tool.instead))
+    call = tool_context(request.scope, SOURCE, header_name(request.headers, READER_HEADER))
+    await call.admits(tool)
+    return await tool.call(call, lenient.read(arguments, tool.input_schema, tool.also, tool.instead))
 
 
 def _response(answer: ToolAnswer) -> Response:
@@ -104,22 +104,22 @@ QUERY_CHARS = 20_000
 OBSERVATIONS = 20
 
 
-async def read(door: ToolContext, uri: str) -> str:
+async def read(call: ToolContext, uri: str) -> str:
     """The JSON text of a resource; raises NotFound for an unknown one, BadArgument for a name that is no text."""
-    await door.caught_up()
+    await call.wait_for_own_writes()
     if uri in _FIXED:
-        return _json(await _FIXED[uri](door))
+        return _json(await _FIXED[uri](call))
     for tail, answer in _OF_PROJECT.items():
         lead = f"{SCHEME}project/"
         if uri.startswith(lead) and uri.endswith(tail) and (name := uri[len(lead) : -len(tail)]):
-            return _json(await answer(door, _decoded(name)))
+            return _json(await answer(call, _decoded(name)))
     raise NotFound(f"there is no resource {uri}")
 
 
-async def _status(door: ToolContext) -> Any:
-    reader = door.reader()
-    page = await door.queries.sessions.page(reader, None, None, MANY)
-    totals = await door.queries.graph.stats(reader, None)
+async def _status(call: ToolContext) -> Any:
+    reader = call.reader()
+    page = await call.queries.sessions.page(reader, None, None, MANY)
+    totals = await call.queries.graph.stats(reader, None)
     return {
         "status": "ok",
         "service": "agentmemory",
@@ -130,33 +130,33 @@ async def _status(door: ToolContext) -> Any:
     }
 
 
-async def _latest(door: ToolContext) -> Any:
-    reader = door.reader()
+async def _latest(call: ToolContext) -> Any:
+    reader = call.reader()
     found: list[dict[str, Any]] = []
-    for project in await door.queries.lookup.projects(reader):
-        page = await door.queries.memories.page(reader, project, None, MANY, latest=True)
+    for project in await call.queries.lookup.projects(reader):
+        page = await call.queries.memories.page(reader, project, None, MANY, latest=True)
         found += page.items[:LATEST]
     newest = sorted(found, key=lambda one: one["recorded_at"], reverse=True)[:LATEST]
     return {"memories": [dialect.memory(one) for one in newest]}
 
 
-async def _graph(door: ToolContext) -> Any:
-    totals = await door.queries.graph.stats(door.reader(), None)
+async def _graph(call: ToolContext) -> Any:
+    totals = await call.queries.graph.stats(call.reader(), None)
     nodes, edges = sum(totals.nodes.values()), sum(totals.edges.values())
     return {"totalNodes": nodes, "totalEdges": edges, "nodesByType": totals.nodes, "edgesByType": totals.edges}
 
 
-async def _profile(door: ToolContext, project: str) -> Any:
-    known, cached = await door.queries.profiles.of(door.reader(), project)
+async def _profile(call: ToolContext, project: str) -> Any:
+    known, cached = await call.queries.profiles.of(call.reader(), project)
     if known is None:
         return {"profile": None, "reason": "no_sessions"}
     return {"profile": profile_record(known), "cached": cached}
 
 
-async def _recent(door: ToolContext, project: str) -> Any:
-    reader = door.reader()
-    page = await door.queries.sessions.page(reader, project, None, RECENT)
-    return {"project": project, "sessions": await session_records(door, reader, page.items)}
+async def _recent(call: ToolContext, project: str) -> Any:
+    reader = call.reader()
+    page = await call.queries.sessions.page(reader, project, None, RECENT)
+    return {"project": project, "sessions": await session_records(call, reader, page.items)}
 
 
 def _decoded(name: str) -> str:
@@ -174,23 +174,23 @@ def _json(record: Any) -> str:
     return msgspec.json.encode(record).decode()
 
 
-async def message(door: ToolContext, name: str, arguments: Mapping[str, str]) -> str:
+async def message(call: ToolContext, name: str, arguments: Mapping[str, str]) -> str:
     """The message of a prompt; raises BadArgument."""
-    await door.caught_up()
-    return await _MESSAGES[name](door, arguments)
+    await call.wait_for_own_writes()
+    return await _MESSAGES[name](call, arguments)
 
 
-async def _recall_context(door: ToolContext, arguments: Mapping[str, str]) -> str:
+async def _recall_context(call: ToolContext, arguments: Mapping[str, str]) -> str:
     task = LenientArguments({"task_description": None} | dict(arguments)).needed("task_description")
-    found = await door.queries.recall(RecallRequest(query=task[:QUERY_CHARS], limit=RECALLED), door.reader())
+    found = await call.queries.recall(RecallRequest(query=task[:QUERY_CHARS], limit=RECALLED), call.reader())
     known = [f"- [{one.kind}] {one.title}: {_shown(one.content)}" for one in found.results]
     shown = marked("mnemolog-recall", known) if known else ["(nothing)"]
     return "\n".join([f"Task: {task}", "", "What is known from earlier work:", *shown])
 
 
-async def _session_handoff(door: ToolContext, arguments: Mapping[str, str]) -> str:
+async def _session_handoff(call: ToolContext, arguments: Mapping[str, str]) -> str:
     name = LenientArguments({"session_id": None} | dict(arguments)).needed("session_id")
-    reader, queries = door.reader(), door.queries
+    reader, queries = call.reader(), call.queries
     located = await queries.sessions.one(reader, name, None)
     session = view(located.document)
     summary = await queries.summaries.of_session(reader, located)
@@ -207,12 +207,12 @@ async def _session_handoff(door: ToolContext, arguments: Mapping[str, str]) -> s
     return "\n".join([*lines, *(f"- {one.title} ({one.status})" for one in open_ones[:PATTERNS])])
 
 
-async def _detect_patterns(door: ToolContext, arguments: Mapping[str, str]) -> str:
-    reader, project = door.reader(), arguments.get("project") or ""
-    names = [project] if project else await door.queries.lookup.projects(reader)
+async def _detect_patterns(call: ToolContext, arguments: Mapping[str, str]) -> str:
+    reader, project = call.reader(), arguments.get("project") or ""
+    names = [project] if project else await call.queries.lookup.projects(reader)
     lines = [f"Find what recurs in the work on {project or 'all projects'}, and what to do about it."]
     for name in names[:PATTERNS]:
-        known, _ = await door.queries.profiles.of(reader, name)
+        known, _ = await call.queries.profiles.of(reader, name)
         if known is not None:
             profile = profile_record(known)
             concepts = ", ".join(f"{one['concept']} ({one['frequency']})" for one in profile["topConcepts"])

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory.endpoints import Arguments, door_of, failure, settings, success
+from api.dialects.agentmemory.endpoints import Arguments, call_of, failure, settings, success
 from api.importing import claude_code
 from api.importing.mapping import events_of
 from ingest.commands.sizing import check_values
@@ -82,10 +82,10 @@ async def import_transcripts(request: Request, arguments: Arguments) -> Response
     if not await asyncio.to_thread(place.exists):
         return failure(f"there is nothing at {place}")
     found = await asyncio.to_thread(transcripts, place)
-    door, sessions = door_of(request), dict[str, None]()
+    call, sessions = call_of(request), dict[str, None]()
     observations = imported = 0
     for path in found.files[:most]:
-        taken = await _take(door, path, sessions)
+        taken = await _take(call, path, sessions)
         observations, imported = observations + taken, imported + 1
     return success(
         202,
@@ -100,14 +100,14 @@ async def import_transcripts(request: Request, arguments: Arguments) -> Response
     )
 
 
-async def _take(door: ToolContext, path: Path, sessions: dict[str, None]) -> int:
+async def _take(call: ToolContext, path: Path, sessions: dict[str, None]) -> int:
     """Append the events of a transcript that are not there yet; returns how many of them are observations."""
     observations = 0
-    events = _events(path, door.tenant)
+    events = _events(path, call.tenant)
     while some := await asyncio.to_thread(lambda: list(islice(events, ROWS))):
-        fresh = await _not_there(door, some)
-        outcome = await door.commands.append_events(fresh)
-        door.wrote(door.acting(), str(outcome.token))
+        fresh = await _not_there(call, some)
+        outcome = await call.commands.append_events(fresh)
+        call.wrote(call.acting(), str(outcome.token))
         not_stored = {*outcome.repeated, *(place for place, _ in outcome.rejected)}
         observations += sum(
             isinstance(one.data, ObservationRecorded) and place not in not_stored for place, one in enumerate(fresh)
@@ -116,9 +116,9 @@ async def _take(door: ToolContext, path: Path, sessions: dict[str, None]) -> int
     return observations
 
 
-async def _not_there(door: ToolContext, events: list[Event]) -> list[Event]:
+async def _not_there(call: ToolContext, events: list[Event]) -> list[Event]:
     """The events without the observations that have a document: the log itself forgets an id in time."""
-    documents = door.operations.current.documents
+    documents = call.operations.current.documents
     observed = [one for one in events if isinstance(one.data, ObservationRecorded)]
     routes = [route_of(*one) for one in observed]
     found = await documents.get(

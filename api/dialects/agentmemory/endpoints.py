@@ -109,14 +109,14 @@ def answered_by(
     """The handler of an endpoint that does what a tool does."""
 
     async def handle(request: Request, arguments: Arguments) -> Response:
-        return reply(await tool(door_of(request), arguments), status)
+        return reply(await tool(call_of(request), arguments), status)
 
     return handle
 
 
-def door_of(request: Request) -> ToolContext:
+def call_of(request: Request) -> ToolContext:
     """What the endpoints reach through, for the agent that the header names, if any."""
-    return services(request).door(SOURCE, header_name(request.headers, READER_HEADER))
+    return services(request).call(SOURCE, header_name(request.headers, READER_HEADER))
 
 
 def settings(request: Request) -> Settings:
@@ -149,20 +149,20 @@ def command(cls: type[C], **fields: Any) -> C:
     return parse_object({name: value for name, value in fields.items() if value is not None}, cls)
 
 
-async def one_session(door: ToolContext, arguments: Arguments) -> Located:
+async def one_session(call: ToolContext, arguments: Arguments) -> Located:
     """The session that `sessionId` names, own writes included; raises NotFound."""
     agent = arguments.get("agentId") or ""
-    await door.caught_up(agent)
-    return await door.queries.sessions.one(
-        door.reader(agent), arguments.needed("sessionId"), arguments.chosen("project")
+    await call.wait_for_own_writes(agent)
+    return await call.queries.sessions.one(
+        call.reader(agent), arguments.needed("sessionId"), arguments.chosen("project")
     )
 
 
-async def project_of(door: ToolContext, session: str, agent: str) -> str:
+async def project_of(call: ToolContext, session: str, agent: str) -> str:
     """The project of a session that the caller may see; empty for none, or where several have one of that id."""
     try:
-        await door.caught_up(agent)
-        located = await door.queries.sessions.one(door.reader(agent), session, None)
+        await call.wait_for_own_writes(agent)
+        located = await call.queries.sessions.one(call.reader(agent), session, None)
     except (CommandRejected, NotFound, ReaderUnknown):
         return ""
     return session_of(located).project
@@ -174,14 +174,14 @@ def session_of(located: Located) -> Session:
     return located.document
 
 
-async def written_document(door: ToolContext, name: str, agent: str) -> dict[str, Any] | None:
+async def written_document(call: ToolContext, name: str, agent: str) -> dict[str, Any] | None:
     """A document that was just written, as readers get it; None when it is not projected in time, or nobody reads."""
     try:
-        reader = door.reader(agent)
+        reader = call.reader(agent)
     except ReaderUnknown:  # it is stored all the same
         return None
-    await door.caught_up(agent)
-    found = await door.queries.lookup.documents([name], reader)
+    await call.wait_for_own_writes(agent)
+    found = await call.queries.lookup.documents([name], reader)
     return view(found[0].document) if found else None
 
 

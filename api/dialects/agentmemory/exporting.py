@@ -15,7 +15,7 @@ from starlette.responses import Response
 from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.actions import action_record, edge_records
 from api.dialects.agentmemory.answers import answer
-from api.dialects.agentmemory.endpoints import Arguments, door_of, failure, reply
+from api.dialects.agentmemory.endpoints import Arguments, call_of, failure, reply
 from api.dialects.agentmemory.lessons import lesson_record
 from api.dialects.agentmemory.memories import relation_record
 from api.dialects.agentmemory.sessions import AT_ONCE, session_records
@@ -51,23 +51,23 @@ async def get_export(request: Request, arguments: Arguments) -> Response:
     if arguments["offset"] < 0:
         raise BadArgument("offset must be at least 0", "offset")
     try:
-        return reply(await export(door_of(request), arguments))
+        return reply(await export(call_of(request), arguments))
     except (ProjectionBehind, ReaderUnknown) as why:  # an empty export would be taken for all there is
         return failure(f"nothing can be exported: {why}")
 
 
-async def export(door: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def export(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     """The export; sessions are paged by `maxSessions` and `offset`, the rest is always there.
 
     While a node of the log's cluster is away it fails: one that lacks partitions would be taken for all there is.
     """
     with whole_reads():
-        return await _export(door, arguments)
+        return await _export(call, arguments)
 
 
-async def _export(door: ToolContext, arguments: Arguments) -> ToolAnswer:
-    await door.caught_up()
-    reader, queries, started = door.reader(), door.queries, time.monotonic()
+async def _export(call: ToolContext, arguments: Arguments) -> ToolAnswer:
+    await call.wait_for_own_writes()
+    reader, queries, started = call.reader(), call.queries, time.monotonic()
     known = [one async for one in _all(lambda cursor: queries.sessions.page(reader, None, cursor, PAGE), MAX_SESSIONS)]
     offset = max(0, int(arguments["offset"]))
     stated: Any = arguments["maxSessions"]
@@ -99,7 +99,7 @@ async def _export(door: ToolContext, arguments: Arguments) -> ToolAnswer:
         for name, records in (await _of_project(queries, reader, project)).items():
             record.setdefault(name, []).extend(records)
     summaries = {(one["project"], one["session_id"]): one for one in record["summaries"]}
-    record["sessions"] = await session_records(door, reader, wanted[:done], summaries)
+    record["sessions"] = await session_records(call, reader, wanted[:done], summaries)
     record["summaries"] = list(map(dialect.summary, record["summaries"]))
     record |= {"truncated": True} if cut else {}
     if stated is not None or done < len(wanted):

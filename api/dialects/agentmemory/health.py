@@ -13,7 +13,7 @@ from redis.exceptions import RedisError
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory.endpoints import door_of, settings, success
+from api.dialects.agentmemory.endpoints import call_of, settings, success
 from api.http.http import Json
 from api.services import services
 from ingest.errors import LogUnavailable
@@ -164,9 +164,9 @@ async def flags(request: Request) -> Response:
 
 async def graph_stats(request: Request) -> Response:
     """How many nodes and edges the graph has."""
-    door = door_of(request)
-    await door.caught_up()
-    totals = await door.queries.graph.stats(door.reader(), None)
+    call = call_of(request)
+    await call.wait_for_own_writes()
+    totals = await call.queries.graph.stats(call.reader(), None)
     nodes, edges = sum(totals.nodes.values()), sum(totals.edges.values())
     return success(
         totalNodes=nodes, totalEdges=edges, nodesByType=totals.nodes, edgesByType=totals.edges, nodes=nodes, edges=edges

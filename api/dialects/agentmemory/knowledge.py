@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from api.dialects.agentmemory.answers import answer
 from api.dialects.agentmemory.condensing import crystallize, reflect
-from api.dialects.agentmemory.endpoints import MAX_LIMIT, Arguments, door_of, failure, reply, success
+from api.dialects.agentmemory.endpoints import MAX_LIMIT, Arguments, call_of, failure, reply, success
 from api.dialects.agentmemory.records import Record, View, iso, renamed, without_empty
 from api.dialects.session_projects import home_of
 from api.http.http import Json
@@ -34,11 +34,11 @@ _STEP = re.compile(r"^\d+\. (.*)$")
 
 async def query_graph(request: Request, arguments: Arguments) -> Response:
     """What is around a node of the graph; without one, what is newest."""
-    door = door_of(request)
-    await door.caught_up()
+    call = call_of(request)
+    await call.wait_for_own_writes()
     start, limit = arguments.chosen("startNodeId"), arguments.count("limit", MAX_LISTED)
     depth = max(DEPTHS[0], min(DEPTHS[1], int(arguments["maxDepth"])))
-    found = await door.queries.graph.query(door.reader(), arguments.chosen("project"), start, depth, limit)
+    found = await call.queries.graph.query(call.reader(), arguments.chosen("project"), start, depth, limit)
     return Json(
         {
             "nodes": list(map(node_record, found.nodes)),
@@ -55,16 +55,16 @@ async def query_graph(request: Request, arguments: Arguments) -> Response:
 
 async def build_graph(request: Request, arguments: Arguments) -> Response:
     """Nothing is to be built: the graph is derived whenever it is asked for. Says how big it is."""
-    door = door_of(request)
-    await door.caught_up()
-    totals = await door.queries.graph.stats(door.reader(), None)
+    call = call_of(request)
+    await call.wait_for_own_writes()
+    totals = await call.queries.graph.stats(call.reader(), None)
     nodes, edges = sum(totals.nodes.values()), sum(totals.edges.values())
     return success(sessions=0, batches=0, nodes=nodes, edges=edges, reason="derived_when_asked_for")
 
 
 async def semantic(request: Request, arguments: Arguments) -> Response:
     """What sessions state, or one decided."""
-    kept = await _tagged(door_of(request), arguments, claims.FACT, claims.CONSOLIDATED)
+    kept = await _tagged(call_of(request), arguments, claims.FACT, claims.CONSOLIDATED)
     found = list(map(fact_record, kept))
     return Json({"semantic": found, "items": found, "total": len(found)})
 
@@ -73,21 +73,21 @@ async def procedural(request: Request, arguments: Arguments) -> Response:
     """How things are done, as several memories say."""
     found = [
         procedure_record(one)
-        for one in await _tagged(door_of(request), arguments, claims.PROCEDURE, claims.CONSOLIDATED)
+        for one in await _tagged(call_of(request), arguments, claims.PROCEDURE, claims.CONSOLIDATED)
     ]
     return Json({"procedural": found, "items": found, "total": len(found)})
 
 
 async def crystals(request: Request, arguments: Arguments) -> Response:
     """What chains of finished actions came to; of a session, its own and those it has actions of."""
-    door = door_of(request)
-    kept = await _tagged(door, arguments | {"limit": MAX_LISTED}, claims.CRYSTAL)
-    learned = await door.queries.lessons.surest(door.reader(), None, system_clock(), source="crystal", limit=MAX_LISTED)
+    call = call_of(request)
+    kept = await _tagged(call, arguments | {"limit": MAX_LISTED}, claims.CRYSTAL)
+    learned = await call.queries.lessons.surest(call.reader(), None, system_clock(), source="crystal", limit=MAX_LISTED)
     lessons = list(map(view, learned))
     found = [crystal_record(one, lessons) for one in kept]
     if session := arguments["sessionId"]:
         names = list(dict.fromkeys(name for one in found for name in one["sourceActionIds"]))
-        known = await door.queries.lookup.documents(names, door.reader())
+        known = await call.queries.lookup.documents(names, call.reader())
         in_session = {one.document.id for one in known if getattr(one.document, "session_id", "") == session}
         found = [
             one for one in found if one.get("sessionId") == session or in_session.intersection(one["sourceActionIds"])
@@ -100,18 +100,18 @@ async def create_crystal(request: Request, arguments: Arguments) -> Response:
     if not arguments["actionIds"]:
         raise BadArgument("actionIds is empty", "actionIds")
     try:
-        return reply(await crystallize(door_of(request), arguments))
+        return reply(await crystallize(call_of(request), arguments))
     except (NotFound, CommandRejected) as refused:
         return failure(str(refused))
 
 
 async def insights(request: Request, arguments: Arguments) -> Response:
     """Insights, the surest first."""
-    door = door_of(request)
-    await door.caught_up()
+    call = call_of(request)
+    await call.wait_for_own_writes()
     now = system_clock()
-    known = await door.queries.lessons.surest(
-        door.reader(),
+    known = await call.queries.lessons.surest(
+        call.reader(),
         arguments.chosen("project"),
         now,
         source=ORIGIN,
@@ -124,11 +124,11 @@ async def insights(request: Request, arguments: Arguments) -> Response:
 
 async def search_insights(request: Request, arguments: Arguments) -> Response:
     """Insights about a query."""
-    door = door_of(request)
-    await door.caught_up()
+    call = call_of(request)
+    await call.wait_for_own_writes()
     now = system_clock()
-    known = await door.queries.lessons.search(
-        door.reader(),
+    known = await call.queries.lessons.search(
+        call.reader(),
         arguments.needed("query"),
         arguments.chosen("project"),
         now,
@@ -141,11 +141,11 @@ async def search_insights(request: Request, arguments: Arguments) -> Response:
 
 async def get_profile(request: Request, arguments: Arguments) -> Response:
     """What a project is like; without one, which projects there are."""
-    door = door_of(request)
+    call = call_of(request)
     if arguments.chosen("project") is not None:
-        return reply(await profile(door, arguments))
-    await door.caught_up()
-    return success(projects=await _projects(door))
+        return reply(await profile(call, arguments))
+    await call.wait_for_own_writes()
+    return success(projects=await _projects(call))
 
 
 async def post_reflect(request: Request, arguments: Arguments) -> Response:
@@ -153,28 +153,28 @@ async def post_reflect(request: Request, arguments: Arguments) -> Response:
     if session := arguments.chosen("sessionId"):
         home = await home_of(request, session)
         arguments = arguments | {"project": home.project if home else arguments["project"]}
-    return reply(await reflect(door_of(request), arguments))
+    return reply(await reflect(call_of(request), arguments))
 
 
-async def _tagged(door: ToolContext, arguments: Arguments, *tags: str) -> list[dict[str, Any]]:
+async def _tagged(call: ToolContext, arguments: Arguments, *tags: str) -> list[dict[str, Any]]:
     """The newest memories that have all of these tags, of the project that is named or of all."""
-    await door.caught_up()
+    await call.wait_for_own_writes()
     limit, project = arguments.count("limit", MAX_LISTED), arguments.chosen("project")
-    found = await door.queries.lookup.found(
-        lookup.latest, door.reader(), project, limit, kinds=["memory"], tags=list(tags)
+    found = await call.queries.lookup.found(
+        lookup.latest, call.reader(), project, limit, kinds=["memory"], tags=list(tags)
     )
     return list(map(view, found))
 
 
-async def _projects(door: ToolContext) -> list[str]:
-    return [name for name in await door.queries.lookup.projects(door.reader()) if name]
+async def _projects(call: ToolContext) -> list[str]:
+    return [name for name in await call.queries.lookup.projects(call.reader()) if name]
 
 
-async def profile(door: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def profile(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_profile: in an object of its own, and flat."""
-    await door.caught_up()
-    reader, project = door.reader(), arguments.needed("project")
-    known, cached = await door.queries.profiles.of(reader, project, refresh=bool(arguments["refresh"]))
+    await call.wait_for_own_writes()
+    reader, project = call.reader(), arguments.needed("project")
+    known, cached = await call.queries.profiles.of(reader, project, refresh=bool(arguments["refresh"]))
     if known is None:
         return answer({"profile": None, "reason": "no_sessions"})
     record = profile_record(known)

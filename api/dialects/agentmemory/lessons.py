@@ -7,8 +7,8 @@ from api.dialects.agentmemory.answers import failed, succeeded
 from api.dialects.agentmemory.endpoints import (
     MAX_LIMIT,
     Arguments,
+    call_of,
     command,
-    door_of,
     failure,
     reply,
     success,
@@ -31,22 +31,22 @@ _SOURCES = {"reflection": "consolidation"}
 
 async def post_lesson(request: Request, arguments: Arguments) -> Response:
     """A new lesson (201), or a known one made stronger (200)."""
-    answer = await save_lesson(door_of(request), arguments)
+    answer = await save_lesson(call_of(request), arguments)
     strengthened = isinstance(answer.data, dict) and answer.data["action"] == "strengthened"
     return reply(answer, 200 if strengthened else 201)
 
 
 async def post_strengthen(request: Request, arguments: Arguments) -> Response:
     """Say that a lesson proved right again."""
-    door = door_of(request)
+    call = call_of(request)
     name, agent = arguments.needed("lessonId"), arguments["agentId"] or ""
-    caller = door.caller(agent)
+    caller = call.caller(agent)
     try:
-        accepted = await door.operations.work.reinforce(name, door.reader(agent), caller)
+        accepted = await call.operations.work.reinforce(name, call.reader(agent), caller)
     except NotFound:
         return failure("lesson not found")
-    door.wrote(caller.agent_id, accepted.position)
-    known = await written_document(door, name, agent)
+    call.wrote(caller.agent_id, accepted.position)
+    known = await written_document(call, name, agent)
     if known is None:
         return success(lesson={"id": name})
     return success(lesson=lesson_record(known, known["confidence"]))
@@ -54,29 +54,29 @@ async def post_strengthen(request: Request, arguments: Arguments) -> Response:
 
 async def post_delete(request: Request, arguments: Arguments) -> Response:
     """Forget a lesson, for good; recorded again, it is a new one."""
-    told = await delete_lesson(door_of(request), arguments)
+    told = await delete_lesson(call_of(request), arguments)
     return reply(told, 200 if isinstance(told.data, dict) and told.data["success"] else 404)
 
 
-async def delete_lesson(door: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def delete_lesson(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_lesson_delete: forget a lesson, for good."""
     name, agent = arguments.needed("lessonId"), arguments["agentId"] or ""
-    await door.caught_up(agent)
-    reader, caller = door.reader(agent), door.caller(agent)
-    found = await door.queries.lookup.documents([name], reader)
+    await call.wait_for_own_writes(agent)
+    reader, caller = call.reader(agent), call.caller(agent)
+    found = await call.queries.lookup.documents([name], reader)
     if not any(isinstance(one.document, Lesson) for one in found):
         return failed("lesson not found")
-    forgotten = await door.operations.forgetting.document(name, reader, caller, reason="lessons/delete")
-    door.wrote(caller.agent_id, forgotten.position)
+    forgotten = await call.operations.forgetting.document(name, reader, caller, reason="lessons/delete")
+    call.wrote(caller.agent_id, forgotten.position)
     return succeeded(deleted=forgotten.total)
 
 
-async def list_lessons(door: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def list_lessons(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_lessons: the surest ones."""
-    await door.caught_up()
+    await call.wait_for_own_writes()
     now, source, limit = system_clock(), arguments.chosen("source"), arguments.count("limit", MAX_LESSONS)
-    known = await door.queries.lessons.surest(
-        door.reader(),
+    known = await call.queries.lessons.surest(
+        call.reader(),
         arguments.chosen("project"),
         now,
         min_confidence=arguments["minConfidence"],
@@ -86,7 +86,7 @@ async def list_lessons(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     return succeeded(lessons=[one for one in records if source in (None, one["source"])][:limit])
 
 
-async def save_lesson(door: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def save_lesson(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_lesson_save: a new lesson, or a known one made stronger."""
     content, stated, agent = arguments.needed("content"), arguments["confidence"], arguments["agentId"] or ""
     confidence = stated if stated is not None and 0 <= stated <= 1 else USUAL_CONFIDENCE
@@ -99,8 +99,8 @@ async def save_lesson(door: ToolContext, arguments: Arguments) -> ToolAnswer:
         tags=arguments["tags"],
         agent_id=agent,
     )
-    accepted = await door.write(lesson)
-    known = await written_document(door, accepted.id, agent)
+    accepted = await call.write(lesson)
+    known = await written_document(call, accepted.id, agent)
     if known is None:
         record = {"id": accepted.id, "content": content, "context": lesson.context, "confidence": confidence}
         return succeeded(action="created", lesson=record)
@@ -108,12 +108,12 @@ async def save_lesson(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     return succeeded(action=action, lesson=lesson_record(known, known["confidence"]))
 
 
-async def search_lessons(door: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def search_lessons(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_lesson_recall, memory_lesson_search: lessons about a query; with a project, of it alone."""
-    await door.caught_up()
+    await call.wait_for_own_writes()
     now = system_clock()
-    found = await door.queries.lessons.search(
-        door.reader(),
+    found = await call.queries.lessons.search(
+        call.reader(),
         arguments.needed("query"),
         arguments.chosen("project"),
         now,

@@ -10,7 +10,7 @@ from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.answers import answer, succeeded
 from api.dialects.agentmemory.endpoints import (
     Arguments,
-    door_of,
+    call_of,
     failure,
     one_session,
     read_query,
@@ -35,7 +35,7 @@ async def post_forget(request: Request, arguments: Arguments) -> Response:
     """Forget a memory, some observations of a session, or the whole session, for good."""
     session = arguments.chosen("sessionId")
     home = await home_of(request, session) if session else None
-    answer = await forget(door_of(request), arguments | {"project": home.project if home else None})
+    answer = await forget(call_of(request), arguments | {"project": home.project if home else None})
     if session and not arguments["observationIds"] and arguments.chosen("memoryId") is None:
         homes(request).forget(session)
     return reply(answer)
@@ -47,12 +47,12 @@ async def auto_forget(request: Request, arguments: Arguments) -> Response:
     Two memories that say the same are never both the newest: saving sees to that, so there are no contradictions.
     """
     in_query = read_query(request, fields(DRY_RUN))
-    dry_run, door = bool(arguments["dryRun"] or in_query["dryRun"]), door_of(request)
-    await door.caught_up()
-    reader, caller, operations = door.reader(), door.caller(), door.operations
-    sweep = Sweep(operations.current, door.queries.lookup, operations.forgetting)
+    dry_run, call = bool(arguments["dryRun"] or in_query["dryRun"]), call_of(request)
+    await call.wait_for_own_writes()
+    reader, caller, operations = call.reader(), call.caller(), call.operations
+    sweep = Sweep(operations.current, call.queries.lookup, operations.forgetting)
     swept = await sweep.run(reader, caller, dry_run=dry_run)
-    door.wrote(caller.agent_id, swept.position)
+    call.wrote(caller.agent_id, swept.position)
     return success(
         ttlExpired=swept.expired,
         contradictions=[],
@@ -66,9 +66,9 @@ async def auto_forget(request: Request, arguments: Arguments) -> Response:
 
 async def heal(request: Request, arguments: Arguments) -> Response:
     """Nothing is put right here: documents follow from the log, and a rebuild makes them anew. Says what is wrong."""
-    door = door_of(request)
-    await door.caught_up()
-    found = await door.queries.diagnose(door.reader(), arguments["categories"] or ())
+    call = call_of(request)
+    await call.wait_for_own_writes()
+    found = await call.queries.diagnose(call.reader(), arguments["categories"] or ())
     wrong = [one for one in found.checks if one.status != "pass"]
     return success(
         fixed=0,
@@ -78,36 +78,36 @@ async def heal(request: Request, arguments: Arguments) -> Response:
     )
 
 
-async def forget(door: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def forget(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_forget: a memory, some observations of a session, or the whole session."""
     memory, names = arguments.chosen("memoryId"), arguments["observationIds"]
     if memory is None and arguments.chosen("sessionId") is None:
         raise BadArgument("memoryId or sessionId is required", "memoryId")
-    forgetting, caller, reader = door.operations.forgetting, door.caller(), door.reader()
+    forgetting, caller, reader = call.operations.forgetting, call.caller(), call.reader()
     try:
         if memory is not None:
             forgotten = await forgetting.document(memory, reader, caller)
             deleted = forgotten.total
         elif names:
-            await door.caught_up()
-            found = await door.queries.lookup.documents(names, reader)
+            await call.wait_for_own_writes()
+            found = await call.queries.lookup.documents(names, reader)
             seen = [one.document for one in found if isinstance(one.document, Observation)]
             of_session = [one.id for one in seen if one.session_id == arguments["sessionId"]]
             forgotten = await forgetting.documents(of_session, reader, caller)
             deleted = forgotten.documents.get("observation", 0)
         else:
-            forgotten = await forgetting.session(session_of(await one_session(door, arguments)), caller)
+            forgotten = await forgetting.session(session_of(await one_session(call, arguments)), caller)
             deleted = forgotten.documents.get("observation", 0) + 2  # the session and its summary count, too
     except NotFound:
         return succeeded(deleted=0)
-    door.wrote(caller.agent_id, forgotten.position)
+    call.wrote(caller.agent_id, forgotten.position)
     return succeeded(deleted=deleted)
 
 
-async def diagnose(door: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def diagnose(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_diagnose: what was looked at, and how well the server is."""
-    await door.caught_up()
-    found = await door.queries.diagnose(door.reader(), arguments["categories"] or ())
+    await call.wait_for_own_writes()
+    found = await call.queries.diagnose(call.reader(), arguments["categories"] or ())
     return answer(
         {
             "success": True,
@@ -163,21 +163,21 @@ async def audit(request: Request, arguments: Arguments) -> Response:
     """Who wrote or deleted what, the newest first."""
     if arguments["limit"] < 1:
         raise BadArgument("limit must be at least 1", "limit")
-    door, limit = door_of(request), min(MAX_LIMIT, int(arguments["limit"]))
+    call, limit = call_of(request), min(MAX_LIMIT, int(arguments["limit"]))
     try:
-        found = await entries(door, arguments["operation"] or "", limit, arguments["agentId"] or "")
+        found = await entries(call, arguments["operation"] or "", limit, arguments["agentId"] or "")
     except ReaderUnknown as why:
         return failure(str(why), entries=[])
     return success(entries=list(map(audit_record, found)))
 
 
-async def entries(door: ToolContext, operation: str, limit: int, agent: str = "") -> list[AuditEntry]:
+async def entries(call: ToolContext, operation: str, limit: int, agent: str = "") -> list[AuditEntry]:
     """Entries of the audit log, newest first; of one operation, in agentmemory's words or ours."""
     found: list[AuditEntry] = []
     cursor: str | None = None
     for _ in range(MAX_PAGES):
-        page = await door.queries.audit.entries(
-            door.reader(agent), _EVENTS.get(operation, operation), cursor=cursor, limit=limit - len(found)
+        page = await call.queries.audit.entries(
+            call.reader(agent), _EVENTS.get(operation, operation), cursor=cursor, limit=limit - len(found)
         )
         found += page.entries
         cursor = page.next
@@ -209,7 +209,7 @@ def audit_record(entry: AuditEntry) -> dict[str, Any]:
 
 async def commits_of_log(request: Request, arguments: Arguments) -> Response:
     """The audit log, told as commits; the newest first."""
-    found = await entries(door_of(request), "", arguments.count("limit", MAX_COMMITS))
+    found = await entries(call_of(request), "", arguments.count("limit", MAX_COMMITS))
     return success(commits=list(map(_commit, found)))
 
 

@@ -11,8 +11,8 @@ from api.dialects.agentmemory.endpoints import (
     SOURCE,
     Arguments,
     agent_of,
+    call_of,
     command,
-    door_of,
     failure,
     object_of,
     project_of,
@@ -53,26 +53,26 @@ async def remember(request: Request, arguments: Arguments) -> Response:
     if arguments["project"] is not None and not arguments["project"].strip():
         raise BadArgument("project is blank; leave it out for a memory of no project", "project")
     agent = agent_of(arguments)
-    return reply(await save_memory(door_of(request), arguments | {"agentId": agent}), 201)
+    return reply(await save_memory(call_of(request), arguments | {"agentId": agent}), 201)
 
 
 async def list_memories(request: Request, arguments: Arguments) -> Response:
     """The memories, newest first, or how many there are."""
-    door, agent = door_of(request), arguments["agentId"] or ""
-    await door.caught_up(agent)
-    reader = door.reader(agent)
+    call, agent = call_of(request), arguments["agentId"] or ""
+    await call.wait_for_own_writes(agent)
+    reader = call.reader(agent)
     if arguments["includeOrphans"] and (only := reader.only_agent):
-        everybodys = await _all(door, Reader(reader.tenant, only, reach=reader.reach))
-        found = [one for one in everybodys if one["agent_id"] in ("", only)]
+        all_open_actions = await _all(call, Reader(reader.tenant, only, key_scope=reader.key_scope))
+        found = [one for one in all_open_actions if one["agent_id"] in ("", only)]
     else:
-        found = await _all(door, reader)
+        found = await _all(call, reader)
     latest = [one for one in found if one["is_latest"]]
     if arguments["count"]:
         return Json({"total": len(found), "latestCount": len(latest)})
     wanted = latest if arguments["latest"] else found
     offset, limit = max(0, int(arguments["offset"])), arguments["limit"]
     most = MAX_LIMIT if limit is None else max(0, min(MAX_LIMIT, int(limit)))
-    related = dialect.related(await door.queries.relations.newest(reader, MAX_RELATIONS))
+    related = dialect.related(await call.queries.relations.newest(reader, MAX_RELATIONS))
     shown = [dialect.memory(one, related=related.get(one["id"], ())) for one in wanted[offset : offset + most]]
     return Json({"memories": shown, "total": len(wanted), "offset": offset, "limit": None if limit is None else most})
 
@@ -82,43 +82,43 @@ async def delete_memories(request: Request) -> Response:
     sent = await object_of(request)
     if not isinstance(sent.get("memoryIds"), list):
         raise BadArgument("memoryIds must be a list", "memoryIds")
-    return reply(await governance_delete(door_of(request), lenient.read(sent, DELETE)))
+    return reply(await governance_delete(call_of(request), lenient.read(sent, DELETE)))
 
 
-async def governance_delete(door: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def governance_delete(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_governance_delete: forget memories, for good; an id that is unknown is skipped."""
     names = list(dict.fromkeys(name for name in arguments["memoryIds"] if name.strip()))
     try:
-        caller, reader = door.caller(), door.reader()
+        caller, reader = call.caller(), call.reader()
     except ReaderUnknown as why:
         return failed(f"nothing was deleted: {why}", deleted=0, total=len(arguments["memoryIds"]))
-    await door.caught_up()
-    found = await door.queries.lookup.documents(names, reader)
+    await call.wait_for_own_writes()
+    found = await call.queries.lookup.documents(names, reader)
     known = [one.document.id for one in found if isinstance(one.document, Memory)]
     try:
-        forgotten = await door.operations.forgetting.documents(
+        forgotten = await call.operations.forgetting.documents(
             known, reader, caller, reason=(arguments["reason"] or "")[:512]
         )
     except ProjectionBehind as error:
         return failed(f"nothing was deleted, try again: {error}")
-    door.wrote(caller.agent_id, forgotten.position)
+    call.wrote(caller.agent_id, forgotten.position)
     return succeeded(deleted=forgotten.documents.get("memory", 0), total=len(arguments["memoryIds"]))
 
 
-async def _all(door: ToolContext, reader: Reader) -> list[dict[str, Any]]:
+async def _all(call: ToolContext, reader: Reader) -> list[dict[str, Any]]:
     """The memories of every project, newest first."""
     found: list[dict[str, Any]] = []
-    for project in {"", *await door.queries.lookup.projects(reader)}:
+    for project in {"", *await call.queries.lookup.projects(reader)}:
         cursor: str | None = None
         while len(found) < MAX_MEMORIES:
-            page = await door.queries.memories.page(reader, project, cursor, PAGE)
+            page = await call.queries.memories.page(reader, project, cursor, PAGE)
             found += page.items
             if (cursor := page.next) is None:
                 break
     return sorted(found, key=lambda one: (one["recorded_at"], one["id"]), reverse=True)
 
 
-async def save_memory(door: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def save_memory(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_save, agent_remember: keep a memory, and say which one it resembles.
 
     One of a session is of the session's project unless another is named.
@@ -126,7 +126,7 @@ async def save_memory(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     content = arguments.needed("content")
     agent, session = arguments["agentId"] or "", arguments.chosen("sessionId") or ""
     kind = dialect.kind_of(arguments["type"])
-    project = arguments.chosen("project") or (await project_of(door, session, agent) if session else "")
+    project = arguments.chosen("project") or (await project_of(call, session, agent) if session else "")
     remember = command(
         Remember,
         content=content,
@@ -140,25 +140,25 @@ async def save_memory(door: ToolContext, arguments: Arguments) -> ToolAnswer:
         **dialect.classified(kind, arguments.get("sourceObservationIds") or ()),
     )
     # as its REST route does, also where the tool is called over MCP: memories of this source supersede by words
-    accepted = await door._replace(source=SOURCE).write(remember)
+    accepted = await call._replace(source=SOURCE).write(remember)
     if session:
         # Its id and nothing of its content, which would outlive it here when it is forgotten.
         data = {"tool_name": SAVE_TOOL, "tool_input": {"memoryId": accepted.id, "type": kind}}
         link = dialect.observe(session, remember.project, "post_tool_use", data, agent_id=agent)
-        await door.write(link)
-    return succeeded(**await _saved(door, remember, accepted.id, agent, kind))
+        await call.write(link)
+    return succeeded(**await _saved(call, remember, accepted.id, agent, kind))
 
 
-async def _saved(door: ToolContext, remember: Remember, name: str, agent: str, kind: str) -> dict[str, Any]:
+async def _saved(call: ToolContext, remember: Remember, name: str, agent: str, kind: str) -> dict[str, Any]:
     """The memory as it is kept, and the hint; one that is not projected in time, or nobody reads, as it was said."""
-    known = await written_document(door, name, agent)
+    known = await written_document(call, name, agent)
     if known is None:
         title = remember.content.strip().split("\n", 1)[0][:80]
         return {"memory": {"id": name, "type": kind, "title": title, "content": remember.content, "version": 1}}
-    record, reader = dialect.memory(known), door.reader(agent)
+    record, reader = dialect.memory(known), call.reader(agent)
     besides = frozenset([name, *record["supersedes"]])
     try:
-        hint = None if record["version"] > 1 else await alike(door, reader, remember.content, remember.project, besides)
+        hint = None if record["version"] > 1 else await alike(call, reader, remember.content, remember.project, besides)
     except MnemologError:  # it is saved: a hint that cannot be had is none
         hint = None
     return {"memory": record} | ({} if hint is None else {"similarTo": hint})
@@ -171,9 +171,9 @@ MEMORY_NOT_FOUND = "memory not found"
 
 async def list_relations(request: Request, arguments: Arguments) -> Response:
     """Relations, the newest first."""
-    door = door_of(request)
-    await door.caught_up()
-    reader, queries, project = door.reader(), door.queries, arguments.chosen("project")
+    call = call_of(request)
+    await call.wait_for_own_writes()
+    reader, queries, project = call.reader(), call.queries, arguments.chosen("project")
     limit = arguments.count("limit", MAX_LISTED_RELATIONS)
     if project is None:
         found = [view(one) for one in await queries.relations.newest(reader, limit)]
@@ -197,9 +197,9 @@ async def relate(request: Request, arguments: Arguments) -> Response:
         confidence=None if stated is None else float(max(0, min(1, stated))),
         agent_id=arguments["agentId"],
     )
-    door = door_of(request)
+    call = call_of(request)
     try:
-        record = await _related(door, relation)
+        record = await _related(call, relation)
     except NotFound:
         return failure(MEMORY_NOT_FOUND)
     return success(201, relationId=record["id"], relation=record, **record)
@@ -207,66 +207,66 @@ async def relate(request: Request, arguments: Arguments) -> Response:
 
 async def get_memory(request: Request) -> Response:
     """One memory, whichever version, and what it is related to."""
-    door = door_of(request)
-    await door.caught_up()
-    reader, name = door.reader(), request.path_params["id"]
-    found = await door.queries.lookup.documents([name], reader)
+    call = call_of(request)
+    await call.wait_for_own_writes()
+    reader, name = call.reader(), request.path_params["id"]
+    found = await call.queries.lookup.documents([name], reader)
     if not found or not isinstance(found[0].document, Memory):
         check_missing("such a memory")
         raise NotFound(MEMORY_NOT_FOUND)
-    related = dialect.related(await door.queries.relations.of_documents([name], reader)).get(name)
-    record = await _with_earlier(door, name, reader)
+    related = dialect.related(await call.queries.relations.of_documents([name], reader)).get(name)
+    record = await _with_earlier(call, name, reader)
     return Json({"memory": record | ({"relatedIds": related} if related else {})})
 
 
 async def get_versions(request: Request) -> Response:
     """Every version of a memory, the oldest first."""
-    door = door_of(request)
-    await door.caught_up()
-    versions = await door.queries.memories.history(request.path_params["id"], door.reader())
+    call = call_of(request)
+    await call.wait_for_own_writes()
+    versions = await call.queries.memories.history(request.path_params["id"], call.reader())
     return Json({"versions": dialect.versions(list(map(view, versions)))})
 
 
 async def evolve(request: Request, arguments: Arguments) -> Response:
     """A memory's next version, which supersedes it."""
-    door = door_of(request)
+    call = call_of(request)
     name, agent = arguments.needed("memoryId"), arguments["agentId"] or ""
-    reader, caller = door.reader(agent), door.caller(agent)
+    reader, caller = call.reader(agent), call.caller(agent)
     changes = command(
         MemoryChanges, content=arguments.needed("newContent"), title=arguments.chosen("newTitle"), agent_id=agent
     )
     try:
-        accepted = await door.operations.memories.change(name, changes, reader, caller)
+        accepted = await call.operations.memories.change(name, changes, reader, caller)
     except NotFound:
         return failure(MEMORY_NOT_FOUND)
-    door.wrote(caller.agent_id, accepted.position)
-    known = await written_document(door, accepted.id, agent)
+    call.wrote(caller.agent_id, accepted.position)
+    known = await written_document(call, accepted.id, agent)
     previous = known["parent_id"] if known else name
     try:
         await _related(
-            door, Relate(source=accepted.id, target=previous, relation="supersedes", confidence=1.0, agent_id=agent)
+            call, Relate(source=accepted.id, target=previous, relation="supersedes", confidence=1.0, agent_id=agent)
         )
     except NotFound:
         pass  # forgotten meanwhile: there is nothing to relate it to
     try:
-        memory = await _with_earlier(door, accepted.id, reader)
+        memory = await _with_earlier(call, accepted.id, reader)
     except NotFound:  # not projected in time, or forgotten meanwhile
         memory = {"id": accepted.id, "content": changes.content}
     return success(memory=memory, previousId=previous)
 
 
-async def _with_earlier(door: ToolContext, name: str, reader: Reader) -> dict[str, Any]:
+async def _with_earlier(call: ToolContext, name: str, reader: Reader) -> dict[str, Any]:
     """A memory that names the versions before it; raises NotFound."""
-    versions = dialect.versions(list(map(view, await door.queries.memories.history(name, reader))))
+    versions = dialect.versions(list(map(view, await call.queries.memories.history(name, reader))))
     return next(one for one in versions if one["id"] == name)
 
 
-async def _related(door: ToolContext, relation: Relate) -> dict[str, Any]:
+async def _related(call: ToolContext, relation: Relate) -> dict[str, Any]:
     """The relation, as it is kept; raises NotFound for an end that is not there."""
-    caller = door.caller(relation.agent_id)
-    accepted = await door.operations.work.relate(relation, door.reader(relation.agent_id), caller)
-    door.wrote(caller.agent_id, accepted.position)
-    known = await written_document(door, accepted.id, relation.agent_id)
+    caller = call.caller(relation.agent_id)
+    accepted = await call.operations.work.relate(relation, call.reader(relation.agent_id), caller)
+    call.wrote(caller.agent_id, accepted.position)
+    known = await written_document(call, accepted.id, relation.agent_id)
     if known is not None:
         return relation_record(known)
     return {

@@ -17,8 +17,8 @@ from api.dialects.agentmemory.endpoints import (
     CWD_CHARS,
     Arguments,
     agent_of,
+    call_of,
     command,
-    door_of,
     one_session,
     read_query,
     reply,
@@ -46,7 +46,7 @@ async def observe(request: Request, arguments: Arguments) -> Response:
     """Record what a hook saw."""
     session, hook = arguments.needed("sessionId"), arguments.needed("hookType")
     moment = moment_of(arguments["timestamp"])
-    door, agent = door_of(request), agent_of(arguments)
+    call, agent = call_of(request), agent_of(arguments)
     home, new = await settled(request, session, arguments["project"] or "", agent)
     fits = await _fitted(request, _data(arguments["data"]))
     seen = dialect.observe(
@@ -64,7 +64,7 @@ async def observe(request: Request, arguments: Arguments) -> Response:
     events: list[WriteCommand] = [seen]
     if new and (cwd := arguments.chosen("cwd")):
         events.append(_started(session, home, cwd[:CWD_CHARS], moment))
-    accepted, *others = await asyncio.gather(*map(door.write, events))
+    accepted, *others = await asyncio.gather(*map(call.write, events))
     for one in (accepted, *others):
         homes(request).wrote(session, one.position)
     return Json({"observationId": accepted.id}, 201)
@@ -82,7 +82,7 @@ async def observe_as_agent(request: Request, arguments: Arguments) -> Response:
     for name in ("text", "content"):
         if isinstance(text := arguments[name], str):
             arguments[name] = (await _fitted(request, {name: text})).data[name]
-    return reply(await observe_text(door_of(request), arguments), 201)
+    return reply(await observe_text(call_of(request), arguments), 201)
 
 
 def moment_of(given: str | float) -> datetime | None:
@@ -121,7 +121,7 @@ def _started(session: str, home: SessionProject, cwd: str, moment: datetime | No
     )
 
 
-async def observe_text(door: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def observe_text(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     """agent_observe: kept as if a tool had been used whose input and output is the text."""
     text = arguments.chosen("text") or arguments.chosen("content")
     if text is None:
@@ -129,26 +129,26 @@ async def observe_text(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     session, project = arguments.needed("sessionId"), arguments.needed("project")
     agent = arguments["agentId"] or ""
     if cwd := arguments.chosen("cwd"):
-        await _know_folder(door, session, project, cwd, agent)
+        await _know_folder(call, session, project, cwd, agent)
     kind = arguments.chosen("type") or "other"
     title = arguments.chosen("title") or f"agent_{kind}"
     data = {"tool_name": title, "tool_input": text, "tool_output": text, "type": kind}
     image = {name: arguments[name] for name in ("image", "modality") if name in arguments}
     command = dialect.observe(session, project, "post_tool_use", data, kind=kind, agent_id=agent, **image)
-    accepted = await door.write(command)
+    accepted = await call.write(command)
     return answer({"observationId": accepted.id})
 
 
-async def _know_folder(door: ToolContext, session: str, project: str, cwd: str, agent: str) -> None:
+async def _know_folder(call: ToolContext, session: str, project: str, cwd: str, agent: str) -> None:
     """Say where a session works, unless that is known."""
     try:
-        located = await door.queries.sessions.one(door.reader(agent), session, project)
+        located = await call.queries.sessions.one(call.reader(agent), session, project)
         known = getattr(located.document, "cwd", "")
     except MnemologError:
         known = ""
     if not known:
         track = command(TrackSession, status="started", session_id=session, project=project, cwd=cwd, agent_id=agent)
-        await door.write(track)
+        await call.write(track)
 
 
 _LATEST_S = 10_000_000_000
@@ -175,26 +175,26 @@ _TOOL = ("toolName", "toolInput", "toolOutput")
 async def get_observations(request: Request) -> Response:
     """A session's observations, the oldest first; none for a session that nobody knows."""
     arguments = await _of_session(request)
-    return reply(await observations(door_of(request), arguments))
+    return reply(await observations(call_of(request), arguments))
 
 
 async def get_sessions(request: Request, arguments: Arguments) -> Response:
     """The sessions that can be played back, the newest first."""
-    answer = await list_sessions(door_of(request), arguments)
+    answer = await list_sessions(call_of(request), arguments)
     return success(**answer.data) if isinstance(answer.data, dict) else reply(answer)
 
 
 async def load(request: Request) -> Response:
     """A session as a film."""
-    arguments, door = await _of_session(request), door_of(request)
+    arguments, call = await _of_session(request), call_of(request)
     agent, project = arguments["agentId"] or "", arguments["project"]
-    await door.caught_up(agent)
-    reader, queries = door.reader(agent), door.queries
+    await call.wait_for_own_writes(agent)
+    reader, queries = call.reader(agent), call.queries
     known = session_of(await queries.sessions.one(reader, arguments["sessionId"], project))
     limit = max(1, min(MAX_OBSERVATIONS, int(arguments["limit"])))
     page = await queries.sessions.observations(reader, known.session_id, known.project, None, limit)
     seen = sorted(page.items, key=lambda one: one["occurred_at"])
-    (session,) = await session_records(door, reader, [view(known)])
+    (session,) = await session_records(call, reader, [view(known)])
     times_ms = [to_ms(one["occurred_at"]) for one in seen]
     return success(session=session, timeline=film(session, times_ms, list(map(dialect.observation, seen))))
 
@@ -209,16 +209,16 @@ async def _of_session(request: Request) -> Arguments:
     return arguments | {"project": home.project if home else None}
 
 
-async def observations(door: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def observations(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_observations: a session's observations, oldest first."""
     limit = max(1, min(MAX_OBSERVATIONS, int(arguments["limit"] or MAX_OBSERVATIONS)))
     try:
-        located = await one_session(door, arguments)
+        located = await one_session(call, arguments)
     except NotFound:
         return answer({"observations": []})
-    reader = door.reader(arguments["agentId"] or "")
+    reader = call.reader(arguments["agentId"] or "")
     name, project = arguments.needed("sessionId"), getattr(located.document, "project", "")
-    page = await door.queries.sessions.observations(reader, name, project, None, limit)
+    page = await call.queries.sessions.observations(reader, name, project, None, limit)
     seen = sorted(page.items, key=lambda one: one["occurred_at"])
     return answer({"observations": [dialect.observation(one) for one in seen]})
 

@@ -28,7 +28,7 @@ from ingest.platform.tasks import end
 from ingest.roles import READ
 from projections.documents.access import Reader
 from projections.documents.observations import Observation
-from projections.queries.log_events import WantedEvents
+from projections.queries.log_events import EventFilter
 from projections.queries.views import view
 
 logger = logging.getLogger(__name__)
@@ -90,7 +90,7 @@ class ViewerStream:
         await socket.accept()
         services = services_of(socket.scope)
         try:
-            reader = services.door("agentmemory").reader()
+            reader = services.call("agentmemory").reader()
         except CommandRejected as refused:
             await socket.close(POLICY_VIOLATION, refused.message[:100])
             return
@@ -147,7 +147,7 @@ class Audience:
     async def _show(self, services: Services, reader: Reader) -> None:
         queries = services.queries
         at = queries.log.applied()
-        async for page in followed(services, WantedEvents(reader, ObservationRecorded.TYPE), at, AT_ONCE):
+        async for page in followed(services, EventFilter(reader, ObservationRecorded.TYPE), at, AT_ONCE):
             seen = await queries.observations.recorded_by(page, reader)
             sent_chars = 0
             for one in sorted(seen, key=lambda one: one.recorded_at):

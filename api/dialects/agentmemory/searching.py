@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.answers import answer, succeeded
-from api.dialects.agentmemory.endpoints import MAX_LIMIT, Arguments, door_of, reply, settings, success, views
+from api.dialects.agentmemory.endpoints import MAX_LIMIT, Arguments, call_of, reply, settings, success, views
 from api.dialects.agentmemory.lessons import lesson_hint
 from api.dialects.agentmemory.records import UNKNOWN_PROJECT
 from api.http.http import Json
@@ -39,11 +39,11 @@ class RenderedContext(NamedTuple):
     tokens: int = 0
 
 
-async def context_for(door: ToolContext, reader: Reader, session: str, project: str, budget: int) -> RenderedContext:
+async def context_for(call: ToolContext, reader: Reader, session: str, project: str, budget: int) -> RenderedContext:
     """The context of a project for a session, within a budget of tokens; raises ProjectionBehind without an index."""
     room = max(1, min(MAX_TOKENS, budget) - LONGER_TOKENS)
     wanted = ContextRequest(project=project, session_id=session, token_budget=room)
-    compiled = await door.queries.context(wanted, reader)
+    compiled = await call.queries.context(wanted, reader)
     if not compiled.context:
         return RenderedContext()
     inner = compiled.context.removeprefix(f"<{OUR_TAG}").removesuffix(f"</{OUR_TAG}>")
@@ -58,10 +58,10 @@ async def context(request: Request, arguments: Arguments) -> Response:
     if budget < 1:
         raise BadArgument("budget must be at least 1", "budget")
     agent = arguments.chosen("agentId") or request.query_params.get("agentId", "")
-    door = door_of(request)
-    await door.caught_up(agent)
+    call = call_of(request)
+    await call.wait_for_own_writes(agent)
     try:
-        known = await context_for(door, door.reader(agent), session, project, budget)
+        known = await context_for(call, call.reader(agent), session, project, budget)
     except ProjectionBehind as error:
         return Json({**RenderedContext()._asdict(), "degraded": [str(error)]})
     return Json(known._asdict())
@@ -72,10 +72,10 @@ async def enrich(request: Request, arguments: Arguments) -> Response:
     session = arguments.needed("sessionId")
     if not arguments["files"]:
         raise BadArgument("files must name at least one file", "files")
-    door, agent = door_of(request), arguments.chosen("agentId") or ""
-    await door.caught_up(agent)
-    known = await door.queries.around.enrich(
-        door.reader(agent), session, arguments["files"], arguments["terms"] or [], arguments["toolName"] or "",
+    call, agent = call_of(request), arguments.chosen("agentId") or ""
+    await call.wait_for_own_writes(agent)
+    known = await call.queries.around.enrich(
+        call.reader(agent), session, arguments["files"], arguments["terms"] or [], arguments["toolName"] or "",
         arguments.chosen("project"), min_confidence=0.0,  # its clients expect as many as there are
     )  # fmt: skip
     return Json({"context": known.context, "truncated": known.truncated})
@@ -128,7 +128,7 @@ async def post_search(request: Request, arguments: Arguments) -> Response:
     if arguments["limit"] > MAX_LIMIT:
         raise BadArgument(f"limit must be at most {MAX_LIMIT}", "limit")
     try:
-        return reply(await recall(door_of(request), arguments))
+        return reply(await recall(call_of(request), arguments))
     except UNANSWERED as why:  # a client that is refused goes on by itself, unseen
         nothing: dict[str, Any] = {
             "format": arguments["format"] or "full",
@@ -149,7 +149,7 @@ async def post_smart_search(request: Request, arguments: Arguments) -> Response:
         _followups(request).searched(arguments["sessionId"] or "")
     # The session is the one that asks: it narrows nothing.
     try:
-        return reply(await smart_search(door_of(request), arguments | {"sessionId": None}))
+        return reply(await smart_search(call_of(request), arguments | {"sessionId": None}))
     except UNANSWERED as why:
         return Json({"mode": "compact", "results": [], "lessons": [], "degraded": [str(why)]})
 
@@ -177,10 +177,10 @@ def _followups(request: Request) -> Followups:
     return request.app.state.agentmemory.followups
 
 
-async def recall(door: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def recall(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_recall: search results, as many as fit the budget."""
     form = _format(arguments["format"])
-    results, lacks = await _search(door, arguments)
+    results, lacks = await _search(call, arguments)
     items = [dialect.found(one, score, form) for one, score in results]
     budget: Any = arguments["token_budget"]
     kept, used, truncated = dialect.packed(items, None if budget is None else int(budget))
@@ -193,30 +193,30 @@ async def recall(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     return answer({**record, "text": text}, text)
 
 
-async def smart_search(door: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def smart_search(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_smart_search: titles first; what is named by id in full."""
     given: list[Any] = arguments["expandIds"] or []
     if wanted := [name for name in map(_named, given) if name]:
-        return await _expanded(door, arguments, wanted)
-    results, lacks = await _search(door, arguments)
+        return await _expanded(call, arguments, wanted)
+    results, lacks = await _search(call, arguments)
     items = [dialect.found(one, score, "compact") for one, score in results]
     lessons: list[dict[str, Any]] = []
     if arguments["includeLessons"]:
         now = system_clock()
-        reader = door.reader(arguments["agentId"] or "")
+        reader = call.reader(arguments["agentId"] or "")
         query = arguments.needed("query")[:QUERY_CHARS]
-        known = door.queries.lessons.search(reader, query, arguments.chosen("project"), now, limit=LESSONS_SHOWN)
+        known = call.queries.lessons.search(reader, query, arguments.chosen("project"), now, limit=LESSONS_SHOWN)
         lessons = [lesson_hint(view(one), one.confidence_at(now), score) for one, score in await known]
     record: dict[str, Any] = {"mode": "compact", "results": items, "lessons": lessons}
     return answer(record | ({"degraded": lacks} if lacks else {}))
 
 
-async def timeline(door: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def timeline(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_timeline: what was observed around an anchor."""
     agent = arguments["agentId"] or ""
-    await door.caught_up(agent)
-    found = await door.queries.around.timeline(
-        door.reader(agent),
+    await call.wait_for_own_writes(agent)
+    found = await call.queries.around.timeline(
+        call.reader(agent),
         arguments.needed("anchor"),
         arguments.chosen("project"),
         arguments.chosen("sessionId") or "",
@@ -235,14 +235,14 @@ async def timeline(door: ToolContext, arguments: Arguments) -> ToolAnswer:
 
 
 async def alike(
-    door: ToolContext, reader: Reader, content: str, project: str, besides: frozenset[str]
+    call: ToolContext, reader: Reader, content: str, project: str, besides: frozenset[str]
 ) -> dict[str, Any] | None:
     """The hint that a memory like a new one is there already and was not superseded by it."""
     words = RecallRequest(
         query=content[:ALIKE_CHARS], kinds=["memory"], mode="lexical", limit=ALIKE_LOOKED_AT, fold=False
     )
-    candidates = await door.queries.recall(words, reader)
-    near = await door.queries.lookup.documents([one.id for one in candidates.results], reader)
+    candidates = await call.queries.recall(words, reader)
+    near = await call.queries.lookup.documents([one.id for one in candidates.results], reader)
     scored = [
         (similarity(content, one.document.content), one.document)
         for one in near
@@ -256,10 +256,10 @@ async def alike(
     return {"id": best[1].id, "title": best[1].title, "similarity": round(best[0], 3)}
 
 
-async def _search(door: ToolContext, arguments: Arguments) -> tuple[list[tuple[dict[str, Any], float]], list[str]]:
+async def _search(call: ToolContext, arguments: Arguments) -> tuple[list[tuple[dict[str, Any], float]], list[str]]:
     """Observations and memories with their scores, best first, and what may be missing."""
     agent = arguments["agentId"] or ""
-    reader = door.reader(agent)
+    reader = call.reader(agent)
     question = RecallRequest(
         query=arguments.needed("query")[:QUERY_CHARS],
         projects=[project, ""] if (project := arguments.chosen("project")) else [],
@@ -270,16 +270,16 @@ async def _search(door: ToolContext, arguments: Arguments) -> tuple[list[tuple[d
         fold=False,
     )
 
-    missing = await door.caught_up(agent)
-    found = await door.queries.recall(question, reader)
-    known = views(await door.queries.lookup.documents([one.id for one in found.results], reader))
+    missing = await call.wait_for_own_writes(agent)
+    found = await call.queries.recall(question, reader)
+    known = views(await call.queries.lookup.documents([one.id for one in found.results], reader))
     return [(known[one.id], one.score) for one in found.results if one.id in known], missing + found.degraded
 
 
-async def _expanded(door: ToolContext, arguments: Arguments, wanted: list[str]) -> ToolAnswer:
+async def _expanded(call: ToolContext, arguments: Arguments, wanted: list[str]) -> ToolAnswer:
     agent = arguments["agentId"] or ""
-    await door.caught_up(agent)
-    known = views(await door.queries.lookup.documents(wanted[:MAX_EXPANDED], door.reader(agent)))
+    await call.wait_for_own_writes(agent)
+    known = views(await call.queries.lookup.documents(wanted[:MAX_EXPANDED], call.reader(agent)))
     shown = [
         dialect.memory_as_observation(one) if "memory_type" in one else dialect.observation(one)
         for one in known.values()

@@ -15,8 +15,8 @@ from api.dialects.agentmemory.endpoints import (
     CWD_CHARS,
     Arguments,
     agent_of,
+    call_of,
     command,
-    door_of,
     reply,
     session_of,
     settings,
@@ -56,7 +56,7 @@ async def start(request: Request, arguments: Arguments) -> Response:
     for name in ("project", "cwd"):
         if arguments[name] is None:
             raise BadArgument(f"{name} is required", name)
-    door, agent = door_of(request), agent_of(arguments)
+    call, agent = call_of(request), agent_of(arguments)
     home, new = await settled(request, session, arguments["project"], agent)
     moment = system_clock()
     started = TrackSession(
@@ -68,10 +68,10 @@ async def start(request: Request, arguments: Arguments) -> Response:
         title=beginning((arguments["title"] or "").strip(), TITLE_CHARS),
         occurred_at=moment,
     )
-    now = _begun(door, home, started, to_ms(moment))
-    known = None if new else await _known(door, home, session, agent)
+    now = _begun(call, home, started, to_ms(moment))
+    known = None if new else await _known(call, home, session, agent)
     accepted, context = await asyncio.gather(
-        door.write(started), _context(door, session, home.project, settings(request).token_budget, agent)
+        call.write(started), _context(call, session, home.project, settings(request).token_budget, agent)
     )
     homes(request).wrote(session, accepted.position)
     if known is not None:
@@ -87,7 +87,7 @@ async def end(request: Request, arguments: Arguments) -> Response:
     session = arguments.needed("sessionId")
     if home := await home_of(request, session):
         ended = TrackSession(status="ended", session_id=session, project=home.project, agent_id=home.agent)
-        accepted = await door_of(request).write(ended)
+        accepted = await call_of(request).write(ended)
         homes(request).wrote(session, accepted.position)
     return success()
 
@@ -96,18 +96,18 @@ async def get_sessions(request: Request, arguments: Arguments) -> Response:
     """The sessions, the newest first."""
     limit = MAX_SESSIONS if arguments["limit"] is None else arguments["limit"]
     try:
-        return reply(await list_sessions(door_of(request), arguments | {"limit": limit}))
+        return reply(await list_sessions(call_of(request), arguments | {"limit": limit}))
     except ReaderUnknown as why:
         return Json({"sessions": [], "degraded": [str(why)]})
 
 
-def _begun(door: ToolContext, home: SessionProject, started: TrackSession, now_ms: int) -> Session:
+def _begun(call: ToolContext, home: SessionProject, started: TrackSession, now_ms: int) -> Session:
     """The session as it will be when it was not there before."""
     return Session(
-        tenant=door.tenant,
+        tenant=call.tenant,
         project=home.project,
         session_id=started.session_id,
-        agent_id=door.caller(home.agent).agent_id,
+        agent_id=call.caller(home.agent).agent_id,
         title=started.title,
         cwd=started.cwd,
         started_ms=now_ms,
@@ -115,46 +115,46 @@ def _begun(door: ToolContext, home: SessionProject, started: TrackSession, now_m
     )
 
 
-async def _known(door: ToolContext, home: SessionProject, session: str, agent: str) -> Session | None:
+async def _known(call: ToolContext, home: SessionProject, session: str, agent: str) -> Session | None:
     """The session as it is, with what was written to it here a moment ago, as far as `agent` may read it."""
     written = Token(home.written)
-    written.include_all(written_elsewhere(door.last_writes.shared, door.tenant, session))
+    written.include_all(written_elsewhere(call.last_writes.shared, call.tenant, session))
     try:
         async with asyncio.timeout(KNOWN_S):
             if written:
-                await door.queries.log.caught_up(str(written))
+                await call.queries.log.wait_for_own_writes(str(written))
     except (TimeoutError, ProjectionBehind):
         logger.info("a session starts again before its last writes are projected")
     try:
-        located = await door.queries.sessions.one(door.reader(agent), session, home.project)
+        located = await call.queries.sessions.one(call.reader(agent), session, home.project)
     except (NotFound, ReaderUnknown):
         return None
     return session_of(located)
 
 
-async def _context(door: ToolContext, session: str, project: str, budget: int, agent: str) -> str:
+async def _context(call: ToolContext, session: str, project: str, budget: int, agent: str) -> str:
     """The context for `agent`, who need not be the session's own; empty when it is not available in time."""
     try:
-        reader = door.reader(agent)
+        reader = call.reader(agent)
         async with asyncio.timeout(CONTEXT_S):
-            return (await context_for(door, reader, session, project, budget)).context
+            return (await context_for(call, reader, session, project, budget)).context
     except (TimeoutError, MnemologError, RedisError) as error:
         logger.info("a session starts without a context: %s", error or "it took too long")
         return ""
 
 
-async def list_sessions(door: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def list_sessions(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_sessions, memory_sessions_list: the newest sessions."""
     agent = arguments["agentId"] or ""
-    await door.caught_up(agent)
+    await call.wait_for_own_writes(agent)
     limit = max(1, min(MAX_SESSIONS, int(arguments["limit"] or SESSIONS)))
-    reader = door.reader(agent)
-    page = await door.queries.sessions.page(reader, None, None, limit)
-    return answer({"sessions": await session_records(door, reader, page.items)})
+    reader = call.reader(agent)
+    page = await call.queries.sessions.page(reader, None, None, limit)
+    return answer({"sessions": await session_records(call, reader, page.items)})
 
 
 async def session_records(
-    door: ToolContext,
+    call: ToolContext,
     reader: Reader,
     known: Sequence[Mapping[str, Any]],
     summaries: Mapping[tuple[str, str], Mapping[str, Any]] | None = None,
@@ -165,7 +165,7 @@ async def session_records(
     """
     turns = asyncio.Semaphore(AT_ONCE)
     commits: dict[str, list[str]] = {}
-    for commit in (await door.queries.commits.page(reader, None, None, MAX_SESSIONS)).items:
+    for commit in (await call.queries.commits.page(reader, None, None, MAX_SESSIONS)).items:
         for name in commit["session_ids"]:
             commits.setdefault(name, []).append(commit["commit"])
 
@@ -175,8 +175,8 @@ async def session_records(
         if summaries is not None:
             return summaries.get((session["project"], session["id"]))
         async with turns:
-            located = await door.queries.sessions.one(reader, session["id"], session["project"])
-            found = await door.queries.summaries.of_session(reader, located)
+            located = await call.queries.sessions.one(reader, session["id"], session["project"])
+            found = await call.queries.summaries.of_session(reader, located)
         return None if found is None else view(found)
 
     read = await asyncio.gather(*map(summary_of, known))
@@ -195,7 +195,7 @@ MAX_SEEN = 10_000
 
 async def link(request: Request, arguments: Arguments) -> Response:
     """Link a commit to the session it was made in."""
-    sha, session, door = arguments.needed("sha").strip(), arguments.chosen("sessionId") or "", door_of(request)
+    sha, session, call = arguments.needed("sha").strip(), arguments.chosen("sessionId") or "", call_of(request)
     home = await home_of(request, session) if session else None
     files: list[str] = arguments["files"] or []
     linked = command(
@@ -211,42 +211,42 @@ async def link(request: Request, arguments: Arguments) -> Response:
         authored_at=(arguments["authoredAt"] or "")[:TIME_CHARS],
         files=[one[:NAME_CHARS] for one in files[:MAX_FILES]],
     )
-    accepted = await door.write(linked)
-    known = await written_document(door, accepted.id, arguments.chosen("agentId") or "")
+    accepted = await call.write(linked)
+    known = await written_document(call, accepted.id, arguments.chosen("agentId") or "")
     return Json({"commit": dialect.commit(known or _as_said(linked))})
 
 
-async def commit_lookup(door: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def commit_lookup(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_commit_lookup: a commit, and the sessions it was made in; raises NotFound."""
     sha, agent = arguments.needed("sha").strip(), arguments["agentId"] or ""
-    await door.caught_up(agent)
-    reader = door.reader(agent)
-    found = await _commits(door, reader, {"commit": sha}, 1)
+    await call.wait_for_own_writes(agent)
+    reader = call.reader(agent)
+    found = await _commits(call, reader, {"commit": sha}, 1)
     if not found:
         raise NotFound(f"no session is known for commit {sha}")
-    named = [await door.queries.sessions.named(reader, name) for name in found[0]["session_ids"]]
+    named = [await call.queries.sessions.named(reader, name) for name in found[0]["session_ids"]]
     known = [view(one.document) for located in named for one in located]
-    return answer({"commit": dialect.commit(found[0]), "sessions": await session_records(door, reader, known)})
+    return answer({"commit": dialect.commit(found[0]), "sessions": await session_records(call, reader, known)})
 
 
-async def commits(door: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def commits(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_commits: commits, the newest linked first."""
     limit = int(arguments["limit"])
     if limit < 1:
         raise BadArgument("limit must be at least 1", "limit")
     agent = arguments["agentId"] or ""
-    await door.caught_up(agent)
+    await call.wait_for_own_writes(agent)
     wanted = {name: arguments[name] for name in ("branch", "repo") if arguments[name]}
-    found = await _commits(door, door.reader(agent), wanted, min(limit, MAX_LIMIT))
+    found = await _commits(call, call.reader(agent), wanted, min(limit, MAX_LIMIT))
     return answer({"commits": list(map(dialect.commit, found))})
 
 
-async def _commits(door: ToolContext, reader: Reader, wanted: dict[str, str], limit: int) -> list[dict[str, Any]]:
+async def _commits(call: ToolContext, reader: Reader, wanted: dict[str, str], limit: int) -> list[dict[str, Any]]:
     """The newest commits in which these fields are as wanted."""
     found: list[dict[str, Any]] = []
     cursor, seen = None, 0
     while len(found) < limit and seen < MAX_SEEN:
-        page = await door.queries.commits.page(reader, None, cursor, PAGE)
+        page = await call.queries.commits.page(reader, None, cursor, PAGE)
         found += [one for one in page.items if all(one[name] == value for name, value in wanted.items())]
         cursor, seen = page.next, seen + PAGE
         if cursor is None:

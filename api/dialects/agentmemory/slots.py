@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from api.dialects.agentmemory.answers import succeeded
 from api.dialects.agentmemory.condensing import reflect
-from api.dialects.agentmemory.endpoints import Arguments, command, door_of, failure, reply
+from api.dialects.agentmemory.endpoints import Arguments, call_of, command, failure, reply
 from api.dialects.agentmemory.records import Record, View, renamed, without_empty
 from api.dialects.session_projects import home_of
 from ingest.commands.requests import DeleteSlot, SetSlot
@@ -21,16 +21,16 @@ MAX_REVIEWED = 200
 
 async def post_slot(request: Request, arguments: Arguments) -> Response:
     """A new slot, or another text for one that is there; 409 where that may not be."""
-    door = door_of(request)
+    call = call_of(request)
     try:
-        return reply(await create_slot(door, arguments), 201)
+        return reply(await create_slot(call, arguments), 201)
     except BadArgument:
         raise
     except CommandRejected as refused:
         if refused.field != "label":
             raise
         try:
-            held = (await get_slot(door, arguments)).data
+            held = (await get_slot(call, arguments)).data
         except MnemologError:
             raise refused from None
         read_only = isinstance(held, dict) and held["slot"]["readOnly"]
@@ -44,24 +44,24 @@ async def reflect_session(request: Request, arguments: Arguments) -> Response:
     if not 1 <= arguments["maxObservations"] <= MAX_REVIEWED:
         raise BadArgument(f"maxObservations must be from 1 to {MAX_REVIEWED}", "maxObservations")
     home = await home_of(request, arguments.needed("sessionId"))
-    return reply(await reflect(door_of(request), arguments | {"project": home.project if home else None}))
+    return reply(await reflect(call_of(request), arguments | {"project": home.project if home else None}))
 
 
-async def list_slots(door: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def list_slots(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_slot_list: a project's, by label; without a project named, what every project holds, each saying whose."""
-    await door.caught_up()
-    queries, project = door.queries, arguments.chosen("project")
-    found = await (queries.slots.of_project(door.reader(), project) if project else queries.slots.all(door.reader()))
+    await call.wait_for_own_writes()
+    queries, project = call.queries, arguments.chosen("project")
+    found = await (queries.slots.of_project(call.reader(), project) if project else queries.slots.all(call.reader()))
     return succeeded(slots=[slot_record(view(one)) for one in found])
 
 
-async def get_slot(door: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def get_slot(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_slot_get: one, and which scope it is of."""
-    held = await _current(door, arguments)
+    held = await _current(call, arguments)
     return succeeded(slot=held, scope=held["scope"])
 
 
-async def create_slot(door: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def create_slot(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_slot_create: a new one, or another text for one that is there."""
     limit = arguments["sizeLimit"]
     if not 1 <= limit <= 20_000 or limit != int(limit):
@@ -69,7 +69,7 @@ async def create_slot(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     scope = "global" if arguments["scope"].strip().lower() == "global" else "project"
     overwrite = arguments["overwrite"]
     await _write(
-        door,
+        call,
         arguments,
         overwrite=overwrite is None or overwrite,
         content=arguments["content"],
@@ -78,52 +78,52 @@ async def create_slot(door: ToolContext, arguments: Arguments) -> ToolAnswer:
         pinned=arguments["pinned"],
         description=arguments["description"],
     )
-    return succeeded(slot=await _current(door, arguments))
+    return succeeded(slot=await _current(call, arguments))
 
 
-async def append_to_slot(door: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def append_to_slot(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_slot_append: a line more; refused where it would not fit."""
-    await _write(door, arguments, content=arguments.needed("text"), append=True)
-    return await _sized(door, arguments)
+    await _write(call, arguments, content=arguments.needed("text"), append=True)
+    return await _sized(call, arguments)
 
 
-async def replace_slot(door: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def replace_slot(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_slot_replace: another text, which may be empty."""
-    await _write(door, arguments, content=arguments["content"])
-    return await _sized(door, arguments)
+    await _write(call, arguments, content=arguments["content"])
+    return await _sized(call, arguments)
 
 
-async def delete_slot(door: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def delete_slot(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_slot_delete."""
-    held = await _current(door, arguments)
+    held = await _current(call, arguments)
     remove = command(DeleteSlot, label=held["label"], scope=held["scope"], project=held.get("project", ""))
-    caller = door.caller()
-    accepted = await door.operations.slots.delete(remove, caller)
-    door.wrote(caller.agent_id, accepted.position)
+    caller = call.caller()
+    accepted = await call.operations.slots.delete(remove, caller)
+    call.wrote(caller.agent_id, accepted.position)
     return succeeded()
 
 
-async def _write(door: ToolContext, arguments: Arguments, *, overwrite: bool = True, **fields: Any) -> None:
+async def _write(call: ToolContext, arguments: Arguments, *, overwrite: bool = True, **fields: Any) -> None:
     label = arguments.needed("label")
     if "scope" not in fields:
-        held = await _current(door, arguments)  # raises NotFound: only create_slot makes a new one
+        held = await _current(call, arguments)  # raises NotFound: only create_slot makes a new one
         fields |= {"scope": held["scope"], "project": held.get("project", "")}
     else:
         fields["project"] = arguments.chosen("project") or ""
-    caller = door.caller()
-    accepted = await door.operations.slots.set(command(SetSlot, label=label, **fields), caller, overwrite=overwrite)
-    door.wrote(caller.agent_id, accepted.position)
+    caller = call.caller()
+    accepted = await call.operations.slots.set(command(SetSlot, label=label, **fields), caller, overwrite=overwrite)
+    call.wrote(caller.agent_id, accepted.position)
 
 
-async def _sized(door: ToolContext, arguments: Arguments) -> ToolAnswer:
-    held = await _current(door, arguments)
+async def _sized(call: ToolContext, arguments: Arguments) -> ToolAnswer:
+    held = await _current(call, arguments)
     return succeeded(slot=held, size=held["size"])
 
 
-async def _current(door: ToolContext, arguments: Arguments) -> dict[str, Any]:
+async def _current(call: ToolContext, arguments: Arguments) -> dict[str, Any]:
     """The slot as it is after all that was acknowledged; raises NotFound."""
     project = arguments.chosen("project") or ""
-    return slot_record(view(await door.operations.slots.get(door.reader(), project, arguments.needed("label"))))
+    return slot_record(view(await call.operations.slots.get(call.reader(), project, arguments.needed("label"))))
 
 
 def slot_record(held: View) -> Record:

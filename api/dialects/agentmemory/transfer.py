@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, cast, get_args
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory.endpoints import door_of, failure, object_in, success
+from api.dialects.agentmemory.endpoints import call_of, failure, object_in, success
 from api.dialects.agentmemory.importer import END, NOT_TAKEN, SESSION, SYSTEM, Export
 from api.dialects.agentmemory.shapes import TEXT, fields, otherwise
 from api.http.http import body
@@ -29,7 +29,7 @@ from ingest.events.envelope import Event
 from ingest.ids import DocumentId
 from ingest.log.partitions import partition_of, session_route
 from ingest.log.position import Token
-from ingest.platform.tasks import aside
+from ingest.platform.tasks import in_thread
 from mcp_gateway import lenient
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.catalog import server_version
@@ -68,27 +68,27 @@ _OURS = re.compile(r"(obs|mem|act|lsn|rel)_[0-9a-f]{20}")
 
 async def import_export(request: Request) -> Response:
     """Take over an export."""
-    services(request).reach.check_whole()
+    services(request).key_scope.check_whole()
     if _one_at_a_time.locked():
         raise Overloaded("another export is being imported", retry_after_s=10)
     async with _one_at_a_time:
         raw = await body(request, MAX_IMPORT_BYTES)
-        arguments = lenient.read(await aside(object_in, raw, MAX_IMPORT_VALUES), EXPORT)
+        arguments = lenient.read(await in_thread(object_in, raw, MAX_IMPORT_VALUES), EXPORT)
         strategy = _strategy(arguments["strategy"])
         export: dict[str, Any] = arguments["exportData"]
         if fault := _unsupported(export):
             return failure(fault)
-        return await _taken_over(door_of(request), export, strategy)
+        return await _taken_over(call_of(request), export, strategy)
 
 
-async def _taken_over(door: ToolContext, export: dict[str, Any], strategy: Strategy) -> Response:
-    reader, caller, operations = door.reader(), door.caller(), door.operations
-    clear = Clear(operations.current, operations.forgetting, door.queries)
+async def _taken_over(call: ToolContext, export: dict[str, Any], strategy: Strategy) -> Response:
+    reader, caller, operations = call.reader(), call.caller(), call.operations
+    clear = Clear(operations.current, operations.forgetting, call.queries)
     try:
-        done = await TakeOver(door.commands, operations, clear).run(export, strategy, reader, caller)
+        done = await ExportImport(call.commands, operations, clear).run(export, strategy, reader, caller)
     except CommandRejected as refused:
         return failure(refused.message)
-    door.wrote(caller.agent_id, done.position)
+    call.wrote(caller.agent_id, done.position)
     counts = {f"{name[:-1]}ies" if name.endswith("y") else f"{name}s": count for name, count in done.rows.items()}
     counted: dict[str, Any] = {**dict.fromkeys(("sessions", "observations", "memories", "summaries"), 0), **counts}
     counted |= {"refused": done.refused, "refusals": done.refusals} if done.refused else {}
@@ -135,7 +135,7 @@ class TakenOver(NamedTuple):
     position: str
 
 
-class TakeOver:
+class ExportImport:
     """Imports exports."""
 
     def __init__(self, commands: CommandHandler, operations: Operations, clear: Clear) -> None:

@@ -156,7 +156,7 @@ def _watch_embedding(request: Request) -> None:
 
 
 def _context_of(request: Request) -> ToolContext:
-    return services(request).door(SOURCE)
+    return services(request).call(SOURCE)
 
 
 _UNAUTHORIZED = Json({"detail": "unauthorized"}, 401)

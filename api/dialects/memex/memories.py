@@ -153,7 +153,7 @@ async def delete_tool(context: ToolContext, arguments: dict[str, Any]) -> ToolAn
 async def count_tool(context: ToolContext, arguments: dict[str, Any]) -> ToolAnswer:
     """Count what an agent remembers of a user."""
     agent, user = _pair(arguments)
-    lacks = await context.caught_up(agent)
+    lacks = await context.wait_for_own_writes(agent)
     there = await count(context, agent, user)
     return answer(f"Agent '{agent}' has {there} {_memories(there)} for user '{user}'.", lacks)
 

@@ -114,7 +114,7 @@ class ArchiveManifest(Struct, frozen=True, kw_only=True):
     @property
     def head(self) -> str:
         """The head of the chain; that of an empty archive is made of its name."""
-        return self.segments[-1].chain if self.segments else genesis(self.archive, self.partition)
+        return self.segments[-1].chain if self.segments else chain_start(self.archive, self.partition)
 
     @property
     def sealed(self) -> Position:
@@ -135,7 +135,7 @@ class ArchiveManifest(Struct, frozen=True, kw_only=True):
         return self.segments[bisect_left(self.segments, position, key=attrgetter("last"))]
 
 
-def genesis(archive: str, partition: int) -> str:
+def chain_start(archive: str, partition: int) -> str:
     """What the chain of a partition begins with."""
     return hashlib.sha256(f"{archive}/{partition}".encode()).hexdigest()
 
@@ -169,7 +169,7 @@ def appended(manifest: ArchiveManifest, content: Content, writer: str) -> Archiv
 
 def replaced(manifest: ArchiveManifest, contents: Mapping[str, Content], writer: str) -> ArchiveManifest:
     """The next version, with other contents in the place of segments by name; the chain behind them is made anew."""
-    version, chain = manifest.version + 1, genesis(manifest.archive, manifest.partition)
+    version, chain = manifest.version + 1, chain_start(manifest.archive, manifest.partition)
     segments: list[Sealed] = []
     for one in manifest.segments:
         content = contents.get(one.name, one.content)
@@ -214,7 +214,7 @@ def decode(raw: bytes, expected: ArchiveManifest, head: str) -> ArchiveManifest:
 
 def _fault(manifest: ArchiveManifest) -> str:
     """What is wrong with a chain in itself; empty for a good one."""
-    chain = genesis(manifest.archive, manifest.partition)
+    chain = chain_start(manifest.archive, manifest.partition)
     for one in manifest.segments:
         chain = link(chain, one.content)
         if one.chain != chain:

@@ -2,7 +2,7 @@
 
 from ingest.platform.cluster.client import ClusterClient, parse_cluster_url
 from ingest.platform.cluster.pipelines import SpreadPipeline
-from ingest.platform.cluster.slots import KeysApart
+from ingest.platform.cluster.slots import KeysInDifferentSlots
 from ingest.platform.cluster.topology import ClusterChanged
 
-__all__ = ["ClusterChanged", "ClusterClient", "KeysApart", "SpreadPipeline", "parse_cluster_url"]
+__all__ = ["ClusterChanged", "ClusterClient", "KeysInDifferentSlots", "SpreadPipeline", "parse_cluster_url"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from redis.exceptions import MovedError
 
 from ingest.platform.cluster.routing import BROKEN, REDIRECTED, QueuedCommand, Router
-from ingest.platform.cluster.slots import KeysApart, slot_of_all
+from ingest.platform.cluster.slots import KeysInDifferentSlots, slot_of_all
 from ingest.platform.cluster.topology import ClusterChanged, NodePlace
 from ingest.platform.memory_limit import Expected
 
@@ -123,7 +123,9 @@ class SlotTransaction(AsyncCoreCommands):
             self._slot = slot
             self._bind()
         elif slot != self._slot:
-            raise KeysApart(f"{args[0]} {args[1]!r} is not in the slot of this transaction; give its keys one hash tag")
+            raise KeysInDifferentSlots(
+                f"{args[0]} {args[1]!r} is not in the slot of this transaction; give its keys one hash tag"
+            )
         pipe = self._bound()
         if args[0] == "WATCH" and not pipe.watching and not pipe.command_stack:
             return self._first_watch(args)
@@ -195,7 +197,7 @@ class SlotTransaction(AsyncCoreCommands):
 
     def _bound(self) -> Any:
         if self._pipe is None:
-            raise KeysApart("a transaction begins with a command that names a key")
+            raise KeysInDifferentSlots("a transaction begins with a command that names a key")
         return self._pipe
 
 

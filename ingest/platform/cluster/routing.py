@@ -20,7 +20,7 @@ from redis.exceptions import (
 )
 
 from ingest.platform.cluster.topology import Address, ClusterChanged, NodePlace, NodeSilent, Topology
-from ingest.platform.patience import patience_s
+from ingest.platform.patience import node_timeout_s
 from ingest.platform.tasks import end
 
 T = TypeVar("T")
@@ -166,7 +166,7 @@ class Router:
 
         A node that answers a PING meanwhile is at work: a long answer is waited for as the client waits.
         """
-        limit = patience_s()
+        limit = node_timeout_s()
         if limit is None:
             return await command
         answering = asyncio.create_task(command)

@@ -26,7 +26,7 @@ _NO_KEY = {
 """By their first word (`CONFIG GET`)."""
 
 
-class KeysApart(ValueError):
+class KeysInDifferentSlots(ValueError):
     """A command or transaction names keys of several slots (or none): a fault of the program, not of the cluster."""
 
 
@@ -57,7 +57,7 @@ def slot_of_all(command: Sequence[Any]) -> int:
     slots = {slot_of(key) for key in keys_of(command)}
     if len(slots) != 1:
         what = f"keys of {len(slots)} slots" if slots else "no key"
-        raise KeysApart(f"{_command_text(command)} names {what}; on a cluster it needs keys of one hash tag")
+        raise KeysInDifferentSlots(f"{_command_text(command)} names {what}; on a cluster it needs keys of one hash tag")
     return slots.pop()
 
 

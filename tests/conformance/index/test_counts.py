@@ -89,12 +89,16 @@ async def test_the_surest_lessons_fade_unless_they_are_said_again(filled: Filled
     await filled.put("lsn_4", "tea", confidence=0.5, project="borealis")
     await filled.put("mem_1", "tea", confidence=1.0)
     index = await filled.settle()
-    surest = index.surest_lessons(ANYTHING, "borealis", T0, 10)
+    surest = index.lessons_by_confidence(ANYTHING, "borealis", T0, 10)
     assert [(one.id, one.partition, round(one.weight, 3)) for one in surest] == [
         ("lsn_4", 0, 0.75), ("lsn_2", 0, 0.7), ("lsn_3", 0, 0.7), ("lsn_1", 0, 0.4),
     ]  # fmt: skip
-    assert [one.id for one in index.surest_lessons(ANYTHING, "", T0, 2)] == ["lsn_2", "lsn_3"]
-    assert index.surest_lessons(ANYTHING, "", T0, 0) == index.surest_lessons(Filter(tenant="x"), "", T0, 9) == []
+    assert [one.id for one in index.lessons_by_confidence(ANYTHING, "", T0, 2)] == ["lsn_2", "lsn_3"]
+    assert (
+        index.lessons_by_confidence(ANYTHING, "", T0, 0)
+        == index.lessons_by_confidence(Filter(tenant="x"), "", T0, 9)
+        == []
+    )
 
 
 async def test_notable_memories_are_important_new_of_the_project_and_the_readers_own(filled: Filled):
@@ -140,10 +144,7 @@ async def test_nothing_that_was_removed_is_found_or_counted(with_table: Filled, 
     everybody = Filter(tenant="default", operator=True)
     assert len(index) == index.count(everybody, T0) == index.window(everybody, T0, 0, 9).total == 0
     assert (
-        index.every(everybody, T0)
-        == index.recorded_last(everybody, T0, 9)
-        == index.happened_last(everybody, T0, 9)
-        == []
+        index.every(everybody, T0) == index.recorded_last(everybody, T0, 9) == index.most_recent(everybody, T0, 9) == []
     )
     assert index.nearest(everybody, T0, T0) == index.saying(everybody, T0, text, everywhere=True) == []
     assert index.around(everybody, T0, "mem_1", T0, 9, 9) == ([], [])
@@ -153,6 +154,6 @@ async def test_nothing_that_was_removed_is_found_or_counted(with_table: Filled, 
     for name, value in had.items():
         assert index.linked_values(everybody, T0, name, 9) == []
         assert index.links(everybody, T0, name, [value]) == {}
-    assert index.surest_lessons(everybody, LONG, T0, 9) == index.notable_memories(everybody, LONG, T0, 9) == []
+    assert index.lessons_by_confidence(everybody, LONG, T0, 9) == index.notable_memories(everybody, LONG, T0, 9) == []
     assert index.with_vectors(["mem_1"]) == set()
     assert [*index.facets([(0, DocumentId("mem_1"))])[0]] == []

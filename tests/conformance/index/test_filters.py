@@ -26,7 +26,7 @@ def found(index: Index, now_ms: int = T0, **allowed: Any) -> set[str]:
     names: set[str] = {name for _, name in index.every(one, now_ms)}
     assert index.count(one, now_ms) == len(names)
     assert {name for _, name in index.recorded_last(one, now_ms, 100)} == names
-    assert {name for _, name in index.happened_last(one, now_ms, 100)} == names
+    assert {name for _, name in index.most_recent(one, now_ms, 100)} == names
     assert {name for _, name in index.saying(one, now_ms, "tea", everywhere=True)} == names
     window = index.window(one, now_ms, 0, 100)
     assert ({name for _, (_, name) in window.found}, window.total) == (names, len(names))

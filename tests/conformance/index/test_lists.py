@@ -7,14 +7,14 @@ import pytest
 from indexes import PARTITIONS, T0, Filled
 
 from projections.search import embedded
-from projections.search.index import Index, Place, Window
+from projections.search.index import DocumentLocation, Index, Window
 from projections.search.question import Filter
 from projections.search_engine import index as on_engine
 
 ANYTHING = Filter(tenant="default")
 
 
-def ids(places: Sequence[Place]) -> list[str]:
+def ids(places: Sequence[DocumentLocation]) -> list[str]:
     return [name for _, name in places]
 
 
@@ -26,9 +26,7 @@ def page(seen: Window, limit: int) -> list[str]:
 async def test_an_empty_index_has_empty_lists(filled: Filled):
     index = await filled.settle()
     assert len(index) == 0
-    assert (
-        index.every(ANYTHING, T0) == index.recorded_last(ANYTHING, T0, 9) == index.happened_last(ANYTHING, T0, 9) == []
-    )
+    assert index.every(ANYTHING, T0) == index.recorded_last(ANYTHING, T0, 9) == index.most_recent(ANYTHING, T0, 9) == []
     assert index.nearest(ANYTHING, T0, T0) == index.saying(ANYTHING, T0, "tea", everywhere=True) == []
     assert index.around(ANYTHING, T0, "mem_1", T0, 2, 2) == ([], [])
     assert index.facets([]) == []
@@ -80,7 +78,7 @@ async def test_those_that_happened_last_come_newest_first(filled: Filled):
     newest = [f"mem_{n}" for n in (4, 3, 2, 1, 0)]
     for count in range(7):
         for offset in range(7):
-            assert ids(index.happened_last(ANYTHING, T0, count, offset)) == newest[offset : offset + count]
+            assert ids(index.most_recent(ANYTHING, T0, count, offset)) == newest[offset : offset + count]
 
 
 async def test_pages_of_what_happened_last_have_each_document_once_also_of_one_moment(filled: Filled):
@@ -88,7 +86,7 @@ async def test_pages_of_what_happened_last_have_each_document_once_also_of_one_m
         await filled.put(f"mem_{n:02d}", "tea", occurred_ms=T0 + n // 10)
     index = await filled.settle()
     for size in (1, 4, 30):
-        seen = [one for at in range(0, 30, size) for one in ids(index.happened_last(ANYTHING, T0, size, at))]
+        seen = [one for at in range(0, 30, size) for one in ids(index.most_recent(ANYTHING, T0, size, at))]
         assert sorted(seen) == [f"mem_{n:02d}" for n in range(30)]
         assert [int(name[4]) for name in seen] == sorted((int(name[4]) for name in seen), reverse=True)
 

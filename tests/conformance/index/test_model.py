@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from projections.documents.index_entry import IndexEntry
 from projections.search.filters import entry_facets
 from projections.search.importance import lesson_weights, memory_weights
-from projections.search.index import Index, Links, Place
+from projections.search.index import DocumentLocation, Index, Links
 from projections.search.question import Filter, Hit, Question
 from projections.store.feed import Put, Vectors
 from projections.vectors.static import StaticTable
@@ -97,7 +97,7 @@ class Asked:
         return [name for _, name in sorted((-w, one.id) for w, one in zip(weights.tolist(), memories, strict=True))]
 
 
-def same_times(places: Sequence[Place], expected: Sequence[IndexEntry], model: Model) -> bool:
+def same_times(places: Sequence[DocumentLocation], expected: Sequence[IndexEntry], model: Model) -> bool:
     """Whether a list has the times it should have, whatever the order of equals."""
     return [model.entries[name].occurred_ms for _, name in places] == [one.occurred_ms for one in expected]
 
@@ -133,7 +133,7 @@ def assert_answers_as(model: Model, index: Index, feed: RandomFeed, seed: int) -
             values = ["a", "b", "atlas", "blue whale", "s1", "s2", "c" * 300, "nothing"]
             links = {value: asked.links(name, value) for value in values}
             assert index.links(allowed, now_ms, name, values) == {k: v for k, v in links.items() if v != (0, 0)}
-        surest = index.surest_lessons(allowed, project, now_ms, 9)
+        surest = index.lessons_by_confidence(allowed, project, now_ms, 9)
         lessons, memories = (Asked(model, replace(allowed, kinds=[kind]), now_ms) for kind in ("lesson", "memory"))
         assert [(-one.weight, one.id) for one in surest] == lessons.surest(project, now_ms)[:9]
         notable = [name for _, name in index.notable_memories(allowed, project, now_ms, 9)]
@@ -145,7 +145,7 @@ def assert_lists(index: Index, allowed: Filter, now_ms: int, asked: Asked, model
     by_time, count, offset, at = asked.by_time(), random.randrange(12), random.randrange(6), random.randrange(60)
     newest = sorted(asked.entries, key=lambda one: (-one.recorded_ms, one.id))
     assert index.recorded_last(allowed, now_ms, count) == placed(one.id for one in newest[:count])
-    assert same_times(index.happened_last(allowed, now_ms, count, offset), by_time[offset : offset + count], model)
+    assert same_times(index.most_recent(allowed, now_ms, count, offset), by_time[offset : offset + count], model)
     seen = index.window(allowed, now_ms, offset, count)
     page = [place for _, place in seen.found][seen.skipped : seen.skipped + count]
     assert page == placed(one.id for one in by_time[offset : offset + count])

@@ -12,7 +12,7 @@ from servers import Server
 
 from ingest.platform.connections import Client, connect
 from projections.embedding.embed_job import EmbeddingQueue
-from projections.embedding.live import StandingEmbedder
+from projections.embedding.live import FixedEmbedder
 from projections.search import service as service_module
 from projections.search.service import ReplicaService
 from projections.search.snapshot_job import SnapshotJob
@@ -50,7 +50,7 @@ def open_replica(feeds: Client, tmp_path: Path) -> OpenReplica:
     @asynccontextmanager
     async def opened(name: str) -> AsyncGenerator[ReplicaService]:
         service = ReplicaService(
-            feeds, PARTITIONS, tmp_path / name, tmp_path / "snapshots", StandingEmbedder(HashEmbedder())
+            feeds, PARTITIONS, tmp_path / name, tmp_path / "snapshots", FixedEmbedder(HashEmbedder())
         )
         service.start()
         try:
@@ -65,7 +65,7 @@ def open_replica(feeds: Client, tmp_path: Path) -> OpenReplica:
 @pytest.fixture
 def snapshots(redis: Client, tmp_path: Path) -> SnapshotJob:
     return SnapshotJob(
-        redis, PARTITIONS, tmp_path / "snapshots", tmp_path / "job", StandingEmbedder(HashEmbedder()), every=1000
+        redis, PARTITIONS, tmp_path / "snapshots", tmp_path / "job", FixedEmbedder(HashEmbedder()), every=1000
     )
 
 

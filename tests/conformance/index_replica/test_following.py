@@ -14,7 +14,7 @@ from ingest.log.keys import MANIFEST, RESTORING
 from ingest.log.position import Token
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client
-from projections.embedding.live import StandingEmbedder
+from projections.embedding.live import FixedEmbedder
 from projections.search.question import Question
 from projections.search.service import ReplicaService
 
@@ -76,7 +76,7 @@ async def test_many_readers_wait_for_one_write(pen: Pen, open_replica: OpenRepli
 
 
 async def test_before_the_first_load_a_search_is_an_error_and_no_empty_list(feeds: Client, tmp_path: Path, pen: Pen):
-    service = ReplicaService(feeds, PARTITIONS, tmp_path / "w", tmp_path / "s", StandingEmbedder(HashEmbedder()))
+    service = ReplicaService(feeds, PARTITIONS, tmp_path / "w", tmp_path / "s", FixedEmbedder(HashEmbedder()))
     with pytest.raises(ProjectionBehind):
         await service.search(Question(text="tea", vector=None), EVERYTHING)
     await service.aclose()
@@ -87,7 +87,7 @@ async def test_an_api_process_writes_nothing_to_a_log_that_was_closed_behind_its
 ):
     log = RedisLog(pen.redis, PARTITIONS)
     service = ReplicaService(
-        feeds, PARTITIONS, tmp_path / "w", tmp_path / "s", StandingEmbedder(HashEmbedder()),
+        feeds, PARTITIONS, tmp_path / "w", tmp_path / "s", FixedEmbedder(HashEmbedder()),
         look_at_log=log.look_whether_open,
     )  # fmt: skip
 
@@ -120,7 +120,7 @@ async def test_a_forgotten_memory_is_not_found(pen: Pen, open_replica: OpenRepli
 async def test_closing_ends_at_once_whatever_the_followers_are_doing(feeds: Client, tmp_path: Path, pen: Pen):
     """A process that is told to stop must not wait for a reader that missed it."""
     for n in range(10):
-        service = ReplicaService(feeds, PARTITIONS, tmp_path / "w", tmp_path / "s", StandingEmbedder(HashEmbedder()))
+        service = ReplicaService(feeds, PARTITIONS, tmp_path / "w", tmp_path / "s", FixedEmbedder(HashEmbedder()))
         service.start()
         await service.wait_ready(30)
         await asyncio.sleep(0.01 * (n % 3))

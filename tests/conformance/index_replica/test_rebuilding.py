@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rebuilding import rebuild
 from replay_compare import assert_equals_replay, differences, of_store, replay, stored, without_vectors
-from replica_pen import PARTITIONS, HashEmbedder, OpenReplica, Pen, assert_same, caught_up, drain, ids
+from replica_pen import PARTITIONS, HashEmbedder, OpenReplica, Pen, assert_same, drain, ids, wait_for_own_writes
 from servers import Server
 from waiting import wait_until
 
@@ -52,7 +52,7 @@ async def test_a_rebuild_under_writes_ends_as_the_live_documents_would(
     ((partition, _),) = Token.parse(kept.position).items()
     await pen.write_some(20)
     async with running(redis, valkey), open_replica("a") as replica:
-        await wait_until(lambda: caught_up(pen))
+        await wait_until(lambda: wait_for_own_writes(pen))
         done = asyncio.Event()
 
         async def write_on() -> None:
@@ -75,7 +75,7 @@ async def test_a_rebuild_under_writes_ends_as_the_live_documents_would(
         done.set()
         await writing
         assert await reading == 0, "a reader saw nothing where a document is"
-        await wait_until(lambda: caught_up(pen))
+        await wait_until(lambda: wait_for_own_writes(pen))
         assert [await redis.get(PartitionKeys(number).generation) for number in range(PARTITIONS)] == [b"2", b"2"]
         replays = await assert_equals_replay(redis, pen.log, PARTITIONS)
         documents = {name for store in replays.values() for name in store.documents}
@@ -172,7 +172,7 @@ async def test_a_rebuild_that_overtakes_the_runner_still_erases_what_is_forgotte
     await redis.delete(*(PartitionKeys(number).lease for number in range(PARTITIONS)))
     async with running(redis, valkey):
         await rebuilding
-        await wait_until(lambda: caught_up(pen))
+        await wait_until(lambda: wait_for_own_writes(pen))
         await asyncio.sleep(0.2)
     (entry,) = [entry for entry in await pen.log.read(partition, Position(0, 0), 100) if entry.position == position]
     assert b"swordfish" not in entry.payload, "the forgotten memory's payload is in the log for ever"

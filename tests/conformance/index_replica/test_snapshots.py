@@ -15,7 +15,7 @@ from ingest.errors import ProjectionBehind
 from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.platform.connections import Client
 from projections.embedding.embed_job import EmbeddingQueue
-from projections.embedding.live import StandingEmbedder
+from projections.embedding.live import FixedEmbedder
 from projections.search import comparing as comparing_module
 from projections.search import following as following_module
 from projections.search import snapshot_job as snapshot_module
@@ -186,7 +186,7 @@ async def test_a_worker_writes_a_snapshot_by_itself_where_a_usable_one_is_missin
     def job(name: str) -> SnapshotJob:
         """As of a worker that was started just now."""
         folder, work = tmp_path / "snapshots", tmp_path / name
-        return SnapshotJob(redis, PARTITIONS, folder, work, StandingEmbedder(HashEmbedder()), every=1000)
+        return SnapshotJob(redis, PARTITIONS, folder, work, FixedEmbedder(HashEmbedder()), every=1000)
 
     await pen.write_some(6)
     await pen.project()
@@ -240,7 +240,7 @@ async def test_before_an_index_has_anything_of_a_partition_a_search_is_an_error_
         return await places(redis, keys)
 
     monkeypatch.setattr(comparing_module, "places", held_up)
-    service = ReplicaService(feeds, PARTITIONS, tmp_path / "w", tmp_path / "s", StandingEmbedder(HashEmbedder()))
+    service = ReplicaService(feeds, PARTITIONS, tmp_path / "w", tmp_path / "s", FixedEmbedder(HashEmbedder()))
     service.start()
     try:
         await wait_until(lambda: service.trouble is not None and "partitions 0, 1 " in service.trouble)
@@ -274,7 +274,7 @@ async def test_a_snapshot_answers_before_the_feed_behind_it_is_read_and_says_so(
 
     monkeypatch.setattr(following_module, "read_feed", held_up)
     service = ReplicaService(
-        feeds, PARTITIONS, tmp_path / "w", tmp_path / "snapshots", StandingEmbedder(HashEmbedder()), read_wait_s=0.05
+        feeds, PARTITIONS, tmp_path / "w", tmp_path / "snapshots", FixedEmbedder(HashEmbedder()), read_wait_s=0.05
     )
     service.start()
     try:
@@ -318,7 +318,7 @@ async def test_a_folder_that_cannot_be_written_leaves_the_feeds_whole(
     pen: Pen, redis: Client, tmp_path: Path, open_replica: OpenReplica, caplog: pytest.LogCaptureFixture
 ):
     (tmp_path / "file").write_text("in the way")
-    embedders = StandingEmbedder(HashEmbedder())
+    embedders = FixedEmbedder(HashEmbedder())
     job = SnapshotJob(redis, PARTITIONS, tmp_path / "file" / "snapshots", tmp_path / "job", embedders, every=1)
     await pen.write_some(6)
     await pen.project()
@@ -333,12 +333,12 @@ async def test_a_snapshot_whose_job_ran_out_of_time_is_written_all_the_same(
 ):
     """A first index of many documents takes longer than a job may, and no later job would have more time."""
     go_on, begun = asyncio.Event(), asyncio.Event()
-    caught_up = snapshot_module.catch_up
+    wait_for_own_writes = snapshot_module.catch_up
 
     async def held_up(*args: Any) -> Any:
         begun.set()
         await go_on.wait()
-        return await caught_up(*args)
+        return await wait_for_own_writes(*args)
 
     monkeypatch.setattr(snapshot_module, "catch_up", held_up)
     await pen.write_some(3)

@@ -21,7 +21,7 @@ from ingest.platform.connections import Client
 from projections.documents.document import searchable_text
 from projections.documents.memories import Memory
 from projections.embedding.embed_job import DocumentVectors, EmbeddingQueue
-from projections.embedding.live import StandingEmbedder
+from projections.embedding.live import FixedEmbedder
 from projections.folds.fold import Changes, DocumentChange
 from projections.store.protocol import project
 from projections.store.redis_store import RedisStore
@@ -124,7 +124,7 @@ async def test_a_document_whose_text_changed_meanwhile_stays_queued(
             return found
 
     with ThreadPoolExecutor(1) as executor:
-        queue = EmbeddingQueue(redis, StandingEmbedder(embedder), Slow(redis, executor))
+        queue = EmbeddingQueue(redis, FixedEmbedder(embedder), Slow(redis, executor))
         work = asyncio.create_task(queue.work([0]))
         await asked.wait()
         before = (await store.load([name]))[name]

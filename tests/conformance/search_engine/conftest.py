@@ -15,7 +15,7 @@ from servers import Server
 from ingest.platform.connections import Client, connect
 from projections.documents.index_entry import IndexEntry
 from projections.embedding.embed_job import EmbeddingQueue
-from projections.embedding.live import Embedders, StandingEmbedder
+from projections.embedding.live import Embedders, FixedEmbedder
 from projections.search.ranking import terms
 from projections.search_engine import comparing, filling, keeping, schema
 from projections.search_engine.filling import Servers
@@ -108,7 +108,7 @@ def keep(servers: Servers) -> Keeping:
     async def keep(
         embedder: HashEmbedder | None = None, every: int = 1_000_000, embedders: Embedders | None = None
     ) -> AsyncGenerator[SearchEngineIndexes]:
-        embedders = embedders or StandingEmbedder(embedder or HashEmbedder())
+        embedders = embedders or FixedEmbedder(embedder or HashEmbedder())
         kept = SearchEngineIndexes(servers, PARTITIONS, embedders, lambda: range(PARTITIONS), every)
         kept.start()
         try:

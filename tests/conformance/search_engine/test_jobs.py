@@ -17,7 +17,7 @@ from projections.forgetting import purge_engine
 from projections.forgetting.purge_engine import SearchEnginePurge
 from projections.rebuilding.rebuild_engine import EngineEmbeddingRebuild
 from projections.rebuilding.rebuilds import Rebuilds
-from projections.search.reading import Unfollowable
+from projections.search.reading import FeedGap
 from projections.search_engine import schema
 from projections.search_engine.filling import Servers
 from projections.search_engine.names import EngineNames
@@ -70,7 +70,7 @@ async def test_reconciling_is_told_what_the_index_has_and_up_to_where(
     await pen.project()
     await drain(queue)
     ((partition, _),) = Token.parse(kept.position).items()
-    with pytest.raises(Unfollowable):
+    with pytest.raises(FeedGap):
         await EngineNames(servers.engine).names(partition)
     async with keep():
         index = await in_line(servers)

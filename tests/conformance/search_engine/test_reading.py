@@ -8,7 +8,7 @@ import pytest
 from indexes import Filled, entry_of, opens_on_engine
 from msgspec.structs import replace
 
-from projections.search.index import Place
+from projections.search.index import DocumentLocation
 from projections.search.question import Filter, Question
 from projections.search_engine.engine import Engine
 from projections.search_engine.layout import PartitionIndex, packed
@@ -31,9 +31,11 @@ async def test_what_is_removed_or_hidden_between_being_found_and_being_read_is_n
 ):
     read = Engine.read
 
-    def late(engine: Engine, index: str, places: Sequence[Place], reach: int) -> list[tuple[int, list[Any]]]:
+    def late(
+        engine: Engine, index: str, places: Sequence[DocumentLocation], key_scope: int
+    ) -> list[tuple[int, list[Any]]]:
         change(engine, PartitionIndex(index, 0).document("obs_2"))
-        return read(engine, index, places, reach)
+        return read(engine, index, places, key_scope)
 
     monkeypatch.setattr(Engine, "read", late)
     async with opens_on_engine(engine_url)(None) as filled:

@@ -72,7 +72,7 @@ class ScriptedQueries:
     async def answer_to(self, accepted: Accepted, reader: Callable[[], Reader]) -> RememberAnswer:
         return RememberAnswer(**asdict(accepted), superseded=self.superseded, similar=self.similar)
 
-    async def caught_up(self, after: str) -> None:
+    async def wait_for_own_writes(self, after: str) -> None:
         self.waited.append(after)
         if self.behind:
             raise ProjectionBehind(1.0, {0: 3})
@@ -86,7 +86,10 @@ class ScriptedQueries:
 
     def as_queries(self) -> Queries:
         fields: dict[str, Any] = dict.fromkeys(Queries._fields)
-        slots, log = SimpleNamespace(of_project=self.slots), SimpleNamespace(caught_up=self.caught_up)
+        slots, log = (
+            SimpleNamespace(of_project=self.slots),
+            SimpleNamespace(wait_for_own_writes=self.wait_for_own_writes),
+        )
         fields |= {"recall": self.recall, "context": self.context, "slots": slots, "log": log}
         fields["lookup"] = SimpleNamespace(documents=self.found)
         fields["memories"] = SimpleNamespace(answer_to=self.answer_to)
@@ -148,7 +151,7 @@ def operations(commands: CommandHandler) -> ScriptedOperations:
 
 
 @pytest.fixture
-def door(commands: CommandHandler, queries: ScriptedQueries, operations: ScriptedOperations) -> ToolContext:
+def call(commands: CommandHandler, queries: ScriptedQueries, operations: ScriptedOperations) -> ToolContext:
     return ToolContext(commands, queries.as_queries(), operations.as_operations(), "default", LastWrites())
 
 

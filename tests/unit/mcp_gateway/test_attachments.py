@@ -17,13 +17,13 @@ from mcp_gateway.tools.tool import Tool, ToolContext
 def attachments(scheme: str, more: Sequence[str] = ()) -> Attachments:
     """Attachments whose texts say whose they are."""
 
-    async def resource_text(door: ToolContext, uri: str) -> str:
+    async def resource_text(call: ToolContext, uri: str) -> str:
         return f"{scheme} reads {uri}"
 
-    async def prompt_text(door: ToolContext, name: str, arguments: Mapping[str, str]) -> str:
+    async def prompt_text(call: ToolContext, name: str, arguments: Mapping[str, str]) -> str:
         return f"{scheme} prompts {name}"
 
-    async def listed(door: ToolContext) -> Sequence[types.Resource]:
+    async def listed(call: ToolContext) -> Sequence[types.Resource]:
         return [types.Resource(uri=uri, name=uri) for uri in more]
 
     return Attachments(
@@ -37,9 +37,9 @@ def attachments(scheme: str, more: Sequence[str] = ()) -> Attachments:
     )
 
 
-def serving(offered: Attachments, door: ToolContext) -> Server[Any]:
+def serving(offered: Attachments, call: ToolContext) -> Server[Any]:
     server: Server[Any] = Server("test")
-    offered.register(server, lambda context: door)
+    offered.register(server, lambda context: call)
     return server
 
 
@@ -58,9 +58,9 @@ def text_of(read: types.ReadResourceResult) -> tuple[str | None, str]:
     return contents.mime_type, contents.text
 
 
-async def test_several_profiles_are_read_by_scheme_and_prompted_by_name(door: ToolContext):
+async def test_several_profiles_are_read_by_scheme_and_prompted_by_name(call: ToolContext):
     both = together([NO_ATTACHMENTS, attachments("a", ["a://lately"]), Attachments(True), attachments("b")])
-    async with Client(serving(both, door)) as client:
+    async with Client(serving(both, call)) as client:
         assert [one.uri for one in (await client.list_resources()).resources] == ["a://all", "b://all", "a://lately"]
         assert len((await client.list_resource_templates()).resource_templates) == 2
         assert [one.name for one in (await client.list_prompts()).prompts] == ["a-prompt", "b-prompt"]
@@ -79,21 +79,21 @@ def test_one_profile_alone_is_what_it_is():
     assert together([NO_ATTACHMENTS]) == NO_ATTACHMENTS
 
 
-async def test_who_may_read_nothing_is_listed_what_everybody_is(door: ToolContext):
+async def test_who_may_read_nothing_is_listed_what_everybody_is(call: ToolContext):
     async def admit(tool: Tool | None) -> None:
         raise AccessDenied("this key has no read role")
 
-    async with Client(serving(attachments("a", ["a://lately"]), door._replace(admit=admit))) as client:
+    async with Client(serving(attachments("a", ["a://lately"]), call._replace(admit=admit))) as client:
         assert [one.uri for one in (await client.list_resources()).resources] == ["a://all"]
         with pytest.raises(MCPError, match="no read role"):
             await client.read_resource("a://1")
 
 
-async def test_who_asks_too_often_is_told_so_by_the_list(door: ToolContext):
+async def test_who_asks_too_often_is_told_so_by_the_list(call: ToolContext):
     async def admit(tool: Tool | None) -> None:
         raise TooManyRequests("calls", 10, 3)
 
-    async with Client(serving(attachments("a", ["a://lately"]), door._replace(admit=admit))) as client:
+    async with Client(serving(attachments("a", ["a://lately"]), call._replace(admit=admit))) as client:
         with pytest.raises(MCPError, match="may send 10 calls a minute"):
             await client.list_resources()
 

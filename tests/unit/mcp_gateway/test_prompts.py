@@ -14,8 +14,8 @@ from projections.queries.recall import RecallResult
 from .conftest import ScriptedQueries
 
 
-async def test_catching_up_asks_for_a_summary_of_the_context(door: ToolContext, queries: ScriptedQueries):
-    told = await prompt_text(door._replace(agent="ada"), "catch-up", {"project": "atlas", "task": "fix the login"})
+async def test_catching_up_asks_for_a_summary_of_the_context(call: ToolContext, queries: ScriptedQueries):
+    told = await prompt_text(call._replace(agent="ada"), "catch-up", {"project": "atlas", "task": "fix the login"})
     assert told.startswith("<mnemolog-context/>")
     assert "work on project atlas" in told
     assert "fix the login" in told
@@ -24,35 +24,35 @@ async def test_catching_up_asks_for_a_summary_of_the_context(door: ToolContext, 
 
 
 async def test_recalling_shows_what_was_found_and_asks_for_an_answer(
-    door: ToolContext, queries: ScriptedQueries, result: Callable[..., RecallResult]
+    call: ToolContext, queries: ScriptedQueries, result: Callable[..., RecallResult]
 ):
     queries.results = [result()]
-    told = await prompt_text(door, "recall", {"topic": "tea", "project": " "})
+    told = await prompt_text(call, "recall", {"topic": "tea", "project": " "})
     assert told.startswith("What is known about this: tea\n\n<mnemolog-recall>")
     assert "mem_1" in told
     ((request, _),) = queries.asked
     assert (request.query, request.project) == ("tea", None)
 
 
-async def test_remembering_a_session_names_only_tools_that_are_there(door: ToolContext):
-    told = await prompt_text(door, "remember-session", {"project": "atlas"})
+async def test_remembering_a_session_names_only_tools_that_are_there(call: ToolContext):
+    told = await prompt_text(call, "remember-session", {"project": "atlas"})
     assert "in project atlas" in told
     properties = {name for tool in NATIVE for name in (tool.name, *tool.input_schema["properties"])}
     quoted = set(told.split("`")[1::2]) - {"read", "write", "pending_items"}
     assert quoted <= properties
-    assert "in project" not in await prompt_text(door, "remember-session", {})
+    assert "in project" not in await prompt_text(call, "remember-session", {})
 
 
 @pytest.mark.parametrize(("name", "missing"), [("catch-up", "project"), ("recall", "topic")])
-async def test_a_missing_argument_is_named(door: ToolContext, name: str, missing: str):
+async def test_a_missing_argument_is_named(call: ToolContext, name: str, missing: str):
     for given in ({}, {missing: "  "}):
         with pytest.raises(BadArgument, match=f"{missing} is required"):
-            await prompt_text(door, name, given)
+            await prompt_text(call, name, given)
 
 
-async def test_an_argument_that_is_too_long_is_refused(door: ToolContext):
+async def test_an_argument_that_is_too_long_is_refused(call: ToolContext):
     with pytest.raises(BadArgument):
-        await prompt_text(door, "catch-up", {"project": "a" * 600})
+        await prompt_text(call, "catch-up", {"project": "a" * 600})
 
 
 def test_every_prompt_and_argument_says_what_it_is():

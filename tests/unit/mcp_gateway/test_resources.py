@@ -10,7 +10,7 @@ from factories import NOW
 from mcp.shared.exceptions import MCPError
 
 from ingest.errors import CommandRejected, NotFound
-from ingest.key_scope import Reach
+from ingest.key_scope import KeyScope
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.resources import PROJECTS_LISTED, RESOURCES, TEMPLATES, contexts, resource_text
 from mcp_gateway.tools.tool import ToolContext
@@ -45,10 +45,10 @@ class ScriptedSessions:
         return None
 
 
-def reading(door: ToolContext, sessions: ScriptedSessions) -> ToolContext:
+def reading(call: ToolContext, sessions: ScriptedSessions) -> ToolContext:
     """The door, with these sessions, none of which has a summary."""
-    queries: Any = SimpleNamespace(**{**door.queries._asdict(), "sessions": sessions, "summaries": sessions})
-    return door._replace(queries=queries)
+    queries: Any = SimpleNamespace(**{**call.queries._asdict(), "sessions": sessions, "summaries": sessions})
+    return call._replace(queries=queries)
 
 
 @pytest.mark.parametrize(
@@ -63,58 +63,58 @@ def reading(door: ToolContext, sessions: ScriptedSessions) -> ToolContext:
         "mnemolog://projects/atlas/contexts",
     ],
 )
-async def test_what_is_not_there_is_a_protocol_error_that_names_it(door: ToolContext, uri: str):
+async def test_what_is_not_there_is_a_protocol_error_that_names_it(call: ToolContext, uri: str):
     with pytest.raises(MCPError, match="there is no resource") as raised:
-        await resource_text(door, uri)
+        await resource_text(call, uri)
     assert (raised.value.error.code, raised.value.error.data) == (types.INVALID_PARAMS, {"uri": uri})
 
 
-async def test_a_document_is_read_as_whoever_calls(door: ToolContext, queries: ScriptedQueries):
+async def test_a_document_is_read_as_whoever_calls(call: ToolContext, queries: ScriptedQueries):
     queries.documents = [memory("mem_1", content="Ada drinks tea.\nWith milk.")]
-    told = await resource_text(door._replace(agent="ada"), "mnemolog://documents/mem_1")
+    told = await resource_text(call._replace(agent="ada"), "mnemolog://documents/mem_1")
     assert told.startswith("<mnemolog-document>")
     assert "\nWith milk.\n" in told
     assert queries.asked == [(["mem_1"], Reader("default", "ada"))]
 
 
-async def test_the_context_of_a_project_is_what_the_tool_tells(door: ToolContext, queries: ScriptedQueries):
-    told = await resource_text(door, "mnemolog://projects/a%2Fb%20c/context")
+async def test_the_context_of_a_project_is_what_the_tool_tells(call: ToolContext, queries: ScriptedQueries):
+    told = await resource_text(call, "mnemolog://projects/a%2Fb%20c/context")
     assert told.startswith("<mnemolog-context/>")
     ((request, _),) = queries.asked
     assert request.project == "a/b c"
 
 
-async def test_a_session_is_found_by_its_id_and_its_project(door: ToolContext):
+async def test_a_session_is_found_by_its_id_and_its_project(call: ToolContext):
     sessions = ScriptedSessions()
-    told = await resource_text(reading(door, sessions), "mnemolog://sessions/s%2F1/summary?project=a%20b")
+    told = await resource_text(reading(call, sessions), "mnemolog://sessions/s%2F1/summary?project=a%20b")
     assert "no summary yet" in told
     assert "observations: 3" in told
-    await resource_text(reading(door, sessions), "mnemolog://sessions/s1/summary")
+    await resource_text(reading(call, sessions), "mnemolog://sessions/s1/summary")
     assert sessions.asked == [("s/1", "a b"), ("s1", None)]
 
 
-async def test_a_session_of_several_projects_is_asked_for_with_one(door: ToolContext):
+async def test_a_session_of_several_projects_is_asked_for_with_one(call: ToolContext):
     sessions = ScriptedSessions()
     sessions.fault = CommandRejected("several projects have a session 's1'; name the project", "project")
     with pytest.raises(BadArgument, match="name the project"):
-        await resource_text(reading(door, sessions), "mnemolog://sessions/s1/summary")
+        await resource_text(reading(call, sessions), "mnemolog://sessions/s1/summary")
     sessions.fault = NotFound("there is no session 's1'")
     with pytest.raises(MCPError, match="there is no resource"):
-        await resource_text(reading(door, sessions), "mnemolog://sessions/s1/summary")
+        await resource_text(reading(call, sessions), "mnemolog://sessions/s1/summary")
 
 
-async def test_few_projects_are_listed_the_latest_first_each_once_and_none_without_a_name(door: ToolContext):
+async def test_few_projects_are_listed_the_latest_first_each_once_and_none_without_a_name(call: ToolContext):
     sessions = ScriptedSessions("shop", "", "a b", "shop", *(f"p{n}" for n in range(20)))
-    listed = await contexts(reading(door, sessions))
+    listed = await contexts(reading(call, sessions))
     assert [one.uri for one in listed][:2] == ["mnemolog://projects/shop/context", "mnemolog://projects/a%20b/context"]
     assert len({one.uri for one in listed}) == len(listed) == PROJECTS_LISTED
-    told = await resource_text(reading(door, sessions), "mnemolog://projects")
+    told = await resource_text(reading(call, sessions), "mnemolog://projects")
     assert told.splitlines()[2] == "- shop (last on 2026-01-31): mnemolog://projects/shop/context"
 
 
-async def test_a_key_for_some_projects_is_listed_those(door: ToolContext):
+async def test_a_key_for_some_projects_is_listed_those(call: ToolContext):
     sessions = ScriptedSessions("shop", "bank", "mint")
-    limited = reading(door, sessions)._replace(reach=Reach(projects=("mint", "bank", "empty")))
+    limited = reading(call, sessions)._replace(key_scope=KeyScope(projects=("mint", "bank", "empty")))
     assert [one.title for one in await contexts(limited)] == ["Context of bank", "Context of mint"]
     assert {project for project, _ in sessions.asked} == {"mint", "bank", "empty"}
 

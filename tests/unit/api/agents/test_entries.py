@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from api.agents import files
 from api.agents.entries import (
-    NotOurs,
+    ForeignFile,
     ShellCommand,
     with_hooks,
     with_instruction,
@@ -110,7 +110,7 @@ def test_an_instruction_that_comes_and_goes_leaves_the_others(others: list[str])
 
 
 def test_instructions_of_a_strange_shape_are_not_touched():
-    with pytest.raises(NotOurs):
+    with pytest.raises(ForeignFile):
         with_instruction({"instructions": "all"}, "a")
     assert without_instruction({"instructions": "all"}, "a") == {"instructions": "all"}
 
@@ -160,7 +160,7 @@ def test_what_only_looks_like_our_hook_stays(command: str):
 
 @pytest.mark.parametrize("before", [{"hooks": []}, {"hooks": {"Stop": {}}}, {"hooks": "none"}])
 def test_hooks_of_a_strange_shape_are_not_touched(before: dict[str, Any]):
-    with pytest.raises(NotOurs):
+    with pytest.raises(ForeignFile):
         with_hooks(before, HOOK)
 
 
@@ -189,7 +189,7 @@ def test_what_a_user_added_to_our_server_stays_when_it_is_brought_up_to_date():
 )
 def test_a_server_of_our_name_that_somebody_else_wrote_is_not_touched(entry: Any):
     before = {"servers": {"mnemolog": entry}}
-    with pytest.raises(NotOurs, match=r"servers\.mnemolog is there already"):
+    with pytest.raises(ForeignFile, match=r"servers\.mnemolog is there already"):
         with_server(before, "servers", BRIDGE, {})
     assert without_server(before, "servers") == before
 
@@ -211,6 +211,6 @@ def test_a_host_may_have_program_and_arguments_in_one_list():
 @pytest.mark.parametrize("command", [["npx", "mcp"], [], [1, "mcp"], "mnemolog"])
 def test_a_list_that_somebody_else_wrote_is_not_touched(command: Any):
     before = {"mcp": {"mnemolog": {"type": "local", "command": command}}}
-    with pytest.raises(NotOurs):
+    with pytest.raises(ForeignFile):
         with_server(before, "mcp", BRIDGE, {}, one_list=True)
     assert without_server(before, "mcp") == before

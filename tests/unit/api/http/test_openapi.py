@@ -95,27 +95,27 @@ def served(app: Starlette) -> set[str]:
     }
 
 
-def described(door: dict[str, Any]) -> set[str]:
+def described(call: dict[str, Any]) -> set[str]:
     """The same of a document."""
-    return {f"{method.upper()} {path}" for path, operations in door["paths"].items() for method in operations}
+    return {f"{method.upper()} {path}" for path, operations in call["paths"].items() for method in operations}
 
 
 @pytest.mark.parametrize("door", DOCUMENTS)
-def test_a_door_describes_all_of_its_routes_and_no_others(door: str):
-    assert described(DOCUMENTS[door]) == served(APPLICATIONS[door])
+def test_a_door_describes_all_of_its_routes_and_no_others(call: str):
+    assert described(DOCUMENTS[call]) == served(APPLICATIONS[call])
 
 
 @pytest.mark.parametrize("door", [name for name in DOCUMENTS if name != "memex-mcp"])
-def test_a_document_says_for_every_route_which_roles_it_asks_for(door: str):
+def test_a_document_says_for_every_route_which_roles_it_asks_for(call: str):
     asked = {
         f"{method} {route.path.replace(':path', '').replace(':int', '')}": sorted(needs)
-        for route in APPLICATIONS[door].routes
+        for route in APPLICATIONS[call].routes
         if isinstance(route, Route) and isinstance(route.app, Guarded)
         for method, needs in route.app.needs.items()
     }
     told = {
         f"{method.upper()} {path}": operation["security"]
-        for path, operations in DOCUMENTS[door]["paths"].items()
+        for path, operations in DOCUMENTS[call]["paths"].items()
         for method, operation in operations.items()
     }
     assert asked.keys() == told.keys()
@@ -135,10 +135,10 @@ def test_a_route_that_is_not_declared_would_be_found():
 
 def operations() -> Iterable[tuple[str, dict[str, Any]]]:
     """Every operation of every door that has a document."""
-    for door, told in DOCUMENTS.items():
+    for call, told in DOCUMENTS.items():
         for path, found in told["paths"].items() if "openapi" in told else ():
             for method, operation in found.items():
-                yield f"{door}: {method.upper()} {path}", operation
+                yield f"{call}: {method.upper()} {path}", operation
 
 
 def test_every_schema_of_a_document_is_one_and_says_something():

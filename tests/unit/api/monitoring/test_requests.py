@@ -27,11 +27,11 @@ async def answer(request: Request) -> PlainTextResponse:
     return PlainTextResponse(tracing.request_id.get(), int(request.query_params.get("status", 200)))
 
 
-def client(door: str = "native") -> TestClient:
+def client(call: str = "native") -> TestClient:
     """A client of an application that is measured."""
     app = Starlette(routes=[Route("/{any:path}", answer, methods=["GET", "POST"])])
     app.state.metrics = Counted()
-    return TestClient(Measure(_with_app(app), door), raise_server_exceptions=False)
+    return TestClient(Measure(_with_app(app), call), raise_server_exceptions=False)
 
 
 def _with_app(app: Starlette) -> Any:

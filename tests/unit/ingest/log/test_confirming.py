@@ -21,10 +21,10 @@ AT = Position(5, 0)
 class SlowDisk(MemoryLog):
     """Confirms when told to, as far as `reach`, and notes what it was asked."""
 
-    def __init__(self, standing: Durability, reach: Durability) -> None:
+    def __init__(self, standing: Durability, key_scope: Durability) -> None:
         super().__init__(4, ManualClock().ms)
         self.standing: Durability = standing
-        self.reach: Durability = reach
+        self.key_scope: Durability = key_scope
         self.asked: list[tuple[dict[int, Position], Durability]] = []
         self.gate = asyncio.Event()
         self.away = False
@@ -43,7 +43,7 @@ class SlowDisk(MemoryLog):
     async def confirm(self, newest: Mapping[int, Position], wanted: Durability) -> Durability:
         self.asked.append((dict(newest), wanted))
         await self.gate.wait()
-        return self.reach
+        return self.key_scope
 
 
 @pytest.mark.parametrize("wanted", [None, "memory", "fsync"])

@@ -13,7 +13,7 @@ from ingest.platform.partial import (
     readable,
     whole_reads,
 )
-from ingest.platform.patience import patience_s
+from ingest.platform.patience import node_timeout_s
 
 AWAY = ConnectionError("connection refused")
 
@@ -27,7 +27,7 @@ async def failing(error: Exception) -> int:
 
 
 def test_a_partition_that_cannot_be_read_fails_a_read_that_must_be_whole():
-    assert patience_s() is None
+    assert node_timeout_s() is None
     with pytest.raises(ConnectionError):
         leave_out([1], range(3), AWAY)
     with pytest.raises(ConnectionError), leaving_out(1, range(3)):
@@ -36,7 +36,7 @@ def test_a_partition_that_cannot_be_read_fails_a_read_that_must_be_whole():
 
 def test_within_partial_reads_it_is_left_out_and_named():
     with partial_reads() as missing:
-        assert patience_s() is not None
+        assert node_timeout_s() is not None
         with leaving_out(1, range(3)):
             raise AWAY
         assert left_out() == missing == {1}
@@ -70,7 +70,7 @@ def test_parts_of_an_answer_that_must_be_whole_lack_nothing():
 def test_what_must_be_whole_leaves_nothing_out_within_reads_that_may():
     with partial_reads() as missing:
         with whole_reads():
-            assert patience_s() is None
+            assert node_timeout_s() is None
             with pytest.raises(ConnectionError):
                 leave_out([1], range(3), AWAY)
         assert missing == set()

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from ingest.errors import CommandRejected
 from ingest.events.memory import MemoryRecorded
 from ingest.events.slot import SlotSet
-from ingest.key_scope import Reach
+from ingest.key_scope import KeyScope
 from projections.documents.access import EVERYBODY, Reader, may_change, may_forget, may_read, reader_of
 from projections.documents.memories import Memory
-from projections.documents.tombstones import Mark, Tombstone
+from projections.documents.tombstones import SupersededEvent, Tombstone
 
 READERS = {
     "creator": Reader("default", "ada"),
@@ -41,7 +41,7 @@ def memory(visibility: Any = "public", **changes: Any) -> Memory:
 
 def test_a_key_limited_to_projects_reads_only_those():
     for operator in (False, True):
-        reader = Reader("default", "ada", operator=operator, reach=Reach(projects=("shop",)))
+        reader = Reader("default", "ada", operator=operator, key_scope=KeyScope(projects=("shop",)))
         assert may_read(memory(project="shop"), reader)
         assert not may_read(memory(project="bank"), reader)
         assert not may_read(memory(project=""), reader)
@@ -75,7 +75,7 @@ def test_a_memory_of_nobody_is_not_for_readers_without_a_name(visibility: str):
 
 @pytest.mark.parametrize("event", [observed(1), learned(1), said(1, SlotSet(label="notes", content="a"))], ids=str)
 def test_other_documents_are_for_everybody_of_the_tenant(event: Any):
-    documents = [one for one in given(event).store.documents.values() if not isinstance(one, Mark)]
+    documents = [one for one in given(event).store.documents.values() if not isinstance(one, SupersededEvent)]
     assert documents
     for one in documents:
         assert may_read(one, Reader("default"))
@@ -85,7 +85,7 @@ def test_other_documents_are_for_everybody_of_the_tenant(event: Any):
 
 
 def test_a_mark_is_nobodys_in_isolated_scope():
-    (mark,) = [one for one in given(learned(1)).store.documents.values() if isinstance(one, Mark)]
+    (mark,) = [one for one in given(learned(1)).store.documents.values() if isinstance(one, SupersededEvent)]
     assert not may_read(mark, Reader("default", "ada", "isolated"))
 
 

@@ -15,7 +15,7 @@ from projections.documents.ledgers import Ledger, ledger_id, ledgers, unpacked
 from projections.documents.observations import Observation, observation_id
 from projections.documents.rows import of_user
 from projections.documents.sessions import RETIRABLE, UNSUMMARISED, session_document_id
-from projections.documents.tombstones import Mark, Tombstone
+from projections.documents.tombstones import SupersededEvent, Tombstone
 from projections.folds.batch import mark_of
 
 SESSION = session_document_id("default", "atlas", "s1")
@@ -166,7 +166,7 @@ class TestAfterwards:
     def test_a_models_compression_that_comes_too_late_is_void(self):
         found = given(*WHOLE, retire(6, *WHOLE)).when(compressed(7, A))
         assert list(found.changes.erased) == [place(7)]
-        assert found.one(mark_of(compressed(7, A)), Mark).erased
+        assert found.one(mark_of(compressed(7, A)), SupersededEvent).erased
         found.then_replay_is_the_same()
 
 

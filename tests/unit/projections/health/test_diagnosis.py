@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from projections.health.diagnosis import CATEGORIES, Diagnosis, DiagnosisSummary, Measured, diagnose
-from projections.health.pressure import Excess, Pressure, readiness
+from projections.health.pressure import LimitExceeded, Pressure, readiness
 from projections.health.samples import Sample
 
 LISTS = (
@@ -36,7 +36,7 @@ def found(**findings: Any) -> Measured:
     reason = findings.pop("pressure", "")
     vitals: dict[str, Any] = {"workers": 1, "memory_used": 2**20, "memory_limit": 2**30}
     vitals |= {name: findings.pop(name) for name in list(findings) if name in Sample.__struct_fields__}
-    sample, pressure = Sample(**vitals), Pressure((Excess("disk", reason, 1),)) if reason else None
+    sample, pressure = Sample(**vitals), Pressure((LimitExceeded("disk", reason, 1),)) if reason else None
     return Measured(vitals=sample, conditions=readiness(sample, pressure).conditions, **{**clean, **findings})
 
 
@@ -173,7 +173,7 @@ def test_readiness_and_diagnosis_agree_on_every_combination_of_conditions(sample
     """What the one shows the other does, in the same words; what stops a process is critical; ready is healthy."""
     reason = {"pressure": "the disk is full"} if refuses else {}
     named = msgspec.structs.asdict(sample)
-    ready = readiness(sample, Pressure((Excess("disk", "the disk is full", 1),)) if refuses else None)
+    ready = readiness(sample, Pressure((LimitExceeded("disk", "the disk is full", 1),)) if refuses else None)
     diagnosis = diagnose(found(**named, **reason))
     wrong = [check for check in diagnosis.checks if check.status != "pass"]
     assert sorted(check.message for check in wrong) == sorted(one.message for one in ready.conditions)

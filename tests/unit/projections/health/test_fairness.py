@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from projections.health.fairness import ACTIVE, HALF_LIFE_S, MOST_TENANTS, RecentWork, Work, above_fair_share
-from projections.health.pressure import NEAR, RELEASE, Ceilings, Pressure, decide, readiness, reserve, room
+from projections.health.pressure import NEAR, RELEASE, Limits, Pressure, decide, readiness, reserve, room
 from projections.health.samples import Sample
 
-LAG = Ceilings(lag=1_000)
+LAG = Limits(lag=1_000)
 FLOOD = {"flood": Work(9_000, 9_000_000), "quiet": Work(10, 10_000)}
 TENANTS = st.dictionaries(
     st.sampled_from("abcdefgh"),
@@ -72,19 +72,19 @@ def test_readiness_notes_it_and_the_process_is_not_impaired():
 def test_bytes_count_for_memory_and_events_for_lag():
     shares = {"many": Work(1_000, 1_000), "big": Work(10, 1_000_000)}
     sample = Sample(lag={0: 900}, memory_used=96, memory_limit=100, workers=1)
-    held = decide(sample, Ceilings(memory=1.0, lag=1_000), None, shares)
+    held = decide(sample, Limits(memory=1.0, lag=1_000), None, shares)
     assert held is not None
     assert {one.cause: one.tenants for one in held.excesses if one.cause == "lag"} == {"lag": frozenset({"many"})}
-    held = decide(Sample(memory_used=96, memory_limit=100), Ceilings(memory=1.0), None, shares)
+    held = decide(Sample(memory_used=96, memory_limit=100), Limits(memory=1.0), None, shares)
     assert held is not None
     assert held.tenants == {"big"}
 
 
 def test_the_reserve_of_memory_is_what_is_left_above_where_shares_count():
     sample = Sample(memory_used=95, memory_limit=1_000, replicas=2)
-    assert reserve(sample, Ceilings(memory=1.0)) == 25
-    assert room(sample, Ceilings(memory=1.0)) == 452
-    assert reserve(sample, Ceilings()) == 0
+    assert reserve(sample, Limits(memory=1.0)) == 25
+    assert room(sample, Limits(memory=1.0)) == 452
+    assert reserve(sample, Limits()) == 0
 
 
 @given(st.lists(st.integers(0, 1_500), max_size=40), st.builds(Work, st.floats(ACTIVE, 1e6), st.floats(1, 1e9)))

@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from projections.health.pressure import EMBEDDED_DISK_FLOOR, Ceilings, Pressure, decide, memory_ceiling, room
+from projections.health.pressure import EMBEDDED_DISK_FLOOR, Limits, Pressure, decide, memory_ceiling, room
 from projections.health.samples import Sample
 
-LAG = Ceilings(lag=1_000)
-MEMORY = Ceilings(memory=0.85)
-DISK = Ceilings(disk=90 << 20)
+LAG = Limits(lag=1_000)
+MEMORY = Limits(memory=0.85)
+DISK = Limits(disk=90 << 20)
 
 
 def behind(events: int) -> Sample:
@@ -24,7 +24,7 @@ def used(share: float) -> Sample:
 
 
 def test_nothing_is_held_back_below_a_ceiling():
-    everything = Ceilings(memory=0.85, lag=1_000, disk=1)
+    everything = Limits(memory=0.85, lag=1_000, disk=1)
     sample = Sample(lag={0: 999}, memory_used=84 << 30, memory_limit=100 << 30, disk_free=2)
     assert decide(sample, everything) is None
 
@@ -49,7 +49,7 @@ def test_what_fell_below_its_ceiling_without_being_engaged_is_not_held():
 
 
 def test_the_reason_says_when_nobody_works():
-    held = decide(Sample(lag={0: 1_200_000}), Ceilings(lag=1_000_000))
+    held = decide(Sample(lag={0: 1_200_000}), Limits(lag=1_000_000))
     assert held is not None
     assert held.reason == ("1,200,000 events are not projected yet; the ceiling is 1,000,000; no worker is alive")
 
@@ -57,7 +57,7 @@ def test_the_reason_says_when_nobody_works():
 def test_memory_is_a_share_of_the_limit_or_of_the_machine_or_a_size():
     assert memory_ceiling(Sample(memory_limit=1_000, machine_memory=9_000), MEMORY) == 850
     assert memory_ceiling(Sample(memory_limit=0, machine_memory=2_000), MEMORY) == 1_700
-    assert memory_ceiling(Sample(memory_limit=1_000), Ceilings(memory=5_000)) == 5_000
+    assert memory_ceiling(Sample(memory_limit=1_000), Limits(memory=5_000)) == 5_000
     held = decide(used(0.86), MEMORY)
     assert held is not None
     assert held.reason == "the log's server uses 881 MiB of memory; the ceiling is 870 MiB"
@@ -76,17 +76,17 @@ def test_the_disk_holds_writes_back_from_below():
 
 
 def test_what_is_not_known_holds_nothing_back():
-    everything = Ceilings(memory=0.85, lag=0, disk=1 << 30)
+    everything = Limits(memory=0.85, lag=0, disk=1 << 30)
     assert decide(Sample(), everything, decide(used(1.0), MEMORY)) is None
 
 
 def test_a_ceiling_of_nothing_is_no_ceiling():
-    assert decide(Sample(lag={0: 10**9}, memory_used=10**15, disk_free=0), Ceilings()) is None
+    assert decide(Sample(lag={0: 10**9}, memory_used=10**15, disk_free=0), Limits()) is None
 
 
 def test_all_that_hold_back_are_told_and_the_latest_says_when_to_come_back():
     sample = Sample(lag={0: 1_500}, memory_used=90, memory_limit=100)
-    held = decide(sample, Ceilings(memory=0.85, lag=1_000))
+    held = decide(sample, Limits(memory=0.85, lag=1_000))
     assert held is not None
     assert held.causes == ["memory", "lag"]
     assert "; " in held.reason
@@ -123,10 +123,10 @@ def test_every_change_crosses_the_whole_band(levels: list[int]):
 
 
 def test_settings_become_ceilings():
-    assert Ceilings.parse("2GiB", 5, "1MiB", embedded=False) == Ceilings(memory=2 << 30, lag=5, disk=1 << 20)
-    assert Ceilings.parse("85%", 0, "", embedded=False) == Ceilings(memory=0.85)
-    assert Ceilings.parse("0", 0, "", embedded=True) == Ceilings(disk=EMBEDDED_DISK_FLOOR)
-    assert Ceilings.parse("0", 0, "0", embedded=True) == Ceilings()
+    assert Limits.parse("2GiB", 5, "1MiB", embedded=False) == Limits(memory=2 << 30, lag=5, disk=1 << 20)
+    assert Limits.parse("85%", 0, "", embedded=False) == Limits(memory=0.85)
+    assert Limits.parse("0", 0, "", embedded=True) == Limits(disk=EMBEDDED_DISK_FLOOR)
+    assert Limits.parse("0", 0, "0", embedded=True) == Limits()
 
 
 def test_what_projecting_will_take_counts_against_the_ceiling_on_memory():
@@ -147,5 +147,5 @@ def test_texts_that_wait_for_vectors_count_against_the_ceiling_on_memory():
 def test_the_room_between_two_samples_is_shared_by_the_processes():
     sample = Sample(memory_used=600, memory_limit=1_000, replicas=2)
     assert room(sample, MEMORY) == 125
-    assert room(sample, Ceilings()) is None
+    assert room(sample, Limits()) is None
     assert room(Sample(), MEMORY) is None, "what is not known holds nothing back"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from projections.health.pressure import Ceilings, Readiness, decide, readiness, unavailable
+from projections.health.pressure import Limits, Readiness, decide, readiness, unavailable
 from projections.health.samples import Sample
 
 
@@ -63,7 +63,7 @@ def test_what_is_only_to_be_looked_at_stops_nothing_and_is_no_illness(sample: Sa
 def test_refused_writes_and_missing_workers_limit_and_do_not_stop():
     """A process that is taken out of service because it refuses writes would answer no reads either."""
     sample = well(workers=0, lag={0: 10})
-    found = readiness(sample, decide(sample, Ceilings(lag=10)))
+    found = readiness(sample, decide(sample, Limits(lag=10)))
     assert codes(found) == ["overloaded", "no_worker"]
     assert found.stopped is None
     assert found.impaired == found.conditions

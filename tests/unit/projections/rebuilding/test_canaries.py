@@ -13,7 +13,7 @@ from projections.rebuilding.canaries import (
     Answers,
     Difference,
     ListingAnswer,
-    Sought,
+    RecallProbe,
     differences,
     recall_verdict,
     verdict,
@@ -101,10 +101,10 @@ def test_every_difference_counts_and_the_first_are_listed():
     assert seen.said == f"{LISTED + 5} of 100 canaries differ"
 
 
-def sought(n: int, *, words: int, live: int, candidate: int, overlap: float = 0.5) -> list[Sought]:
+def sought(n: int, *, words: int, live: int, candidate: int, overlap: float = 0.5) -> list[RecallProbe]:
     """So many documents, the first of which are found."""
     return [
-        Sought(
+        RecallProbe(
             name=f"mem_{k}", partition=0, words=k < words, live=k < live, candidate=k < candidate, overlap=overlap
         )
         for k in range(n)

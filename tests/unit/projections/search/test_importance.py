@@ -39,16 +39,16 @@ def test_the_surest_lessons_come_first(index: IndexReplica, put: Put):
     put("lsn_2", "b", confidence=0.6, renewed_ms=NOW, partition=3)
     put("lsn_3", "c", confidence=0.5, renewed_ms=NOW, project="borealis")
     put("mem_1", "d")
-    assert EmbeddedIndex(index).surest_lessons(ANYTHING, "borealis", NOW, 10) == [
+    assert EmbeddedIndex(index).lessons_by_confidence(ANYTHING, "borealis", NOW, 10) == [
         ("lsn_3", 0, pytest.approx(0.5 * SAME_PROJECT)),
         ("lsn_2", 3, pytest.approx(0.6)),
         ("lsn_1", 0, pytest.approx(0.4)),
     ]
-    assert [lesson.id for lesson in EmbeddedIndex(index).surest_lessons(ANYTHING, "elsewhere", NOW, 2)] == [
+    assert [lesson.id for lesson in EmbeddedIndex(index).lessons_by_confidence(ANYTHING, "elsewhere", NOW, 2)] == [
         "lsn_2",
         "lsn_3",
     ]
-    assert EmbeddedIndex(index).surest_lessons(ANYTHING, "borealis", NOW, 0) == []
+    assert EmbeddedIndex(index).lessons_by_confidence(ANYTHING, "borealis", NOW, 0) == []
 
 
 def test_lessons_are_those_that_the_filter_allows(index: IndexReplica, put: Put):
@@ -58,7 +58,7 @@ def test_lessons_are_those_that_the_filter_allows(index: IndexReplica, put: Put)
 
     def found(**allowed: Any) -> list[str]:
         given: dict[str, Any] = {"tenant": "default", **allowed}
-        return [lesson.id for lesson in EmbeddedIndex(index).surest_lessons(Filter(**given), "atlas", NOW, 10)]
+        return [lesson.id for lesson in EmbeddedIndex(index).lessons_by_confidence(Filter(**given), "atlas", NOW, 10)]
 
     assert found() == ["lsn_1", "lsn_3"]
     assert found(tags=["x"]) == ["lsn_1"]
@@ -70,4 +70,4 @@ def test_equally_sure_lessons_are_taken_by_id(index: IndexReplica, put: Put):
     names = [f"lsn_{n:03d}" for n in range(200)]
     for name in np.random.default_rng(1).permutation(names).tolist():
         put(name, name, confidence=0.5)
-    assert [lesson.id for lesson in EmbeddedIndex(index).surest_lessons(ANYTHING, "", NOW, 20)] == names[:20]
+    assert [lesson.id for lesson in EmbeddedIndex(index).lessons_by_confidence(ANYTHING, "", NOW, 20)] == names[:20]

@@ -8,8 +8,8 @@ from api.access.oauth.claims import principal_of_claims
 from api.access.oauth.rules import TokenRefused, TokenRules
 from api.access.oauth.tokens import LEEWAY_S
 from api.access.principal import Principal, Rates
+from ingest.key_scope import KeyScope
 from ingest.platform.settings import SCOPES
-from ingest.key_scope import Reach
 from ingest.roles import roles_by_scope
 
 PLAIN = TokenRules("https://issuer.example", "https://m/mcp", ("https://m/mcp",), roles_by_scope(SCOPES), "default")
@@ -26,7 +26,7 @@ def principal(rules: TokenRules = PLAIN, scope: Any = "mnemolog:read", **claims:
 
 def test_a_token_is_for_the_servers_tenant_and_all_of_it_unless_the_settings_name_claims():
     found = principal(tenant="acme", projects=["shop"], agents=["ada"])
-    assert (found.tenant, found.roles, found.reach) == ("default", {"read"}, Reach(within_tenant=True))
+    assert (found.tenant, found.roles, found.key_scope) == ("default", {"read"}, KeyScope(within_tenant=True))
     assert found.named
 
 
@@ -54,7 +54,7 @@ def test_a_scope_may_give_several_roles():
 def test_claims_say_tenant_projects_and_agents():
     found = principal(LIMITED, tenant="acme", projects=["shop", "bakery", "shop"], agents="ada")
     assert found.tenant == "acme"
-    assert found.reach == Reach(("bakery", "shop"), ("ada",), within_tenant=True)
+    assert found.key_scope == KeyScope(("bakery", "shop"), ("ada",), within_tenant=True)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_a_token_without_a_claim_that_the_settings_name_lets_nobody_in(changes: 
 
 
 def test_all_projects_and_agents_have_to_be_said():
-    assert principal(LIMITED, **{**FULL, "projects": "*", "agents": ["*"]}).reach == Reach(within_tenant=True)
+    assert principal(LIMITED, **{**FULL, "projects": "*", "agents": ["*"]}).key_scope == KeyScope(within_tenant=True)
 
 
 def test_a_token_for_some_projects_or_agents_has_no_role_for_more():
@@ -95,9 +95,9 @@ def test_a_token_for_some_projects_or_agents_has_no_role_for_more():
 
 def test_only_an_operators_token_is_shown_what_belongs_to_no_tenant():
     every = {"tenant": "acme", "projects": "*", "agents": "*"}
-    assert not principal(LIMITED, "ops", **every).reach.within_tenant
-    assert principal(LIMITED, "mnemolog:admin", **every).reach.within_tenant
-    assert principal(LIMITED, "ops", **{**every, "projects": "shop"}).reach.within_tenant
+    assert not principal(LIMITED, "ops", **every).key_scope.within_tenant
+    assert principal(LIMITED, "mnemolog:admin", **every).key_scope.within_tenant
+    assert principal(LIMITED, "ops", **{**every, "projects": "shop"}).key_scope.within_tenant
 
 
 def test_a_subject_is_counted_under_an_id_that_does_not_tell_who_it_is():
