@@ -71,7 +71,7 @@ MUTANTS = (
     ),
     Mutant(
         "visibility: a key's projects are not compared",
-        'if reader.reach.projects and getattr(document, "project", None) not in reader.reach.projects:',
+        'if reader.key_scope.projects and getattr(document, "project", None) not in reader.key_scope.projects:',
         "if False:",
         "test_a_key_limited_to_projects_reads_only_those",
     ),
