@@ -25,7 +25,6 @@ from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
 from ingest.platform.connections import Client, connect
 from projections.dead_letters.records import dead_letters
-from projections.embedding.live import FixedEmbedder
 from projections.rebuilding import generations as generations_module
 from projections.rebuilding import rebuild_documents
 from projections.rebuilding import rebuild_steps as steps
@@ -34,6 +33,7 @@ from projections.rebuilding.rebuild_steps import Rebuild, State
 from projections.search import service as service_module
 from projections.search.question import Filter, Question
 from projections.search.service import ReplicaService
+from projections.vectors.embedder import FixedEmbedder
 from workers.runner import PartitionRunner
 
 MARK = "zqxvkmarker7"
