@@ -169,6 +169,24 @@ async def test_what_a_crash_left_unacknowledged_is_applied_once(log: Log):
     assert await log.pending() == 0
 
 
+async def test_what_is_behind_the_checkpoint_is_acknowledged_and_not_folded_again(log: Log, fold: Fold):
+    """Saved and not acknowledged: the group was made anew, and passed on what is applied."""
+    positions = await log.append("a", "b")
+    async with running(log, await log.fence()):
+        await wait_until(lambda: log.applied_up_to(positions[-1]))
+    await cast(Any, log.redis).xgroup_destroy(KEYS.log, CONSUMER_GROUP)
+    await log.redis.xgroup_create(KEYS.log, CONSUMER_GROUP, id="0-0", mkstream=True)
+    await log.redis.xreadgroup(CONSUMER_GROUP, workers.runner.CONSUMER, {KEYS.log: ">"}, count=10, block=None)
+    folded = sum(fold.sizes)
+
+    async def all_acknowledged() -> bool:
+        return await log.pending() == 0
+
+    async with running(log, await log.fence("w2")):
+        await wait_until(all_acknowledged)
+    assert sum(fold.sizes) == folded == 2
+
+
 async def test_what_a_crash_left_is_applied_at_once_unless_a_worker_ended_by_it_before(log: Log, fold: Fold):
     positions = await _delivered(log, "a", "b", "c")
     async with running(log, await log.fence()):

@@ -92,6 +92,19 @@ async def test_a_rebuild_under_writes_ends_as_the_live_documents_would(
         assert doomed.id not in await ids(replica, "black coffee")
 
 
+async def test_a_generation_that_is_behind_is_not_switched_to(pen: Pen, redis: Client):
+    first = await pen.remember("ada likes green tea")
+    await pen.project()
+    ((partition, _),) = Token.parse(first.position).items()
+    assert (await fill(redis, pen.log, partition, 2, 10)).level
+    await pen.remember("ada drinks it without sugar")
+    await pen.project()
+    assert not await switch(redis, partition, 1, 2)
+    assert await redis.get(PartitionKeys(partition).generation) is None
+    assert (await fill(redis, pen.log, partition, 2, 10)).level
+    assert await switch(redis, partition, 1, 2)
+
+
 async def test_cleaning_up_takes_the_old_generation_only(pen: Pen, redis: Client):
     await pen.write_some(10)
     await pen.project()
