@@ -1,7 +1,7 @@
 """What remains without a document: tombstones of forgotten ones, marks of applied events, ledgers of retired ones.
 
 A ledger holds a session's retired observations, packed into about 17 bytes each instead of thousands, and the marks of
-the session's events. It tells a late repeat from a new event, and it tells forgetting which log entries to erase. It has
+the session's events. It tells a late repeat from a new event, and tells forgetting which log entries to erase. It has
 no content: ids, positions, times, and the names of agents and users.
 """
 

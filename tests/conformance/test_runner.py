@@ -11,23 +11,17 @@ from typing import Any, cast
 
 import pytest
 from altering import alter
-from factories import learned, place, recorded
 from one_partition import KEYS, PARTITION, POISON, TTL_MS, Fold, Log, running
 from waiting import wait_until
 
 import workers.runner
 from ingest.errors import LeaseLost
-from ingest.events.envelope import Event, encode
-from ingest.events.lesson import LessonReinforced
-from ingest.ids import EventId
-from ingest.log.event_log import Entry
 from ingest.log.keys import CONSUMER_GROUP
 from ingest.log.position import Position
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease, release_lease
 from ingest.platform.connections import Client
-from projections.documents.lessons import Lesson, lesson_id
-from projections.folds.batch import mark_of
+from projections.dead_letters.redriving import PartitionDeadLetters
 from workers.runner import MAX_ATTEMPTS, PartitionRunner
 
 
@@ -161,7 +155,7 @@ async def test_an_altered_entry_is_parked_at_the_first_attempt_and_the_rest_goes
 
 
 async def test_what_a_crash_left_unacknowledged_is_applied_once(log: Log):
-    """Delivered, but not saved."""
+    """Delivered but not saved; and saved but, by an older release, not acknowledged."""
     saved = await log.append("a")
     async with running(log, await log.fence()):
         await wait_until(lambda: log.applied_up_to(saved[-1]))
@@ -175,31 +169,22 @@ async def test_what_a_crash_left_unacknowledged_is_applied_once(log: Log):
     assert await log.pending() == 0
 
 
-async def test_what_the_checkpoint_covers_is_acknowledged_and_not_folded_again(log: Log):
-    """Saved but not acknowledged, as after a failover that lost the acknowledgement.
-
-    The mark of the event is removed, so only the checkpoint tells that it was applied.
-    """
-    lesson = learned(1)
-    again = recorded(LessonReinforced(lesson=lesson_id(lesson, cast(Any, lesson.data))), place(2), event_id="again")
-    entries = [Entry(EventId(one.envelope.event_id), encode(Event(one.envelope, one.data))) for one in (lesson, again)]
-    *_, last = [appended.position for appended in (await log.log.append({PARTITION: entries}))[PARTITION]]
+async def test_what_is_behind_the_checkpoint_is_acknowledged_and_not_folded_again(log: Log, fold: Fold):
+    """Saved and not acknowledged: the group was made anew, and passed on what is applied."""
+    positions = await log.append("a", "b")
     async with running(log, await log.fence()):
-        await wait_until(lambda: log.applied_up_to(last))
-    assert await log.redis.delete(log.store.keys.doc(mark_of(again))) == 1
-    await cast(Any, log.redis).xclaim(
-        KEYS.log, CONSUMER_GROUP, workers.runner.CONSUMER, 0, [str(last)], force=True, justid=True
-    )
-    assert await log.pending() == 1
+        await wait_until(lambda: log.applied_up_to(positions[-1]))
+    await cast(Any, log.redis).xgroup_destroy(KEYS.log, CONSUMER_GROUP)
+    await log.redis.xgroup_create(KEYS.log, CONSUMER_GROUP, id="0-0", mkstream=True)
+    await log.redis.xreadgroup(CONSUMER_GROUP, workers.runner.CONSUMER, {KEYS.log: ">"}, count=10, block=None)
+    folded = sum(fold.sizes)
+
+    async def all_acknowledged() -> bool:
+        return await log.pending() == 0
+
     async with running(log, await log.fence("w2")):
-        await wait_until(lambda: _nothing_pending(log))
-    (stored,) = (await log.store.load([lesson_id(lesson, cast(Any, lesson.data))])).values()
-    assert isinstance(stored, Lesson)
-    assert stored.reinforcements == 1
-
-
-async def _nothing_pending(log: Log) -> bool:
-    return await log.pending() == 0
+        await wait_until(all_acknowledged)
+    assert sum(fold.sizes) == folded == 2
 
 
 async def test_what_a_crash_left_is_applied_at_once_unless_a_worker_ended_by_it_before(log: Log, fold: Fold):
@@ -220,7 +205,9 @@ async def test_a_worker_that_ends_by_what_another_left_leaves_a_count(log: Log, 
     positions = await _delivered(log, "a", POISON, "b")
     fold.well, fold.ends_workers = True, True
     with pytest.raises(SystemExit):
-        await PartitionRunner(log.redis, log.log, PARTITION, await log.fence(), lambda partition, changes: None).run()
+        await PartitionRunner(
+            log.redis, log.log, PARTITION, await log.fence(), lambda partition, changes: None, PartitionDeadLetters
+        ).run()
     assert await log.redis.hlen(KEYS.attempts) == 1
     fold.ends_workers = False
     async with running(log, await log.fence("w2")):
