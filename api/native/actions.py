@@ -16,8 +16,7 @@ from ingest.commands.handler import Accepted
 from ingest.commands.requests import DeleteSlot, SetSlot, WriteAction
 from ingest.events.slot import SlotScope
 from ingest.roles import READ, WRITE
-from projections.queries.actions import ActionView
-from projections.queries.slots import SlotView
+from projections.queries.actions import ActionView, SlotView
 from projections.queries.views import Items, Page, view
 
 

@@ -23,7 +23,7 @@ from mcp_gateway.tools.recalled import (
 from mcp_gateway.tools.tool import Arguments, Tool, ToolAnswer, ToolContext, without_unset
 
 if TYPE_CHECKING:
-    from projections.queries.context import Context
+    from projections.queries.compile import Context
     from projections.queries.recall import RecallAnswer, RecallRequest, RecallResult
 
 MAX_READ = 20

@@ -112,3 +112,15 @@ def _looks_like_path(word: str) -> bool:
     if not (rooted and len(word.strip("./~")) > 1) and not (word.count("/") > 1 and word[0].isalpha()):
         return False
     return not TOOLS.issuperset(word.lower().split("/"))
+
+
+def same_file(stored: str, wanted: str) -> bool:
+    """Whether two paths may name one file: equal, or one ends in the other at a slash; a leading `./` is ignored."""
+    one, other = _relative(stored), _relative(wanted)
+    if not one or not other:
+        return False
+    return one == other or one.endswith(f"/{other}") or other.endswith(f"/{one}")
+
+
+def _relative(path: str) -> str:
+    return path.strip().replace("\\", "/").removeprefix("./")

@@ -5,10 +5,9 @@ from typing import NamedTuple
 from projections.condensing.operations import Condensing
 from projections.dead_letters.operations import DeadLetterOperations
 from projections.forgetting.forget import Forgetting
-from projections.operations.confirming import Confirming
 from projections.operations.current import Current
 from projections.operations.memories import MemoryOperations
-from projections.operations.work import SlotOperations, WorkOperations
+from projections.operations.work import Confirming, SlotOperations, WorkOperations
 
 
 class Operations(NamedTuple):

@@ -4,22 +4,18 @@ from typing import NamedTuple
 
 from projections.dead_letters.queries import DeadLetters
 from projections.health.queries import Diagnose, ProjectionProgress
-from projections.queries.actions import Actions
-from projections.queries.around import AroundQueries
-from projections.queries.audit import Audit
+from projections.queries.actions import Actions, Relations, Slots
 from projections.queries.compile import Compile
 from projections.queries.graph import Graph
 from projections.queries.lessons import Lessons
-from projections.queries.log_events import LogEvents
+from projections.queries.listed import IntegerIdsOf
+from projections.queries.log_events import Audit, LogEvents
 from projections.queries.lookup import Lookup
 from projections.queries.memories import Memories
-from projections.queries.numbers import IntegerIdsOf
-from projections.queries.observations import Observations
+from projections.queries.observations import AroundQueries, Observations
 from projections.queries.profiles import ProjectProfiles
 from projections.queries.recall import Recall
-from projections.queries.relations import Relations
 from projections.queries.sessions import Commits, Sessions, Summaries
-from projections.queries.slots import Slots
 
 
 class Queries(NamedTuple):

@@ -33,11 +33,9 @@ from projections.documents.lessons import Lesson
 from projections.documents.relations import Relation
 from projections.documents.sessions import Session
 from projections.documents.slots import Slot
-from projections.queries.actions import ActionView
+from projections.queries.actions import ActionView, RelationView, SlotView
 from projections.queries.lessons import LessonView
-from projections.queries.relations import RelationView
 from projections.queries.sessions import SessionView
-from projections.queries.slots import SlotView
 from projections.queries.views import view
 
 PORTS = {"agentd": 1, "agent-memory": 2, "memex": 3, "memex-mcp": 4}
