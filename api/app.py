@@ -8,8 +8,8 @@ from starlette.middleware import Middleware
 
 from api.access.admission import RateLimits, guarded
 from api.access.gate import Gate, check_binding
-from api.access.key import Registry
 from api.access.keyring import Keyring
+from api.access.keys import Registry
 from api.access.oauth.issuer import IssuerKeys
 from api.access.oauth.resource import Resource
 from api.access.oauth.rules import token_rules

@@ -55,7 +55,7 @@ PROMPT_ODDS = 3
 PROMPT_TOKENS = 300
 """Of all that is told about a prompt. Three lines or four: they come at every prompt, and may be beside the point."""
 CHARS_PER_TOKEN = 3
-"""As `projections.queries.compile` estimates."""
+"""As `projections.queries.context` estimates."""
 RECALLED_CHARS = 240
 """Of one memory, around what matched."""
 PROMPTS_FLAG = "--prompts"

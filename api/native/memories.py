@@ -16,7 +16,7 @@ from ingest.roles import READ, WRITE
 from projections.condensing.profile import Profile
 from projections.operations.memories import MemoryChanges
 from projections.operations.work import Confirmed
-from projections.queries.compile import Context, ContextRequest
+from projections.queries.context import Context, ContextRequest
 from projections.queries.memories import MemoryView
 from projections.queries.recall import RecallAnswer, RecallRequest
 from projections.queries.views import Items, Page, view

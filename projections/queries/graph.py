@@ -20,9 +20,9 @@ from projections.documents.document import Document
 from projections.documents.memories import Memory
 from projections.documents.relations import DEFAULT_HOPS, Edge, RelatedMemory, Walk
 from projections.documents.tombstones import SupersededEvent
-from projections.queries.actions import Relations
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import Lookup, key_scope
+from projections.queries.work import Relations
 from projections.search.index import DocumentLocation, Index, IndexService, Linked, Links
 from projections.search.question import Filter
 

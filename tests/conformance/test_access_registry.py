@@ -10,8 +10,8 @@ import pytest
 from factories import ManualClock
 
 from api.access.admission import RateLimits
-from api.access.key import Grant, Made, Registry
 from api.access.keyring import Keyring
+from api.access.keys import Grant, Made, Registry
 from api.access.principal import Principal
 from api.http.http import answer
 from ingest.errors import CommandRejected, NotFound, TooManyRequests

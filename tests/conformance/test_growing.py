@@ -21,8 +21,8 @@ from servers import Server, serving
 from workshop import PARTITIONS, TENANT, Workshop
 
 from api import wiring
-from api.access.key import Grant, Registry
 from api.access.keyring import Keyring
+from api.access.keys import Grant, Registry
 from api.cli.backup import restore_at_start
 from ingest.commands.decide import Caller
 from ingest.commands.handler import CommandHandler

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from api.access.key import AgentNames, ProjectNames
+from api.access.keys import AgentNames, ProjectNames
 from api.access.oauth.issuer import IssuerKeys
 from api.access.oauth.rules import TokenRefused, TokenRules
 from api.access.oauth.tokens import LEEWAY_S, SigningKey, is_token, key_id_of, verified_claims

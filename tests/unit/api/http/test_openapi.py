@@ -33,10 +33,10 @@ from projections.documents.lessons import Lesson
 from projections.documents.relations import Relation
 from projections.documents.sessions import Session
 from projections.documents.slots import Slot
-from projections.queries.actions import ActionView, RelationView, SlotView
 from projections.queries.lessons import LessonView
 from projections.queries.sessions import SessionView
 from projections.queries.views import view
+from projections.queries.work import ActionView, RelationView, SlotView
 
 PORTS = {"agentd": 1, "agent-memory": 2, "memex": 3, "memex-mcp": 4}
 

@@ -14,7 +14,7 @@ from projections.documents.actions import Action
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.summaries import Summary
-from projections.queries.compile import (
+from projections.queries.context import (
     MORE,
     Context,
     ContextPart,

@@ -30,11 +30,11 @@ from projections.documents.observations import IMPORTANT, Observation, session_o
 from projections.documents.sessions import Session, sessions
 from projections.documents.slots import Slot
 from projections.documents.summaries import Summary, summary_id
-from projections.queries.actions import Slots
 from projections.queries.documents import DocumentReader, Located
 from projections.queries.lookup import Lookup, key_scope
 from projections.queries.profiles import ProjectProfiles
 from projections.queries.recall import LeastSure, Recall, RecallRequest, TimeZone
+from projections.queries.work import Slots
 from projections.search.index import IndexService
 
 BlockKind = Literal["slot", "memories", "lessons", "actions", "session", "profile", "recall"]
