@@ -27,9 +27,8 @@ from projections.documents.actions import Action, is_active, open_actions
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.observations import IMPORTANT, Observation, session_observations
-from projections.documents.sessions import Session, sessions
+from projections.documents.sessions import Session, Summary, sessions, summary_id
 from projections.documents.slots import Slot
-from projections.documents.summaries import Summary, summary_id
 from projections.queries.documents import DocumentReader, Located
 from projections.queries.lookup import Lookup, key_scope
 from projections.queries.profiles import ProjectProfiles

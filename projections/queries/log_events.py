@@ -28,12 +28,12 @@ from ingest.log.history import LogHistory
 from ingest.log.partitions import project_route
 from ingest.log.position import START, Position, Token
 from ingest.platform.partial import leaving_out, left_out, left_out_message, readable
-from projections.documents import actions, commits, lessons, memories, observations, relations, slots
+from projections.documents import actions, lessons, memories, observations, relations, slots
+from projections.documents import sessions as commits
 from projections.documents.access import Reader, may_read
 from projections.documents.document import Document
 from projections.documents.memories import Memory
-from projections.documents.sessions import session_document_id
-from projections.documents.summaries import summary_id
+from projections.documents.sessions import session_document_id, summary_id
 from projections.queries.documents import DocumentReader
 from projections.queries.times import ANY_TIME, MAX_SEQ, Times
 from projections.search.index import IndexService

@@ -18,9 +18,9 @@ from ingest.platform.clock import Clock, system_clock, to_ms
 from projections.compression.accounts import headline
 from projections.documents.access import Reader, may_read
 from projections.documents.document import Document
-from projections.documents.ledgers import ledgers
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation, timeline
+from projections.documents.tombstones import ledgers
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import Lookup, key_scope, touching
 from projections.queries.recall import LeastSure, Recall, RecallRequest

@@ -7,7 +7,7 @@ import pytest
 from factories import NOW, TENANT, minute
 
 from ingest.ids import DocumentId
-from projections.compression.files import same_file
+from projections.compression.words import same_file
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
 from projections.queries.observations import Enriched, enrich
