@@ -28,8 +28,7 @@ from ingest.log.history import LogHistory
 from ingest.log.partitions import project_route
 from ingest.log.position import START, Position, Token
 from ingest.platform.partial import leaving_out, left_out, left_out_message, readable
-from projections.documents import actions, lessons, memories, observations, relations, slots
-from projections.documents import sessions as commits
+from projections.documents import actions, lessons, memories, observations, relations, sessions, slots
 from projections.documents.access import Reader, may_read
 from projections.documents.document import Document
 from projections.documents.memories import Memory
@@ -439,7 +438,7 @@ def _targets(recorded: Recorded) -> list[str]:
         case RelationLinked() | RelationUnlinked() as said:
             return [relations.id_of(recorded, said)]
         case SessionCommitted() as said:
-            return [commits.commit_id(recorded, said)]
+            return [sessions.commit_id(recorded, said)]
         case SessionSummarised():
             return [summary_id(_session(recorded))]
         case SessionStarted() | SessionEnded() | SessionRetired():
