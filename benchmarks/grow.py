@@ -51,7 +51,7 @@ from ingest.log.position import Token
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect
 from projections.health.samples import wait_projected
-from projections.maintenance.manifests import differences
+from projections.maintenance.differences import differences
 from tests.support.fleet_work import commands
 from tests.support.grown import documents_of
 

@@ -46,10 +46,10 @@ from projections.dead_letters.redriving import PartitionDeadLetters
 from projections.documents.access import Reader
 from projections.forgetting.forget import Forgetting
 from projections.health.samples import wait_projected
-from projections.maintenance.manifests import differences, manifest_of
+from projections.maintenance.differences import differences, manifest_of
 from projections.operations.current import Current
 from projections.queries.documents import DocumentReader
-from projections.rebuilding.generations import fill, switch
+from projections.rebuilding.documents import fill, switch
 from workers.host import RunnerHost
 
 BATCH = 500

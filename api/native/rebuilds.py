@@ -13,10 +13,9 @@ from api.services import services
 from ingest.errors import CommandRejected, RebuildUnderWay
 from ingest.roles import OPERATOR
 from projections.embedding.live import choice_of, chosen
-from projections.rebuilding import rebuild_steps as steps
+from projections.rebuilding import rebuilds as steps
 from projections.rebuilding.canaries import Canaries
-from projections.rebuilding.rebuild_steps import Part, Rebuild, State, Switch, What, estimate
-from projections.rebuilding.rebuilds import Rebuilds, Step
+from projections.rebuilding.rebuilds import Part, Rebuild, Rebuilds, State, Step, Switch, What, estimate
 from projections.vectors.embedder import EmbeddingError
 
 T = TypeVar("T")
