@@ -34,10 +34,10 @@ from api.services import tool_context
 from api.spooling import Spooling
 from api.viewer.pages import OPEN_PATHS
 from api.wiring import wire
+from ingest.commands.command import writer
 from ingest.commands.decide import Caller
-from ingest.commands.decision import writer
+from ingest.commands.spool import Spool
 from ingest.errors import InvalidSetting
-from ingest.log.spool import Spool
 from ingest.platform.processes import tune_interpreter
 from ingest.platform.settings import Settings
 from ingest.roles import ANY

@@ -39,15 +39,13 @@ from rich.table import Table
 
 from benchmarks.rebuild import serve_embeddings
 from benchmarks.stack import Stack, free_ports
-from ingest.commands.decide import Caller
+from ingest.commands.decide import AnyCommand, Caller, Relate, ReviseMemory, WriteCommand
 from ingest.commands.handler import CommandHandler
-from ingest.commands.requests import AnyCommand, Relate, ReviseMemory, WriteCommand
 from ingest.ids import MEMORY, document_id
 from ingest.log.event_log import Entry
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import PartitionKeys
-from ingest.log.partitions import project_route
-from ingest.log.position import Token
+from ingest.log.position import Token, project_route
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect
 from projections.health.samples import wait_projected

@@ -25,9 +25,8 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.corpus import mixed, observation
-from ingest.commands.decide import Caller
+from ingest.commands.decide import Caller, WriteCommand
 from ingest.commands.handler import CommandHandler
-from ingest.commands.requests import WriteCommand
 from ingest.embedded.valkey import EmbeddedValkey
 from ingest.ids import new_event_id
 from ingest.log.group_commit import GroupCommit

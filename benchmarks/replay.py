@@ -29,9 +29,8 @@ from rich.progress import Progress
 from rich.table import Table
 
 from benchmarks.corpus import mixed
-from ingest.commands.decide import Caller
+from ingest.commands.decide import Caller, WriteCommand
 from ingest.commands.handler import CommandHandler
-from ingest.commands.requests import WriteCommand
 from ingest.embedded.valkey import EmbeddedValkey
 from ingest.ids import MEMORY, document_id, new_event_id
 from ingest.log.archive.archive import Archive, look
@@ -39,8 +38,7 @@ from ingest.log.archive.archived_log import ArchivedLog
 from ingest.log.archive.sealing import Sealing
 from ingest.log.archive.store import store_of
 from ingest.log.group_commit import GroupCommit
-from ingest.log.partitions import project_route
-from ingest.log.position import START, Position, Token
+from ingest.log.position import START, Position, Token, project_route
 from ingest.platform.connections import Client, connect
 from projections.documents.access import Reader
 from projections.forgetting.forget import Forgetting

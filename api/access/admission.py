@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.access.principal import Principal, principal_of
 from api.access.rates import RateLimits
-from ingest.commands.metering import charge
+from ingest.commands.handler import charge
 from ingest.errors import AccessDenied, RoleMissing, TooManyRequests
 from ingest.platform.partial import left_out_message, partial_reads
 from ingest.roles import METRICS, OPERATOR, READ, Needs

@@ -13,10 +13,9 @@ from msgspec import Meta, Struct
 from api.access.principal import Principal, Rates
 from ingest.commands.command import Name
 from ingest.errors import CommandRejected
-from ingest.key_scope import KeyScope
 from ingest.names import nfc
 from ingest.platform.clock import from_ms
-from ingest.roles import OF_THE_SERVER, ROLES, Role
+from ingest.roles import OF_THE_SERVER, ROLES, KeyScope, Role
 from projections.documents.rows import Row
 
 MAX_NAMES = 100

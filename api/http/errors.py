@@ -32,7 +32,7 @@ from ingest.errors import (
     SlotFull,
     WrongRebuildState,
 )
-from ingest.log.archive.manifest import ArchiveUnavailable
+from ingest.log.archive.segments import ArchiveUnavailable
 from projections.health.samples import HealthSample
 
 logger = logging.getLogger(__name__)

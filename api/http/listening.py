@@ -5,8 +5,8 @@ import socket
 
 from api.dialects.registry import DIALECTS, listeners_of
 from ingest.errors import InvalidSetting, ServerStartFailed
+from ingest.platform.addresses import LOOPBACK
 from ingest.platform.settings import Settings
-from ingest.platform.web_url import LOOPBACK
 
 PORT_CLIENTS = {"MNEMOLOG_PORT": "native and agentmemory"} | {
     listener.variable: listener.clients for one in DIALECTS.values() for listener in one.listeners

@@ -16,7 +16,7 @@ from ingest.log.event_log import Stored
 from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client, Transaction
-from ingest.platform.release import release
+from ingest.platform.processes import release
 
 LETTERS_PER_READ = 200
 MAX_MESSAGE = 2_000

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from ingest.events.envelope import Recorded
 from ingest.events.session import SessionCommitted
 from ingest.ids import COMMIT, DocumentId, content_id
-from ingest.log.partitions import project_route
+from ingest.log.position import project_route
 from ingest.platform.clock import to_ms
 from projections.documents.rows import by_position, by_time, in_user_listing, of_tenant
 

@@ -3,11 +3,9 @@
 from typing import Any, ClassVar, Literal
 
 from ingest.events.envelope import Recorded
-from ingest.events.observation import ObservationRecorded
-from ingest.events.session import SessionEnded, SessionStarted
+from ingest.events.session import ObservationRecorded, SessionEnded, SessionStarted
 from ingest.ids import DocumentId, document_id
-from ingest.log.partitions import session_route
-from ingest.log.position import Position
+from ingest.log.position import Position, session_route
 from ingest.platform.clock import to_ms
 from projections.documents.rows import Row, by_time, in_user_listing, of_tenant
 

@@ -5,7 +5,7 @@ from typing import cast
 from ingest.events.action import ActionCreated, ActionUpdated
 from ingest.events.envelope import Recorded
 from ingest.events.lesson import LessonRecorded, LessonReinforced, LessonRetired, LessonRevised, LessonTriggered
-from ingest.events.relation import RelationLinked, RelationUnlinked
+from ingest.events.memory import RelationLinked, RelationUnlinked
 from ingest.events.slot import SlotAppended, SlotDeleted, SlotSet
 from ingest.ids import DocumentId
 from projections.documents import actions, lessons, relations, slots

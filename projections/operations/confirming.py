@@ -5,8 +5,7 @@ from hashlib import blake2b
 
 from msgspec import Struct
 
-from ingest.commands.decide import Caller
-from ingest.commands.requests import ConfirmMemory, ReinforceLesson
+from ingest.commands.decide import Caller, ConfirmMemory, ReinforceLesson
 from ingest.ids import DocumentId, new_event_id
 from projections.documents.access import Reader, may_read
 from projections.documents.document import Document

@@ -15,8 +15,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from ingest.commands.handler import BatchOutcome, CommandHandler
-from ingest.commands.parse import rejected
-from ingest.commands.sizing import check_values
+from ingest.commands.parse import check_values, rejected
 from ingest.errors import (
     CommandRejected,
     MalformedRequest,

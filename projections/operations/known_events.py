@@ -16,8 +16,7 @@ from ingest.events.subject import EventErased, SubjectForgotten
 from ingest.ids import EventId, imported_dedup_id
 from ingest.log.event_log import EventLog
 from ingest.log.keys import PartitionKeys
-from ingest.log.partitions import partition_of
-from ingest.log.position import Position
+from ingest.log.position import Position, partition_of
 from ingest.platform.clock import to_ms
 from ingest.platform.connections import Client
 from projections.store.protocol import are_repeats

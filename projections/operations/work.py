@@ -6,9 +6,8 @@ whole text (a replacement, reflection, the rewriting after a forgetting) that ra
 
 from msgspec.structs import replace
 
-from ingest.commands.decide import Caller
-from ingest.commands.handler import Accepted
-from ingest.commands.requests import (
+from ingest.commands.decide import (
+    Caller,
     DeleteSlot,
     LinkCommit,
     ReinforceLesson,
@@ -18,9 +17,10 @@ from ingest.commands.requests import (
     TriggerLesson,
     WriteAction,
 )
+from ingest.commands.handler import Accepted
 from ingest.errors import AlreadyThere, CommandRejected, NotFound, SlotFull
 from ingest.ids import DocumentId
-from ingest.log.partitions import project_route
+from ingest.log.position import project_route
 from ingest.platform.clock import Clock, from_ms, system_clock
 from projections.documents.access import Reader, may_read
 from projections.documents.actions import Action

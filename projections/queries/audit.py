@@ -16,15 +16,22 @@ from ingest.events.memory import (
     MemoryRecorded,
     MemoryRevised,
     MemoryVisibilityChanged,
+    RelationLinked,
+    RelationUnlinked,
 )
-from ingest.events.observation import ObservationCompressed, ObservationRecorded
-from ingest.events.relation import RelationLinked, RelationUnlinked
-from ingest.events.session import SessionCommitted, SessionEnded, SessionRetired, SessionStarted, SessionSummarised
+from ingest.events.session import (
+    ObservationCompressed,
+    ObservationRecorded,
+    SessionCommitted,
+    SessionEnded,
+    SessionRetired,
+    SessionStarted,
+    SessionSummarised,
+)
 from ingest.events.slot import SlotAppended, SlotDeleted, SlotSet
 from ingest.events.subject import EventErased, SubjectForgotten
 from ingest.ids import DocumentId
-from ingest.log.event_log import EventLog, Stored
-from ingest.log.history import LogHistory
+from ingest.log.event_log import EventLog, LogHistory, Stored
 from ingest.log.position import Position, Token
 from ingest.platform.partial import readable
 from projections.documents import actions, commits, lessons, memories, observations, relations, slots

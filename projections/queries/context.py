@@ -17,7 +17,7 @@ from xml.sax.saxutils import quoteattr
 
 from msgspec import Struct
 
-from ingest.marking import DATA_NOT_INSTRUCTIONS, inert
+from ingest.names import DATA_NOT_INSTRUCTIONS, inert
 from projections.compression.accounts import headline, prose
 from projections.compression.compression import spoken
 from projections.condensing.profile import Profile

@@ -10,8 +10,7 @@ from ingest.events.envelope import as_json_object
 from ingest.events.memory import MemoryCondensed, MemoryRecorded, MemoryRevised, MemoryVisibilityChanged
 from ingest.ids import MEMORY, DocumentId, document_id
 from ingest.log.event_log import EventLog, Stored
-from ingest.log.partitions import project_route
-from ingest.log.position import START, Position, Token
+from ingest.log.position import START, Position, Token, project_route
 from ingest.platform.partial import leaving_out, left_out, left_out_message
 from projections.documents.access import Reader, may_read
 from projections.documents.document import Document

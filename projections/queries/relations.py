@@ -6,7 +6,7 @@ from datetime import datetime
 from msgspec import Struct
 
 from ingest.ids import DocumentId
-from ingest.log.partitions import partition_of, project_route
+from ingest.log.position import partition_of, project_route
 from ingest.platform.partial import left_out
 from projections.documents.access import Reader, may_read
 from projections.documents.document import Document

@@ -5,7 +5,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 
 from ingest.errors import ProjectionBehind
-from ingest.log.history import LogHistory
+from ingest.log.event_log import LogHistory
 from ingest.log.position import START, Position, Token
 from ingest.platform.connections import Client
 from ingest.platform.partial import partial_reads

@@ -11,9 +11,8 @@ from api.access.oauth.rules import TokenRefused, TokenRules
 from api.access.oauth.tokens import LEEWAY_S
 from api.access.principal import Principal
 from ingest.commands.command import Name
-from ingest.key_scope import KeyScope
 from ingest.names import nfc
-from ingest.roles import ADMIN, OF_THE_SERVER, Role
+from ingest.roles import ADMIN, OF_THE_SERVER, KeyScope, Role
 
 EVERY = "*"
 """In the claim of projects or agents: all of them."""

@@ -19,7 +19,7 @@ from api.dialects.agentmemory.endpoints import (
 )
 from api.dialects.agentmemory.records import Record, View, iso, renamed, without_empty
 from api.dialects.agentmemory.shapes import NAMES, NUMBER, TEXT
-from ingest.commands.requests import WriteAction
+from ingest.commands.decide import WriteAction
 from ingest.errors import NotFound
 from ingest.platform.partial import check_missing
 from mcp_gateway.lenient import BadArgument

@@ -24,8 +24,7 @@ from api.http.http import Json
 from api.services import AGENT_HEADER, READER_HEADER, tool_context
 from ingest.commands.decide import stated_agent
 from ingest.errors import AccessDenied, CommandRejected, MnemologError, NotFound, TooManyRequests
-from ingest.marking import marked
-from ingest.names import header_name
+from ingest.names import header_name, marked
 from mcp_gateway import lenient
 from mcp_gateway.lenient import BadArgument, LenientArguments
 from mcp_gateway.tools.catalog import server_version
