@@ -2,8 +2,8 @@
 
 *Packing.* redis-py packs commands with hiredis on synchronous connections only. On asynchronous ones it packs in
 Python, which took a fifth of a projecting worker's time: 52 microseconds for a command of 42 words, 4 with hiredis. The
-bytes are the same. It also starts a timer for each answer of a pipeline (15 microseconds); here only for an answer that is
-not there yet.
+bytes are the same. It also starts a timer for each answer of a pipeline (15 microseconds); here only for an answer that
+is not there yet.
 
 *Past the memory limit.* What an accepted write needs is counted before it is accepted (`projections.health.pressure`).
 So what has no claim to that room (a new event, a vector) is refused at `maxmemory`, while projecting what was accepted

@@ -3,7 +3,7 @@
 Sealing writes a segment, then a manifest, then names it in Redis: only then does it count. Trimming reads the segment
 back from the store and trims the stream up to its end. Rewriting puts stubs into segments for what was erased since.
 Each commit is one transaction that fails with Outrun when the archive changed, or something was erased, meanwhile. So
-each step can be repeated, and killed at any point: the archive is what Redis says it is, and the next run does the rest.
+each step can be repeated, and killed at any point: the archive is what Redis says it is, and the next run goes on.
 """
 
 import asyncio

@@ -5,7 +5,7 @@ A segment is consecutive entries of one partition: a zstd frame of msgpack
 with the bytes is found too.
 
 The manifest lists the segments that hold a partition's beginning, each chained to the one before. The chain's head is
-also in Redis: a manifest that was put back to an earlier one, or altered anywhere, leads to another head and is noticed.
+also in Redis: a manifest that was altered, or replaced by an earlier one, leads to another head and is noticed.
 There is one error class per decision of the caller.
 """
 
