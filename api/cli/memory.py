@@ -22,9 +22,8 @@ from rich.table import Table
 from rich.text import Text
 
 from api.cli.output import FAILED, USAGE, plain
-from api.http.listening import LOOPBACK
 from ingest.errors import InvalidSetting
-from ingest.platform.addresses import client_key, proxy_options
+from ingest.platform.addresses import LOOPBACK, client_key, proxy_options
 from ingest.platform.settings import Settings, from_environment
 
 T = TypeVar("T")

@@ -11,8 +11,8 @@ from ingest.errors import CommandRejected
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import START, Position, partition_of, project_route
 from projections.documents.access import Reader
-from projections.queries import audit as audit_module
-from projections.queries.audit import Audit, AuditEntry
+from projections.queries import log_events as audit_module
+from projections.queries.log_events import Audit, AuditEntry
 
 
 @pytest.fixture
