@@ -14,7 +14,6 @@ from redis.exceptions import RedisError
 from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from api.access.admission import RateLimits
 from api.access.principal import Principal, principal_of
 from ingest.commands.handler import charge
 from ingest.errors import AccessDenied, RoleMissing, TooManyRequests
