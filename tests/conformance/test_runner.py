@@ -21,6 +21,7 @@ from ingest.log.position import Position
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease, release_lease
 from ingest.platform.connections import Client
+from projections.dead_letters.redriving import PartitionDeadLetters
 from workers.runner import MAX_ATTEMPTS, PartitionRunner
 
 
@@ -204,7 +205,9 @@ async def test_a_worker_that_ends_by_what_another_left_leaves_a_count(log: Log, 
     positions = await _delivered(log, "a", POISON, "b")
     fold.well, fold.ends_workers = True, True
     with pytest.raises(SystemExit):
-        await PartitionRunner(log.redis, log.log, PARTITION, await log.fence(), lambda partition, changes: None).run()
+        await PartitionRunner(
+            log.redis, log.log, PARTITION, await log.fence(), lambda partition, changes: None, PartitionDeadLetters
+        ).run()
     assert await log.redis.hlen(KEYS.attempts) == 1
     fold.ends_workers = False
     async with running(log, await log.fence("w2")):

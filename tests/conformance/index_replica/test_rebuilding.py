@@ -18,6 +18,7 @@ from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.position import Position, Token
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect
+from projections.dead_letters.redriving import PartitionDeadLetters
 from projections.embedding.embed_job import EmbeddingQueue
 from projections.queries.documents import DocumentReader
 from projections.rebuilding import generations as rebuild_module
@@ -32,7 +33,9 @@ from workers.host import RunnerHost
 @asynccontextmanager
 async def running(redis: Client, valkey: Server, name: str = "w1") -> AsyncGenerator[RunnerHost]:
     blocking = connect(valkey.url, connections=2 * PARTITIONS + 4)
-    host = RunnerHost(redis, blocking, RedisLog(redis, PARTITIONS), name, lambda partition, changes: None)
+    host = RunnerHost(
+        redis, blocking, RedisLog(redis, PARTITIONS), name, lambda partition, changes: None, PartitionDeadLetters
+    )
     host.start()
     try:
         yield host
