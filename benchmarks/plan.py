@@ -278,7 +278,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Print the plan, or write both tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, default in Load()._asdict().items():
-        kind = int if isinstance(default, int) else float
+        kind = int if Load.__annotations__[name] is int else float
         parser.add_argument(f"--{name.replace('_', '-')}", type=kind, default=default)
     parser.add_argument("--write", action="store_true")
     options = vars(parser.parse_args(arguments))
