@@ -109,11 +109,11 @@ async def _tokens(pool: Pool, query: str, project: str) -> tuple[float, float]:
 
 @benchmark(
     Row("coding sessions: the statement is the first result", "r@1"),
-    Row("the same, among the first 5", "r@5"),
+    Row("coding sessions: the statement is among the first 5", "r@5"),
     Row("tool output among the first 5", "tool_output_in_first_five"),
     Row("a record with the exact string is among the first 3", "exact@3"),
     Row("tokens of ten results over MCP, text", "tokens_text"),
-    Row("the same, structured content", "tokens_structured"),
+    Row("tokens of ten results over MCP, structured content", "tokens_structured"),
 )
 async def coding(server: Server) -> Figures:
     """Does recall answer with statements rather than with tool output, and how many tokens are ten results over MCP?
@@ -178,8 +178,8 @@ async def _withheld(pool: Pool, data: list[dict[str, Any]], run: str, *, embedde
 
 @benchmark(
     Row("coding sessions: area under the ROC curve of confidence", "coding_prompts.auc"),
-    Row("the same, answered questions of those with an answer", "coding_prompts.answered"),
-    Row("the same, refused questions of those without", "coding_prompts.refused"),
+    Row("coding sessions: answered, of questions with an answer", "coding_prompts.answered"),
+    Row("coding sessions: refused, of questions without an answer", "coding_prompts.refused"),
 )
 async def abstain(server: Server, data: Mapping[str, Path], now: bool = False) -> Figures:
     """Does recall know when it has no answer, and what does its limit of confidence withhold?

@@ -207,7 +207,6 @@ def mixed(run: str, number: int, projects: int = 7) -> dict[str, Any]:
 
 
 def _kept(run: str, number: int, projects: int) -> dict[str, Any]:
-    """What an agent stores on purpose; lessons repeat."""
     dice = _dice(number, 3)
     base = {
         "event_id": f"{run}-{number}",

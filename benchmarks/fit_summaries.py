@@ -102,7 +102,6 @@ def _mean(stated: Sequence[_Stated]) -> dict[str, float]:
 
 
 def _summary(session: _Session, weights: Mapping[str, float]) -> _Stated:
-    """What the summary of a session states with these weights."""
     before = dict(WEIGHTS)
     try:
         WEIGHTS.clear()
@@ -154,7 +153,7 @@ class _Fit:
 
 @benchmark(
     Row("facts in summaries, shipped weights", "as shipped.recall", "%"),
-    Row("the same, tokens of a summary", "as shipped.tokens"),
+    Row("tokens of a summary, shipped weights", "as shipped.tokens"),
     needs_data=True,
     long=True,
 )

@@ -39,7 +39,7 @@ CEILING = 0.85
 BUSY = 0.6
 """Of a core, in the plan."""
 FILE_TIMES = 3
-"""What an append-only file may take, times what it holds: old, new, and what is written meanwhile."""
+"""What an append-only file may take, times what it holds: old, new, and what is writes during that."""
 WORKERS = (3, 12, 48)
 STORES = {
     "log": "log, without an archive",

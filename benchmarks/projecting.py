@@ -58,7 +58,7 @@ WAIT_S = 600.0
 
 @benchmark(
     Row(
-        "projected, one worker beside the API", "projected_per_s", "/s", at_least=8_000,
+        "projected by one worker next to the API", "projected_per_s", "/s", at_least=8_000,
         raw="projection.events_per_s", raw_name="the worker alone",
     ),
     settings={"workers": "1"},
@@ -126,9 +126,9 @@ def _runners(redis: Client, blocking: Client, log: RedisLog) -> RunnerHost:
 
 
 @benchmark(
-    Row("projected, the worker alone", "events_per_s", "/s"),
-    Row("processor time of an event: the worker", "cpu_us_per_event", "us"),
-    Row("the same: Valkey", "server_cpu_us_per_event", "us"),
+    Row("projected by one worker alone", "events_per_s", "/s"),
+    Row("processor time per event, worker", "cpu_us_per_event", "us"),
+    Row("processor time per event, Valkey", "server_cpu_us_per_event", "us"),
     quick={"events": 15_000},
 )
 async def projection(events: int = 100_000, mix: bool = False, partitions: int = 16) -> Figures:
@@ -177,7 +177,6 @@ async def rebuilt(pool: Pool) -> tuple[int, float]:
 
 
 async def _read_raw(redis_url: str, partitions: int) -> tuple[int, float]:
-    """Read the log by XRANGE; entries and seconds."""
     redis = connect(redis_url)
     began, entries = time.perf_counter(), 0
     for partition in range(partitions):
@@ -191,10 +190,10 @@ async def _read_raw(redis_url: str, partitions: int) -> tuple[int, float]:
 
 @benchmark(
     Row(
-        "rebuilt, mixed events, documents and index", "with_index_per_s", "/s", at_least=10_000, raw="raw_read_per_s",
+        "rebuilt: mixed events, documents and index", "with_index_per_s", "/s", at_least=10_000, raw="raw_read_per_s",
         raw_name="XRANGE",
     ),
-    Row("the same, until readers are switched", "rebuilt_per_s", "/s", raw="raw_read_per_s", raw_name="XRANGE"),
+    Row("rebuilt, until readers are switched", "rebuilt_per_s", "/s", raw="raw_read_per_s", raw_name="XRANGE"),
     settings={"embedder": "none", "log_level": "info"},
     quick={"events": 20_000},
 )  # fmt: skip
@@ -255,7 +254,7 @@ async def _position_at(log: RedisLog, partition: int, share: float) -> Position:
 
 
 @benchmark(
-    Row("replayed, archive and stream", "replay_per_s", "/s"),
+    Row("replayed from archive and stream", "replay_per_s", "/s"),
     Row("archived", "archive_per_s", "/s"),
     Row("documents and listings that differ after a replay", "differing", at_most=0),
     quick={"events": 10_000, "partitions": 4},

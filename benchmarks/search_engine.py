@@ -143,9 +143,9 @@ async def _measure(url: str, sizes: Sequence[int], projects: int) -> Figures:
 
 
 @benchmark(
-    Row("index on a search engine, 100,000 documents: a document", "100000.bytes_a_document", "B"),
-    Row("the same, search in one project, p50", "100000.project.p50_ms", "ms", at_most=25),
-    Row("the same, search in the whole tenant, p50", "100000.tenant.p50_ms", "ms"),
+    Row("search engine, 100,000 documents: bytes per document", "100000.bytes_a_document", "B"),
+    Row("search engine: search in one project, p50", "100000.project.p50_ms", "ms", at_most=25),
+    Row("search engine: search in the whole tenant, p50", "100000.tenant.p50_ms", "ms"),
     quick={"documents": (2_000,), "projects": 4},
     long=True,
 )

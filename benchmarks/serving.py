@@ -75,7 +75,7 @@ async def _batches(server: Server, payloads: list[bytes]) -> float:
         raw_name="uvicorn hello",
     ),
     Row("batched writes", "batch_per_s", "/s", raw="xadd_per_s", raw_name="XADD"),
-    Row("batched writes to raw XADD", "batch_to_xadd", at_least=0.5),
+    Row("batched writes / raw XADD", "batch_to_xadd", at_least=0.5),
     quick={"events": 4_000, "rounds": 2},
 )
 async def ingest(server: Server, events: int = 20_000, rounds: int = 5) -> Figures:
@@ -141,8 +141,8 @@ async def _time_to_find(pool: Pool, run: str, number: int, word: str) -> tuple[f
 
 
 @benchmark(
-    Row("a write is findable by its text, p50 at 300/s", "p50_ms", "ms", at_most=100),
-    Row("the same, p99", "p99_ms", "ms"),
+    Row("time until recall finds a write, p50 at 300/s", "p50_ms", "ms", at_most=100),
+    Row("time until recall finds a write, p99", "p99_ms", "ms"),
     quick={"seconds": 6},
 )
 async def freshness(server: Server, rate: int = 300, seconds: int = 30) -> Figures:
@@ -240,14 +240,14 @@ HELLO, EIGHT = ("hello_p50_ms", "uvicorn hello"), ("eight_hello_per_s", "uvicorn
 
 
 @benchmark(
-    Row("recall, 1 client, new question, p50", "new_p50_ms", "ms", None, 9, *HELLO),
-    Row("the same, p99 to p50", "new_p99_to_p50", at_most=3),
-    Row("recall, 1 client, cached vector, p50", "cached_p50_ms", "ms", None, 4, *HELLO),
-    Row("the same, p99 to p50", "cached_p99_to_p50", at_most=3),
+    Row("recall, 1 client, new questions, p50", "new_p50_ms", "ms", None, 9, *HELLO),
+    Row("recall, 1 client, new questions, p99 / p50", "new_p99_to_p50", at_most=3),
+    Row("recall, 1 client, cached vectors, p50", "cached_p50_ms", "ms", None, 4, *HELLO),
+    Row("recall, 1 client, cached vectors, p99 / p50", "cached_p99_to_p50", at_most=3),
     Row("recall, 8 clients, new questions", "eight_new_per_s", "/s", 200, None, *EIGHT),
     Row("recall, 8 clients, repeated questions", "eight_cached_per_s", "/s", 450, None, *EIGHT),
-    Row("recall p99, 2,000 events/s written, to at rest", "writing_to_idle", at_most=3),
-    Row("written meanwhile", "written_per_s", "/s", at_least=1_900),
+    Row("recall p99 during 2,000 writes/s / at rest", "writing_to_idle", at_most=3),
+    Row("writes during that", "written_per_s", "/s", at_least=1_900),
     quick={"documents": 5_000, "questions": 100, "seconds": 4.0},
 )
 async def recall(
@@ -296,7 +296,7 @@ async def recall(
 
 @benchmark(
     Row(
-        "recall p50 at ten times the documents, to that", "new_p50_ms", at_most=2, raw="recall.new_p50_ms",
+        "recall p50, ten times the documents / 100,000", "new_p50_ms", at_most=2, raw="recall.new_p50_ms",
         raw_name="p50 of the smaller, ms", bar_on_ratio=True,
     ),
     quick={"documents": 50_000, "questions": 50},

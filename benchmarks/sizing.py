@@ -113,7 +113,6 @@ async def _load(stack: Stack, first: int, count: int) -> int:
 
 
 async def _snapshot(stack: Stack) -> None:
-    """Order a snapshot of the index and wait for it."""
     folder = stack.folder / "data/snapshots"
 
     def complete() -> set[str]:  # a snapshot is written beside, and renamed
@@ -131,7 +130,6 @@ async def _snapshot(stack: Stack) -> None:
 
 
 async def _memory(stack: Stack) -> tuple[int, int]:
-    """Bytes of the API processes and of Valkey."""
     redis = connect(stack.redis_url)
     used = await used_memory(redis)
     await redis.aclose()
@@ -149,9 +147,9 @@ def _restart_s(stack: Stack, times: int) -> float:
 
 
 @benchmark(
-    Row("memory a document, API", "api_bytes", "B", at_most=2_200),
-    Row("memory a document, Valkey with archive", "valkey_bytes", "B", at_most=2_000),
-    Row("ready with a snapshot", "start_with_snapshot_s", "s", at_most=3.0),
+    Row("memory per document, API", "api_bytes", "B", at_most=2_200),
+    Row("memory per document, Valkey with archive", "valkey_bytes", "B", at_most=2_000),
+    Row("start with a snapshot", "start_with_snapshot_s", "s", at_most=3.0),
     Row("second start", "second_start_s", "s", at_most=2.5),
     quick={"documents": 5_000, "starts": 2},
 )
@@ -271,7 +269,6 @@ def _observations(path: Path | None, count: int) -> Events:
 
 
 def _kept(kind: str, observations: Events) -> Iterator[dict[str, Any]]:
-    """Memories or lessons made of observations: their first characters."""
     for event in observations:
         names = {"project": event["project"], "agent_id": event["agent_id"], "event_id": f"{kind} {event['event_id']}"}
         yield {"type": kind, **names, "content": f"{kind}: {event['content'][:FIRST_CHARACTERS]} {event['event_id']}"}
