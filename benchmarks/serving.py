@@ -154,6 +154,8 @@ async def freshness(server: Server, rate: int = 300, seconds: int = 30) -> Figur
     """
     pool, dice, run = server.pool(), random.Random(SEED), f"fresh-{time.time_ns():x}"
     samples, writes = list[asyncio.Task[tuple[float, bool]]](), list[asyncio.Task[str]]()
+    await _write(pool, run, -1, "started")
+    await until(lambda: _finds(pool, run, "started"))  # a server that has just started loads its model first
     began = time.perf_counter()
     for number in range(rate * seconds):
         await asyncio.sleep(max(0.0, began + number / rate - time.perf_counter()))
