@@ -25,8 +25,7 @@ from benchmarks.servers import Server
 FOLDER = Path(__file__).parent
 TOOLS = frozenset(("Grep", "Read", "Edit", "Bash", "WebFetch"))
 STARTED = datetime(2026, 3, 2, 9, tzinfo=UTC)
-BEFORE = ("", "Please tell me: ", "Hey, can you look up: ", "")
-"""What a prompt says before the question."""
+BEFORE = ("", "Please tell me: ", "Hey, can you look up: ", "")  # what a prompt says before the question
 UNFOUND = 99
 
 

@@ -12,13 +12,10 @@ from functools import cache
 from typing import Any
 
 SEED = 20261121
-LENGTH = 520
-"""A text ends with the sentence that exceeds this many characters."""
+LENGTH = 520  # a text ends with the sentence that exceeds this many characters
 NAMES = 40_000
-SESSION = 50
-"""Observations of a session."""
-AT_A_TIME = 40
-"""Sessions at a time, of as many agents."""
+SESSION = 50  # observations of a session
+AT_A_TIME = 40  # sessions at a time, of as many agents
 LESSONS = 500
 
 

@@ -9,10 +9,8 @@ from urllib.parse import urlsplit
 
 WAIT_S = 3_600.0
 LOOK_EVERY_S = 0.2
-FULL_S = 0.5
-"""Before a batch is sent again that the server had no room for."""
-FEED_S = 1.0
-"""How long the last vectors take through the feed."""
+FULL_S = 0.5  # before a batch is sent again that the server had no room for
+FEED_S = 1.0  # how long the last vectors take through the feed
 
 
 class Refused(Exception):

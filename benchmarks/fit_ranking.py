@@ -36,8 +36,7 @@ from projections.store.feed import Put
 Floats = NDArray[np.float64]
 TENANT, RUN = "benchmark", "offline"
 LIFTS = ("SPEAKER_LIFT", "NAMED_SPEAKER_LIFT", "TIME_LIFT", "SPREAD")
-RIDGE = 0.003
-"""Pulls the lifts to their current values: with so few questions, less of it would fit the questions."""
+RIDGE = 0.003  # pulls the lifts to their current values: with so few questions, less of it would fit the questions
 CUTS = (5, 10)
 
 

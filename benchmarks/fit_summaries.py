@@ -33,10 +33,8 @@ BY_HAND = {
     "offered": -1.2, "assistant offered": -0.5, "question": -1.0, "greeted": -0.8, "data": -0.7, "short": -0.7,
     "result": -0.6, "planned": -0.5, "failed at once": -0.3,
 }  # fmt: skip
-HELD = {"decided": 1.0, "summed up later": -3.0, "closing": 1.5}
-"""Not fitted: these sessions have too few of them."""
-RIDGE = 300.0
-"""The best of 30 to 1,000 with sessions left out; with projects left out more is better."""
+HELD = {"decided": 1.0, "summed up later": -3.0, "closing": 1.5}  # not fitted: these sessions have too few of them
+RIDGE = 300.0  # the best of 30 to 1,000 with sessions left out; with projects left out more is better
 STEPS = 25
 _QUOTES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "*": None, "`": None})
 

@@ -19,27 +19,18 @@ from benchmarks.figures import written
 ROOT = Path(__file__).parents[1]
 FIGURES = ROOT / "benchmarks/sizing.json"
 SIZES, PLAN = ROOT / "docs/howto/size-a-machine.md", ROOT / "docs/howto/plan-for-100-million-events.md"
-BASIS = "agent work"
-"""The measured texts that the plan is based on."""
+BASIS = "agent work"  # the measured texts that the plan is based on
 KINDS = ("observation", "memory", "lesson")
-INDEX_BYTES = 3_264
-"""Of a document in each API process: `footprint`, 100,000 documents (benchmarks/README.md)."""
-ENGINE_BYTES: float | None = 4_647
-"""Of a document in a search engine: `search_engine`, 1,000,000 documents."""
-LEDGER_BYTES = 24
-"""Of a retired observation: `key_families`."""
+INDEX_BYTES = 3_264  # of a document in each API process: `footprint`, 100,000 documents (benchmarks/README.md)
+ENGINE_BYTES: float | None = 4_647  # of a document in a search engine: `search_engine`, 1,000,000 documents
+LEDGER_BYTES = 24  # of a retired observation: `key_families`
 DEDUP_ID_BYTES, DEDUP_IDS, DEDUP_S = 132, 250_000, 3_600
 """Of an event id at most, and how many a partition remembers for how long: their defaults."""
-FEED_BYTES = 64 * 2**20
-"""Of all change feeds together (docs/operations.md#what-grows)."""
-CACHE_DAYS, ARCHIVE_AFTER_S = 30, 3_600
-"""MNEMOLOG_EMBEDDING_CACHE_DAYS, MNEMOLOG_ARCHIVE_AFTER: their defaults."""
-CEILING = 0.85
-"""Of maxmemory, above which writes are refused: MNEMOLOG_MEMORY_CEILING."""
-BUSY = 0.6
-"""Of a core, in the plan."""
-FILE_TIMES = 3
-"""What an append-only file may take, times what it holds: old, new, and what is writes during that."""
+FEED_BYTES = 64 * 2**20  # of all change feeds together (docs/operations.md#what-grows)
+CACHE_DAYS, ARCHIVE_AFTER_S = 30, 3_600  # MNEMOLOG_EMBEDDING_CACHE_DAYS, MNEMOLOG_ARCHIVE_AFTER: their defaults
+CEILING = 0.85  # of maxmemory, above which writes are refused: MNEMOLOG_MEMORY_CEILING
+BUSY = 0.6  # of a core, in the plan
+FILE_TIMES = 3  # what an append-only file may take, times what it holds: old, new, and what is written meanwhile
 WORKERS = (3, 12, 48)
 STORES = {
     "log": "log, without an archive",

@@ -20,8 +20,7 @@ APART = frozenset(("event_ordering", "instruction_following", "summarization", "
 """Categories whose evidence is most of a conversation; they are reported, but are not part of the overall figure."""
 CUTS = (5, 10, 20)
 OVERALL = "overall"
-TURN_S = 30
-"""Between two turns that have no times; in LoCoMo a second, so that the date stays the same."""
+TURN_S = 30  # between two turns that have no times; in LoCoMo a second, so that the date stays the same
 
 
 class Question(NamedTuple):

@@ -26,12 +26,10 @@ from ingest.platform.connections import Client
 from ingest.platform.processes import prepare_child
 from ingest.platform.settings import VARIABLES
 
-START_WITHIN_S = 900.0
-"""The first start of a user exports the model; a big index is loaded in minutes."""
+START_WITHIN_S = 900.0  # the first start of a user exports the model; a big index is loaded in minutes
 LOOK_EVERY_S = 0.01
 STOP_WITHIN_S = 60.0
-SETTLE_S = 3.0
-"""After the last change, before memory is read: vectors come through the feed, and heaps are trimmed."""
+SETTLE_S = 3.0  # after the last change, before memory is read: vectors come through the feed, and heaps are trimmed
 FROM_ENVIRONMENT = ("MNEMOLOG_CACHE_DIR",)
 
 
