@@ -21,10 +21,7 @@ from benchmarks.figures import Figures, benchmark
 from benchmarks.relevance import APART, events_of, questions
 from ingest.ids import DocumentId
 from projections.documents.observations import Observation
-from projections.vectors.embedder import chunk
-from projections.vectors.embedder import Embedder
 from projections.embedding.factory import build_embedder
-from projections.vectors.static import table_of
 from projections.search import cues
 from projections.search.matching import EmbeddedCandidates
 from projections.search.question import Filter, Question
@@ -32,6 +29,8 @@ from projections.search.ranking import AUTHOR_LIFT, Pool, score, terms
 from projections.search.replica import IndexReplica
 from projections.search.search import pool_of
 from projections.store.feed import Put
+from projections.vectors.embedder import Embedder, chunk
+from projections.vectors.static import table_of
 
 Floats = NDArray[np.float64]
 TENANT, RUN = "benchmark", "offline"

@@ -34,9 +34,10 @@ from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect
 from ingest.platform.processes import tune_interpreter
 from projections.documents.access import Reader
+from projections.forgetting.forget import Forgetting
 from projections.health.samples import wait_projected
 from projections.maintenance.manifests import differences, manifest_of
-from projections.operations import Current, Forgetting
+from projections.operations.current import Current
 from projections.queries.documents import DocumentReader
 from projections.rebuilding.generations import fill as fill_generation
 from projections.rebuilding.generations import switch
