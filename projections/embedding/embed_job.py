@@ -1,4 +1,4 @@
-"""arq job: turn queued documents into vectors, a batch at a time, in the order of `projections.vectors.queue`.
+"""arq job: turn queued documents into vectors, a batch at a time, in the order of `projections.vectors.embedder`.
 
 Vectors come from the cache, else they are computed in threads and cached.
 """
@@ -31,9 +31,8 @@ from projections.embedding.live import Embedders
 from projections.folds.fold import documents_of
 from projections.search.comparing import cached_vectors, queue_to_embed
 from projections.store.feed import Vectors, encode_items
-from projections.store.stored import load
-from projections.vectors.chunks import chunk
-from projections.vectors.embedder import Embedder, cache_key, pack
+from projections.store.redis_store import load
+from projections.vectors.embedder import Embedder, cache_key, chunk, pack
 
 logger = logging.getLogger(__name__)
 

@@ -27,10 +27,9 @@ from ingest.log.event_log import EventLog, Stored
 from ingest.log.history import LogHistory
 from ingest.log.position import Position, Token
 from ingest.platform.partial import readable
-from projections.documents import actions, commits, lessons, memories, observations, relations, slots
+from projections.documents import actions, lessons, memories, observations, relations, sessions, slots
 from projections.documents.access import Reader
-from projections.documents.sessions import session_document_id
-from projections.documents.summaries import summary_id
+from projections.documents.sessions import session_document_id, summary_id
 from projections.queries.times import ANY_TIME, MAX_SEQ, Times
 
 EVERYTHING = "*"
@@ -237,7 +236,7 @@ def _targets(recorded: Recorded) -> list[str]:
         case RelationLinked() | RelationUnlinked() as said:
             return [relations.id_of(recorded, said)]
         case SessionCommitted() as said:
-            return [commits.commit_id(recorded, said)]
+            return [sessions.commit_id(recorded, said)]
         case SessionSummarised():
             return [summary_id(_session(recorded))]
         case SessionStarted() | SessionEnded() | SessionRetired():

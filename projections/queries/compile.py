@@ -18,8 +18,7 @@ from projections.documents.actions import Action, is_active, open_actions
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation, session_observations
-from projections.documents.sessions import Session, sessions
-from projections.documents.summaries import Summary, summary_id
+from projections.documents.sessions import Session, Summary, sessions, summary_id
 from projections.queries.context import (
     LESSONS,
     MEMORIES,

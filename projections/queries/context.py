@@ -25,8 +25,8 @@ from projections.documents.actions import Action, is_active
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.observations import IMPORTANT, Observation
+from projections.documents.sessions import Summary
 from projections.documents.slots import Slot
-from projections.documents.summaries import Summary
 
 BlockKind = Literal["slot", "memories", "lessons", "actions", "session", "profile", "recall"]
 MEMORIES = 10

@@ -16,8 +16,7 @@ from projections.documents.document import Document
 from projections.documents.lessons import SEVERITIES, Lesson
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
-from projections.documents.sessions import Session, sessions
-from projections.documents.summaries import Summary, summary_id
+from projections.documents.sessions import Session, Summary, sessions, summary_id
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import key_scope
 from projections.search.index import DocumentLocation, Index, IndexService

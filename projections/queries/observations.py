@@ -8,8 +8,8 @@ from ingest.log.partitions import session_route
 from ingest.platform.clock import Clock, system_clock, to_ms
 from projections.compression.accounts import headline
 from projections.documents.access import Reader, may_read
-from projections.documents.ledgers import ledgers
 from projections.documents.observations import Observation, timeline
+from projections.documents.tombstones import ledgers
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import key_scope
 from projections.queries.times import ANY_TIME, Times

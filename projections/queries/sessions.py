@@ -12,10 +12,19 @@ from ingest.log.partitions import partition_of, session_route
 from ingest.platform.clock import from_ms
 from ingest.platform.partial import check_missing
 from projections.documents.access import Reader, may_read
-from projections.documents.commits import Commit, commits, session_commits
 from projections.documents.observations import session_observations
-from projections.documents.sessions import Session, session_document_id, session_name, sessions
-from projections.documents.summaries import Summary, summaries, summary_id
+from projections.documents.sessions import (
+    Commit,
+    Session,
+    Summary,
+    commits,
+    session_commits,
+    session_document_id,
+    session_name,
+    sessions,
+    summaries,
+    summary_id,
+)
 from projections.queries.documents import DocumentReader, Located, readable_by
 from projections.queries.observations import RETIRED
 from projections.queries.times import ANY_TIME, Times

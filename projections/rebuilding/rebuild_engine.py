@@ -21,7 +21,7 @@ from projections.rebuilding.rebuild_embeddings import SNAPSHOT_WITHIN_S, embedde
 from projections.rebuilding.rebuild_job import REPORT_EVERY_S, PartitionProgress, Strategy
 from projections.rebuilding.rebuild_steps import Part, Rebuild
 from projections.search.reading import live_generation
-from projections.store.stored import scanned
+from projections.store.redis_store import scanned
 
 
 class EngineEmbeddingRebuild(Strategy):

@@ -37,8 +37,7 @@ from projections.condensing.operations import Condensing
 from projections.documents.document import Document
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
-from projections.documents.sessions import Session, session_document_id
-from projections.documents.summaries import Summary, summary_id
+from projections.documents.sessions import Session, Summary, session_document_id, summary_id
 from projections.embedding.embed_job import DocumentVectors, EmbeddingQueue
 from projections.embedding.live import Embedders, FixedEmbedder
 from projections.forgetting.forget import Forgetting
