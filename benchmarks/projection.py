@@ -35,7 +35,7 @@ from ingest.log.position import Token
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect
 from ingest.platform.processes import tune_interpreter
-from projections.dead_letters.redriving import PartitionDeadLetters
+from projections.dead_letters.records import PartitionDeadLetters
 from projections.health.samples import wait_projected
 from workers.host import RunnerHost
 

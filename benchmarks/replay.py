@@ -42,7 +42,7 @@ from ingest.log.group_commit import GroupCommit
 from ingest.log.partitions import project_route
 from ingest.log.position import START, Position, Token
 from ingest.platform.connections import Client, connect
-from projections.dead_letters.redriving import PartitionDeadLetters
+from projections.dead_letters.records import PartitionDeadLetters
 from projections.documents.access import Reader
 from projections.forgetting.forget import Forgetting
 from projections.health.samples import wait_projected

@@ -1,7 +1,8 @@
 """Dead letters as an operator sees and settles them: what this room hands to the API, the workers and forgetting.
 
-`DeadLetters` lists them, asks for a retry (redrive; the partition's runner does it) and discards. `PartitionDeadLetters`
-is what a runner parks and retries with. Without this room an event that cannot be applied stops its partition.
+`DeadLetters` lists them, asks for a retry (redrive; the partition's runner does it) and discards.
+`PartitionDeadLetters` is what a runner parks and retries with. Without this room an event that cannot be applied
+stops its partition.
 
 A discard changes no document, so it is done here, in a transaction that fails and is repeated when the dead letter, a
 request to redrive it, or a rebuild changes meanwhile. What an event says is shown as `GET /v1/events` shows it: to
@@ -197,7 +198,7 @@ class DeadLetters:
     async def erase_all(
         self, is_subject: Callable[[Mapping[str, Any]], bool], until: Token, tenant: str, *, reason: str, agent_id: str
     ) -> int:
-        """Discard and erase every one up to `until` whose event is of a subject; returns how many events that erased."""
+        """Discard and erase every one up to `until` whose event is of a subject; returns how many were erased."""
         reader, erased, why = Reader(tenant, operator=True), 0, Reason(reason=reason, agent_id=agent_id, erase=True)
         for state in get_args(State):
             selection: Selection | None = Selection(state=state)
@@ -273,8 +274,7 @@ class DeadLetters:
         located = await self._documents.find_all(sorted(names))
         documents = {DocumentId(one.document.id): one.document for one in located}
         return [
-            _view(letter, None if letter.event is None else letter.event.shown(reader, documents))
-            for letter in letters
+            _view(letter, None if letter.event is None else letter.event.shown(reader, documents)) for letter in letters
         ]
 
     # changing

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from projections.condensing.operations import Condensing
-from projections.dead_letters.operations import DeadLetterOperations
+from projections.dead_letters.room import DeadLetters
 from projections.forgetting.forget import Forgetting
 from projections.operations.confirming import Confirming
 from projections.operations.current import Current
@@ -20,5 +20,5 @@ class Operations(NamedTuple):
     forgetting: Forgetting
     condensing: Condensing
     current: Current
-    letters: DeadLetterOperations
+    letters: DeadLetters
     confirming: Confirming

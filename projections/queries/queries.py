@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-from projections.dead_letters.queries import DeadLetters
 from projections.health.queries import Diagnose, ProjectionProgress
 from projections.queries.actions import Actions
 from projections.queries.around import AroundQueries
@@ -44,5 +43,4 @@ class Queries(NamedTuple):
     around: AroundQueries
     audit: Audit
     diagnose: Diagnose
-    letters: DeadLetters
     progress: ProjectionProgress
