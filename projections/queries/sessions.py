@@ -26,10 +26,13 @@ from projections.documents.sessions import (
     summary_id,
 )
 from projections.queries.documents import DocumentReader, Located, readable_by
-from projections.queries.observations import RETIRED
 from projections.queries.times import ANY_TIME, Times
 from projections.queries.views import Page, Record, SomeRetired, page_view, public_view, view_of
 
+RETIRED = (
+    "observations of sessions that were silent for long are retired: no longer listed or searched, "
+    "but still in the log (GET /v1/events?session_id=...)"
+)
 MAX_NAMED = 100
 """Sessions of one id, of different projects, in one partition."""
 

@@ -25,6 +25,7 @@ from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
 from ingest.platform.connections import Client, connect
 from projections.dead_letters.records import PartitionDeadLetters, dead_letters
+from projections.dead_letters.redriving import PartitionDeadLetters
 from projections.embedding.live import FixedEmbedder
 from projections.rebuilding import generations as generations_module
 from projections.rebuilding import rebuild_documents
@@ -34,6 +35,7 @@ from projections.rebuilding.rebuild_steps import Rebuild, State
 from projections.search import service as service_module
 from projections.search.question import Filter, Question
 from projections.search.service import ReplicaService
+from projections.vectors.embedder import FixedEmbedder
 from workers.runner import PartitionRunner
 
 MARK = "zqxvkmarker7"

@@ -42,7 +42,7 @@ from projections.documents.sessions import session_document_id, summary_id
 from projections.documents.slots import Slot
 from projections.forgetting.clear import Clear
 from projections.operations.memories import MemoryChanges
-from projections.operations.operations import Operations
+from projections.services import Operations
 
 Strategy = Literal["merge", "replace", "skip"]
 MAX_IMPORT_BYTES = 64 << 20
