@@ -25,8 +25,6 @@ from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
 from ingest.platform.connections import Client, connect
 from projections.dead_letters.records import PartitionDeadLetters, dead_letters
-from projections.dead_letters.redriving import PartitionDeadLetters
-from projections.embedding.live import FixedEmbedder
 from projections.rebuilding import generations as generations_module
 from projections.rebuilding import rebuild_documents
 from projections.rebuilding import rebuild_steps as steps
