@@ -165,9 +165,7 @@ async def readyz(request: Request) -> Response:
     found = at_hand.watch.readiness
     may_see_figures = principal_of(request.scope).may(METRICS)
     lag = sample.lag if sample and may_see_figures else UNSET
-    vitals = (
-        msgspec.convert(sample, HealthSample, from_attributes=True) if sample and may_see_figures else UNSET
-    )
+    vitals = msgspec.convert(sample, HealthSample, from_attributes=True) if sample and may_see_figures else UNSET
     if (stopped := found.stopped) is not None:
         code = "starting" if stopped.code == "index" else "unavailable"
         return ProblemAnswer(503, code, stopped.message, reason=stopped.code, lag=lag, vitals=vitals)
@@ -176,9 +174,7 @@ async def readyz(request: Request) -> Response:
         "degraded" if shortcomings else "ready",
         at_hand.search_index.documents if may_see_figures else UNSET,
     )
-    return Json(
-        Usable(status=status, degraded=shortcomings, documents=documents, lag=lag, vitals=vitals)
-    )
+    return Json(Usable(status=status, degraded=shortcomings, documents=documents, lag=lag, vitals=vitals))
 
 
 async def metrics(request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""The tools of agentmemory, as its clients know them: names, arguments, defaults; its resources and its prompts.
+"""The tools of agentmemory, as its clients know them: names, arguments, defaults.
 
 Each tool names the `module:function` that does it. Those load the index and so are only loaded by a call.
 """
@@ -6,11 +6,8 @@ Each tool names the `module:function` that does it. Those load the index and so 
 from collections.abc import Mapping
 from typing import Any
 
-import mcp.types as types
-
 from api.dialects.agentmemory.answers import refused
 from ingest.roles import ADMIN, OPERATOR, READ, READ_WRITE, WRITE, Needs
-from mcp_gateway.attachments import Attachments
 from mcp_gateway.profiles import ToolProfile
 from mcp_gateway.tools.tool import Deferred, Tool, dialect_tool
 
@@ -18,40 +15,6 @@ Properties = Mapping[str, Mapping[str, Any]]
 NUMBER: dict[str, Any] = {"type": "number"}
 BOOLEAN: dict[str, Any] = {"type": "boolean"}
 NAMES: dict[str, Any] = {"type": ["string", "array"], "items": {"type": "string"}}
-JSON = "application/json"
-RESOURCES = tuple(
-    types.Resource(uri=f"agentmemory://{path}", name=name, description=description, mime_type=JSON)
-    for path, name, description in (
-        ("status", "Status", "How many sessions and memories there are, and whether the server is well."),
-        ("memories/latest", "Latest memories", "The newest memories that nothing has superseded."),
-        ("graph/stats", "Graph statistics",
-            "How many nodes and edges the graph of what is remembered has, by type."),
-    )
-)  # fmt: skip
-TEMPLATES = tuple(
-    types.ResourceTemplate(
-        uri_template=f"agentmemory://project/{{name}}/{path}", name=name, description=description, mime_type=JSON
-    )
-    for path, name, description in (
-        ("profile", "Project profile", "What a project is like: its concepts, files, conventions and errors."),
-        ("recent", "Recent sessions of a project", "A project's newest sessions, with their summaries."),
-    )
-)
-PROMPTS = tuple(
-    types.Prompt(
-        name=name,
-        description=description,
-        arguments=[types.PromptArgument(name=argument, description=about, required=required)],
-    )
-    for name, description, argument, about, required in (
-        ("recall_context", "What is known that helps with a task.",
-            "task_description", "What you are about to do.", True),
-        ("session_handoff", "What the next one needs to know of a session.",
-            "session_id", "The session to hand over.", True),
-        ("detect_patterns", "What recurs in the work on a project.",
-            "project", "The project; left out: all.", False),
-    )
-)  # fmt: skip
 
 
 def text(description: str = "", default: str | None = None) -> dict[str, Any]:
@@ -221,12 +184,4 @@ AGENTMEMORY_PROFILE = ToolProfile(
     (*AGENTMEMORY, *PLUGIN),
     "Memory of past sessions. memory_smart_search or memory_recall before you assume; memory_save for what should "
     "last; memory_lesson_save for what you learned; slots hold what must stay in view.",
-    attachments=Attachments(
-        True,
-        RESOURCES,
-        TEMPLATES,
-        PROMPTS,
-        Deferred("api.dialects.agentmemory.calls:read"),
-        Deferred("api.dialects.agentmemory.calls:message"),
-    ),
 )

@@ -219,14 +219,6 @@ async def get_memory(request: Request) -> Response:
     return Json({"memory": record | ({"relatedIds": related} if related else {})})
 
 
-async def get_versions(request: Request) -> Response:
-    """Every version of a memory, the oldest first."""
-    call = call_of(request)
-    await call.wait_for_own_writes()
-    versions = await call.queries.memories.history(request.path_params["id"], call.reader())
-    return Json({"versions": dialect.versions(list(map(view, versions)))})
-
-
 async def evolve(request: Request, arguments: Arguments) -> Response:
     """A memory's next version, which supersedes it."""
     call = call_of(request)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 from api.dialects.agentmemory import (
     actions,
@@ -51,15 +50,12 @@ REMEMBER = {
 }  # fmt: skip
 PIPELINE = {"tier": TEXT, "force": BOOLEAN, "project": TEXT, "minObservations": otherwise(NUMBER, 10)}
 DIAGNOSE = {"categories": NAMES, **maintenance.DRY_RUN}
-NAMED = {"lessonId": TEXT, "agentId": TEXT}
 IN_PROJECT = {"project": TEXT}
 LABEL = {"label": TEXT, **IN_PROJECT}
 _NO_SLOT = {400: "The label is missing.", 404: "There is no such slot."}
 _WRITTEN = {**_NO_SLOT, 413: "The text would exceed the slot's limit; says its size and the limit."}
 EVOLVE_FIELDS = texts("memoryId", "newContent", "newTitle", "agentId")
 _NO_MEMORY = {404: "There is no such memory."}
-ENDS = ("sourceActionId", "targetActionId", "type")
-RELATE: dict[str, Any] = texts(*ENDS, "agentId")
 _NO_TITLE = {400: "The title is missing, or a field cannot be read."}
 LISTED = {"project": TEXT, "limit": otherwise(NUMBER, 100)}
 
@@ -159,13 +155,10 @@ _DESCRIBED: list[Endpoint] = [
     endpoint("POST", "/agentmemory/forget", READ_WRITE, maintenance.post_forget,
         "Forget a memory, observations, or a session.", "S", faults={400: "Neither a memory nor a session is named."},
         body=fields({"memoryId": TEXT, "sessionId": TEXT, "observationIds": NAMES}), optional=True),
-    *(endpoint("POST", path, READ_WRITE, maintenance.auto_forget, "Forget what has had its time.", "S",
-          query=fields(maintenance.DRY_RUN), body=fields(maintenance.DRY_RUN), optional=True)
-      for path in ("/agentmemory/auto-forget", "/agentmemory/evict")),
+    endpoint("POST", "/agentmemory/auto-forget", READ_WRITE, maintenance.auto_forget, "Forget what has had its time.",
+        "S", query=fields(maintenance.DRY_RUN), body=fields(maintenance.DRY_RUN), optional=True),
     endpoint("POST", "/agentmemory/diagnostics", ADMIN, answered_by(maintenance.diagnose),
         "How the server is, and what is wrong.", "S", body=fields(DIAGNOSE), optional=True),
-    endpoint("POST", "/agentmemory/diagnostics/heal", ADMIN, maintenance.heal,
-        "What is wrong, and whether it was put right.", "S", body=fields(DIAGNOSE), optional=True),
     endpoint("GET", "/agentmemory/lessons", READ, answered_by(lessons.list_lessons), "The lessons, the surest first.",
         "S", faults={400: "A number is none."},
         query=fields({"project": TEXT, "source": TEXT, "minConfidence": otherwise(NUMBER, 0),
@@ -180,9 +173,7 @@ _DESCRIBED: list[Endpoint] = [
             "limit": otherwise(NUMBER, 10)}, ("query",))),
     endpoint("POST", "/agentmemory/lessons/strengthen", READ_WRITE, lessons.post_strengthen,
         "Say that a lesson proved right again.", "S", faults={400: "The id is missing."},
-        body=fields(NAMED, ("lessonId",))),
-    endpoint("POST", "/agentmemory/lessons/delete", READ_WRITE, lessons.post_delete, "Forget a lesson.", "S",
-        faults={400: "The id is missing.", 404: "There is no such lesson."}, body=fields(NAMED, ("lessonId",))),
+        body=fields(texts("lessonId", "agentId"), ("lessonId",))),
     endpoint("GET", "/agentmemory/slots", READ, answered_by(slots.list_slots), "All slots, by label.", "S",
         query=fields(IN_PROJECT)),
     endpoint("GET", "/agentmemory/slot", READ, answered_by(slots.get_slot), "One slot.", "S", faults=_NO_SLOT,
@@ -211,8 +202,6 @@ _DESCRIBED: list[Endpoint] = [
         faults={400: "The memory or its new content is missing."},
         body=fields(EVOLVE_FIELDS, ("memoryId", "newContent"))),
     Endpoint("GET", "/agentmemory/memories/{id}", READ, memories.get_memory, "One memory.", "V", faults=_NO_MEMORY),
-    Endpoint("GET", "/agentmemory/memories/{id}/versions", READ, memories.get_versions,
-        "Every version of a memory, the oldest first.", "V", faults=_NO_MEMORY),
     endpoint("GET", "/agentmemory/actions", READ, actions.list_actions, "Actions, the newest first.", "S",
         query=fields({**texts("status", "project", "parentId"), "limit": otherwise(NUMBER, 100)})),
     endpoint("POST", "/agentmemory/actions", READ_WRITE, actions.post_action, "Write down an action.", "S", 201,
@@ -220,43 +209,21 @@ _DESCRIBED: list[Endpoint] = [
         body=fields({**actions.FIELDS, "priority": otherwise(NUMBER, 0), "status": otherwise(TEXT, "pending"),
             **texts("project", "parentId", "createdBy"), "requires": NAMES,
             "edges": {"type": "array", "items": {"type": "object"}}}, ("title",))),
-    endpoint("GET", "/agentmemory/actions/get", READ, actions.get_action, "One action.", "S",
-        faults={400: "The id is missing.", 404: "There is no such action."},
-        query=fields({"actionId": TEXT}, ("actionId",))),
     endpoint("POST", "/agentmemory/actions/update", READ_WRITE, actions.post_update,
         "Change the action that the body names.", "S", faults={400: "The id is missing."},
         body=fields({**actions.FIELDS, "actionId": TEXT}, ("actionId",))),
-    endpoint("POST", "/agentmemory/actions/edges", READ_WRITE, actions.post_edge,
-        "Make an action depend on another one.", "S",
-        faults={400: "An end or the type is missing, or there is no such type."}, body=fields(RELATE, ENDS)),
     endpoint("PATCH", "/agentmemory/actions/{id}", READ_WRITE, actions.patch_action, "Change an action.", "S",
         faults={400: "A field cannot be read.", 404: "There is no such action."}, body=fields(actions.FIELDS),
         optional=True),
     endpoint("GET", "/agentmemory/frontier", READ, answered_by(actions.frontier),
         "What can be worked on now, best first.", "S",
         query=fields({"project": TEXT, "agentId": TEXT, "limit": otherwise(NUMBER, 20)})),
-    endpoint("GET", "/agentmemory/next", READ, actions.next_action, "The one action to work on next.", "S",
-        query=fields({"project": TEXT, "agentId": TEXT})),
-    endpoint("POST", "/agentmemory/graph/query", READ, knowledge.query_graph, "Part of the graph.", "V",
-        body=fields({"startNodeId": TEXT, "maxDepth": otherwise(NUMBER, 1),
-            "limit": otherwise(NUMBER, knowledge.MAX_LISTED), "project": TEXT}), optional=True),
-    endpoint("POST", "/agentmemory/graph/build", READ, knowledge.build_graph, "How big the graph is.", "V",
-        body=fields({"batchSize": NUMBER}), optional=True),
     endpoint("GET", "/agentmemory/semantic", READ, knowledge.semantic, "What sessions state, or one decided.", "S",
         query=fields(LISTED)),
     endpoint("GET", "/agentmemory/procedural", READ, knowledge.procedural, "How things are done.", "S",
         query=fields(LISTED)),
     endpoint("GET", "/agentmemory/crystals", READ, knowledge.crystals, "What chains of finished actions came to.", "S",
         query=fields({**LISTED, "sessionId": TEXT, "limit": otherwise(NUMBER, 20)})),
-    endpoint("POST", "/agentmemory/crystals/create", READ_WRITE, knowledge.create_crystal,
-        "A memory and lessons of finished actions.", "S", faults={400: "The actions are missing."},
-        body=fields({"actionIds": NAMES, "sessionId": TEXT, "project": TEXT}, ("actionIds",))),
-    endpoint("GET", "/agentmemory/insights", READ, knowledge.insights, "Insights, the surest first.", "S",
-        query=fields({**LISTED, "minConfidence": otherwise(NUMBER, 0)})),
-    endpoint("POST", "/agentmemory/insights/search", READ, knowledge.search_insights, "Insights about a query.", "S",
-        faults={400: "The query is missing."},
-        body=fields({"query": TEXT, **LISTED, "limit": otherwise(NUMBER, 10), "minConfidence": otherwise(NUMBER, 0.1)},
-            ("query",))),
     endpoint("GET", "/agentmemory/profile", READ, knowledge.get_profile, "What a project is like, or which there are.",
         "S", query=fields({"project": TEXT, "refresh": BOOLEAN})),
     endpoint("POST", "/agentmemory/timeline", READ, answered_by(searching.timeline),
@@ -275,8 +242,6 @@ _DESCRIBED: list[Endpoint] = [
         "Take over conversations of Antigravity.", "S", faults={400: "There is no such mode."},
         body=fields({"mode": otherwise(TEXT, antigravity.MODES[0]), "currentConversationId": TEXT,
             "currentFolder": TEXT}), optional=True),
-    endpoint("GET", "/agentmemory/dolt/commits", READ, maintenance.commits_of_log, "The audit log, told as commits.",
-        "S", query=fields({"limit": otherwise(NUMBER, 50)})),
 ]  # fmt: skip
 
 
