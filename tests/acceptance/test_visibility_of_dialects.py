@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import httpx
 
-from api.dialects.agentmemory.routes import ENDPOINTS
+from api.dialects.agentmemory.app import ENDPOINTS
 from tests.acceptance.visibility import Planted, Read, faults, get, post
 
 A = "/agentmemory"

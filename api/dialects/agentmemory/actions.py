@@ -18,7 +18,6 @@ from api.dialects.agentmemory.endpoints import (
     written_document,
 )
 from api.dialects.agentmemory.records import Record, View, iso, renamed, without_empty
-from api.dialects.agentmemory.shapes import NAMES, NUMBER, TEXT
 from ingest.commands.requests import WriteAction
 from ingest.errors import NotFound
 from mcp_gateway.lenient import BadArgument
@@ -30,11 +29,6 @@ from projections.queries.views import view
 MAX_ACTIONS = 1_000
 PROJECTS = 100
 """Whose finished actions are listed where no project is named: those that something is remembered of."""
-FIELDS: dict[str, Any] = {
-    **dict.fromkeys(("title", "description", "status", "sessionId", "agentId", "result", "assignedTo"), TEXT),
-    "priority": NUMBER,
-    "tags": NAMES,
-}
 
 
 async def list_actions(request: Request, arguments: Arguments) -> Response:

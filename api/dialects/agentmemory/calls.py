@@ -10,9 +10,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agentmemory.answers import failed, refused
-from api.dialects.agentmemory.catalog import AGENTMEMORY, PLUGIN
 from api.dialects.agentmemory.endpoints import SOURCE, read_body, settings
-from api.dialects.agentmemory.shapes import TEXT, fields
+from api.dialects.agentmemory.operations import AGENTMEMORY, CALL, PLUGIN, fields
 from api.http.http import Json
 from api.services import AGENT_HEADER, READER_HEADER, tool_context
 from ingest.commands.decide import stated_agent
@@ -23,7 +22,6 @@ from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Tool, ToolAnswer
 
 TOOLS = {tool.name: tool for tool in (*AGENTMEMORY, *PLUGIN)}
-CALL = fields({"name": TEXT, "arguments": {"type": "object"}}, ("name",))
 _LISTED = [
     {"name": one.name, "description": one.description, "inputSchema": one.input_schema} for one in TOOLS.values()
 ]
@@ -64,7 +62,7 @@ async def call_for_status(request: Request) -> Response:
 
 async def _tool_and_arguments(request: Request) -> tuple[Tool, dict[str, Any]]:
     stated_agent(header_name(request.headers, READER_HEADER), AGENT_HEADER)  # a fault of the request, not of the tool
-    arguments = await read_body(request, CALL)
+    arguments = await read_body(request, fields(CALL, ("name",)))
     tool = TOOLS.get(arguments["name"].strip())
     if tool is None:
         raise BadArgument(f"Unknown tool: {arguments['name'][:200]}")

@@ -18,7 +18,7 @@ from api.dialects.agentmemory.endpoints import (
     session_of,
     success,
 )
-from api.dialects.agentmemory.shapes import BOOLEAN, fields
+from api.dialects.agentmemory.operations import DRY_RUN, fields
 from api.dialects.session_projects import home_of, homes
 from ingest.errors import NotFound, ReaderUnknown
 from mcp_gateway.lenient import BadArgument
@@ -27,8 +27,6 @@ from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.documents.observations import Observation
 from projections.forgetting.clear import Sweep
 from projections.queries.audit import AuditEntry
-
-DRY_RUN = {"dryRun": BOOLEAN}
 
 
 async def post_forget(request: Request, arguments: Arguments) -> Response:
