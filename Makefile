@@ -75,6 +75,7 @@ check: $(DEV)
 	$(BIN)/ruff check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python -m tools.budget
 
 chaos: $(DEV)
 	PYTHONPATH=.:tests/support SECONDS=$(or $(SECONDS),300) $(BIN)/python -m tests.chaos.run

@@ -33,7 +33,7 @@ from ingest.platform.settings import from_environment
 from projections.documents.document import Searched, decode, searchable_text
 from projections.embedding.model_files import MODEL_FILE, TOKENIZER_FILE, read_manifest
 from projections.embedding.onnx import load_session, load_tokenizer, runs
-from projections.vectors.chunks import chunk
+from projections.vectors.embedder import chunk
 
 LOOK_EVERY_S = 0.05
 CORES = len(os.sched_getaffinity(0))

@@ -35,6 +35,7 @@ from ingest.log.position import Token
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect
 from ingest.platform.processes import tune_interpreter
+from projections.dead_letters.redriving import PartitionDeadLetters
 from projections.health.samples import wait_projected
 from workers.host import RunnerHost
 
@@ -72,7 +73,9 @@ async def run(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
             await append(log, options.events, mixed if options.mixed else observation)
             heads = Token({partition: await log.head(partition) for partition in range(log.partitions)})
             tune_interpreter()
-            host = RunnerHost(redis, blocking, log, str(new_event_id()), lambda partition, changes: None)
+            host = RunnerHost(
+                redis, blocking, log, str(new_event_id()), lambda partition, changes: None, PartitionDeadLetters
+            )
             profile = cProfile.Profile() if options.profile else None
             server_s = await server_cpu_s(redis)
             began, cpu_s = time.perf_counter(), time.process_time()

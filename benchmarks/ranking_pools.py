@@ -27,8 +27,7 @@ from projections.search.ranking import Pool, terms
 from projections.search.replica import IndexReplica
 from projections.search.search import pool_of
 from projections.store.feed import Put
-from projections.vectors.chunks import chunk
-from projections.vectors.embedder import Embedder
+from projections.vectors.embedder import Embedder, chunk
 from projections.vectors.static import table_of
 
 TENANT, RUN = "benchmark", "offline"

@@ -42,6 +42,7 @@ from ingest.log.group_commit import GroupCommit
 from ingest.log.partitions import project_route
 from ingest.log.position import START, Position, Token
 from ingest.platform.connections import Client, connect
+from projections.dead_letters.redriving import PartitionDeadLetters
 from projections.documents.access import Reader
 from projections.forgetting.forget import Forgetting
 from projections.health.samples import wait_projected
@@ -148,7 +149,9 @@ async def run(options: argparse.Namespace, folder: Path, progress: Progress) -> 
             log = ArchivedLog(redis, options.partitions, Archive(redis, store_of(place)))
             await log.create_or_check()
             bench = Bench(redis, log, progress)
-            host = RunnerHost(redis, blocking, log, str(new_event_id()), lambda partition, changes: None)
+            host = RunnerHost(
+                redis, blocking, log, str(new_event_id()), lambda partition, changes: None, PartitionDeadLetters
+            )
             host.start()
             began = time.perf_counter()
             appended_s = await bench.append(options.events)

@@ -6,6 +6,8 @@ fails again, its error is noted instead. Either way the request is over, and ask
 """
 
 import logging
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
 
 from msgspec.structs import replace
 from redis.exceptions import RedisError
@@ -13,15 +15,16 @@ from redis.exceptions import RedisError
 from ingest.errors import LeaseLost, MnemologError, UnreadableEvent
 from ingest.events.envelope import decode
 from ingest.log.event_log import EventLog, Stored, entry_at
-from ingest.log.keys import PartitionKeys
+from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.position import Position
 from ingest.platform.clock import Clock, system_clock
-from ingest.platform.connections import Client, Transaction, past_memory_limit
+from ingest.platform.connections import Client, Transaction
 from projections.dead_letters.records import (
     DeadLetter,
     dead_letter,
     discarded_letter,
     letter_of,
+    places_between,
     queue_count,
     queue_letter,
     queue_removal,
@@ -32,8 +35,6 @@ from projections.store.redis_store import RedisStore
 
 logger = logging.getLogger(__name__)
 
-REDRIVES = 16
-"""Letters tried between two batches: those that wait for their events go on meanwhile."""
 MAX_CRASHES = 2
 """A request that a worker did not survive so often is given up."""
 NOTHING = Changes({}, {})
@@ -45,72 +46,55 @@ class MissingEntry(MnemologError):
     code = "missing_entry"
 
 
-class Attempts:
-    """How often the events of one partition were tried; by one worker.
-
-    A try is counted across crashes and before it begins, because it may end the worker. One that was broken off because
-    the log's server was away or had no memory says nothing about the event: it goes on when the server answers again,
-    and is not counted a second time.
-    """
-
-    def __init__(self, redis: Client, keys: PartitionKeys) -> None:
-        self._redis, self._key = redis, keys.attempts
-        self._begun: dict[str, int] = {}
-
-    async def begin(self, position: str) -> int:
-        """Begin a try, or go on with one that was broken off; returns which it is, from 1 up."""
-        if position not in self._begun:
-            async with past_memory_limit(self._redis) as pipe:
-                pipe.hincrby(self._key, position, 1)
-                (self._begun[position],) = await pipe.execute()
-        return self._begun[position]
-
-    async def are_none(self) -> bool:
-        """Whether no try is counted: nothing has failed, or ended a worker, and is still to be applied."""
-        return not await self._redis.hlen(self._key)
-
-    def end(self, position: str) -> None:
-        """The try is over, however it ended."""
-        self._begun.pop(position, None)
+Begin: TypeAlias = Callable[[str], Awaitable[int]]
+"""Counts a try at a position before it is made; returns which it is, from 1 up."""
 
 
-async def redrive(
-    redis: Client,
-    attempts: Attempts,
-    log: EventLog,
-    keys: PartitionKeys,
-    store: RedisStore,
-    checkpoint: Position,
-    position: Position,
-    clock: Clock = system_clock,
-) -> Changes:
-    """Try the letter of one position; returns what that changed.
+class PartitionDeadLetters:
+    """The dead letters of one partition, for the runner that holds its lease."""
 
-    A request without a letter (it was applied, or the generation has switched) is only taken away. Raises LeaseLost,
-    with nothing changed.
-    """
-    letter = await _letter(redis, keys, store, position)
-    if letter is None:
-        await redis.zrem(keys.redrive, position.sort_key)
+    def __init__(self, redis: Client, log: EventLog, keys: PartitionKeys, clock: Clock = system_clock) -> None:
+        self._redis, self._log, self._keys, self._clock = redis, log, keys, clock
+
+    async def discarded_after(self, checkpoint: Position) -> set[Position]:
+        """The discarded events after a checkpoint: they are not to be applied."""
+        end = Position(10**14 - 1, 0)
+        return await places_between(self._redis, self._keys.discarded, checkpoint, end)
+
+    def queue_parked(
+        self, pipe: Transaction, live: GenerationKeys, entry: Stored, code: str, message: str, attempts: int
+    ) -> None:
+        """Queue the dead letter of an event that could not be applied, on the transaction that moves the checkpoint."""
+        queue_letter(pipe, live, letter_of(entry, code, message, attempts, self._clock()))
+        queue_count(pipe, self._keys, "parked")
+
+    async def redrive(self, store: RedisStore, checkpoint: Position, position: Position, begin: Begin) -> Changes:
+        """Try the letter of one position; returns what that changed.
+
+        A request without a letter (it was applied, or the generation has switched) is only taken away.
+        Raises LeaseLost, with nothing changed.
+        """
+        keys = self._keys
+        letter = await _letter(self._redis, keys, store, position)
+        if letter is None:
+            await self._redis.zrem(keys.redrive, position.sort_key)
+            return NOTHING
+        tries = await begin(str(position))
+        entry = await entry_at(self._log, keys.partition, position)
+        error: tuple[str, str]
+        try:
+            if tries <= MAX_CRASHES:
+                return await _apply(keys, store, checkpoint, entry, letter)
+            error = "crashed", "the worker died each time it applied this event"
+        except (LeaseLost, RedisError, OSError):
+            raise
+        except (UnreadableEvent, MissingEntry) as fault:
+            error = fault.code, str(fault)
+        except Exception as fault:  # whatever a fold raises is the letter's new error
+            error = type(fault).__name__, str(fault)
+        now = letter_of(entry or Stored(position, b""), *error, 1, self._clock())
+        await _note(keys, store, checkpoint, letter, now)
         return NOTHING
-    tries = await attempts.begin(str(position))
-    entry = await entry_at(log, keys.partition, position)
-    error: tuple[str, str]
-    try:
-        if tries <= MAX_CRASHES:
-            changes = await _apply(keys, store, checkpoint, entry, letter)
-            attempts.end(str(position))
-            return changes
-        error = "crashed", "the worker died each time it applied this event"
-    except (LeaseLost, RedisError, OSError):
-        raise
-    except (UnreadableEvent, MissingEntry) as fault:
-        error = fault.code, str(fault)
-    except Exception as fault:  # whatever a fold raises is the letter's new error
-        error = type(fault).__name__, str(fault)
-    attempts.end(str(position))
-    await _note(keys, store, checkpoint, letter, letter_of(entry or Stored(position, b""), *error, 1, clock()))
-    return NOTHING
 
 
 async def _apply(

@@ -26,8 +26,7 @@ from starlette.routing import Route, WebSocketRoute
 from waiting import wait_until
 
 from api.access.admission import Guarded
-from api.access.key import Grant, mint
-from api.access.registry import Registry
+from api.access.keys import Grant, Registry, mint
 from api.app import create_listeners
 from api.dialects.profiles import PROFILES
 from api.http.serving import Listeners

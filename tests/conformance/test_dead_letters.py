@@ -38,6 +38,7 @@ from ingest.platform.tasks import end
 from projections.dead_letters.operations import DeadLetterOperations
 from projections.dead_letters.queries import DeadLetters, LogPlace, Selection
 from projections.dead_letters.records import Outcome, discarded_places, letter_counts
+from projections.dead_letters.redriving import PartitionDeadLetters
 from projections.documents.access import Reader
 from projections.maintenance.backup.contents import choose, write_backup
 from projections.maintenance.backup.restoring import restore
@@ -275,7 +276,9 @@ async def test_counts_and_documents_agree_whenever_workers_are_killed(log: Lette
     async def cut_off(after_s: float) -> None:
         """A worker of its own, which dies with its connections."""
         own = connect(valkey.url)
-        runner = PartitionRunner(own, log.log, PARTITION, await log.fence(), lambda partition, changes: None)
+        runner = PartitionRunner(
+            own, log.log, PARTITION, await log.fence(), lambda partition, changes: None, PartitionDeadLetters
+        )
         task = asyncio.create_task(runner.run())
         await asyncio.wait([task], timeout=after_s)
         await end(task)

@@ -23,7 +23,6 @@ from projections.dead_letters.records import letters_after
 from projections.documents.access import Reader
 from projections.documents.document import listings
 from projections.documents.observations import Observation
-from projections.embedding.live import FixedEmbedder
 from projections.forgetting.forget import Forgetting
 from projections.maintenance.manifests import manifest_of
 from projections.maintenance.reconcile_job import EVERY, ReconcileJob
@@ -31,7 +30,7 @@ from projections.maintenance.reconciling import NewestSnapshot
 from projections.maintenance.repairs import Fault, ReconcileReport, load_report
 from projections.rebuilding.generations import fill
 from projections.store.feed import Put, Remove, entry_fields, read_entry
-from projections.vectors.embedder import Embedder
+from projections.vectors.embedder import Embedder, FixedEmbedder
 
 
 class Sized(HashEmbedder):

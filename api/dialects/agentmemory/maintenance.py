@@ -26,7 +26,7 @@ from mcp_gateway.tools.catalog import server_version
 from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.documents.observations import Observation
 from projections.forgetting.clear import Sweep
-from projections.queries.audit import AuditEntry
+from projections.queries.log_events import AuditEntry
 
 
 async def post_forget(request: Request, arguments: Arguments) -> Response:

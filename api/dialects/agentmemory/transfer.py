@@ -38,12 +38,11 @@ from projections.documents.access import Reader, may_forget, may_read
 from projections.documents.actions import Action
 from projections.documents.document import Document, Tombstone
 from projections.documents.memories import Memory
-from projections.documents.sessions import session_document_id
+from projections.documents.sessions import session_document_id, summary_id
 from projections.documents.slots import Slot
-from projections.documents.summaries import summary_id
 from projections.forgetting.clear import Clear
 from projections.operations.memories import MemoryChanges
-from projections.operations.operations import Operations
+from projections.services import Operations
 
 Strategy = Literal["merge", "replace", "skip"]
 MAX_IMPORT_BYTES = 64 << 20

@@ -23,9 +23,9 @@ from mcp_gateway.last_writes import LastWrites
 from mcp_gateway.server import AGENT_HEADER, Gateway, call_tool
 from mcp_gateway.tools.tool import Tool, ToolAnswer, ToolContext, dialect_tool
 from projections.documents.access import Reader
-from projections.queries.compile import ContextRequest
-from projections.queries.queries import Queries
+from projections.queries.context import ContextRequest
 from projections.queries.recall import RecallRequest, RecallResult
+from projections.services import Queries
 
 from .conftest import ScriptedOperations, ScriptedQueries, memory
 

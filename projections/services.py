@@ -1,25 +1,27 @@
-"""The questions that may be asked of the projections; what the APIs import."""
+"""The questions that may be asked and the commands that read first: what the APIs and the MCP tools share."""
 
 from typing import NamedTuple
 
+from projections.condensing.operations import Condensing
+from projections.dead_letters.operations import DeadLetterOperations
 from projections.dead_letters.queries import DeadLetters
+from projections.forgetting.forget import Forgetting
 from projections.health.queries import Diagnose, ProjectionProgress
-from projections.queries.actions import Actions
-from projections.queries.around import AroundQueries
-from projections.queries.audit import Audit
-from projections.queries.compile import Compile
+from projections.operations.current import Current
+from projections.operations.memories import MemoryOperations
+from projections.operations.work import Confirming, SlotOperations, WorkOperations
+from projections.queries.context import Compile
 from projections.queries.graph import Graph
 from projections.queries.lessons import Lessons
-from projections.queries.log_events import LogEvents
+from projections.queries.listed import IntegerIdsOf
+from projections.queries.log_events import Audit, LogEvents
 from projections.queries.lookup import Lookup
 from projections.queries.memories import Memories
-from projections.queries.numbers import IntegerIdsOf
-from projections.queries.observations import Observations
+from projections.queries.observations import AroundQueries, Observations
 from projections.queries.profiles import ProjectProfiles
 from projections.queries.recall import Recall
-from projections.queries.relations import Relations
 from projections.queries.sessions import Commits, Sessions, Summaries
-from projections.queries.slots import Slots
+from projections.queries.work import Actions, Relations, Slots
 
 
 class Queries(NamedTuple):
@@ -46,3 +48,16 @@ class Queries(NamedTuple):
     diagnose: Diagnose
     letters: DeadLetters
     progress: ProjectionProgress
+
+
+class Operations(NamedTuple):
+    """All of them, ready to be used."""
+
+    memories: MemoryOperations
+    slots: SlotOperations
+    work: WorkOperations
+    forgetting: Forgetting
+    condensing: Condensing
+    current: Current
+    letters: DeadLetterOperations
+    confirming: Confirming
