@@ -13,6 +13,8 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from benchmarks.wire import Answer, Http
+
+from benchmarks.driving import Answer, Http
 from ingest.log.position import partition_of, project_route, session_route
 
 WRITE_PAUSE_S, READ_PAUSE_S = 0.3, 0.6
