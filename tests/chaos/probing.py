@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, NamedTuple
 
-from benchmarks.wire import Answer, Http
-
 from benchmarks.driving import Answer, Http
 from ingest.log.position import partition_of, project_route, session_route
 
