@@ -23,7 +23,8 @@ from projections.documents.observations import Observation
 from projections.search.cues import Cues, cues_of
 from projections.search.matching import EmbeddedCandidates
 from projections.search.question import Filter, Question
-from projections.search.ranking import Pool, terms
+from projections.search.ranking import Pool
+from projections.search.terms import terms
 from projections.search.replica import IndexReplica
 from projections.search.search import pool_of
 from projections.store.feed import Put

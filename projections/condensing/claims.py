@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from projections.compression.accounts import is_call
 from projections.compression.sentences import alike_groups, pieces, statements, term_set
-from projections.search.ranking import terms
+from projections.search.terms import terms
 from projections.search.statements import NEGATIONS
 
 

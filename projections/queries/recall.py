@@ -40,7 +40,7 @@ from projections.search.confidence import ANSWERED_FROM
 from projections.search.dates import NamedTime, named_time
 from projections.search.index import EmbedderMismatch, IndexService
 from projections.search.question import Filter, Hit, Question, Ranking
-from projections.search.ranking import terms
+from projections.search.terms import terms
 from projections.search.snippets import SCANNED, snippet
 from projections.search.statements import states_the_same
 from projections.vectors.embedder import Embedder, ModelUnavailable

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from projections.documents.index_entry import IndexEntry
 from projections.search.columns import Column
-from projections.search.ranking import terms
+from projections.search.terms import terms
 from projections.search.term_rows import Hashes, TermColumn, TermRows
 from projections.search.vectors import VectorIndex
 

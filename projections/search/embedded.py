@@ -16,7 +16,7 @@ from projections.search.index import MAX_OF_ONE_MOMENT, DocumentLocation, Linked
 from projections.search.matching import EmbeddedCandidates, matches
 from projections.search.postings import MatchingWords
 from projections.search.question import Filter, Hit, Question
-from projections.search.ranking import terms
+from projections.search.terms import terms
 from projections.search.replica import IndexReplica
 
 LOOKED_AT = 2_000

@@ -26,7 +26,8 @@ from projections.search.document_columns import DocumentColumns
 from projections.search.importance import decayed_confidence
 from projections.search.lexical import MAX_QUERY_TERMS
 from projections.search.question import Hit, Question
-from projections.search.ranking import Pool, Scores, required_terms, score, stretched, terms, wholes
+from projections.search.ranking import Pool, Scores, score, stretched
+from projections.search.terms import required_terms, terms, wholes
 from projections.search.repeats import Distinct, distinct
 from projections.search.spelling import corrected
 from projections.search.term_rows import TermRows, hashed

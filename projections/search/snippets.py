@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 
-from projections.search.ranking import UNSPACED
+from projections.search.terms import UNSPACED
 
 SNIPPET_CHARS = 240
 """Two or three sentences: enough to judge a result by."""

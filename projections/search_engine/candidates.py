@@ -19,7 +19,7 @@ from projections.search.document_columns import DocumentColumns
 from projections.search.index import DocumentLocation
 from projections.search.lexical import MAX_QUERY_TERMS
 from projections.search.question import Filter
-from projections.search.ranking import terms as terms_of
+from projections.search.terms import terms as terms_of
 from projections.search.spelling import is_slip
 from projections.search.term_rows import TermRows
 from projections.search.vectors import VectorIndex

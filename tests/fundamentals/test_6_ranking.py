@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from projections.search.ranking import Pool, score, terms
+from projections.search.ranking import Pool, score
+from projections.search.terms import terms
 from projections.search.term_rows import TermRows
 
 SAID = [

@@ -13,7 +13,7 @@ from ingest.platform.connections import Client, connect
 from projections.documents.index_entry import IndexEntry
 from projections.search.embedded import EmbeddedIndex
 from projections.search.index import Index
-from projections.search.ranking import terms
+from projections.search.terms import terms
 from projections.search.replica import IndexReplica
 from projections.search_engine import schema
 from projections.search_engine.candidates import Counted, EngineIndexed

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from projections.documents.index_entry import IndexEntry
-from projections.search.ranking import terms
+from projections.search.terms import terms
 from projections.search.replica import IndexReplica
 from projections.store.feed import Put, Vectors
 

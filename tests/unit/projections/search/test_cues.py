@@ -24,7 +24,8 @@ from projections.search.cues import (
     tool_weight,
     traits,
 )
-from projections.search.ranking import MONTHS, Pool, Scores, score, terms
+from projections.search.ranking import Pool, Scores, score
+from projections.search.terms import MONTHS, terms
 from projections.search.term_rows import TermRows
 
 NOON = datetime(2023, 5, 8, 12, tzinfo=UTC)

@@ -6,7 +6,7 @@ import pytest
 
 from projections.documents.index_entry import index_terms
 from projections.search.cues import PROMPT, USER_TURN, says_only
-from projections.search.ranking import terms
+from projections.search.terms import terms
 from projections.search.term_rows import TermRows
 
 WHEN = datetime(2026, 11, 24, tzinfo=UTC)

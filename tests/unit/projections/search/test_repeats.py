@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from projections.search.ranking import date_terms, terms
+from projections.search.terms import date_terms, terms
 from projections.search.repeats import Distinct, distinct
 from projections.search.term_rows import TermRows
 

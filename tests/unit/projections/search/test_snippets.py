@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from projections.search.ranking import terms
+from projections.search.terms import terms
 from projections.search.snippets import SNIPPET_CHARS, snippet
 
 FILLER = "Nothing was wrong there, as far as logs tell. "
