@@ -21,12 +21,12 @@ from benchmarks.relevance import APART, events_of, questions
 from ingest.ids import DocumentId
 from projections.documents.observations import Observation
 from projections.search.cues import Cues, cues_of
-from projections.search.matching import EmbeddedCandidates
+from projections.search.embedded import EmbeddedCandidates
 from projections.search.question import Filter, Question
 from projections.search.ranking import Pool
-from projections.search.terms import terms
 from projections.search.replica import IndexReplica
 from projections.search.search import pool_of
+from projections.search.terms import terms
 from projections.store.feed import Put
 from projections.vectors.embedder import Embedder, chunk
 from projections.vectors.static import table_of

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from projections.documents.index_entry import index_terms
+from projections.search.columns import TermRows
 from projections.search.cues import (
     ECHO_WEIGHT,
     FIRST_PERSON,
@@ -26,7 +27,6 @@ from projections.search.cues import (
 )
 from projections.search.ranking import Pool, Scores, score
 from projections.search.terms import MONTHS, terms
-from projections.search.term_rows import TermRows
 
 NOON = datetime(2023, 5, 8, 12, tzinfo=UTC)
 
