@@ -30,7 +30,7 @@ from projections.condensing.llm.assistant import build_assistant, parse_daily_to
 from projections.condensing.llm.assistant import check as check_llm
 from projections.condensing.llm.enrich import EnrichJob
 from projections.condensing.operations import Condensing
-from projections.dead_letters.redriving import PartitionDeadLetters
+from projections.dead_letters.room import PartitionDeadLetters
 from projections.documents.sessions import Session
 from projections.embedding.embed_job import LOOK_AGAIN_S, DocumentVectors, EmbeddingQueue, EmbedJob, LaterTexts
 from projections.embedding.factory import build_embedder

@@ -24,8 +24,7 @@ from ingest.log.position import Position, Token
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
 from ingest.platform.connections import Client, connect
-from projections.dead_letters.records import dead_letters
-from projections.dead_letters.redriving import PartitionDeadLetters
+from projections.dead_letters.records import PartitionDeadLetters, dead_letters
 from projections.rebuilding import generations as generations_module
 from projections.rebuilding import rebuild_documents
 from projections.rebuilding import rebuild_steps as steps

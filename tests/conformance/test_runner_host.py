@@ -25,7 +25,7 @@ from ingest.log.position import Position, Token
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
 from ingest.platform.connections import Client, connect
-from projections.dead_letters.redriving import PartitionDeadLetters
+from projections.dead_letters.records import PartitionDeadLetters
 from projections.documents.lessons import Lesson
 from projections.documents.sessions import Session
 from workers.host import RunnerHost

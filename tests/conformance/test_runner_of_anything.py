@@ -23,8 +23,7 @@ from ingest.log.position import Position
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
 from ingest.platform.connections import Client
-from projections.dead_letters.records import dead_letters
-from projections.dead_letters.redriving import PartitionDeadLetters
+from projections.dead_letters.records import PartitionDeadLetters, dead_letters
 from projections.documents.observations import Observation
 from projections.store.redis_store import RedisStore
 from workers.runner import PartitionRunner
