@@ -25,7 +25,8 @@ from projections.embedding.factory import build_embedder
 from projections.search import cues
 from projections.search.embedded import EmbeddedCandidates
 from projections.search.question import Filter, Question
-from projections.search.ranking import AUTHOR_LIFT, Pool, score, terms
+from projections.search.ranking import AUTHOR_LIFT, Pool, score
+from projections.search.terms import terms
 from projections.search.replica import IndexReplica
 from projections.search.search import pool_of
 from projections.store.feed import Put

@@ -7,8 +7,8 @@ Scores only compare the results of one question; `confidence` is absolute. It is
 question is said around the result, how much of it any candidate says, how near the static and model vectors are, and
 how much of it no candidate says and no model knows: a name or a number that nobody mentioned. A word counts by how rare
 it is among the documents that the reader can read. Fitted to questions that the sessions of two projects of agents'
-work (MIT) and of `benchmarks/coding.py` answer, and to others that they do not; `python -m benchmarks abstain` measures it
-(decision 51).
+work (MIT) and of `benchmarks/coding.py` answer, and to others that they do not; `python -m benchmarks
+abstain` measures it (decision 51).
 """
 
 from collections.abc import Mapping, Sequence
