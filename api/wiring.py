@@ -52,8 +52,8 @@ from projections.queries.recall import Recall
 from projections.queries.sessions import Commits, Sessions, Summaries
 from projections.queries.work import Actions, Relations, Slots
 from projections.search.index import IndexService
-from projections.search.presence import work_folder
 from projections.search.service import ReplicaService
+from projections.search.waiting import work_folder
 from projections.search_engine.service import EngineService
 from projections.services import Operations, Queries
 from projections.vectors.embedder import Embedder

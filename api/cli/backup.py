@@ -45,7 +45,7 @@ from projections.maintenance.backup.restoring import (
 )
 from projections.maintenance.backup.target import Target, listed, target_of
 from projections.maintenance.manifests import differences, manifest_of, replay_manifest
-from projections.search.presence import work_folder
+from projections.search.waiting import work_folder
 
 logger = logging.getLogger(__name__)
 

@@ -71,7 +71,7 @@ from projections.maintenance.manifests import (
     manifest_of_store,
     replay,
 )
-from projections.search.presence import replicas
+from projections.search.waiting import replicas
 from projections.store.protocol import MemoryStore
 
 ENTRIES_PER_READ = 500

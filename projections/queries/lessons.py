@@ -22,7 +22,7 @@ from projections.queries.times import ANY_TIME, Times
 from projections.queries.views import Page, Record, page_view, view_of
 from projections.search.index import DocumentLocation, IndexService
 from projections.search.question import Question
-from projections.search.ranking import terms
+from projections.search.terms import terms
 
 logger = logging.getLogger(__name__)
 

@@ -32,8 +32,7 @@ from projections.rebuilding import rebuild_steps as steps
 from projections.rebuilding.rebuild_steps import Rebuild, State, Switch
 from projections.search import service as service_module
 from projections.search import snapshots
-from projections.search.filters import ordinals
-from projections.search.question import Filter, Question
+from projections.search.question import Filter, Question, ordinals
 from projections.search.replica import IndexReplica
 from projections.search.service import EmbedderMismatch, ReplicaService
 from projections.vectors.embedder import (

@@ -27,7 +27,7 @@ from projections.documents.memories import BY_WORDS, Memory
 from projections.documents.tombstones import Tombstone
 from projections.forgetting.forget import Forgetting
 from projections.operations.memories import MemoryChanges, MemoryOperations
-from projections.search.statements import states_the_same
+from projections.search.similarity import states_the_same
 
 HOME = partition_of(project_route(TENANT, "atlas"), PARTITIONS)
 STATEMENTS = [

@@ -56,7 +56,7 @@ from ingest.events.action import ActionEdge, EdgeType
 from ingest.ids import ACTION, MEMORY, OBSERVATION, document_id
 from ingest.log.position import project_route, session_route
 from projections.documents.actions import BLOCKED
-from projections.search.statements import statement_key, states_the_same
+from projections.search.similarity import statement_key, states_the_same
 
 SYSTEM = "agentmemory"
 SESSION, OBSERVATION_ROW, SUMMARY, END = "session", "observation", "summary", "session end"

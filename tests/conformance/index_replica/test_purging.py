@@ -24,10 +24,10 @@ from projections.search import service as service_module
 from projections.search import snapshot_job
 from projections.search import snapshots as snapshots_module
 from projections.search.following import Loaded, Loader
-from projections.search.presence import STALE_MS, replicas
 from projections.search.replica import IndexReplica
 from projections.search.service import ReplicaService
 from projections.search.snapshot_job import SnapshotJob
+from projections.search.waiting import STALE_MS, replicas
 
 MARK = "swordfish"
 

@@ -15,8 +15,7 @@ from ingest.ids import EventId
 from ingest.names import header_name, nfc, with_nfc
 from mcp_gateway import lenient
 from projections.queries.recall import RecallRequest
-from projections.search.filters import facet
-from projections.search.question import Filter
+from projections.search.question import Filter, facet
 
 NFD, NFC = "Zoe\u0308", "Zo\u00eb"
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
