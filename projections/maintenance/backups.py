@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from ingest.errors import MnemologError
 from ingest.log.archive.archive import count_erased
-from ingest.log.archive.manifest import ArchiveUnavailable, MissingFile
+from ingest.log.archive.segments import ArchiveUnavailable, MissingFile
 from ingest.log.archive.store import Store
 from ingest.log.event_log import EventLog
 from ingest.log.keys import BACKUP_STATUS, FORGOTTEN_BEFORE

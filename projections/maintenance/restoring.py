@@ -64,7 +64,7 @@ from projections.maintenance.backups import (
     count_forgotten,
 )
 from projections.maintenance.differences import ENTRIES_PER_READ, DocumentManifest, PartitionManifest, Replay
-from projections.search.presence import replicas
+from projections.search.waiting import replicas
 
 _CLEARING = f"{GROWING}clearing"
 _LAST_SEQ = 10**9

@@ -40,10 +40,8 @@ from projections.rebuilding.candidate_index import (
 from projections.rebuilding.job import REPORT_EVERY_S, PartitionProgress, Strategy
 from projections.rebuilding.rebuilds import Part, Rebuild
 from projections.search import snapshots
-from projections.search.embedded import search
-from projections.search.filters import BitMap, ordinals
-from projections.search.matching import matches
-from projections.search.question import Filter, Question
+from projections.search.embedded import matches, search
+from projections.search.question import BitMap, Filter, Question, ordinals
 from projections.search.ranking import Mode
 from projections.search.reading import live_generation
 from projections.search.snapshot_job import SnapshotJob
