@@ -30,8 +30,6 @@ from ingest.log.position import Token
 from ingest.platform.settings import Settings, from_environment
 from projections.dead_letters.records import discarded_places
 from projections.health.samples import wait_projected
-from projections.maintenance.backups import Target, listed, target_of
-from projections.maintenance.differences import differences, manifest_of, replay_manifest
 from projections.maintenance.room import (
     BackupFailed,
     BackupJob,

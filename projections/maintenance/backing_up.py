@@ -18,9 +18,6 @@ from msgspec.structs import replace
 from ingest.errors import MnemologError
 from ingest.ids import new_event_id
 from ingest.log.archive.segments import ArchiveManifest as Chain
-from ingest.log.archive.segments import DamagedArchive, MissingFile, Sealed, appended
-from ingest.log.archive.segments import content_of, filled, pack, unpack
-from ingest.log.archive.segments import ArchiveManifest as Chain
 from ingest.log.archive.segments import DamagedArchive, MissingFile, Sealed, appended, content_of, filled, pack, unpack
 from ingest.log.event_log import EventLog, Stored, pages
 from ingest.log.keys import BACKUP_LEASE, GROWN, JOB_LEASE_TTL, NUMBERS, RECEIPTS, PartitionKeys
@@ -31,8 +28,6 @@ from ingest.platform.clock import Clock, system_clock
 from ingest.platform.connections import Client
 from ingest.platform.processes import release
 from ingest.platform.tasks import end
-from projections.maintenance.backups import (
-from ingest.platform.processes import release
 from projections.maintenance.backups import (
     INDEX,
     MANIFEST,

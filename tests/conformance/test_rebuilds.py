@@ -25,7 +25,6 @@ from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
 from ingest.platform.connections import Client, connect
 from projections.dead_letters.records import PartitionDeadLetters, dead_letters
-from projections.dead_letters.redriving import PartitionDeadLetters
 from projections.rebuilding import documents as rebuild_documents
 from projections.rebuilding import rebuilds as steps
 from projections.rebuilding.job import RebuildJob
