@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from functools import partial
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar, cast
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
@@ -114,7 +114,7 @@ class TypedHandler:
         self._handler, self._status, self._wants_request = handler, status, "request" in parameters
         self._in_path = [name for name in parameters if f"{{{name}}}" in path or f"{{{name}:path}}" in path]
         self._waits = self.query is not None and issubclass(self.query, After | BoundedRead)
-        self._parse = partial(parse_json, cls=self.body)
+        self._parse = partial(parse_json, cls=cast("type[Any]", self.body))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         answer = await self._answer(scope, receive)
@@ -144,7 +144,7 @@ class TypedHandler:
             arguments["request"] = Request(scope, receive)
         answer = await self._handler(call, **arguments)
         if isinstance(query, AnyProjectRequest) and isinstance(answer, Page):
-            return await _with_notes(call, query, answer)
+            return await _with_notes(call, query, cast("Page[Any]", answer))
         return answer
 
 
@@ -181,7 +181,13 @@ def _route(
         first, rest = (*paragraphs, "")[:2]
         if summary and summary != first:
             rest = f"{first} {rest}".strip()
-        shapes = {"query": typed.query, "body": typed.body, "answer": typed.answer, "optional": optional, **details}
+        shapes: dict[str, Any] = {
+            "query": typed.query,
+            "body": typed.body,
+            "answer": typed.answer,
+            "optional": optional,
+            **details,
+        }
         endpoints.append(
             Endpoint(method, path, needs, typed, summary or first, status=status, description=rest, **shapes)
         )

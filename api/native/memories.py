@@ -1,6 +1,6 @@
 """What an agent should know: recall, context, profile; a project's memories, their versions, how to change one."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
@@ -79,14 +79,14 @@ async def get_profile(call: NativeCall, query: ProfileRequest) -> Known:
     return Known(profile=profile, cached=cached)
 
 
-@route("GET /v1/memories", READ)
-async def list_memories(call: NativeCall, query: MemoriesRequest) -> Page[MemoryView]:
+@route("GET /v1/memories", READ, answer=Page[MemoryView])
+async def list_memories(call: NativeCall, query: MemoriesRequest) -> Page[Any]:
     """A project's memories, newest first."""
     return await call.queries.memories.page(call.reader(), *query.page, latest=query.latest)
 
 
-@route("GET /v1/memories/{id}/history", READ)
-async def get_history(call: NativeCall, id: str, query: After) -> Items[MemoryView]:
+@route("GET /v1/memories/{id}/history", READ, answer=Items[MemoryView])
+async def get_history(call: NativeCall, id: str, query: After) -> Items[Any]:
     """Every version of a memory, oldest first.
 
     Every version that the reader can see, whichever of them the id names.

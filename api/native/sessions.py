@@ -56,8 +56,8 @@ class EnrichRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     min_confidence: LeastSure = None
 
 
-@route("GET /v1/timeline", READ)
-async def get_timeline(call: NativeCall, query: ListRequest) -> SomeRetired[ObservationView]:
+@route("GET /v1/timeline", READ, answer=SomeRetired[ObservationView])
+async def get_timeline(call: NativeCall, query: ListRequest) -> SomeRetired[Any]:
     """A project's observations by the time they happened, newest first.
 
     Observations of all its sessions, by the time their agents state.
@@ -102,10 +102,8 @@ async def get_session(call: NativeCall, id: str, query: InProject) -> SessionVie
     return view((await call.queries.sessions.one(call.reader(), id, query.project)).document)
 
 
-@route("GET /v1/sessions/{id:path}/observations", READ)
-async def list_session_observations(
-    call: NativeCall, id: str, query: AnyProjectRequest
-) -> SomeRetired[ObservationView]:
+@route("GET /v1/sessions/{id:path}/observations", READ, answer=SomeRetired[ObservationView])
+async def list_session_observations(call: NativeCall, id: str, query: AnyProjectRequest) -> SomeRetired[Any]:
     """A session's observations, in order.
 
     In the order they were recorded.
@@ -142,8 +140,8 @@ class SlotsMade(Struct, frozen=True):
     position: str
 
 
-@route("GET /v1/summaries", READ)
-async def list_summaries(call: NativeCall, query: ListRequest) -> Page[SummaryView]:
+@route("GET /v1/summaries", READ, answer=Page[SummaryView])
+async def list_summaries(call: NativeCall, query: ListRequest) -> Page[Any]:
     """A project's session summaries, newest first.
 
     The newest summary of each session.
@@ -151,8 +149,8 @@ async def list_summaries(call: NativeCall, query: ListRequest) -> Page[SummaryVi
     return await call.queries.summaries.page(call.reader(), *query.page)
 
 
-@route("GET /v1/sessions/{id:path}/summary", READ)
-async def get_summary(call: NativeCall, id: str, query: InProject) -> SummaryView:
+@route("GET /v1/sessions/{id:path}/summary", READ, answer=SummaryView)
+async def get_summary(call: NativeCall, id: str, query: InProject) -> Any:
     """The summary of a session.
 
     404 if it has none yet.

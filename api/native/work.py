@@ -104,8 +104,10 @@ async def post_search(call: NativeCall, body: LessonSearch) -> Items[FoundLesson
 @route("GET /v1/lessons/surest", READ)
 async def get_surest(call: NativeCall, query: SurestRequest) -> Items[SureLesson]:
     """The lessons with the most confidence left, and how much that is."""
-    now, limits = system_clock(), {"min_confidence": query.min_confidence, "limit": query.limit}
-    found = await call.queries.lessons.surest(call.reader(), query.project, now, source=query.origin, **limits)
+    now = system_clock()
+    found = await call.queries.lessons.surest(
+        call.reader(), query.project, now, source=query.origin, min_confidence=query.min_confidence, limit=query.limit
+    )
     return Items([view(lesson) | {"confidence_now": lesson.confidence_at(now)} for lesson in found])
 
 
