@@ -10,12 +10,11 @@ from starlette.requests import Request
 
 from api.access.admission import admit
 from api.access.principal import Principal, principal_of
+from ingest.commands.command import writer
 from ingest.commands.decide import Caller, stated_agent
-from ingest.commands.decision import writer
 from ingest.durability import parse_durability
-from ingest.key_scope import ANYWHERE
 from ingest.names import sent_name
-from ingest.roles import READ
+from ingest.roles import ANYWHERE, READ
 from mcp_gateway.tools.tool import Call, Tool
 from projections.documents.access import Reader, reader_of
 

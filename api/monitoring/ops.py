@@ -186,7 +186,7 @@ async def metrics(request: Request) -> Response:
     measured.lag.clear()
     for partition in services(request).search_index.applied.keys() - set(sample.away):
         measured.lag.labels(str(partition)).set(sample.lag.get(partition, 0))
-    await measured.letters.measure(services(request).redis, services(request).queries.letters.partitions)
+    await measured.letters.measure(services(request).redis, services(request).operations.letters.partitions)
     with suppress(*UNREACHABLE):  # of a cluster, the one node that has it
         if (report := await load_report(services(request).redis)) is not None:
             for fault, count in report.found.items():

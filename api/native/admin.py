@@ -13,9 +13,8 @@ from api.native.common import Bounds, Queued, router
 from api.services import NativeCall
 from ingest.errors import CommandRejected, RebuildUnderWay
 from ingest.roles import ADMIN, OPERATOR
-from projections.dead_letters.operations import Done
-from projections.dead_letters.queries import LogPlace, Selection, State
-from projections.dead_letters.records import Outcome
+from projections.dead_letters.records import Outcome, State
+from projections.dead_letters.room import Done, LogLocation, Reason, Selection
 from projections.embedding.live import choice_of, chosen
 from projections.maintenance.repairs import Fault, Findings, load_report
 from projections.rebuilding import rebuild_steps as steps
@@ -145,7 +144,7 @@ async def list_letters(call: NativeCall, query: LettersRequest) -> LettersView:
         state=query.state, partition=query.partition, code=query.code, type=query.type, cursor=query.cursor,
         times=query.times,
     )  # fmt: skip
-    return await call.queries.letters.page(selection, call.reader(), query.limit)  # pyright: ignore[reportReturnType]
+    return await call.operations.letters.page(selection, call.reader(), query.limit)  # pyright: ignore[reportReturnType]
 
 
 @route("GET /v1/admin/dead-letters/{position}", ADMIN,
@@ -155,7 +154,7 @@ async def get_letter(call: NativeCall, position: str) -> LetterView:
 
     As far as the reader can see it.
     """
-    return await call.queries.letters.show(_place(call, position), call.reader())  # pyright: ignore[reportReturnType]
+    return await call.operations.letters.show(_location(call, position), call.reader())  # pyright: ignore[reportReturnType]
 
 
 @route("POST /v1/admin/dead-letters/redrive", ADMIN, 202, faults={404: "There is no such dead letter."})
@@ -166,7 +165,7 @@ async def post_redrive(call: NativeCall, body: RedriveRequest) -> Done:
     """
     letters = call.operations.letters
     if body.position:
-        return await letters.redrive(_place(call, body.position), call.reader())
+        return await letters.redrive(_location(call, body.position), call.reader())
     return await letters.redrive_all(_selection(body), call.reader())
 
 
@@ -178,14 +177,14 @@ async def post_discard(call: NativeCall, body: DiscardRequest) -> Done:
     Answers their positions.
     """
     letters, reader = call.operations.letters, call.reader()
-    who = {"reason": body.reason, "agent_id": call.caller().agent_id}
+    reason = Reason(reason=body.reason, agent_id=call.caller().agent_id, erase=body.erase)
     if body.position:
-        return await letters.discard(_place(call, body.position), reader, **who, erase=body.erase)
-    return await letters.discard_all(_selection(body), reader, **who, erase=body.erase)
+        return await letters.discard(_location(call, body.position), reader, reason)
+    return await letters.discard_all(_selection(body), reader, reason)
 
 
-def _place(call: NativeCall, position: str) -> LogPlace:
-    return LogPlace.parse(position, call.queries.letters.partitions)
+def _location(call: NativeCall, position: str) -> LogLocation:
+    return LogLocation.parse(position, call.operations.letters.partitions)
 
 
 def _selection(request: RedriveRequest) -> Selection:

@@ -10,8 +10,8 @@ from api.http.endpoint import Endpoint
 from api.native.common import After, InProject, ListRequest, PageLimit, router
 from api.services import NativeCall
 from ingest.commands.command import Confidence, Name
+from ingest.commands.decide import Relate
 from ingest.commands.handler import Accepted
-from ingest.commands.requests import Relate
 from ingest.errors import CommandRejected, NotFound
 from ingest.ids import ACTION, COMMIT, LESSON, MEMORY, OBSERVATION, RELATION
 from ingest.roles import READ, WRITE

@@ -8,8 +8,8 @@ from api.http.endpoint import Endpoint
 from api.native.common import After, AnyProjectRequest, BoundedRead, InProject, ListRequest, router
 from api.services import NativeCall
 from ingest.commands.command import Name, Names
+from ingest.commands.decide import LinkCommit
 from ingest.commands.handler import Accepted
-from ingest.commands.requests import LinkCommit
 from ingest.errors import NotFound
 from ingest.platform.partial import check_missing
 from ingest.roles import READ, READ_WRITE, WRITE

@@ -9,8 +9,8 @@ from api.http.endpoint import Endpoint
 from api.native.common import After, BoundedRead, ListRequest, Repeatable, as_command, router
 from api.services import NativeCall
 from ingest.commands.command import Confidence, Name
+from ingest.commands.decide import DeleteSlot, ReviseLesson, SetSlot, WriteAction
 from ingest.commands.handler import Accepted
-from ingest.commands.requests import DeleteSlot, ReviseLesson, SetSlot, WriteAction
 from ingest.events.slot import SlotScope
 from ingest.platform.clock import system_clock
 from ingest.roles import READ, WRITE

@@ -10,9 +10,9 @@ from api.http.endpoint import JSON, Endpoint
 from api.http.http import body
 from api.native.common import router
 from api.services import NativeCall
+from ingest.commands.decide import Observe, RecordLesson, Remember, TrackSession, WriteCommand
 from ingest.commands.handler import Accepted
 from ingest.commands.parse import parse_batch, parse_batch_at_once
-from ingest.commands.requests import Observe, RecordLesson, Remember, TrackSession, WriteCommand
 from ingest.durability import Durability
 from ingest.platform.tasks import in_thread
 from ingest.roles import READ, WRITE

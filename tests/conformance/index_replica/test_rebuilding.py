@@ -18,7 +18,7 @@ from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.position import Position, Token
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect
-from projections.dead_letters.redriving import PartitionDeadLetters
+from projections.dead_letters.records import PartitionDeadLetters
 from projections.embedding.embed_job import EmbeddingQueue
 from projections.queries.documents import DocumentReader
 from projections.rebuilding import generations as rebuild_module

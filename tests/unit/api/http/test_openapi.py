@@ -19,7 +19,7 @@ from api.access.principal import SCOPE_KEY, nobody
 from api.app import create_listeners
 from api.dialects.agent_memory import app as agent_memory
 from api.dialects.agentd import app as agentd
-from api.dialects.agentmemory import routes as agentmemory
+from api.dialects.agentmemory import app as agentmemory
 from api.dialects.memex import app as memex
 from api.http.endpoint import Endpoint, routes
 from api.http.openapi import document
