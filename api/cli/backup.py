@@ -40,9 +40,9 @@ from projections.maintenance.room import (
     Verified,
     Window,
     choose,
-    differences,
     is_empty,
     listed,
+    manifest_differences,
     manifest_of,
     no_such_backup,
     point_of,
@@ -257,7 +257,7 @@ async def _compare(settings: Settings, url: str, target: Target, name: str, at: 
                 partitions,
                 {one: await discarded_places(redis, PartitionKeys(one)) for one in partitions},
             )
-    if different := differences(verified.documents, found):
+    if different := manifest_differences(verified.documents, found):
         hint = "; documents that an earlier release made lack newer fields: `mnemolog rebuild`, then verify again"
         raise ReplayDiffers("; ".join(map(str, different)) + (hint if live else ""))
     return verified

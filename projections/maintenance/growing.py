@@ -56,7 +56,7 @@ from projections.maintenance.backups import LogState, measure
 from projections.maintenance.differences import (
     DocumentManifest,
     ManifestDifference,
-    differences,
+    manifest_differences,
     manifest_of,
     manifest_of_store,
     replay,
@@ -191,7 +191,7 @@ class Growing:
         for partition in range(self._old.partitions):
             live = await manifest_of(self._source, [partition])
             made = manifest_of_store(await self._replayed(partition))
-            found += differences(live, DocumentManifest({partition: made}))
+            found += manifest_differences(live, DocumentManifest({partition: made}))
             self._progress("partitions replayed", partition + 1, self._old.partitions)
         return found
 

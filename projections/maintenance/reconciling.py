@@ -34,6 +34,7 @@ from projections.dead_letters.records import dead_letter, discarded_letter
 from projections.documents.document import Searched, index_entry, listings, searchable_text
 from projections.folds.fold import documents_of
 from projections.folds.forgetting import named
+from projections.maintenance.differences import differences
 from projections.maintenance.repairs import Findings, ReconcileReport, Repairs, load_report, save_report
 from projections.search.reading import FeedGap, live_generation, read_feed
 from projections.search.snapshots import FeedPosition, names_of, newest
@@ -229,12 +230,10 @@ class PartitionCheck:
         except FeedGap as error:
             found.not_compared = str(error)
             return
-        for name in sorted(searchable.names - known.names):
-            if await self._repairs.announce(DocumentId(name), missing=True):
-                found.note("missing_from_index", name)
-        for name in sorted(known.names - searchable.names):
-            if await self._repairs.announce(DocumentId(name), missing=False):
-                found.note("stale_in_index", name)
+        documents, indexed = dict.fromkeys(searchable.names, True), dict.fromkeys(known.names, True)
+        for name, missing, _ in sorted(differences(documents, indexed)):
+            if await self._repairs.announce(DocumentId(name), missing=bool(missing)):
+                found.note("missing_from_index" if missing else "stale_in_index", name)
         # one that is embedded meanwhile waited before, or has its vectors in the feed that was read; while some are put
         # off, one of those cannot be told from one that is missing
         if self._dimensions and not await self._redis.exists(self._keys.embed_later):

@@ -27,6 +27,7 @@ from projections.documents.observations import Observation
 from projections.documents.rows import Row
 from projections.documents.sessions import Commit
 from projections.folds.fold import documents_of
+from projections.maintenance.differences import differences
 
 LATER_FIELDS: Mapping[type[Packed], frozenset[str]] = {
     Commit: frozenset({"occurred_ms"}),
@@ -64,6 +65,9 @@ class ListingAnswer(Struct, frozen=True):
     newest: tuple[bytes, ...]
 
 
+NO_MEMBERS = ListingAnswer(0, ())
+
+
 class Answers(Struct, frozen=True):
     """What one side answered: a partition's sampled documents and listings, None for what is not there."""
 
@@ -71,23 +75,26 @@ class Answers(Struct, frozen=True):
     listings: Mapping[str, ListingAnswer]
 
 
-def differences(partition: int, live: Answers, candidate: Answers) -> list[Difference]:
+def answer_differences(partition: int, live: Answers, candidate: Answers) -> list[Difference]:
     """How the candidate's answers differ from the live ones."""
-    found = [
-        Difference(partition=partition, what="document", name=name, said=said)
-        for name, document in live.documents.items()
-        if (said := _differing(document, candidate.documents.get(name)))
+    documents = [
+        Difference(partition=partition, what="document", name=name, said=_document_difference(mine, other))
+        for name, mine, other in differences(live.documents, candidate.documents)
     ]
-    for name, listing in live.listings.items():
-        other = candidate.listings.get(name, ListingAnswer(0, ()))
-        if listing.count != other.count:
-            said = f"{listing.count} members, {other.count} in what was rebuilt"
-        elif listing.newest != other.newest:
-            said = "other members, or in another order"
-        else:
-            continue
-        found.append(Difference(partition=partition, what="listing", name=name, said=said))
-    return found
+    listings = [
+        Difference(
+            partition=partition,
+            what="listing",
+            name=name,
+            said="other members, or in another order"
+            if mine.count == other.count
+            else f"{mine.count} members, {other.count} in what was rebuilt",
+        )
+        for name, one, two in differences(live.listings, candidate.listings)
+        for mine, other in [(one or NO_MEMBERS, two or NO_MEMBERS)]
+        if mine != other
+    ]
+    return [*documents, *listings]
 
 
 def without_newer(live: Answers, candidate: Answers, stored: Mapping[str, Any]) -> tuple[Answers, set[str]]:
@@ -158,16 +165,10 @@ def recall_verdict(sought: Sequence[RecallProbe], not_compared: str = "") -> Can
     return Canaries(asked=asked, differing=len(lost), differences=lost[:LISTED], agree=agree, said=said)
 
 
-def _differing(live: Document | None, candidate: Document | None) -> str:
-    if live == candidate:
-        return ""
-    if live is None:
-        return "only in what was rebuilt"
-    if candidate is None:
-        return "not in what was rebuilt"
-    mine, other = _fields(live), _fields(candidate)
-    names = sorted(name for name in mine.keys() | other.keys() if mine.get(name) != other.get(name))
-    return f"other {', '.join(names)}"
+def _document_difference(live: Document | None, candidate: Document | None) -> str:
+    if live is None or candidate is None:
+        return "only in what was rebuilt" if live is None else "not in what was rebuilt"
+    return f"other {', '.join(sorted(name for name, _, _ in differences(_fields(live), _fields(candidate))))}"
 
 
 def _lacking(document: Document, stored: bytes | Mapping[bytes, bytes]) -> set[str]:
@@ -218,7 +219,7 @@ async def ask(redis: Client, log: EventLog, partition: int, live: int, candidate
         return None
     mine, other = (_answers(rows, names, pages) for rows in (answers[1:half], answers[half + 1 :]))
     other, newer = without_newer(mine, other, dict(zip(map(str, names), answers[1:], strict=False)))
-    return PartitionCanaries(len(names) + len(pages), differences(partition, mine, other), newer)
+    return PartitionCanaries(len(names) + len(pages), answer_differences(partition, mine, other), newer)
 
 
 async def _sample(log: EventLog, partition: int) -> list[Stored]:

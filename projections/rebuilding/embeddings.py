@@ -60,8 +60,118 @@ SNAPSHOT_WITHIN_S = 60.0
 """For the snapshot that another worker writes."""
 
 
-class EmbeddingRebuild(Strategy):
-    """One worker's part in making vectors anew."""
+class _VectorRebuild(Strategy):
+    """What both indexes have in common: fill the cache with the new vectors, then name the other embedder live."""
+
+    def __init__(
+        self,
+        redis: Client,
+        embedders: Embedders,
+        vectors: DocumentVectors,
+        go_first: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """`go_first` lets other work go first."""
+        self._redis, self._embedders, self._vectors, self._go_first = redis, embedders, vectors, go_first
+        self._names: dict[int, list[DocumentId]] = {}
+        self._filled: dict[int, int] = {}
+        self._names_are_of = ""
+
+    async def fill(self, rebuild: Rebuild, part: Part) -> PartitionProgress:
+        """Make vectors of a partition's documents, for about REPORT_EVERY_S.
+
+        Raises EmbeddingError; UnusableSnapshot while no snapshot lists the documents.
+        """
+        until = time.monotonic() + REPORT_EVERY_S
+        partition, (_, after) = part.partition, embedders_of(rebuild)
+        embedder = await embedder_of(self._embedders, after)
+        if self._names_are_of != rebuild.id:
+            await announce(self._redis, after)
+            self._names, self._filled = await self._all_names(rebuild), {}
+            self._names_are_of = rebuild.id
+        generation = await live_generation(self._redis, partition)
+        if partition not in self._names:
+            self._names[partition] = await self._names_in(partition, generation)
+        names, done = self._names[partition], self._filled.get(partition, 0)
+        if not embedder.dimensions:
+            done = len(names)
+        while done < len(names) and time.monotonic() < until:
+            if self._go_first is not None:
+                await self._go_first()
+            locations = [DocumentLocation(partition, generation, name) for name in names[done : done + BATCH]]
+            await self._vectors.of(embedder, locations, KEPT)
+            done += len(locations)
+            self._filled[partition] = done
+
+        def step(current: Rebuild, now: datetime) -> Rebuild:
+            return steps.embedded(current, partition, done, len(names), now)
+
+        return PartitionProgress(step, done >= len(names))
+
+    async def switch(self, rebuild: Rebuild, *, back: bool) -> bool:
+        """Make the other embedder the live one; false while another worker writes a snapshot.
+
+        Raises WrongRebuildState when neither is live, and, before that is decided, EmbeddingError when the other one is
+        not available here, UnusableSnapshot when there is no snapshot to start from, LeaseLost when it took too long.
+        """
+        before, after = reversed(embedders_of(rebuild)) if back else embedders_of(rebuild)
+        if not await is_live(self._redis, after):
+            candidate = await self._prepare(before, after)
+            worker = str(new_event_id())
+            # while this lease is held nobody trims the feeds, so the snapshot below is not older than their beginning
+            async with lease(self._redis, SNAPSHOT_LEASE, worker, JOB_LEASE_TTL, wait_s=SNAPSHOT_WITHIN_S) as mine:
+                if not mine:
+                    return False
+                await self._save(candidate)
+                await make_live(self._redis, before, after, worker)
+            logger.info("vectors of %s are live, no longer those of %s", after.model, before.model)
+        await self._switched(after)
+        return True
+
+    async def has_moved(self, rebuild: Rebuild) -> bool:
+        """Whether the embedder that was ordered is the live one."""
+        if rebuild.state not in ("switching", "rolling_back"):
+            return False
+        return await is_live(self._redis, embedders_of(rebuild)[1 if rebuild.state == "switching" else 0])
+
+    def stop_filling(self) -> None:
+        """Give back the names of what was to be embedded."""
+        self._names, self._filled, self._names_are_of = {}, {}, ""
+
+    async def _all_names(self, rebuild: Rebuild) -> dict[int, list[DocumentId]]:
+        return {}
+
+    async def _names_in(self, partition: int, generation: int) -> list[DocumentId]:
+        return []
+
+    async def _prepare(self, before: Choice, after: Choice) -> Candidate | None:
+        await embedder_of(self._embedders, after)
+
+    async def _save(self, candidate: Candidate | None) -> None:
+        pass
+
+    async def _switched(self, after: Choice) -> None:
+        pass
+
+
+class EngineEmbeddingRebuild(_VectorRebuild):
+    """One worker's part where the index is on a search engine.
+
+    The engine's index is not made here. Once the record names the other embedder, the workers fill an index of its
+    vectors beside the one that readers use, from the cache, and switch when it has caught up: see
+    `projections.search_engine`.
+    """
+
+    async def compare(self, rebuild: Rebuild) -> Canaries:
+        """Nothing can be asked before there is an index, so an operator decides."""
+        return recall_verdict([], "the search engine's index is filled with the new vectors after the change")
+
+    async def _names_in(self, partition: int, generation: int) -> list[DocumentId]:
+        keys = PartitionKeys(partition).of_generation(generation)
+        return [name async for names in scanned(self._redis, keys, BATCH) for name in names]
+
+
+class EmbeddingRebuild(_VectorRebuild):
+    """One worker's part where replicas hold the index: one worker makes it, and replicas load its snapshot."""
 
     def __init__(
         self,
@@ -76,48 +186,9 @@ class EmbeddingRebuild(Strategy):
         clock: Clock = system_clock,
     ) -> None:
         """`folder` has the snapshots, `work` is a folder of this worker's own; `go_first` lets other work go first."""
-        self._redis, self._embedders, self._vectors, self._snapshot = redis, embedders, vectors, snapshot
-        self._folder, self._go_first, self._clock = folder, go_first, clock
+        super().__init__(redis, embedders, vectors, go_first)
+        self._snapshot, self._folder, self._clock = snapshot, folder, clock
         self._indexes = CandidateIndexes(redis, partitions, embedders, vectors, snapshot, folder, work, go_first)
-        self._names: dict[int, list[DocumentId]] = {}
-        self._filled: dict[int, int] = {}
-        self._names_are_of = ""
-
-    async def fill(self, rebuild: Rebuild, part: Part) -> PartitionProgress:
-        """Make vectors of a partition's documents, for about REPORT_EVERY_S.
-
-        Raises EmbeddingError, and UnusableSnapshot while no snapshot names the documents.
-        """
-        done, total = await self._fill(rebuild, part.partition)
-
-        def noted(one: Rebuild, now: datetime) -> Rebuild:
-            return steps.embedded(one, part.partition, done, total, now)
-
-        return PartitionProgress(noted, done >= total)
-
-    async def _fill(self, rebuild: Rebuild, partition: int) -> tuple[int, int]:
-        """How many documents of a partition have vectors, and how many there are."""
-        until = time.monotonic() + REPORT_EVERY_S
-        _, after = embedders_of(rebuild)
-        embedder = await embedder_of(self._embedders, after)
-        if self._names_are_of != rebuild.id:
-            await announce(self._redis, after)
-            await self._snapshot.run(force=True)
-            self._names, self._filled = await asyncio.to_thread(self._known, rebuild), {}
-            self._names_are_of = rebuild.id
-        names = self._names.get(partition, [])
-        if not embedder.dimensions:
-            return len(names), len(names)
-        generation = await live_generation(self._redis, partition)
-        done = self._filled.get(partition, 0)
-        while done < len(names) and time.monotonic() < until:
-            if self._go_first is not None:
-                await self._go_first()
-            places = [DocumentLocation(partition, generation, name) for name in names[done : done + BATCH]]
-            await self._vectors.of(embedder, places, KEPT)
-            done += len(places)
-            self._filled[partition] = done
-        return done, len(names)
 
     async def compare(self, rebuild: Rebuild) -> Canaries:
         """Ask the live index and the new one for documents, each with vectors of its own model.
@@ -132,58 +203,34 @@ class EmbeddingRebuild(Strategy):
         finally:
             await asyncio.to_thread(shutil.rmtree, live.folder, True)
 
-    async def switch(self, rebuild: Rebuild, *, back: bool) -> bool:
-        """Make the other embedder the live one; false while another worker writes a snapshot.
-
-        What was embedded by the one before until the last moment, and nobody would embed again, is queued again. Raises
-        WrongRebuildState when neither is live, and, before that is decided, EmbeddingError when the other one cannot be
-        had here, UnusableSnapshot when there is nothing to begin with, LeaseLost when it took too long.
-        """
-        before, after = reversed(embedders_of(rebuild)) if back else embedders_of(rebuild)
-        if not await is_live(self._redis, after) and not await self._make_live(before, after):
-            return False
-        await self._queue_missing(await self._indexes.candidate(after))
-        await self.release()
-        return True
-
-    async def has_moved(self, rebuild: Rebuild) -> bool:
-        """Whether the embedder that was ordered is the live one."""
-        if rebuild.state not in ("switching", "rolling_back"):
-            return False
-        return await is_live(self._redis, embedders_of(rebuild)[1 if rebuild.state == "switching" else 0])
-
-    async def _make_live(self, before: Choice, after: Choice) -> bool:
-        same = (before.model, before.dimensions) == (after.model, after.dimensions)
-        indexes = self._indexes
-        candidate = None if same else await indexes.complete(await indexes.candidate(after))
-        worker = str(new_event_id())
-        async with lease(self._redis, SNAPSHOT_LEASE, worker, JOB_LEASE_TTL, wait_s=SNAPSHOT_WITHIN_S) as mine:
-            if not mine:  # who trims the feeds meanwhile would trim them before what is written here
-                return False
-            if candidate is not None:
-                await indexes.save(await indexes.complete(candidate))
-            await make_live(self._redis, before, after, worker)
-        logger.info("vectors of %s are live, no longer those of %s", after.model, before.model)
-        return True
-
-    def stop_filling(self) -> None:
-        """Give back the names of what was to be embedded."""
-        self._names, self._filled, self._names_are_of = {}, {}, ""
-
     async def release(self) -> None:
         """Give back the index that is held in memory, and the folder it works in."""
         await self._indexes.release()
 
-    def _known(self, rebuild: Rebuild) -> dict[int, list[DocumentId]]:
+    async def _all_names(self, rebuild: Rebuild) -> dict[int, list[DocumentId]]:
         """The documents of the newest snapshot, by partition; those that are newer are embedded at the end."""
         before, _ = embedders_of(rebuild)
-        found = snapshots.newest(self._folder, before.model, before.dimensions)
-        if found is None:
+        await self._snapshot.run(force=True)
+        newest = await asyncio.to_thread(snapshots.newest, self._folder, before.model, before.dimensions)
+        if newest is None:
             raise UnusableSnapshot(f"{self._folder} has no snapshot with vectors of {before.model} yet")
         names: dict[int, list[DocumentId]] = {}
-        for name, partition in snapshots.places_of(found[0]):
+        for name, partition in await asyncio.to_thread(snapshots.places_of, newest[0]):
             names.setdefault(partition, []).append(DocumentId(name))
         return names
+
+    async def _prepare(self, before: Choice, after: Choice) -> Candidate | None:
+        if (before.model, before.dimensions) == (after.model, after.dimensions):
+            return None
+        return await self._indexes.complete(await self._indexes.candidate(after))
+
+    async def _save(self, candidate: Candidate | None) -> None:
+        if candidate is not None:
+            await self._indexes.save(await self._indexes.complete(candidate))
+
+    async def _switched(self, after: Choice) -> None:
+        await self._queue_missing(await self._indexes.candidate(after))
+        await self.release()
 
     async def _queue_missing(self, candidate: Candidate) -> None:
         """Queue what has no vector of the live model: some was embedded by the other one until the last moment.
@@ -275,77 +322,3 @@ def _ask(
             )
         )
     return found
-
-
-class EngineEmbeddingRebuild(Strategy):
-    """One worker's part in making vectors anew."""
-
-    def __init__(
-        self,
-        redis: Client,
-        embedders: Embedders,
-        vectors: DocumentVectors,
-        go_first: Callable[[], Awaitable[None]] | None = None,
-    ) -> None:
-        """`go_first` lets other work go first."""
-        self._redis, self._embedders, self._vectors, self._go_first = redis, embedders, vectors, go_first
-        self._names: dict[int, list[DocumentId]] = {}
-        self._filled: dict[int, int] = {}
-        self._names_are_of = ""
-
-    async def fill(self, rebuild: Rebuild, part: Part) -> PartitionProgress:
-        """Make vectors of a partition's documents, for about REPORT_EVERY_S. Raises EmbeddingError."""
-        until = time.monotonic() + REPORT_EVERY_S
-        _, after = embedders_of(rebuild)
-        embedder = await embedder_of(self._embedders, after)
-        if self._names_are_of != rebuild.id:
-            await announce(self._redis, after)
-            self._names, self._filled, self._names_are_of = {}, {}, rebuild.id
-        generation = await live_generation(self._redis, part.partition)
-        if part.partition not in self._names:
-            keys = PartitionKeys(part.partition).of_generation(generation)
-            self._names[part.partition] = [name async for names in scanned(self._redis, keys, BATCH) for name in names]
-        names, done = self._names[part.partition], self._filled.get(part.partition, 0)
-        if not embedder.dimensions:
-            done = len(names)
-        while done < len(names) and time.monotonic() < until:
-            if self._go_first is not None:
-                await self._go_first()
-            places = [DocumentLocation(part.partition, generation, name) for name in names[done : done + BATCH]]
-            await self._vectors.of(embedder, places, KEPT)
-            done += len(places)
-        self._filled[part.partition] = done
-
-        def noted(one: Rebuild, now: datetime) -> Rebuild:
-            return steps.embedded(one, part.partition, done, len(names), now)
-
-        return PartitionProgress(noted, done >= len(names))
-
-    async def compare(self, rebuild: Rebuild) -> Canaries:
-        """Nothing can be asked before there is an index, so an operator decides."""
-        return recall_verdict([], "the search engine's index is filled with the new vectors after the change")
-
-    async def switch(self, rebuild: Rebuild, *, back: bool) -> bool:
-        """Make the other embedder the live one; false while another worker has the lease.
-
-        Raises WrongRebuildState when neither is live, and EmbeddingError when the other one cannot be had here.
-        """
-        before, after = reversed(embedders_of(rebuild)) if back else embedders_of(rebuild)
-        if await is_live(self._redis, after):
-            return True
-        await embedder_of(self._embedders, after)
-        worker = str(new_event_id())
-        async with lease(self._redis, SNAPSHOT_LEASE, worker, JOB_LEASE_TTL, wait_s=SNAPSHOT_WITHIN_S) as mine:
-            if mine:
-                await make_live(self._redis, before, after, worker)
-            return mine
-
-    async def has_moved(self, rebuild: Rebuild) -> bool:
-        """Whether the embedder that was ordered is the live one."""
-        if rebuild.state not in ("switching", "rolling_back"):
-            return False
-        return await is_live(self._redis, embedders_of(rebuild)[1 if rebuild.state == "switching" else 0])
-
-    def stop_filling(self) -> None:
-        """Give back the names of what was to be embedded."""
-        self._names, self._filled, self._names_are_of = {}, {}, ""

@@ -67,7 +67,7 @@ from projections.maintenance import growing as module
 from projections.maintenance import restoring
 from projections.maintenance.backing_up import choose, write_backup
 from projections.maintenance.backups import LogState, RestoreRefused, StoreTarget
-from projections.maintenance.differences import differences, manifest_of
+from projections.maintenance.differences import manifest_differences, manifest_of
 from projections.maintenance.growing import Growing, GrowRefused, take_back
 from projections.maintenance.restoring import Routed, Window, restore
 from projections.queries.documents import DocumentReader
@@ -199,7 +199,7 @@ async def test_every_event_is_at_its_position_in_the_partition_of_its_route(live
 async def test_the_documents_are_the_same_once_they_are_projected(lived: Workshop, target: Client):
     before = await manifest_of(lived.redis, range(PARTITIONS))
     await folded(await grown(lived, target), target)
-    assert differences(await documents_of(target, GROWN, PARTITIONS), before) == []
+    assert manifest_differences(await documents_of(target, GROWN, PARTITIONS), before) == []
     kinds = {kind for one in before.partitions.values() for kind in one.kinds}
     assert {"memory", "observation", "session", "lesson", "slot", "action", "relation", "commit", "tombstone"} <= kinds
 
@@ -382,7 +382,7 @@ async def test_a_log_is_grown_into_a_cluster_and_from_there_again(lived: Worksho
     assert await target.get(name) == b"vector"
     assert await entries(second, PARTITIONS) == before
     await folded(second, target)
-    assert differences(await documents_of(target, 2 * GROWN, PARTITIONS), documents) == []
+    assert manifest_differences(await documents_of(target, 2 * GROWN, PARTITIONS), documents) == []
     heads = {part: await second.head(part) for part in range(2 * GROWN)}
     assert second.history.to_wait_for(old).covered_by(heads)
     assert len(second.history.to_read_on(old)) == 2 * GROWN
@@ -414,7 +414,9 @@ async def test_what_was_killed_goes_on_when_it_is_run_again(
     assert await entries(log, PARTITIONS) == before
     await folded(log, target)
     assert (
-        differences(await documents_of(target, GROWN, PARTITIONS), await manifest_of(lived.redis, range(PARTITIONS)))
+        manifest_differences(
+            await documents_of(target, GROWN, PARTITIONS), await manifest_of(lived.redis, range(PARTITIONS))
+        )
         == []
     )
 
