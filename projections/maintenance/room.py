@@ -18,10 +18,12 @@ from projections.maintenance.backups import (
     listed,
 )
 from projections.maintenance.differences import manifest_differences, manifest_of, replay_manifest
-from projections.maintenance.growing import Counts, Growing, GrowRefused, take_back
-from projections.maintenance.growing import Progress as GrowProgress
 from projections.maintenance.reconciling import IndexNames, NewestSnapshot, ReconcileJob
 from projections.maintenance.restoring import (
+    Counts,
+    Growing,
+    GrowProgress,
+    GrowRefused,
     Progress,
     Verified,
     Window,
@@ -29,6 +31,7 @@ from projections.maintenance.restoring import (
     point_of,
     refuse_if_used,
     restore,
+    take_back,
     verify,
 )
 
