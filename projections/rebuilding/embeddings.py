@@ -1,8 +1,8 @@
-"""A rebuild under another embedder: fill the cache with its vectors, make an index of them, change over.
+"""A rebuild with another embedder: fill the cache with its vectors, make an index of them, switch.
 
-Filling is shared, by partitions, and what is cached stays: who goes on after a crash finds it. The index is made by one
-worker; see `candidate_index`. Then one record names the live embedder. Replicas hear of it, load the snapshot beside
-the index that they have, and change over, each in one step.
+Workers share the filling by partition, and cached vectors stay: a worker that resumes after a crash finds them. One
+worker makes the index; see `candidate_index`. Then one record names the live embedder. Replicas follow it, load the
+snapshot beside the index that they have, and switch, each in one step.
 """
 
 import asyncio
@@ -34,8 +34,8 @@ from projections.rebuilding.candidate_index import (
     CandidateIndexes,
     embedder_of,
     is_live,
+    location_of,
     missing,
-    place_of,
 )
 from projections.rebuilding.job import REPORT_EVERY_S, PartitionProgress, Strategy
 from projections.rebuilding.rebuilds import Part, Rebuild
@@ -51,17 +51,17 @@ from projections.vectors.embedder import Embedders, EmbeddingError, ModelUnavail
 
 logger = logging.getLogger(__name__)
 
-SOUGHT = 50
-"""Documents that canaries ask for."""
+PROBES = 50
+"""Documents that canaries search for."""
 WORDS = 12
-"""Of a document, from its middle, that it is asked for with."""
+"""Of a document, from its middle, that it is searched for with."""
 FIRST = 10
 SNAPSHOT_WITHIN_S = 60.0
-"""For the snapshot that another worker writes."""
+"""To wait for a snapshot that another worker is writing."""
 
 
 class _VectorRebuild(Strategy):
-    """What both indexes have in common: fill the cache with the new vectors, then name the other embedder live."""
+    """What both kinds of index share: fill the cache with the new vectors, then make the other embedder live."""
 
     def __init__(
         self,
@@ -128,13 +128,13 @@ class _VectorRebuild(Strategy):
         return True
 
     async def has_moved(self, rebuild: Rebuild) -> bool:
-        """Whether the embedder that was ordered is the live one."""
+        """Whether the requested embedder is the live one."""
         if rebuild.state not in ("switching", "rolling_back"):
             return False
         return await is_live(self._redis, embedders_of(rebuild)[1 if rebuild.state == "switching" else 0])
 
     def stop_filling(self) -> None:
-        """Give back the names of what was to be embedded."""
+        """Free the names of the documents to embed."""
         self._names, self._filled, self._names_are_of = {}, {}, ""
 
     async def _all_names(self, rebuild: Rebuild) -> dict[int, list[DocumentId]]:
@@ -162,7 +162,7 @@ class EngineEmbeddingRebuild(_VectorRebuild):
     """
 
     async def compare(self, rebuild: Rebuild) -> Canaries:
-        """Nothing can be asked before there is an index, so an operator decides."""
+        """There is no index to search before the switch, so an operator decides."""
         return recall_verdict([], "the search engine's index is filled with the new vectors after the change")
 
     async def _names_in(self, partition: int, generation: int) -> list[DocumentId]:
@@ -191,9 +191,9 @@ class EmbeddingRebuild(_VectorRebuild):
         self._indexes = CandidateIndexes(redis, partitions, embedders, vectors, snapshot, folder, work, go_first)
 
     async def compare(self, rebuild: Rebuild) -> Canaries:
-        """Ask the live index and the new one for documents, each with vectors of its own model.
+        """Search the live index and the new one for documents, each with vectors of its own model.
 
-        Raises EmbeddingError, and UnusableSnapshot when there is nothing to begin with.
+        Raises EmbeddingError, and UnusableSnapshot when there is no snapshot to start from.
         """
         before, after = embedders_of(rebuild)
         candidate = await self._indexes.complete(await self._indexes.candidate(after))
@@ -204,11 +204,11 @@ class EmbeddingRebuild(_VectorRebuild):
             await asyncio.to_thread(shutil.rmtree, live.folder, True)
 
     async def release(self) -> None:
-        """Give back the index that is held in memory, and the folder it works in."""
+        """Free the index in memory and the work folder."""
         await self._indexes.release()
 
     async def _all_names(self, rebuild: Rebuild) -> dict[int, list[DocumentId]]:
-        """The documents of the newest snapshot, by partition; those that are newer are embedded at the end."""
+        """The documents of the newest snapshot, by partition; newer ones are embedded at the end."""
         before, _ = embedders_of(rebuild)
         await self._snapshot.run(force=True)
         newest = await asyncio.to_thread(snapshots.newest, self._folder, before.model, before.dimensions)
@@ -233,46 +233,48 @@ class EmbeddingRebuild(_VectorRebuild):
         await self.release()
 
     async def _queue_missing(self, candidate: Candidate) -> None:
-        """Queue what has no vector of the live model: some was embedded by the other one until the last moment.
+        """Queue documents without a vector of the live model: the other one embedded some until the last moment.
 
-        A batch looks at the record behind its look at the queue, so what an old batch took was in the feeds before the
-        record changed. Its place in the queue is another one now, from which the old batch does not take it.
+        A batch reads the record after it has read the queue, so whatever an old batch took was in the feeds before the
+        record changed. The document has a new score in the queue now, so the old batch does not remove it.
         """
         candidate = await self._indexes.wait_for_own_writes(candidate)
         left = await asyncio.to_thread(missing, candidate)
         queued_at = to_ms(self._clock())
-        for place in (place_of(candidate, ordinal) for ordinal in left):
-            await Repairs(self._redis, PartitionKeys(place.partition), place.generation).embed(place.id, queued_at)
+        for ordinal in left:
+            location = location_of(candidate, ordinal)
+            repairs = Repairs(self._redis, PartitionKeys(location.partition), location.generation)
+            await repairs.embed(location.id, queued_at)
         if left:
             logger.info("embeddings: %d documents are queued once more", len(left))
 
     async def _verdict(self, live: Candidate, candidate: Candidate) -> Canaries:
-        """Ask both indexes for documents all over them."""
+        """Search both indexes for documents from all over them."""
         now_ms, trouble = to_ms(self._clock()), ""
-        asked = await self._questions(live, candidate, now_ms)
-        texts = [text for _, text, _ in asked]
-        theirs = np.zeros((len(texts), 0), np.float32)
+        questions = await self._questions(live, candidate, now_ms)
+        texts = [text for _, text, _ in questions]
+        live_vectors = np.zeros((len(texts), 0), np.float32)
         try:
-            theirs = await asyncio.to_thread(live.embedder.embed, texts)
-        except ModelUnavailable as error:  # nothing asks by them any more
+            live_vectors = await asyncio.to_thread(live.embedder.embed, texts)
+        except ModelUnavailable as error:  # no search can use them any more
             logger.warning("embeddings: the live vectors are not compared: %s", error)
         except EmbeddingError as error:
             trouble = str(error)
-        vectors = [theirs, await asyncio.to_thread(candidate.embedder.embed, texts)]
-        return recall_verdict(await asyncio.to_thread(_ask, live, candidate, asked, vectors, now_ms), trouble)
+        vectors = [live_vectors, await asyncio.to_thread(candidate.embedder.embed, texts)]
+        return recall_verdict(await asyncio.to_thread(_probes, live, candidate, questions, vectors, now_ms), trouble)
 
     async def _questions(
         self, live: Candidate, candidate: Candidate, now_ms: int
     ) -> list[tuple[DocumentLocation, str, Filter]]:
-        """Documents that both indexes have and a search may find, with some of their words, and where to search."""
+        """Documents that both indexes have and a search can find, each with some of its words and a filter."""
         alive = ordinals(candidate.index.alive)
-        picked: list[int] = alive[:: max(1, len(alive) // (2 * SOUGHT))].tolist()
-        places = [place_of(candidate, ordinal) for ordinal in picked]
-        documents = await self._vectors.documents(places)
-        asked: list[tuple[DocumentLocation, str, Filter]] = []
+        picked: list[int] = alive[:: max(1, len(alive) // (2 * PROBES))].tolist()
+        locations = [location_of(candidate, ordinal) for ordinal in picked]
+        documents = await self._vectors.documents(locations)
+        questions: list[tuple[DocumentLocation, str, Filter]] = []
         allowed: dict[str, tuple[Filter, BitMap]] = {}
-        for place, document in zip(places, documents, strict=True):
-            if not isinstance(document, Searched) or place.id not in live.index.ordinal_of:
+        for location, document in zip(locations, documents, strict=True):
+            if not isinstance(document, Searched) or location.id not in live.index.ordinal_of:
                 continue
             tenant = document.tenant
             if tenant not in allowed:
@@ -280,45 +282,45 @@ class EmbeddingRebuild(_VectorRebuild):
                 allowed[tenant] = within, await asyncio.to_thread(matches, candidate.index, within, now_ms)
             words = searchable_text(document).split()
             middle = max(0, (len(words) - WORDS) // 2)
-            if words and candidate.index.ordinal_of[place.id] in allowed[tenant][1]:
-                asked.append((place, " ".join(words[middle : middle + WORDS]), allowed[tenant][0]))
-        return asked[:SOUGHT]
+            if words and candidate.index.ordinal_of[location.id] in allowed[tenant][1]:
+                questions.append((location, " ".join(words[middle : middle + WORDS]), allowed[tenant][0]))
+        return questions[:PROBES]
 
 
 def embedders_of(rebuild: Rebuild) -> tuple[Choice, Choice]:
-    """What is live before a rebuild, and what is to be."""
+    """The live embedder at the start of a rebuild, and the new one."""
     assert rebuild.embedders is not None, "a rebuild of embeddings has them"
     return rebuild.embedders
 
 
-def _ask(
+def _probes(
     live: Candidate,
     candidate: Candidate,
-    asked: Sequence[tuple[DocumentLocation, str, Filter]],
+    questions: Sequence[tuple[DocumentLocation, str, Filter]],
     vectors: Sequence[NDArray[np.float32]],
     now_ms: int,
 ) -> list[RecallProbe]:
-    found: list[RecallProbe] = []
-    for number, (place, text, allowed) in enumerate(asked):
+    probes: list[RecallProbe] = []
+    for number, (location, text, allowed) in enumerate(questions):
         question = Question(text=text, vector=None, limit=FIRST, now_ms=now_ms)
 
-        def best(side: Candidate, mode: Mode, of: NDArray[np.float32], question: Question = question,
+        def best(side: Candidate, mode: Mode, vector: NDArray[np.float32], question: Question = question,
                  allowed: Filter = allowed) -> set[str]:  # fmt: skip
-            if mode == "vector" and not of.size:
+            if mode == "vector" and not vector.size:
                 return set()
-            hits = search(side.index, replace(question, vector=of, mode=mode), allowed)
+            hits = search(side.index, replace(question, vector=vector, mode=mode), allowed)
             return {hit.id for hit in hits}
 
         mine, other = vectors[0][number], vectors[1][number]
         both = best(live, "hybrid", mine), best(candidate, "hybrid", other)
-        found.append(
+        probes.append(
             RecallProbe(
-                name=place.id,
-                partition=place.partition,
-                words=place.id in best(live, "lexical", mine),
-                live=place.id in best(live, "vector", mine),
-                candidate=place.id in best(candidate, "vector", other),
+                name=location.id,
+                partition=location.partition,
+                words=location.id in best(live, "lexical", mine),
+                live=location.id in best(live, "vector", mine),
+                candidate=location.id in best(candidate, "vector", other),
                 overlap=len(both[0] & both[1]) / max(1, *map(len, both)),
             )
         )
-    return found
+    return probes
