@@ -19,6 +19,7 @@ from ingest.log.archive.sealing import ArchiveJob
 from ingest.log.event_log import Entry, refuse_if_closed
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import LEASE_TTL, WORKERS
+from ingest.log.lag import wait_projected
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import heard_of
 from ingest.platform.connections import Client, connect, retry_until_connected
@@ -41,7 +42,6 @@ from projections.forgetting.purge import Purge, PurgedIndex
 from projections.forgetting.purge_engine import SearchEnginePurge
 from projections.forgetting.purge_snapshots import SnapshotPurge
 from projections.forgetting.retire_job import RetireJob
-from projections.health.samples import wait_projected
 from projections.maintenance.backup.job import BackupJob
 from projections.maintenance.backup.target import target_of
 from projections.maintenance.reconcile_job import ReconcileJob

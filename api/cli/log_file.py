@@ -112,7 +112,7 @@ def _repair(folder: Path, output: Output, *, yes: bool) -> None:
 def _tell(output: Output, found: list[Incident]) -> None:
     output.document({"incidents": found})
     for one in found:
-        state = "open" if one.open else "noted" if one.noted else "nothing acknowledged is lost"
+        state = "open" if one.open else "nothing acknowledged is lost"
         output.line(Text(f"{one.at:%Y-%m-%d %H:%M:%S} UTC ({state}): {plain(one.whole())}"))
     if not found:
         output.line(Text("nothing was found wrong"))

@@ -43,6 +43,7 @@ from ingest.log.keys import (
     access_row_pk,
     row_key,
 )
+from ingest.log.lag import wait_projected
 from ingest.log.position import START, Position, Token, partition_of, project_route, session_route
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import heard_of, restore_entries
@@ -50,7 +51,6 @@ from ingest.platform.clock import Clock, system_clock
 from ingest.platform.connections import Client, info_of_nodes
 from projections.dead_letters.records import discarded_places, place_of
 from projections.forgetting.receipts import Receipt
-from projections.health.samples import wait_projected
 from projections.maintenance.backup.contents import HashField, Kept, Member, Text, kept_keys
 from projections.maintenance.backup.manifest import LogState, measure
 from projections.maintenance.backup.restoring import (
