@@ -13,7 +13,7 @@ class MnemologError(Exception):
     code: ClassVar[str] = "internal"
 
 
-def kept(error: E) -> E:
+def without_traceback(error: E) -> E:
     """The same error without traceback and context, to be kept: those would keep alive what the frames hold, often the
     error itself, in a cycle that only the collector ends."""
     error.__traceback__ = error.__context__ = error.__cause__ = None

@@ -60,25 +60,18 @@ class LogHistory(NamedTuple):
         That is a partition that does not exist, a position from before the log was created, or one that a growth left
         in another partition: between the newest position copied into a partition and the newest of all, there is none.
         """
-        token.check(self.partitions)
-        first_ms = 0 if self.began_at is None else to_ms(self.began_at - CLOCKS_DIFFER_BY)
+        self._check_log(token)
         for partition, position in token.items():
-            if FIRST_MS <= position.ms < first_ms:
-                raise CommandRejected(
-                    f"{partition}:{position} is a position of another log, this one began later, at "
-                    f"{self.began_at:%Y-%m-%dT%H:%M:%SZ}; leave it out, and pass on what this server answers",
-                    "after",
-                )
             if self._is_before_growth(position) and position > Position.parse(self.growths[-1].copied[partition]):
                 raise _before_growth(partition, position)
         return token
 
     def check_cursor(self, token: Token) -> Token:
-        """The token itself; raises CommandRejected as `check_token`, and for a cursor from before a growth.
+        """The token itself; raises CommandRejected for a cursor of another log, or from before a growth.
 
-        Reading on from that would repeat events, or pass some over. See `as_cursor` for how one is told.
+        Reading on from that would repeat events, or miss some. `as_cursor` marks cursors so that one can tell.
         """
-        self.check_token(token)
+        self._check_log(token)
         for partition, position in token.items():
             if self._is_before_growth(position) and self.partitions - 1 not in token:
                 raise _before_growth(partition, position)
@@ -88,6 +81,17 @@ class LogHistory(NamedTuple):
         """The token to hand out as a cursor: in a grown log it names the last partition, which is new."""
         last = self.partitions - 1
         return Token({**token, last: token.get(last, START)}) if self.growths else token
+
+    def _check_log(self, token: Token) -> None:
+        token.check(self.partitions)
+        first_ms = 0 if self.began_at is None else to_ms(self.began_at - CLOCKS_DIFFER_BY)
+        for partition, position in token.items():
+            if FIRST_MS <= position.ms < first_ms:
+                raise CommandRejected(
+                    f"{partition}:{position} is a position of another log, this one began later, at "
+                    f"{self.began_at:%Y-%m-%dT%H:%M:%SZ}; leave it out, and pass on what this server answers",
+                    "after",
+                )
 
     def _is_before_growth(self, position: Position) -> bool:
         return bool(self.growths) and position.ms >= FIRST_MS and position <= Position.parse(self.growths[-1].newest)

@@ -687,9 +687,7 @@ async def test_a_listing_goes_on_in_the_grown_log_and_refuses_a_cursor_from_befo
     assert sorted(names + (await rest(log, target, cursor))[0]) == sorted(everything)
 
 
-async def test_a_live_stream_goes_on_in_the_grown_log_and_refuses_an_earlier_one(
-    lived: Workshop, target: Client
-):
+async def test_a_live_stream_goes_on_in_the_grown_log_and_refuses_an_earlier_one(lived: Workshop, target: Client):
     class Replica(NamedTuple):
         applied: dict[int, Position]
 
