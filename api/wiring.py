@@ -13,10 +13,9 @@ from api.monitoring.ops import Metrics, VitalMetrics
 from api.native.transfer import Transfer
 from api.services import Services
 from ingest.commands.handler import CommandHandler
-from ingest.embedded.log_file import Acknowledged
-from ingest.embedded.valkey import EmbeddedValkey
+from ingest.embedded.room import Acknowledged, EmbeddedValkey
 from ingest.errors import InvalidSetting
-from ingest.log.archive.archived_log import open_to_write
+from ingest.log.archive.room import open_to_write
 from ingest.log.event_log import refuse_if_closed
 from ingest.log.group_commit import GroupCommit, Rows
 from ingest.log.redis_log import RedisLog

@@ -112,6 +112,12 @@ class IssuerUnavailable(MnemologError):
     code = "issuer_unavailable"
 
 
+class ArchiveUnavailable(MnemologError):
+    """The place of the archive cannot be reached, or refuses. Nothing was lost: try again when it is back."""
+
+    code = "archive_unavailable"
+
+
 class NotFound(MnemologError):
     """No such document, session, dead letter or route for this tenant."""
 

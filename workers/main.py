@@ -14,8 +14,7 @@ from ingest.commands.handler import CommandHandler
 from ingest.errors import InvalidSetting, MnemologError
 from ingest.events.envelope import Event, encode, route_of
 from ingest.ids import dedup_id, new_event_id
-from ingest.log.archive.archived_log import ArchivedLog, open_to_write
-from ingest.log.archive.sealing import ArchiveJob
+from ingest.log.archive.room import ArchivedLog, ArchiveJob, open_to_write
 from ingest.log.event_log import Entry, refuse_if_closed
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import LEASE_TTL, WORKERS

@@ -23,7 +23,7 @@ from api.cli.commands import AsJson
 from api.cli.direct import connected, server, telling
 from api.cli.output import FAILED, Output, plain
 from ingest.errors import InvalidSetting, LogUnavailable, MnemologError
-from ingest.log.archive.archived_log import open_log
+from ingest.log.archive.room import open_log
 from ingest.log.event_log import refuse_unfinished
 from ingest.log.keys import GROWING, MANIFEST, RESTORING, PartitionKeys
 from ingest.log.lag import wait_projected

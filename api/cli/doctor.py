@@ -166,7 +166,7 @@ def _is_ours(url: str) -> bool:
 def _log_server(settings: Settings) -> Finding:
     """Whether the log's server answers, and keeps what it acknowledges."""
     if settings.redis_url is None:
-        from ingest.embedded.valkey import EmbeddedValkey
+        from ingest.embedded.room import EmbeddedValkey
 
         serving = EmbeddedValkey(settings.data_dir / "valkey").serving
         told = "the embedded Valkey runs, and writes to disk before it answers"

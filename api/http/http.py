@@ -18,6 +18,7 @@ from ingest.commands.parse import parse_json, rejected
 from ingest.errors import (
     AccessDenied,
     AlreadyThere,
+    ArchiveUnavailable,
     BeingRebuilt,
     CommandRejected,
     Forbidden,
@@ -35,7 +36,6 @@ from ingest.errors import (
     SlotFull,
     WrongRebuildState,
 )
-from ingest.log.archive.segments import ArchiveUnavailable
 from ingest.names import with_nfc
 from ingest.platform.tasks import INLINE_BYTES, in_thread
 from projections.health.samples import HealthSample

@@ -22,8 +22,15 @@ from mcp_gateway.last_writes import LastWrites
 if TYPE_CHECKING:
     from projections.documents.access import Reader
     from projections.services import Operations, Queries
-from ingest.errors import CommandRejected, LogFull, LogUnavailable, MalformedRequest, MnemologError, Overloaded
-from ingest.log.archive.segments import ArchiveUnavailable
+from ingest.errors import (
+    ArchiveUnavailable,
+    CommandRejected,
+    LogFull,
+    LogUnavailable,
+    MalformedRequest,
+    MnemologError,
+    Overloaded,
+)
 
 T = TypeVar("T")
 

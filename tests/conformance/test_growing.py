@@ -36,7 +36,8 @@ from ingest.errors import (
 )
 from ingest.events.envelope import decode, route_of
 from ingest.events.subject import EventErased
-from ingest.log.archive.archived_log import ArchivedLog, open_to_write
+from ingest.log.archive.archived_log import ArchivedLog
+from ingest.log.archive.room import open_to_write
 from ingest.log.archive.store import DirectoryStore
 from ingest.log.event_log import Entry, EventLog, Moved, Stored, refuse_if_closed
 from ingest.log.group_commit import GroupCommit
