@@ -22,9 +22,8 @@ from mcp_gateway.last_writes import LastWrites
 from mcp_gateway.tools.tool import Tool, ToolContext
 from projections.documents.access import Reader, Scope, operator_of, reader_of
 from projections.health.watch import Watch
-from projections.operations.operations import Operations
-from projections.queries.queries import Queries
 from projections.search.index import IndexService
+from projections.services import Operations, Queries
 
 AGENT_HEADER = "X-Agent-Id"
 READER_HEADER = AGENT_HEADER.lower()

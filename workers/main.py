@@ -30,6 +30,7 @@ from projections.condensing.llm.assistant import build_assistant, parse_daily_to
 from projections.condensing.llm.assistant import check as check_llm
 from projections.condensing.llm.enrich import EnrichJob
 from projections.condensing.operations import Condensing
+from projections.dead_letters.room import PartitionDeadLetters
 from projections.documents.sessions import Session
 from projections.embedding.embed_job import LOOK_AGAIN_S, DocumentVectors, EmbeddingQueue, EmbedJob, LaterTexts
 from projections.embedding.factory import build_embedder
@@ -110,7 +111,9 @@ class WorkerProcess:
             embedders = LiveEmbedder(redis, partial(_build_embedder, settings), settings.named_embedders)
             await retry_until_connected(redis, "to read the embedder", lambda: embedders.start(settings.embedder))
             most = max(1, settings.embedding_queue // settings.partitions)
-            host = RunnerHost(redis, blocking, log, self._id, self._applied, log.look_whether_open, most)
+            host = RunnerHost(
+                redis, blocking, log, self._id, self._applied, PartitionDeadLetters, log.look_whether_open, most
+            )
             rebuilds = Rebuilds(redis)
             at_hand = _AtHand(settings, redis, log, embedders, stack, engine)
             vectors, snapshots = _vectors(at_hand), _snapshots(at_hand, host)

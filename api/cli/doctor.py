@@ -132,7 +132,7 @@ def _disk(settings: Settings) -> Finding:
 
 def _ports(settings: Settings) -> Iterator[Finding]:
     from api.cli.supervisor import local_url
-    from api.http.listening import bind, ports_of
+    from api.http.serving import bind, ports_of
     from ingest.platform.files import private_folder
     from ingest.platform.locking import Lock
 

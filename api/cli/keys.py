@@ -19,9 +19,8 @@ from msgspec.structs import replace
 from rich.table import Table
 from rich.text import Text
 
-from api.access.key import Grant, Key, parse
 from api.access.keyring import FRESH_S
-from api.access.registry import Made, Registry
+from api.access.keys import Grant, Key, Made, Registry, parse
 from api.agents.files import System, installed
 from api.cli.commands import AsJson, Url
 from api.cli.direct import server, telling

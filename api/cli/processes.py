@@ -50,7 +50,7 @@ def up(
 ) -> None:
     """Run everything one machine needs, until Ctrl-C: Valkey (unless REDIS_URL is set), a worker, the API with MCP."""
     from api.cli.supervisor import Supervisor, local_url
-    from api.http.listening import PORT_CLIENTS, ports_of
+    from api.http.serving import PORT_CLIENTS, ports_of
 
     console = Console(stderr=True)
     os.environ["MNEMOLOG_DROP_IN"] = drop_in
@@ -114,8 +114,7 @@ def serve_api(settings: Settings, api_process: "ApiProcess | None" = None) -> No
     """Serve until a signal ends it, alone or beside the others of its server."""
     from api.access.gate import check_before_start
     from api.app import create_listeners
-    from api.http.listening import ports_of, ports_of_one
-    from api.http.serving import serve
+    from api.http.serving import ports_of, ports_of_one, serve
 
     with _explained(settings):
         listeners, ports = create_listeners(settings, api_process), set(ports_of(settings))

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from msgspec import DecodeError, json
 from msgspec.structs import replace
 
-from api.http.listening import bind, ports_of
+from api.http.serving import bind, ports_of
 from ingest.embedded.valkey import EmbeddedValkey
 from ingest.errors import ServerStartFailed
 from ingest.log.keys import MANIFEST

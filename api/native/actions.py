@@ -16,9 +16,8 @@ from ingest.commands.handler import Accepted
 from ingest.commands.requests import DeleteSlot, SetSlot, WriteAction
 from ingest.events.slot import SlotScope
 from ingest.roles import READ, WRITE
-from projections.queries.actions import ActionView
-from projections.queries.slots import SlotView
 from projections.queries.views import Items, Page, view
+from projections.queries.work import ActionView, SlotView
 
 
 class SlotsRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -17,14 +17,13 @@ from ingest.commands.requests import Relate
 from ingest.errors import NotFound
 from ingest.roles import READ, WRITE
 from projections.documents.relations import Relation
-from projections.queries.actions import ActionView
 from projections.queries.graph import Drawing, Totals
 from projections.queries.lessons import LessonView
 from projections.queries.memories import MemoryView
 from projections.queries.observations import ObservationView
-from projections.queries.relations import RelationView
 from projections.queries.sessions import CommitView, SummaryView
 from projections.queries.views import Items, Page, view
+from projections.queries.work import ActionView, RelationView
 
 Hops = Annotated[int, Meta(ge=1, le=5)]
 

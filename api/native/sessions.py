@@ -21,8 +21,7 @@ from projections.condensing.crystals import Crystallized
 from projections.condensing.reflection import Reflected
 from projections.condensing.sessions import Digest
 from projections.documents.sessions import Session
-from projections.queries.enrichment import Enriched
-from projections.queries.observations import ObservationView
+from projections.queries.observations import Enriched, ObservationView
 from projections.queries.recall import LeastSure
 from projections.queries.sessions import CommitView, SessionView, SummaryView
 from projections.queries.views import Items, Page, SomeRetired, view

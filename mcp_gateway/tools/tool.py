@@ -24,8 +24,7 @@ from mcp_gateway.last_writes import LastWrites
 
 if TYPE_CHECKING:
     from projections.documents.access import Reader
-    from projections.operations.operations import Operations
-    from projections.queries.queries import Queries
+    from projections.services import Operations, Queries
 from ingest.errors import CommandRejected, LogFull, LogUnavailable, MalformedRequest, MnemologError, Overloaded
 from ingest.log.archive.manifest import ArchiveUnavailable
 

@@ -22,7 +22,7 @@ from projections.documents.access import Reader, may_read
 from projections.documents.memories import EPISODIC, Memory, episodic_pair, memories
 from projections.documents.observations import Observation, timeline
 from projections.documents.rows import derived
-from projections.documents.summaries import Summary, summaries
+from projections.documents.sessions import Summary, summaries
 from projections.operations.current import Current, Writing
 
 PROJECT_OBSERVATIONS = 1_000

@@ -10,8 +10,7 @@ from projections.condensing.sessions import Digest
 from projections.documents.access import Reader, may_read
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation, session_observations
-from projections.documents.sessions import Session
-from projections.documents.summaries import Summary
+from projections.documents.sessions import Session, Summary
 from projections.queries.documents import DocumentReader
 
 T = TypeVar("T")

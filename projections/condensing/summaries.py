@@ -18,8 +18,7 @@ from projections.documents.access import Reader
 from projections.documents.observations import Observation
 from projections.documents.relations import Relation
 from projections.documents.rows import derived
-from projections.documents.sessions import Session
-from projections.documents.summaries import Summary, summary_id
+from projections.documents.sessions import Session, Summary, summary_id
 from projections.operations.current import Current, Writing
 
 Edge: TypeAlias = tuple[str, str, str]

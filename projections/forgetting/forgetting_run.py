@@ -18,17 +18,14 @@ from ingest.log.position import START, Position, Token
 from projections.condensing.claims import Remainder
 from projections.condensing.slots import contributed
 from projections.documents.actions import Action, actions
-from projections.documents.commits import Commit, commits
 from projections.documents.document import Document
-from projections.documents.ledgers import Ledger
 from projections.documents.lessons import Lesson, lessons
 from projections.documents.memories import Memory, memories
 from projections.documents.observations import Observation
 from projections.documents.relations import Relation, relations
-from projections.documents.sessions import SESSION, Session
+from projections.documents.sessions import SESSION, Commit, Session, Summary, commits
 from projections.documents.slots import Slot, slots
-from projections.documents.summaries import Summary
-from projections.documents.tombstones import SupersededEvent, Tombstone, marks
+from projections.documents.tombstones import Ledger, SupersededEvent, Tombstone, marks
 from projections.forgetting.derived import Verdict
 from projections.operations.current import Current
 

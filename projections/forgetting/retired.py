@@ -12,9 +12,9 @@ from ingest.log.partitions import partition_of, session_route
 from ingest.log.position import Position
 from ingest.platform.clock import from_ms
 from projections.documents import observations
-from projections.documents.ledgers import Ledger, LedgerEntry, holds, ledger_id, ledgers, unpacked
 from projections.documents.observations import Observation
 from projections.documents.sessions import Session, session_document_id
+from projections.documents.tombstones import Ledger, LedgerEntry, holds, ledger_id, ledgers, unpacked
 from projections.queries.documents import DocumentReader
 
 PAGE = 100

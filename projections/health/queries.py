@@ -28,9 +28,8 @@ from projections.documents.document import Document
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.relations import Relation, relations
-from projections.documents.sessions import OPEN_SESSIONS, Session
+from projections.documents.sessions import OPEN_SESSIONS, Session, Summary
 from projections.documents.slots import Slot, slots
-from projections.documents.summaries import Summary
 from projections.health.diagnosis import Diagnosis, Measured, diagnose
 from projections.health.watch import Watch
 from projections.maintenance.backup.manifest import backup_trouble, load_status

@@ -35,8 +35,7 @@ from projections.maintenance.repairs import Findings, Repairs
 from projections.search.reading import FeedGap, live_generation, read_feed
 from projections.search.snapshots import FeedPosition, names_of, newest
 from projections.store.feed import Put, Remove, Vectors, read_entry
-from projections.store.redis_store import RedisStore
-from projections.store.stored import scanned
+from projections.store.redis_store import RedisStore, scanned
 
 
 class IndexedNames(NamedTuple):

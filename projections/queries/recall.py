@@ -32,7 +32,7 @@ from projections.documents.index_entry import searchable, texts_in
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
-from projections.documents.summaries import Summary
+from projections.documents.sessions import Summary
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import Lookup
 from projections.queries.views import in_view

@@ -24,7 +24,7 @@ from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client
 from projections.documents.document import Searched, searchable_text
 from projections.embedding.embed_job import BATCH, DocumentLocation, DocumentVectors
-from projections.embedding.live import Choice, Embedders, announce, make_live
+from projections.embedding.live import Choice, announce, make_live
 from projections.maintenance.repairs import Repairs
 from projections.rebuilding import rebuild_steps as steps
 from projections.rebuilding.canaries import Canaries, RecallProbe, recall_verdict
@@ -48,7 +48,7 @@ from projections.search.ranking import Mode
 from projections.search.reading import live_generation
 from projections.search.snapshot_job import SnapshotJob
 from projections.search.snapshots import UnusableSnapshot
-from projections.vectors.embedder import EmbeddingError, ModelUnavailable
+from projections.vectors.embedder import Embedders, EmbeddingError, ModelUnavailable
 
 logger = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ says, how near static and model vectors are, and how much of it no candidate say
 that nobody mentioned. Words count by how rare they are among the documents that the reader can read.
 
 Fitted to questions that the sessions of two projects of agents' work (MIT) and of `benchmarks/coding.py` answer, and to
-others that they do not; `benchmarks/abstain.py` measures it, decision 51 has the figures.
+others that they do not; `python -m benchmarks abstain` measures it, decision 51 has the figures.
 """
 
 from collections.abc import Sequence

@@ -10,10 +10,9 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from ingest.ids import DocumentId
 from ingest.log.position import Position, Token
-from projections.embedding.live import Embedders
 from projections.search.question import Filter, Hit, Question
 from projections.search.snapshots import FeedPosition
-from projections.vectors.embedder import Embedder
+from projections.vectors.embedder import Embedder, Embedders
 
 DocumentLocation: TypeAlias = tuple[int, DocumentId]
 """Where a document is: its partition and its id."""

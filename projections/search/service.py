@@ -28,7 +28,6 @@ from ingest.log.keys import PURGED
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client
 from ingest.platform.tasks import end, nothing
-from projections.embedding.live import Embedders
 from projections.search import presence
 from projections.search.comparing import Comparison
 from projections.search.embedded import EmbeddedIndex, search
@@ -39,7 +38,7 @@ from projections.search.replica import IndexReplica
 from projections.search.searches import Searches
 from projections.search.snapshots import FeedPosition
 from projections.search.waiting import READ_WAIT_S, Waiting
-from projections.vectors.embedder import Embedder
+from projections.vectors.embedder import Embedder, Embedders
 
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")

@@ -22,7 +22,6 @@ from ingest.log.position import START, Position
 from ingest.platform.connections import Client, ask
 from ingest.platform.partial import partial_reads
 from ingest.platform.tasks import end, nothing
-from projections.embedding.live import Embedders
 from projections.search import presence
 from projections.search.index import EmbedderMismatch, Index
 from projections.search.question import Filter, Hit, Question
@@ -33,7 +32,7 @@ from projections.search_engine.engine import DOES_NOT_ANSWER, Engine, EngineAway
 from projections.search_engine.index import EngineIndex
 from projections.search_engine.layout import READY, PartitionIndex, State, identity_of, state_of
 from projections.search_engine.schema import Named, names, read_catalogue
-from projections.vectors.embedder import Embedder
+from projections.vectors.embedder import Embedder, Embedders
 from projections.vectors.static import table_of
 
 logger = logging.getLogger(__name__)

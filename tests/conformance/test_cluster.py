@@ -34,8 +34,8 @@ from ingest.platform.connections import Client, connect, on_each_node, pool_size
 from ingest.platform.partial import PATIENCE_S, partial_reads
 from projections.documents.access import Reader
 from projections.health.samples import HealthSampler
-from projections.queries.audit import Audit
 from projections.queries.documents import DocumentReader
+from projections.queries.log_events import Audit
 from projections.search.snapshots import FeedPosition
 from projections.store.protocol import project
 from projections.store.redis_store import RedisStore

@@ -13,8 +13,7 @@ from projections.documents.access import Reader
 from projections.documents.actions import Action
 from projections.documents.lessons import Lesson, lessons
 from projections.documents.memories import Memory
-from projections.documents.sessions import session_document_id
-from projections.documents.summaries import summary_id
+from projections.documents.sessions import session_document_id, summary_id
 from projections.forgetting.forget import Forgetting
 
 READER = Reader(TENANT)

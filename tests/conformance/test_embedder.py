@@ -43,7 +43,6 @@ from projections.embedding.sample import sample_texts
 from projections.embedding.sentence_transformer import SentenceTransformerEmbedder
 from projections.search.ranking import terms
 from projections.search.term_rows import TermRows
-from projections.vectors.chunks import chunk
 from projections.vectors.embedder import (
     Embedder,
     EmbedderNotNamed,
@@ -51,6 +50,7 @@ from projections.vectors.embedder import (
     EmbeddingServiceUnavailable,
     InvalidEmbeddingResponse,
     ModelUnavailable,
+    chunk,
     unit_rows,
 )
 from tests.acceptance.running import seed_cache

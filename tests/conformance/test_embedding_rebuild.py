@@ -25,7 +25,7 @@ from ingest.platform.connections import Client, connect
 from projections.documents.access import Reader
 from projections.documents.memories import Memory
 from projections.embedding.embed_job import DocumentVectors, EmbeddingQueue
-from projections.embedding.live import Choice, FixedEmbedder, LiveEmbedder, Unavailable, choice_of, chosen
+from projections.embedding.live import Choice, LiveEmbedder, choice_of, chosen
 from projections.queries.recall import Recall, RecallRequest
 from projections.rebuilding import rebuild_embeddings as embeddings_module
 from projections.rebuilding import rebuild_steps as steps
@@ -39,8 +39,10 @@ from projections.search.service import EmbedderMismatch, ReplicaService
 from projections.vectors.embedder import (
     Embedder,
     EmbeddingServiceUnavailable,
+    FixedEmbedder,
     ModelUnavailable,
     NoEmbedder,
+    Unavailable,
     cache_key,
     unit_rows,
 )

@@ -21,9 +21,8 @@ from servers import Server, serving
 from workshop import PARTITIONS, TENANT, Workshop
 
 from api import wiring
-from api.access.key import Grant
 from api.access.keyring import Keyring
-from api.access.registry import Registry
+from api.access.keys import Grant, Registry
 from api.cli.backup import restore_at_start
 from ingest.commands.decide import Caller
 from ingest.commands.handler import CommandHandler
@@ -77,9 +76,8 @@ from projections.maintenance.backup.restoring import Routed, Window, restore
 from projections.maintenance.backup.target import StoreTarget
 from projections.maintenance.growing import Growing, GrowRefused, take_back
 from projections.maintenance.manifests import differences, manifest_of
-from projections.queries.audit import Audit
 from projections.queries.documents import DocumentReader
-from projections.queries.log_events import EventFilter, LogEvents
+from projections.queries.log_events import Audit, EventFilter, LogEvents
 from projections.store.protocol import project
 from projections.store.redis_store import RedisStore
 from tests.conformance.interruptions import Killed, forget, killing

@@ -31,8 +31,7 @@ from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client
 from projections.documents.access import Reader
 from projections.operations.exporting import export_events
-from projections.operations.importing import Imported, Importer
-from projections.operations.known_events import KnownEvents
+from projections.operations.importing import Imported, Importer, KnownEvents
 from projections.queries.documents import DocumentReader
 from projections.store.protocol import project
 from projections.store.redis_store import RedisStore

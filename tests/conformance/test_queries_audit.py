@@ -12,8 +12,8 @@ from ingest.log.keys import PartitionKeys
 from ingest.log.partitions import partition_of, project_route
 from ingest.log.position import START, Position
 from projections.documents.access import Reader
-from projections.queries import audit as audit_module
-from projections.queries.audit import Audit, AuditEntry
+from projections.queries import log_events as audit_module
+from projections.queries.log_events import Audit, AuditEntry
 
 
 @pytest.fixture

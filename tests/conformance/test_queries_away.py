@@ -21,13 +21,12 @@ from projections.documents.access import Reader
 from projections.documents.sessions import sessions
 from projections.operations.exporting import export_events
 from projections.queries import documents as documents_module
-from projections.queries.audit import Audit
-from projections.queries.compile import Compile, ContextRequest
+from projections.queries.context import Compile, ContextRequest
 from projections.queries.documents import DocumentReader
-from projections.queries.log_events import EventFilter, LogEvents
+from projections.queries.log_events import Audit, EventFilter, LogEvents
 from projections.queries.profiles import ProjectProfiles
-from projections.queries.relations import Relations
 from projections.queries.sessions import Sessions
+from projections.queries.work import Relations
 
 HOME = partition_of(project_route(TENANT, "atlas"), PARTITIONS)
 ELSEWHERE = next(

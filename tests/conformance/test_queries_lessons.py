@@ -10,7 +10,7 @@ from ingest.commands.requests import RetireLesson, ReviseLesson
 from ingest.platform.clock import system_clock
 from projections.documents.access import Reader
 from projections.queries import lessons as lessons_module
-from projections.queries.compile import Compile, ContextRequest
+from projections.queries.context import Compile, ContextRequest
 from projections.queries.lessons import Lessons
 from projections.queries.profiles import ProjectProfiles
 

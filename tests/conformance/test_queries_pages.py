@@ -14,15 +14,13 @@ from ingest.key_scope import KeyScope
 from ingest.log.redis_log import RedisLog
 from projections.documents.access import Reader
 from projections.queries import documents as documents_module
-from projections.queries.actions import Actions
-from projections.queries.audit import Audit
 from projections.queries.documents import DocumentReader
 from projections.queries.lessons import Lessons
-from projections.queries.log_events import EventFilter, LogEvents
+from projections.queries.log_events import Audit, EventFilter, LogEvents
 from projections.queries.memories import Memories
 from projections.queries.observations import Observations
-from projections.queries.relations import Relations
 from projections.queries.sessions import Commits, Sessions, Summaries
+from projections.queries.work import Actions, Relations
 
 ELSEWHERE = Reader(TENANT, AGENT, key_scope=KeyScope(projects=("elsewhere",)))
 """A key for another project."""

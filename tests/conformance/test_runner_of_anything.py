@@ -23,7 +23,7 @@ from ingest.log.position import Position
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
 from ingest.platform.connections import Client
-from projections.dead_letters.records import dead_letters
+from projections.dead_letters.records import PartitionDeadLetters, dead_letters
 from projections.documents.observations import Observation
 from projections.store.redis_store import RedisStore
 from workers.runner import PartitionRunner
@@ -61,7 +61,7 @@ async def test_a_runner_gets_past_whatever_is_in_its_log(redis: Client, key_leak
     entries = [Entry(EventId(f"any{n}"), payload) for n, payload in enumerate([*written, encode(last)])]
     appended = (await log.append({PARTITION: entries}))[PARTITION]
     fence = await acquire_lease(redis, KEYS, "w1", int(LEASE_TTL.total_seconds() * 1000))
-    runner = PartitionRunner(redis, log, PARTITION, fence, lambda partition, changes: None)
+    runner = PartitionRunner(redis, log, PARTITION, fence, lambda partition, changes: None, PartitionDeadLetters)
     running = asyncio.create_task(runner.run())
     store = RedisStore(redis, KEYS, 1, None)
 

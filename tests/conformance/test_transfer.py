@@ -49,10 +49,9 @@ from ingest.log.redis_log import RedisLog, stub_member
 from ingest.platform.connections import Client
 from projections.documents.access import Reader
 from projections.documents.document import Document
-from projections.documents.ledgers import Ledger, unpacked
 from projections.documents.rows import Row
-from projections.documents.sessions import session_document_id
-from projections.documents.summaries import Summary
+from projections.documents.sessions import Summary, session_document_id
+from projections.documents.tombstones import Ledger, unpacked
 from projections.operations import importing as transfer
 from projections.operations.exporting import export_events
 from projections.operations.importing import MAX_LINE_BYTES, MAX_REJECTED, Imported, Importer, read_event

@@ -23,9 +23,8 @@ from ingest.log.scripts import acquire_lease
 from ingest.platform.connections import Client
 from projections.documents.document import Document
 from projections.documents.document import encode as encode_document
-from projections.documents.ledgers import Ledger, unpacked
 from projections.documents.rows import Row
-from projections.documents.tombstones import SupersededEvent, Tombstone
+from projections.documents.tombstones import Ledger, SupersededEvent, Tombstone, unpacked
 from projections.store.protocol import MemoryStore, project
 from projections.store.redis_store import RedisStore
 

@@ -26,14 +26,13 @@ from ingest.log.scripts import acquire_lease
 from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client, connect
 from projections.documents.access import Reader
-from projections.embedding.live import FixedEmbedder
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import Lookup
 from projections.queries.recall import Recall
 from projections.search.service import ReplicaService
 from projections.store.protocol import project
 from projections.store.redis_store import RedisStore
-from projections.vectors.embedder import NoEmbedder
+from projections.vectors.embedder import FixedEmbedder, NoEmbedder
 
 PARTITIONS = 3
 ADA, BOB, NOBODY = Reader(TENANT, AGENT), Reader(TENANT, "bob"), Reader(TENANT)

@@ -43,14 +43,11 @@ from ingest.events.observation import ObservationCompressed
 from ingest.events.subject import SubjectKind
 from ingest.ids import ACTION, COMMIT, LESSON, MEMORY, OBSERVATION, RELATION, SLOT, DocumentId, EventId
 from ingest.log.position import Position
-from projections.documents.commits import Commit
 from projections.documents.document import Document
-from projections.documents.ledgers import Ledger, ledger_id, unpacked
 from projections.documents.memories import BY_WORDS, Memory
 from projections.documents.observations import Observation
-from projections.documents.sessions import SESSION, Session, session_document_id
-from projections.documents.summaries import Summary
-from projections.documents.tombstones import SupersededEvent, Tombstone
+from projections.documents.sessions import SESSION, Commit, Session, Summary, session_document_id
+from projections.documents.tombstones import Ledger, SupersededEvent, Tombstone, ledger_id, unpacked
 from projections.store.protocol import MemoryStore
 
 TEA = "ada likes her green tea early every morning with some fresh lemon plus honey while reading"

@@ -37,10 +37,8 @@ from projections.condensing.operations import Condensing
 from projections.documents.document import Document
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
-from projections.documents.sessions import Session, session_document_id
-from projections.documents.summaries import Summary, summary_id
+from projections.documents.sessions import Session, Summary, session_document_id, summary_id
 from projections.embedding.embed_job import DocumentVectors, EmbeddingQueue
-from projections.embedding.live import Embedders, FixedEmbedder
 from projections.forgetting.forget import Forgetting
 from projections.forgetting.forget_job import ForgetJob
 from projections.forgetting.purge import Purge
@@ -55,6 +53,7 @@ from projections.rebuilding.rebuilds import Rebuilds
 from projections.search.snapshot_job import SnapshotJob
 from projections.store.protocol import project
 from projections.store.redis_store import RedisStore
+from projections.vectors.embedder import Embedders, FixedEmbedder
 from workers.jobs.upkeep import Condense, Upkeep
 
 D = TypeVar("D")

@@ -56,7 +56,7 @@ from mcp_gateway.tools.tool import ToolAnswer, ToolContext, json_answer
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
-from projections.documents.summaries import Summary
+from projections.documents.sessions import Summary
 from projections.queries.recall import RecallAnswer, RecallRequest
 
 MAX_QUERY_CHARS = 20_000

@@ -36,7 +36,7 @@ from projections.compression.payloads import named
 from projections.documents.lessons import SEVERITIES, Lesson, severity_rank
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
-from projections.documents.summaries import Summary
+from projections.documents.sessions import Summary
 
 Found: TypeAlias = Observation | Memory | Lesson | Summary
 """What is shown as an observation."""

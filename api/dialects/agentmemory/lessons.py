@@ -52,12 +52,6 @@ async def post_strengthen(request: Request, arguments: Arguments) -> Response:
     return success(lesson=lesson_record(known, known["confidence"]))
 
 
-async def post_delete(request: Request, arguments: Arguments) -> Response:
-    """Forget a lesson, for good; recorded again, it is a new one."""
-    told = await delete_lesson(call_of(request), arguments)
-    return reply(told, 200 if isinstance(told.data, dict) and told.data["success"] else 404)
-
-
 async def delete_lesson(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_lesson_delete: forget a lesson, for good."""
     name, agent = arguments.needed("lessonId"), arguments["agentId"] or ""

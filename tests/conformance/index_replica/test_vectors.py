@@ -21,11 +21,10 @@ from ingest.platform.connections import Client
 from projections.documents.document import searchable_text
 from projections.documents.memories import Memory
 from projections.embedding.embed_job import DocumentVectors, EmbeddingQueue
-from projections.embedding.live import FixedEmbedder
 from projections.folds.fold import Changes, DocumentChange
 from projections.store.protocol import project
 from projections.store.redis_store import RedisStore
-from projections.vectors.embedder import Embedder
+from projections.vectors.embedder import Embedder, FixedEmbedder
 
 
 async def queued(redis: Client, generation: int = 1) -> dict[str, float]:

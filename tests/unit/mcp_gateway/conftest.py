@@ -20,14 +20,12 @@ from projections.documents.access import Reader
 from projections.documents.memories import Memory
 from projections.documents.slots import Slot, default_slots
 from projections.forgetting.forget import Forgotten
-from projections.operations.confirming import Confirmed
-from projections.operations.operations import Operations
-from projections.queries.compile import ContextRequest
-from projections.queries.context import Block, Context
+from projections.operations.work import Confirmed
+from projections.queries.context import Block, Context, ContextRequest
 from projections.queries.documents import Located
 from projections.queries.memories import RememberAnswer
-from projections.queries.queries import Queries
 from projections.queries.recall import RecallAnswer, RecallRequest, RecallResult
+from projections.services import Operations, Queries
 
 
 def memory(name: str, **fields: Any) -> Memory:

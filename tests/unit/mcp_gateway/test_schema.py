@@ -9,7 +9,7 @@ from api.dialects.profiles import PROFILES
 from ingest.commands.requests import Observe, RecordLesson, Remember
 from mcp_gateway.tools.tool import Tool
 from projections.operations.memories import MemoryChanges
-from projections.queries.compile import ContextRequest
+from projections.queries.context import ContextRequest
 from projections.queries.recall import RecallRequest
 
 NATIVE = PROFILES.offer(("native",))

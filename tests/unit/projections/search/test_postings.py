@@ -61,6 +61,12 @@ def test_what_says_more_of_rarer_words_in_fewer_comes_first(index: IndexReplica,
     assert words.best(["tea", *(f"u{n}" for n in range(5_000))], 9) == words.best(["tea"], 9)
 
 
+def test_a_word_that_few_say_counts_more_than_one_that_all_say_often(index: IndexReplica, entry: MakeEntry):
+    texts = ["tea tea tea", "lemon water", *["tea water"] * 60]
+    index.apply(0, [Put(entry(f"mem_{n}", text)) for n, text in enumerate(texts)])
+    assert MatchingWords(index, index.postings, index.alive).best(["tea", "lemon"], 2) == [1, 0]
+
+
 def test_cached_postings_are_bounded(tmp_path: Path, entry: MakeEntry, monkeypatch: pytest.MonkeyPatch):
     index = IndexReplica(tmp_path / "bounded", 4, "test-model")
     index.apply(0, [Put(entry(f"mem_{n}", "tea lemon milk")) for n in range(50)])

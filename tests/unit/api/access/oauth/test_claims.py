@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from api.access.oauth.claims import principal_of_claims
 from api.access.oauth.rules import TokenRefused, TokenRules
 from api.access.oauth.tokens import LEEWAY_S
+from api.access.oauth.verifier import principal_of_claims
 from api.access.principal import Principal, Rates
 from ingest.key_scope import KeyScope
 from ingest.platform.settings import SCOPES
