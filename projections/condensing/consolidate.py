@@ -64,7 +64,7 @@ class Procedure(Struct, frozen=True):
     sources: list[str]
 
 
-def topics(
+def find_topics(
     observations: Iterable[Observation],
     min_importance: int = MIN_IMPORTANCE,
     min_members: int = 3,
@@ -93,7 +93,7 @@ def topics(
     return found
 
 
-def facts(summaries: Sequence[Digest]) -> list[Fact]:
+def facts_of(summaries: Sequence[Digest]) -> list[Fact]:
     """Returns what holds across sessions: what at least two digests state, and what was decided; the surest first.
 
     `summaries` are in time order; the newest 20 count, fewer than five give nothing. A fact is in its newest wording.
@@ -115,7 +115,7 @@ def facts(summaries: Sequence[Digest]) -> list[Fact]:
     return sorted(ranked, key=lambda fact: -len(fact.sources))[:FACTS]
 
 
-def procedures(memories: Iterable[Memory]) -> list[Procedure]:
+def procedures_of(memories: Iterable[Memory]) -> list[Procedure]:
     """Returns how things are done, from procedural and pattern memories that alike were said in at least two sessions.
 
     Superseded versions belong into `memories`: saying a pattern again supersedes it, and the old version is the proof

@@ -14,10 +14,10 @@ from ingest.commands.decide import Caller
 from ingest.commands.requests import CondenseMemories, Remember, ReviseMemory
 from ingest.ids import DocumentId
 from ingest.log.partitions import partition_of, project_route
-from projections.condensing import consolidate as rules
-from projections.condensing import memex
 from projections.condensing.claims import CONSOLIDATED, FACT, PROCEDURE, SAME_CLAIM, Claim
+from projections.condensing.consolidate import MIN_IMPORTANCE, Topic, facts_of, find_topics, procedures_of
 from projections.condensing.evidence import PROJECT_MEMORIES, digest_of, fingerprint, is_made, newest
+from projections.condensing.memex import BATCH, THRESHOLD, summarise, summary_text
 from projections.documents.access import Reader, may_read
 from projections.documents.memories import EPISODIC, Memory, episodic_pair, memories
 from projections.documents.observations import Observation, timeline
@@ -59,11 +59,11 @@ async def consolidate(
     told = await newest(documents, summaries(tenant, project), Summary, SUMMARIES_READ, reader)
     kept = await newest(documents, memories(tenant, project), Memory, PROJECT_MEMORIES, reader)
     public = [one for one in kept if one.visibility == "public"]
-    important = [one for one in seen if one.importance >= rules.MIN_IMPORTANCE]
+    important = [one for one in seen if one.importance >= MIN_IMPORTANCE]
     known = _Known(await _made(current, public, [*important, *told], reader, project))
     writing, made = Writing(current, caller), 0
     if "memories" in parts and len(important) >= fewest_observations:
-        topics = await asyncio.to_thread(rules.topics, important)
+        topics = await asyncio.to_thread(find_topics, important)
         made = await _write_topics(topics, known, project, writing)
     said = [one.content for one in public if one.is_latest and not is_made(one)]
     facts = await _write_facts(told, said, known, project, writing) if "facts" in parts else 0
@@ -98,7 +98,7 @@ async def _made(
     ]
 
 
-async def _write_topics(topics: Sequence[rules.Topic], known: "_Known", project: str, writing: Writing) -> int:
+async def _write_topics(topics: Sequence[Topic], known: "_Known", project: str, writing: Writing) -> int:
     """One memory a topic; a new version of the one about the same concept, if there is one."""
     written = 0
     for topic in topics:
@@ -125,7 +125,7 @@ async def _write_facts(
     in_time, claims = list(reversed(told)), list(map(Claim.of, said))
     facts = [
         fact
-        for fact in rules.facts([digest_of(one) for one in in_time])
+        for fact in facts_of([digest_of(one) for one in in_time])
         if not any(Claim.of(fact.content).is_within(one) for one in claims)
     ]
     for fact in facts:
@@ -143,7 +143,7 @@ async def _write_facts(
 
 async def _write_procedures(told: Sequence[Memory], known: "_Known", project: str, writing: Writing) -> int:
     """One memory a procedure; a new version of the one of the same name, if there is one."""
-    procedures = rules.procedures([one for one in told if not is_made(one)])
+    procedures = procedures_of([one for one in told if not is_made(one)])
     for procedure in procedures:
         command = Remember(
             event_id=f"procedure:{fingerprint(procedure.name, *procedure.steps, *sorted(procedure.sources))}",
@@ -216,8 +216,8 @@ async def condense_pair(
     agent: str,
     user: str,
     *,
-    threshold: int = memex.THRESHOLD,
-    batch: int = memex.BATCH,
+    threshold: int = THRESHOLD,
+    batch: int = BATCH,
 ) -> int:
     """Condense the oldest episodic memories about one agent and user, when there are more than `threshold`.
 
@@ -236,7 +236,7 @@ async def condense_pair(
     alike = _largest([one for one in found if one.is_latest])
     if len(alike) < 2:
         return 0
-    summary = await asyncio.to_thread(memex.summarise, [one.content for one in alike])
+    summary = await asyncio.to_thread(summarise, [one.content for one in alike])
     first, originals = alike[0], [one.id for one in alike]
     command = CondenseMemories(
         event_id=f"condense:{fingerprint(*originals)}",
@@ -244,7 +244,7 @@ async def condense_pair(
         agent_id=agent,
         user_id=user,
         originals=list(originals),
-        content=memex.summary_text(len(alike), summary),
+        content=summary_text(len(alike), summary),
         visibility=first.visibility,
         shared_with=first.shared_with,
         owner=first.owner,

@@ -61,7 +61,7 @@ class Crystal(Struct, frozen=True):
     lessons: list[Taught]
 
 
-def crystallize(actions: Sequence[DoneAction], observations: Sequence[Observation] = ()) -> Crystal:
+def crystal_of(actions: Sequence[DoneAction], observations: Sequence[Observation] = ()) -> Crystal:
     """Returns the crystal of the actions, in the order given, and of what was observed while they were done.
 
     Outcomes are those of the actions that were done; a dropped one is named in the narrative and may teach a lesson.
@@ -117,14 +117,14 @@ def contents(actions: Sequence[DoneAction]) -> str:
 
 
 def _lessons(actions: Iterable[DoneAction]) -> list[Taught]:
-    said = [(action.id, rule) for action in actions for rule in rules(action)]
+    said = [(action.id, rule) for action in actions for rule in rules_of(action)]
     groups = claim_groups([rule for _, rule in said], SAME_CLAIM)
     return [Taught(said[group[0]][1], list(dict.fromkeys(said[index][0] for index in group))) for group in groups][
         :LESSONS
     ]
 
 
-def rules(action: DoneAction) -> Iterator[str]:
+def rules_of(action: DoneAction) -> Iterator[str]:
     """Yields the rules that an action states; behind its title where one does not say of what it is."""
     for text in (action.result, action.description):
         for said in statements(text):

@@ -9,8 +9,8 @@ from ingest.commands.decide import Caller
 from ingest.commands.requests import RecordLesson, Remember, WriteAction
 from ingest.errors import CommandRejected, NotFound
 from ingest.platform.clock import Clock
-from projections.condensing import crystal as rules
 from projections.condensing.claims import CRYSTAL, says
+from projections.condensing.crystal import Crystal, DoneAction, contents, crystal_of, told
 from projections.condensing.evidence import fingerprint
 from projections.documents.access import Reader
 from projections.documents.actions import Action
@@ -51,13 +51,13 @@ async def crystallize(
     """
     chosen = await _finished(current, action_ids, reader)
     done = [done_action(one) for one in chosen]
-    made = rules.crystallize(done)
+    made = crystal_of(done)
     project = project or next((one.project for one in chosen if one.project), "")
     if not project and (session := session_id or chosen[0].session_id):
         project = await _project_of(current, session, reader)
     ids = [one.id for one in chosen]
-    content = rules.contents(done)
-    told = [one.id for one in done if says(content, rules.told(one))]  # not all find room
+    content = contents(done)
+    told = [one.id for one in done if says(content, told(one))]  # not all find room
     writing = Writing(current, caller)
     remembered = await writing.give(
         Remember(
@@ -94,7 +94,7 @@ async def crystallize(
     )
 
 
-async def _teach(made: rules.Crystal, ids: Sequence[str], project: str, writing: Writing) -> None:
+async def _teach(made: Crystal, ids: Sequence[str], project: str, writing: Writing) -> None:
     for taught in made.lessons:
         lesson = RecordLesson(
             event_id=f"crystal:{fingerprint(taught.content, *sorted(ids))}",
@@ -127,8 +127,8 @@ async def _project_of(current: Current, session_id: str, reader: Reader) -> str:
         return ""
 
 
-def done_action(action: Action) -> rules.DoneAction:
+def done_action(action: Action) -> DoneAction:
     """A finished action as the rules know it."""
-    return rules.DoneAction(
+    return DoneAction(
         id=action.id, title=action.title, description=action.description, status=action.status, result=action.result
     )
