@@ -29,10 +29,9 @@ from projections.dead_letters.room import DeadLetters
 from projections.embedding.factory import build_embedder
 from projections.embedding.live import LiveEmbedder
 from projections.forgetting.forget import Forgetting
-from projections.health.pressure import Limits
 from projections.health.queries import Diagnose, ProjectionProgress
 from projections.health.samples import HealthSampler
-from projections.health.watch import Watch
+from projections.health.watch import Limits, Watch
 from projections.operations.current import Current
 from projections.operations.memories import MemoryOperations
 from projections.operations.session_cap import SessionCap

@@ -1,6 +1,6 @@
 """Writes that go through although the server is at its `maxmemory`.
 
-What a write that was accepted needs counts before it is accepted (`projections.health.pressure`). So what makes no
+What a write that was accepted needs counts before it is accepted (`projections.health.watch`). So what makes no
 use of that room (a new event, a vector) is refused at the limit, while what was accepted is projected and what frees
 memory (forgetting) is carried out past it: by a script, because a server refuses commands and MULTI there, and lets a
 script that says so write.

@@ -1,6 +1,7 @@
 """Memories: what was kept on purpose, in versions. One that states the same as another of its agent supersedes it."""
 
 import math
+import re
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import ClassVar
@@ -24,7 +25,6 @@ from ingest.log.position import Position
 from ingest.platform.clock import to_ms
 from ingest.secrets.scrub import is_only_marks
 from projections.compression.payloads import named
-from projections.condensing.memex import without_prefix
 from projections.documents.index_entry import IndexEntry, index_terms, searchable
 from projections.documents.rows import by_position, by_time, derived, in_user_listing, part_of
 from projections.search.similarity import SUPERSEDE_ABOVE, jaccard, keys_of, tokens_of
@@ -156,6 +156,14 @@ def confirmed_importance(importance: float, confirmations: int) -> float:
     What was stated to be more than that stays.
     """
     return max(importance, min(MOST_IMPORTANT, importance + math.log2(1 + confirmations)))
+
+
+_SUMMARY_PREFIX = re.compile(r"\A\[Summary of [0-9]+ memories\] ")
+
+
+def without_prefix(content: str) -> str:
+    """The summary in the content of a condensed memory (what is embedded); any other content unchanged."""
+    return _SUMMARY_PREFIX.sub("", content, count=1)
 
 
 EPISODIC = "episodic"

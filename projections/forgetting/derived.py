@@ -24,9 +24,8 @@ from projections.condensing.claims import (
     sayers,
     says,
 )
-from projections.condensing.crystal import rules_of, told
-from projections.condensing.crystals import done_action
-from projections.condensing.evidence import is_made, observations_of
+from projections.condensing.crystals import done_action, rules_of, told
+from projections.condensing.summaries import is_made, observations_of
 from projections.documents.actions import Action
 from projections.documents.document import Document
 from projections.documents.lessons import Lesson

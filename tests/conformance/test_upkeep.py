@@ -25,7 +25,6 @@ from ingest.events.subject import EventErased
 from ingest.ids import DocumentId
 from ingest.log.partitions import partition_of, project_route
 from ingest.platform.clock import from_ms, to_ms
-from projections.condensing import memex
 from projections.documents.access import Reader
 from projections.documents.lessons import fades_at, is_retired
 from projections.documents.memories import EPISODIC, Memory

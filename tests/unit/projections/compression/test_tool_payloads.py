@@ -10,9 +10,9 @@ from condensing import saw
 from projections.compression.compression import Compressed, compress
 from projections.compression.payloads import is_base64
 from projections.compression.words import TOOLS
-from projections.condensing.consolidate import facts_of, find_topics
+from projections.condensing.consolidation import facts_of, find_topics
 from projections.condensing.profile import profile
-from projections.condensing.sessions import digest
+from projections.condensing.summaries import digest
 from projections.documents.observations import Observation
 
 Call = tuple[str, str, Any, str]

@@ -8,8 +8,8 @@ from condensing import NOON, called, saw
 
 from ingest.ids import DocumentId
 from ingest.log.position import Position
-from projections.condensing.consolidate import CONTENT_CHARS, FACTS, Fact, facts_of, find_topics, procedures_of
-from projections.condensing.sessions import Digest
+from projections.condensing.consolidation import CONTENT_CHARS, FACTS, Fact, facts_of, find_topics, procedures_of
+from projections.condensing.summaries import Digest
 from projections.documents.memories import Memory
 
 REDIS = [

@@ -3,7 +3,7 @@
 import pytest
 from condensing import called, saw
 
-from projections.condensing.crystal import LESSONS, NARRATIVE_CHARS, DoneAction, Taught, contents, crystal_of
+from projections.condensing.crystals import LESSONS, NARRATIVE_CHARS, DoneAction, Taught, contents, crystal_of
 
 CHAIN = [
     DoneAction("a1", "Rotate the token", result="The token was rotated. Always rotate before the deploy window."),
