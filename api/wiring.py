@@ -10,14 +10,14 @@ from typing import NamedTuple
 
 from api.api_processes import ApiProcess
 from api.monitoring.ops import Metrics, VitalMetrics
-from api.native.transfer import Transfer
-from api.services import Services
+from api.native.log import Transfer
+from api.services import NativeCall
 from ingest.commands.handler import CommandHandler
-from ingest.embedded.acknowledged import Acknowledged
+from ingest.embedded.log_file import Acknowledged
 from ingest.embedded.valkey import EmbeddedValkey
 from ingest.errors import InvalidSetting
 from ingest.log.archive.archived_log import open_to_write
-from ingest.log.closed import refuse_if_closed
+from ingest.log.event_log import refuse_if_closed
 from ingest.log.group_commit import GroupCommit, Rows
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect, retry_until_connected
@@ -51,8 +51,8 @@ from projections.queries.recall import Recall
 from projections.queries.sessions import Commits, Sessions, Summaries
 from projections.queries.work import Actions, Relations, Slots
 from projections.search.index import IndexService
-from projections.search.presence import work_folder
 from projections.search.service import ReplicaService
+from projections.search.waiting import work_folder
 from projections.search_engine.service import EngineService
 from projections.services import Operations, Queries
 from projections.vectors.embedder import Embedder
@@ -64,7 +64,7 @@ logger = logging.getLogger(__name__)
 class Wired(NamedTuple):
     """What the application's state holds while it runs."""
 
-    services: Services
+    services: NativeCall
     transfer: Transfer
     metrics: Metrics
 
@@ -100,9 +100,9 @@ async def wire(settings: Settings, stack: AsyncExitStack, api_process: ApiProces
     positions = None if api_process is None else api_process.positions(settings.partitions)
     if positions is not None:
         stack.callback(positions.close)
-    services = Services(
-        commands, queries, operations, index, jobs, redis, settings.tenant, LastWrites(shared=positions), watch,
-        settings.agent_id, settings.agent_scope, settings.memex_half_life_days,
+    services = NativeCall(
+        commands, queries, operations, settings.tenant, LastWrites(shared=positions), settings.agent_id,
+        settings.agent_scope, settings.memex_half_life_days, index, jobs, redis, watch, source="native",
     )  # fmt: skip
     metrics = Metrics(appends, index)
     metrics.registry.register(VitalMetrics(watch, commands.refused))

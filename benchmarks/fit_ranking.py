@@ -23,11 +23,12 @@ from ingest.ids import DocumentId
 from projections.documents.observations import Observation
 from projections.embedding.factory import build_embedder
 from projections.search import cues
-from projections.search.matching import EmbeddedCandidates
+from projections.search.embedded import EmbeddedCandidates
 from projections.search.question import Filter, Question
-from projections.search.ranking import AUTHOR_LIFT, Pool, score, terms
+from projections.search.ranking import AUTHOR_LIFT, Pool, score
 from projections.search.replica import IndexReplica
 from projections.search.search import pool_of
+from projections.search.terms import terms
 from projections.store.feed import Put
 from projections.vectors.embedder import Embedder, chunk
 from projections.vectors.static import table_of

@@ -9,12 +9,10 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from ingest.commands.decide import Caller
-from ingest.commands.requests import Relate, SummariseSession
+from ingest.commands.decide import Caller, Relate, SummariseSession
 from ingest.errors import NotFound
 from ingest.ids import RELATION, DocumentId, relation_id
-from ingest.log.partitions import partition_of, project_route, session_route
-from ingest.log.position import Position, Token
+from ingest.log.position import Position, Token, partition_of, project_route, session_route
 from ingest.secrets.scrub import is_only_marks
 from projections.compression.accounts import MODIFYING, account, in_time
 from projections.compression.sentences import best, closed, pieces, shortened
@@ -22,6 +20,7 @@ from projections.condensing.claims import MADE_TAGS
 from projections.condensing.llm.answers import RELATION_CHARS
 from projections.condensing.llm.assistant import Assistant, Skipped
 from projections.condensing.salience import Sentence, chosen, sentences_of
+from projections.condensing.summaries import digest_of, fingerprint, observations_of, readable
 from projections.documents.access import Reader, may_read
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation, session_observations

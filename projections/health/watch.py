@@ -13,7 +13,7 @@ from msgspec import Struct
 from redis.exceptions import RedisError
 
 from ingest.errors import LogUnavailable, Overloaded
-from ingest.platform.sizes import mib, parse_bytes, parse_bytes_or_share
+from ingest.platform.settings import mib, parse_bytes, parse_bytes_or_share
 from ingest.platform.tasks import end
 from projections.health.samples import HealthSampler, Sample
 

@@ -15,10 +15,9 @@ from projections.documents.document import Document, SupersededEvent
 from projections.documents.sessions import Session
 from projections.documents.tombstones import Ledger
 from projections.queries.documents import DocumentReader, Located
-from projections.search.filters import facet
+from projections.search.candidates import near_names
 from projections.search.index import DocumentLocation, Index, IndexService
-from projections.search.question import Filter
-from projections.search.spelling import near_names
+from projections.search.question import Filter, facet
 
 NameKind = Literal["project", "agent"]
 LOOKED_AT = 2_000

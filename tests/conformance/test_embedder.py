@@ -32,8 +32,8 @@ from projections.embedding.live import Choice, LiveEmbedder, declare
 from projections.embedding.onnx import OnnxEmbedder
 from projections.embedding.openai_compatible import MAX_BATCH, OpenAICompatibleEmbedder
 from projections.embedding.sentence_transformer import SentenceTransformerEmbedder
-from projections.search.ranking import terms
-from projections.search.term_rows import TermRows
+from projections.search.columns import TermRows
+from projections.search.terms import terms
 from projections.vectors.embedder import (
     Embedder,
     EmbedderNotNamed,
