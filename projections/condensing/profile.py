@@ -21,7 +21,7 @@ from projections.compression.words import TOOLS, words
 from projections.condensing.claims import CODE_SPAN, SERVER_TAGS
 from projections.documents.memories import Memory
 from projections.documents.observations import IMPORTANT, Observation
-from projections.search.ranking import STOP_WORDS, UNSPACED
+from projections.search.terms import STOP_WORDS, UNSPACED
 
 MOST_FREQUENT = 15
 ENTRIES = 10

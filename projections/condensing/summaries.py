@@ -20,7 +20,6 @@ from projections.condensing.claims import MADE_TAGS
 from projections.condensing.llm.answers import RELATION_CHARS
 from projections.condensing.llm.assistant import Assistant, Skipped
 from projections.condensing.salience import Sentence, chosen, sentences_of
-from projections.condensing.summaries import digest_of, fingerprint, observations_of, readable
 from projections.documents.access import Reader, may_read
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation, session_observations
