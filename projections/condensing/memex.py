@@ -20,7 +20,6 @@ _FALLBACK_MEMORIES = 5
 """Joined as they are when no memory has a sentence."""
 
 _WORD = re.compile(r"\b[a-zA-Z]{3,}\b")
-_PREFIX = re.compile(r"\[Summary of [0-9]+ memories\] ")
 
 
 def summarise(texts: Sequence[str], max_sentences: int = MAX_SENTENCES) -> str:
@@ -39,10 +38,5 @@ def summarise(texts: Sequence[str], max_sentences: int = MAX_SENTENCES) -> str:
 
 
 def summary_text(count: int, summary: str) -> str:
-    """Returns the content of the memory that stands for `count` others."""
+    """Returns the content of the memory that stands for `count` others; see `documents.memories.without_prefix`."""
     return f"[Summary of {count} memories] {summary}"
-
-
-def without_prefix(content: str) -> str:
-    """Returns the summary in a content that `summary_text` made (what is embedded); any other content unchanged."""
-    return _PREFIX.sub("", content, count=1) if _PREFIX.match(content) else content

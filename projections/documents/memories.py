@@ -1,6 +1,7 @@
 """Memories: what was kept on purpose, in versions. One that states the same as another of its agent supersedes it."""
 
 import math
+import re
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any, ClassVar
@@ -24,7 +25,6 @@ from ingest.log.position import Position
 from ingest.platform.clock import to_ms
 from ingest.secrets.scrub import is_only_marks
 from projections.compression.payloads import named
-from projections.condensing.memex import without_prefix
 from projections.documents.index_entry import IndexEntry, entry_for, index_terms, searchable
 from projections.documents.rows import by_position, by_time, derived, in_user_listing, origin, part_of, same_fields
 from projections.search.similarity import SUPERSEDE_ABOVE, jaccard, keys_of, tokens_of
@@ -34,6 +34,8 @@ TITLE_CHARS = 80
 MOST_IMPORTANT = 10.0
 BY_WORDS = "agentmemory"
 """The source of memories that supersede those with nearly the same words, too, as that system's clients expect."""
+
+_SUMMARY_PREFIX = re.compile(r"\A\[Summary of [0-9]+ memories\] ")
 
 
 class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -140,6 +142,11 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
             concepts=self.concepts,
             visibility=self.visibility,
         )
+
+
+def without_prefix(content: str) -> str:
+    """The summary in the content of a condensed memory (what is embedded); any other content unchanged."""
+    return _SUMMARY_PREFIX.sub("", content, count=1)
 
 
 def confirmed_importance(importance: float, confirmations: int) -> float:
