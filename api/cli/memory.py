@@ -22,10 +22,8 @@ from rich.table import Table
 from rich.text import Text
 
 from api.cli.output import FAILED, USAGE, plain
-from api.http.listening import LOOPBACK
 from ingest.errors import InvalidSetting
-from ingest.platform.client_key import client_key
-from ingest.platform.proxies import proxy_options
+from ingest.platform.addresses import LOOPBACK, client_key, proxy_options
 from ingest.platform.settings import Settings, from_environment
 
 T = TypeVar("T")

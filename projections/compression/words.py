@@ -170,6 +170,12 @@ def _paths_in(word: str) -> Sequence[str]:
     return paths if paths and not is_pattern(word.rstrip(".,:;!?")) else ()
 
 
+def same_file(stored: str, wanted: str) -> bool:
+    """Whether two paths may name one file: equal, or one ends in the other at a slash; a leading `./` is ignored."""
+    one, other = (path.strip().replace("\\", "/").removeprefix("./") for path in (stored, wanted))
+    return bool(one and other) and (one == other or one.endswith(f"/{other}") or other.endswith(f"/{one}"))
+
+
 def _is_path(word: str) -> bool:
     """A known file ending, or a folder written so that it cannot be "and/or"."""
     if len(word) not in _PATH_CHARS or word[0] == "-" or not _looks_like_path(word) or is_base64(word):

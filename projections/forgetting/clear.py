@@ -24,7 +24,7 @@ from projections.forgetting.forget import Forgetting
 from projections.forgetting.retired import Retired
 from projections.operations.current import Current
 from projections.queries.lookup import Lookup, expired, unimportant
-from projections.queries.queries import Queries
+from projections.services import Queries
 
 PAGE = 200
 REASON = "import: replace"

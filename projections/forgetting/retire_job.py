@@ -10,8 +10,7 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
 
-from ingest.commands.decide import Caller
-from ingest.commands.requests import RetireSession
+from ingest.commands.decide import Caller, RetireSession
 from ingest.errors import MnemologError
 from ingest.events.session import MAX_RETIRED
 from ingest.ids import DocumentId
@@ -23,9 +22,9 @@ from projections.documents.document import searchable_text
 from projections.documents.observations import Observation, session_observations
 from projections.documents.sessions import RETIRABLE, Session
 from projections.documents.tombstones import Ledger, count_of, entries, ledger_id
-from projections.embedding.live import Embedders, models_of
+from projections.embedding.live import models_of
 from projections.operations.current import Current
-from projections.vectors.embedder import cache_key, chunk
+from projections.vectors.embedder import Embedders, cache_key, chunk
 
 logger = logging.getLogger(__name__)
 

@@ -5,12 +5,13 @@ import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from datetime import datetime
+from typing import Any
 
 from msgspec import Struct
 
 from ingest.events.lesson import EVERY_PROJECT
 from ingest.ids import DocumentId
-from ingest.log.partitions import partition_of, project_route
+from ingest.log.position import partition_of, project_route
 from ingest.platform.clock import from_ms, to_ms
 from projections.documents.access import Reader, may_read
 from projections.documents.document import searchable_text
@@ -19,10 +20,10 @@ from projections.queries.documents import DocumentReader
 from projections.queries.lookup import key_scope
 from projections.queries.recall import QueryVectors
 from projections.queries.times import ANY_TIME, Times
-from projections.queries.views import Page, Record, page_view, view_of
+from projections.queries.views import Page, page_view, view_of
 from projections.search.index import DocumentLocation, IndexService
 from projections.search.question import Question
-from projections.search.ranking import terms
+from projections.search.terms import terms
 
 logger = logging.getLogger(__name__)
 
@@ -86,7 +87,7 @@ class Lessons:
         times: Times = ANY_TIME,
         *,
         retired: bool = False,
-    ) -> Page[Record]:
+    ) -> Page[Any]:
         """A project's lessons, newest first; retired ones only on request."""
         listing, within = lessons(reader.tenant, project), times.in_log_order()
         page = await self._documents.of_project(listing, reader, project, cursor, limit, within)

@@ -51,6 +51,55 @@ class Embedder(Protocol):
         ...
 
 
+class Embedders(Protocol):
+    """Where the parts of a process find the live embedder (`embedding/live.py`)."""
+
+    @property
+    def current(self) -> Embedder:
+        """The one that was live at the last look."""
+        ...
+
+    @property
+    def spec(self) -> str:
+        """How that one is configured."""
+        ...
+
+    @property
+    def configured(self) -> str:
+        """The spec that the configuration names."""
+        ...
+
+    @property
+    def named(self) -> frozenset[str]:
+        """The specs that a request may name, compared literally."""
+        ...
+
+    async def refresh(self) -> Embedder:
+        """Look again. Raises what the server raises."""
+        ...
+
+    async def built(self, spec: str) -> Embedder:
+        """Another one; raises EmbedderNotNamed, and EmbeddingError when this machine cannot have it."""
+        ...
+
+
+class FixedEmbedder:
+    """An embedder that never changes."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.current = embedder
+        self.spec = self.configured = embedder.model
+        self.named = frozenset({embedder.model})
+
+    async def refresh(self) -> Embedder:
+        """The same one."""
+        return self.current
+
+    async def built(self, spec: str) -> Embedder:
+        """The same one, whatever the spec."""
+        return self.current
+
+
 def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     """The rows scaled to length 1, float32 and contiguous; a row of zeros stays as it is."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -108,6 +157,19 @@ class ModelUnavailable(EmbeddingError):
         super().__init__(f"model {model}: {reason}")
         self.model = model
         self.reason = reason
+
+
+class Unavailable:
+    """Stands in for a live embedder that this process cannot load: embedding a text raises the reason."""
+
+    max_tokens = 0
+
+    def __init__(self, model: str, dimensions: int, reason: str) -> None:
+        self.model, self.dimensions, self._reason = model, dimensions, reason
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Raises ModelUnavailable."""
+        raise ModelUnavailable(self.model, self._reason)
 
 
 class EmbeddingServiceUnavailable(EmbeddingError):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from api.access.key import parse
+from api.access.keys import parse
 from api.cli.main import application
 from ingest.embedded.valkey import EmbeddedValkey
 from ingest.platform.connections import Client

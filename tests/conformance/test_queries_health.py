@@ -6,7 +6,7 @@ import pytest
 from desk import ADA, ALONE, PARTITIONS, STRANGER, Desk
 from factories import ManualClock
 
-from ingest.commands.requests import Relate, SetSlot, SummariseSession, WriteAction
+from ingest.commands.decide import Relate, SetSlot, SummariseSession, WriteAction
 from ingest.events.action import ActionEdge
 from ingest.log.keys import WORKERS, PartitionKeys
 from ingest.platform.clock import system_clock
@@ -17,7 +17,7 @@ from projections.health.pressure import Limits
 from projections.health.queries import Diagnose
 from projections.health.samples import HealthSampler
 from projections.health.watch import Watch
-from projections.maintenance.backup.manifest import Status, save_status
+from projections.maintenance.backups import Status, save_status
 
 MISSING = f"mem_{0:020x}"
 
