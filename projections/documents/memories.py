@@ -24,7 +24,6 @@ from ingest.log.position import Position, project_route
 from ingest.platform.clock import to_ms
 from ingest.secrets.scrub import is_only_marks
 from projections.compression.payloads import named
-from projections.condensing.memex import without_prefix
 from projections.documents.index_entry import IndexEntry, entry_for, index_terms, searchable
 from projections.documents.rows import by_position, by_time, derived, in_user_listing, origin, part_of, same_fields
 from projections.search.similarity import (
