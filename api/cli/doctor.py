@@ -208,7 +208,7 @@ async def _forgetful(url: str) -> str:
 def _model(settings: Settings) -> Finding:
     if settings.embedder != "default":
         return Finding("model", "ok", f"MNEMOLOG_EMBEDDER is {settings.embedder.partition('|')[0]}")
-    from projections.embedding.model_files import is_current
+    from projections.vectors.model_files import is_current
 
     if is_current(settings.model_directory):
         return Finding("model", "ok", f"exported, in {settings.model_directory}")
