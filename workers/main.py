@@ -41,10 +41,6 @@ from projections.forgetting.purge import Purge, PurgedIndex
 from projections.forgetting.purge_engine import SearchEnginePurge
 from projections.forgetting.purge_snapshots import SnapshotPurge
 from projections.forgetting.retire_job import RetireJob
-from projections.health.samples import wait_projected
-from projections.maintenance.backing_up import BackupJob
-from projections.maintenance.backups import target_of
-from projections.maintenance.reconciling import IndexNames, NewestSnapshot, ReconcileJob
 from projections.maintenance.room import BackupJob, IndexNames, NewestSnapshot, ReconcileJob, target_of
 from projections.operations.current import Current
 from projections.queries.documents import DocumentReader

@@ -30,12 +30,11 @@ from ingest.log.lag import wait_projected
 from ingest.log.position import Token
 from ingest.platform.settings import Settings, from_environment
 from projections.dead_letters.records import discarded_places
-from projections.maintenance.backing_up import choose, no_such_backup
-from projections.maintenance.backing_up import BackupJob
-from projections.maintenance.backups import BackupFailed, BackupManifest, DamagedBackup
-from projections.maintenance.restoring import (
-from projections.health.samples import wait_projected
 from projections.maintenance.room import (
+    BackupFailed,
+    BackupJob,
+    BackupManifest,
+    DamagedBackup,
     Progress,
     Target,
     Verified,

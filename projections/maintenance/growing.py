@@ -53,11 +53,6 @@ from projections.dead_letters.records import discarded_places, place_of
 from projections.forgetting.receipts import Receipt
 from projections.maintenance.backing_up import HashField, Kept, Member, Text, kept_keys
 from projections.maintenance.backups import LogState, measure
-from projections.maintenance.restoring import (
-
-from projections.health.samples import wait_projected
-from projections.maintenance.backing_up import HashField, Kept, Member, Text, kept_keys
-from projections.maintenance.backups import LogState, measure
 from projections.maintenance.differences import (
     DocumentManifest,
     ManifestDifference,
