@@ -105,7 +105,6 @@ def degrading(scope: Mapping[str, Any], needs: Needs, send: Send) -> Generator[S
 
 
 def _naming(left_out: Set[int], send: Send) -> Send:
-    """Sends, with an answer, which partitions it was made without."""
 
     async def named(message: Message) -> None:
         if left_out and message["type"] == "http.response.start":

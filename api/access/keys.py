@@ -308,7 +308,6 @@ class Registry:
         return Made(token, key)
 
     async def _save(self, *keys: Key) -> None:
-        """Save keys together, and tell the processes that there is something new."""
         async with self._redis.pipeline(transaction=True) as pipe:
             for key in keys:
                 await save_row(key, access_row_pk(key.id), pipe)

@@ -202,7 +202,6 @@ def _operation(about: About, one: Endpoint, schemas: "_Schemas") -> dict[str, An
 
 
 def _described(parameter: dict[str, Any], known: Mapping[str, Parameter]) -> dict[str, Any]:
-    """The parameter with what it says, and an example where it has to be sent."""
     about = known.get(parameter["name"])
     if about is None:
         return parameter

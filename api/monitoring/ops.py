@@ -231,7 +231,6 @@ class LetterMetrics(Collector):
 
 
 async def _letters(redis: Client, keys: PartitionKeys) -> tuple[int, Mapping[Outcome, int]]:
-    """How many letters of a partition are parked now, and what became of all there ever were."""
     return int(await redis.zcard((await live_keys(redis, keys)).dead)), await letter_counts(redis, keys)
 
 
@@ -374,7 +373,6 @@ def merged(texts: Mapping[int, str], asked: int) -> str:
 
 
 def _families(text: str) -> Iterator[tuple[str, tuple[list[str], list[str]]]]:
-    """Each family's name, the lines about it, and its samples."""
     for block in text.removeprefix("# HELP ").split("\n# HELP "):
         lines = f"# HELP {block}".rstrip("\n").split("\n")
         about = [line for line in lines if line.startswith("#")]

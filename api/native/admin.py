@@ -188,7 +188,6 @@ def _location(call: NativeCall, position: str) -> LogLocation:
 
 
 def _selection(request: RedriveRequest) -> Selection:
-    """The letters of a code or a type; raises CommandRejected if neither is named, which would be all of them."""
     if not (request.code or request.type):
         raise CommandRejected("name a position, a code or a type", "position")
     return Selection(partition=request.partition, code=request.code, type=request.type, cursor=request.cursor)
@@ -412,7 +411,6 @@ async def post_projections_rebuild(call: NativeCall, body: RebuildRequest) -> Re
 
 
 def _partitions(call: NativeCall, requested: list[int] | None) -> list[int]:
-    """The requested partitions, or all; raises CommandRejected for one that does not exist."""
     count = call.queries.log.partitions
     partitions = range(count) if requested is None else sorted(set(requested))
     if partitions and partitions[-1] >= count:

@@ -257,7 +257,6 @@ def _docstring(thing: Any) -> str:
 
 
 def _example_of(answer: Shape | None) -> Any:
-    """An example of an answer, whose listings are of one; None where there is none."""
     items = get_args(answer)
     if not items:
         return ANSWERED.get(_name(answer))

@@ -126,7 +126,6 @@ def _admin(request: Request) -> Principal:
 
 
 def _may_manage(admin: Principal, key: Key) -> bool:
-    """Whether an admin may see and change a key: an operator any, others those that reach no further than theirs."""
     if admin.is_operator:
         return True
     key_scope = key.principal().key_scope

@@ -127,7 +127,6 @@ def line_of(event: Recorded) -> bytes:
 
 
 def _line_as_stored(stored: dict[str, Any]) -> bytes:
-    """For a release that knows the event."""
     kept = {name: value for name, value in stored.items() if name != "position"}
     if isinstance(recorded_at := kept.get("recorded_at"), datetime):
         kept["recorded_at"] = _iso(to_ms(recorded_at))

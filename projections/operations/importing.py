@@ -108,7 +108,6 @@ class KnownEvents:
         return partition_of(route_of(*event), self._log.partitions)
 
     async def _recorded_here(self, partition: int, events: Sequence[Event]) -> set[_Identity]:
-        """The events among the entries of the milliseconds in which these were recorded."""
         head = await self._log.head(partition)
         moments = {to_ms(one.envelope.recorded_at) for one in events if one.envelope.recorded_at is not None}
         read = await asyncio.gather(*(self._entries_of(partition, ms) for ms in sorted(moments) if 0 < ms <= head.ms))
@@ -406,7 +405,6 @@ async def _lines(body: AsyncIterable[bytes]) -> AsyncIterator[_NumberedLine]:
 
 
 def _joined(number: int, parts: Sequence[bytes], size: int, last: bytes) -> _NumberedLine | None:
-    """A line made of its parts; None for a blank one."""
     if size + len(last) > MAX_LINE_BYTES:
         return _NumberedLine(number, None)
     text = b"".join((*parts, last)).strip()
@@ -414,7 +412,6 @@ def _joined(number: int, parts: Sequence[bytes], size: int, last: bytes) -> _Num
 
 
 def _end(text: bytes) -> End | None:
-    """The last line of an export; None for any other line."""
     if b'"end"' not in text[:64]:
         return None
     try:

@@ -174,7 +174,6 @@ class SlotOperations:
         raise NotFound(f"there is no slot {label!r}")
 
     async def _known(self, tenant: str, project: str, label: str) -> Slot | None:
-        """The slot as stored, else as every project begins with it."""
         return await self._stored(tenant, project, label) or default_slots(tenant, project).get(label)
 
     async def _stored(self, tenant: str, project: str, label: str) -> Slot | None:

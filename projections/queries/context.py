@@ -241,7 +241,6 @@ def session_block(began_at: datetime, title: str, observations: Iterable[Observa
 
 
 def _dated(at: datetime, title: str) -> str:
-    """What a past session is called: a reader knows days, not session ids."""
     return f"Session of {at:%Y-%m-%d}" + f": {title}" * bool(title)
 
 
@@ -269,7 +268,6 @@ def _listed(name: str, values: Sequence[str]) -> str:
 
 
 def _line(seen: Observation) -> str:
-    """What was said, or what a tool was called for and how it went."""
     return _short(f"- {prose(seen) or headline(seen)}")
 
 
@@ -355,7 +353,6 @@ class Compile:
         return memories_block([one for one in documents if isinstance(one, Memory) and may_read(one, reader)])
 
     async def _lessons(self, request: ContextRequest, reader: Reader) -> ContextPart | None:
-        """The surest of the project's lessons and of those that are meant for every project."""
         now = self._clock()
         allowed = key_scope(reader, projects=[request.project, EVERY_PROJECT])
         best = await self._index.ask(
@@ -365,7 +362,6 @@ class Compile:
         return lessons_block([one for one in found if isinstance(one, Lesson) and may_read(one, reader)], now)
 
     async def _actions(self, request: ContextRequest, reader: Reader) -> ContextPart | None:
-        """The project's newest open actions, those in progress and the more urgent first."""
         page = await self._documents.of_project(
             open_actions(reader.tenant, request.project), reader, request.project, None, ACTIONS_READ
         )
@@ -428,6 +424,5 @@ class Compile:
 
 
 def _session_block(past: Session, summary: Summary | None, seen: Sequence[Observation]) -> ContextPart | None:
-    """A past session's summary, else what was important in it; dated by its beginning."""
     at = from_ms(past.started_ms)
     return summary_block(at, summary) if summary is not None else session_block(at, past.title, seen)

@@ -364,7 +364,6 @@ class DocumentReader:
                 return stored, answers[len(together) :]
 
     def _read(self, partitions: Sequence[int], texts: Mapping[int, Sequence[DocumentId]]) -> Command:
-        """One command that reads which generations are live, and documents of those that were."""
         keys = [self._live_keys[partition] for partition in partitions]
         documents = [of.doc(name) for partition, of in zip(partitions, keys, strict=True) for name in texts[partition]]
         return ("MGET", *(self._generation_keys[partition] for partition in partitions), *documents)
@@ -409,7 +408,6 @@ def readable_by(reader: Reader) -> Readable:
 
 
 async def _shown(found: list[Document], within: Within, readable: Readable | None) -> set[str]:
-    """The ids of those that are wanted and readable."""
     wanted = [one for one in found if within.keep is None or within.keep(one)]
     return {one.id for one in (wanted if readable is None else await readable(wanted))}
 

@@ -146,7 +146,6 @@ def surroundings(index: Index, allowed: Filter, now_ms: int, around: Sequence[st
 
 
 def _sighted(keys: Sequence[str]) -> tuple[str, list[Link]]:
-    """The session of an observation with these facet values, and what it tells of that."""
     values = [(name, value) for name, _, value in (key.partition("\x1f") for key in keys) if value]
     session = next((f"session:{value}" for name, value in values if name == "session"), "")
     types = {"project": "in_project", "file": "touches"}
@@ -307,7 +306,6 @@ class Graph:
         sketch.draw(links)
 
     async def _versions(self, names: Iterable[str], reader: Reader) -> list[Edge]:
-        """Which memory follows which, among these and the next, as far as the reader may see both."""
         known = await self._readable([name for name in names if is_memory(name)], reader)
         pairs = {pair: None for one in known.values() if isinstance(one, Memory) for pair in _followed(one)}
         known |= await self._readable([end for pair in pairs for end in pair if end not in known], reader)
@@ -327,7 +325,6 @@ def _in_project(found: Iterable[Document], project: str | None) -> list[Memory]:
 
 
 def _followed(memory: Memory) -> list[tuple[str, str]]:
-    """Pairs of memories, the newer first, that this one is in."""
     pairs = [(memory.id, memory.parent_id), (memory.superseded_by, memory.id)]
     return [
         (newer, older) for newer, older in [*pairs, *((memory.id, one) for one in memory.condensed)] if newer and older

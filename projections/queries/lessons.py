@@ -197,14 +197,12 @@ class Lessons:
             low, count = b"(" + page[-1][0].encode(), PAGE
 
     async def _load(self, wanted: Sequence[DocumentLocation], reader: Reader) -> list[Lesson]:
-        """Those that the reader may see, and that count, in the order asked for."""
         found = await self._documents.get(wanted)
         lessons = [one for one in found if isinstance(one, Lesson) and may_read(one, reader)]
         return [one for one in lessons if one.active and not one.retired_ms]
 
 
 def _places(project: str | None) -> list[str]:
-    """The projects whose lessons concern a project, or what is of none."""
     return [project or "", EVERY_PROJECT]
 
 

@@ -145,13 +145,11 @@ class Listed:
         return [ListedSession(session, text) for (_, session), text in zip(found, texts, strict=True)]
 
     async def _get(self, find: Callable[[Index, int], list[DocumentLocation]]) -> list[Document]:
-        """The documents in places that the index finds, those of them that are still there."""
         now_ms = to_ms(self._clock())
         found = await self._documents.get(await self._index.ask(lambda index: find(index, now_ms)))
         return [one for one in found if one is not None]
 
     async def _in_index(self, work: Callable[[Index, int], Result]) -> Result:
-        """Ask the index, as it is now. Raises ProjectionBehind before it has been ready."""
         now_ms = to_ms(self._clock())
         return await self._index.ask_current(lambda index: work(index, now_ms))
 

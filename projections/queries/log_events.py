@@ -206,7 +206,6 @@ class LogEvents:
         return [{**event, "after": after} for event, (_, after) in zip(shown, found, strict=True)]
 
     async def _shown(self, events: Sequence[EventView], reader: Reader) -> list[dict[str, Any]]:
-        """The events as the reader may see them; what they are about decides, as it stands now."""
         about = {name for one in events for name in one.about()}
         found = await self._documents.find_all(sorted(about))
         known = {DocumentId(one.document.id): one.document for one in found}
@@ -385,7 +384,6 @@ def _parse(cursor: str, history: LogHistory) -> Token:
 
 
 def _operation(event: Mapping[str, Any]) -> str:
-    """What was done; of an erased event what it was, which is all that is left of it."""
     operation: str = event.get("type", "")
     return event["data"].get("was", operation) if operation == EventErased.TYPE else operation
 

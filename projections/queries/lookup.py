@@ -74,13 +74,11 @@ def touching(
 
 
 def _paths(documents: Iterable[Sequence[str]]) -> list[str]:
-    """The files that documents with these facet values name, each once."""
     lead = facet("file", "")
     return [*dict.fromkeys(key.removeprefix(lead) for keys in documents for key in keys if key.startswith(lead))]
 
 
 def _shorter(file: str) -> list[str]:
-    """The path and its ends, as they may be stored."""
     plain = file.strip().replace("\\", "/").removeprefix("./")
     parts = plain.split("/")
     ends = ["/".join(parts[start:]) for start in range(len(parts))]

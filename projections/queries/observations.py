@@ -86,7 +86,6 @@ def _hit_lines(hits: Sequence[str]) -> Iterator[str]:
 
 
 def _bug_lines(bugs: Sequence[Memory]) -> Iterator[str]:
-    """The newest of the bugs that still stand."""
     standing = sorted((bug for bug in bugs if bug.is_latest), key=lambda bug: bug.id)
     for bug in sorted(standing, key=lambda bug: bug.recorded_at, reverse=True)[:BUGS]:
         title, content = _quoted(bug.title), _quoted(bug.content)
@@ -108,7 +107,6 @@ def _cut(parts: Sequence[tuple[str, str]], limit_chars: int) -> str:
 
 
 def _without_half_entity(escaped: str) -> str:
-    """Escaped text whose end may have been cut within `&amp;` and the like."""
     start = escaped.rfind("&")
     return escaped[:start] if start >= 0 and ";" not in escaped[start:] else escaped
 
@@ -340,7 +338,6 @@ class AroundQueries:
         return [one.snippet for one in best[:HITS]]
 
     async def _project_of(self, reader: Reader, session_id: str) -> str | None:
-        """The project of a session; None when that is not known for sure."""
         try:
             located = await self._sessions.one(reader, session_id, None)
         except MnemologError:
@@ -348,7 +345,6 @@ class AroundQueries:
         return getattr(located.document, "project", None)
 
     async def _near(self, find: Callable[[Index, int], Result]) -> Result:
-        """What the index finds, as of now."""
         now_ms = to_ms(self._clock())
         return await self._index.ask(lambda index: find(index, now_ms))
 
@@ -381,7 +377,6 @@ def _some(count: int) -> int:
 
 
 def _moment(text: str) -> datetime | None:
-    """The time that a text names, in UTC unless it says otherwise; None for an impossible one."""
     try:
         when = datetime.fromisoformat(text)
         to_ms(when)

@@ -106,7 +106,6 @@ class ProjectProfiles:
         return found
 
     async def _titles(self, seen: list[Located], reader: Reader) -> dict[str, str]:
-        """What sessions were about, by their ids, of those that have a summary."""
         places = [(partition, summary_id(DocumentId(session.id))) for partition, session in seen]
         found = zip(seen, await self._documents.get(places), strict=True)
         return {

@@ -257,7 +257,6 @@ def _named(request: RecallRequest, now: datetime) -> NamedTime | None:
 
 
 def _searching(request: RecallRequest) -> Attributes:
-    """What a trace says of a recall: no query."""
     attributes = {"gen_ai.operation.name": "search_memory"}
     return {**attributes, "gen_ai.memory.store.id": request.project} if request.project else attributes
 

@@ -94,7 +94,6 @@ class Actions:
         return OpenWork(readable, [one for one in ready if one.item.id in readable], items)
 
     async def _open(self, tenant: str, project: str | None) -> list[Action]:
-        """The MAX_OPEN_ACTIONS oldest, whoever wrote them."""
         page = await self._documents.page(
             open_actions(tenant, project), range(self._documents.partitions), limit=MAX_OPEN_ACTIONS, newest_first=False
         )
