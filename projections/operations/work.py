@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from hashlib import blake2b
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import fields, replace
 
 from ingest.commands.decide import (
     Caller,
@@ -40,6 +40,10 @@ from projections.operations.current import Current
 
 MAX_NAMED = 100
 """Sessions of one id, each of a project of its own, that are looked at."""
+
+
+_EDITABLE = [field.name for field in fields(ReviseLesson) if field.default is None and field.name != "occurred_at"]
+"""The fields of a lesson that can change: those that may be left out of a revision."""
 
 
 class WorkOperations:
@@ -89,11 +93,7 @@ class WorkOperations:
 
     async def revise_lesson(self, command: ReviseLesson, reader: Reader, caller: Caller) -> Accepted:
         """Edit a lesson; raises NotFound, CommandRejected when nothing is to change."""
-        stated = (
-            command.content, command.context, command.title, command.tags, command.severity, command.trigger_tool,
-            command.trigger_pattern, command.active,
-        )  # fmt: skip
-        if all(value is None for value in stated):
+        if all(getattr(command, name) is None for name in _EDITABLE):
             raise CommandRejected("nothing is to change", None)
         known = await self._lesson(command.lesson, reader)
         return await self._current.give(replace(command, project=known.project), caller)
