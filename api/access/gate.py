@@ -168,7 +168,7 @@ def _host_name(host: str) -> str | None:
 def _pattern(origins: Collection[str]) -> re.Pattern[str] | None:
     if not origins:
         return None
-    return re.compile(".*" if "*" in origins else "|".join(re.escape(one.rstrip("/")) for one in origins))
+    return re.compile(".*" if "*" in origins else "|".join(re.escape(origin.rstrip("/")) for origin in origins))
 
 
 def _credential(scope: Scope, authorization: bytes) -> str:

@@ -73,7 +73,7 @@ class Key(Row, index=True):
     def role_set(self) -> frozenset[Role]:
         """Its roles; those of a newer release count for nothing."""
         stored = _names(self.roles)
-        return frozenset(one for one in ROLES if one in stored)
+        return frozenset(role for role in ROLES if role in stored)
 
     def holds(self, now_ms: int) -> bool:
         """Whether it lets anybody in now."""
@@ -144,7 +144,7 @@ def key_of(grant: Grant, name: str, digest: str, created_ms: int, expires_ms: in
         digest=digest,
         tenant=grant.tenant,
         name=grant.name,
-        roles=_json([one for one in ROLES if one in grant.roles]),
+        roles=_json([role for role in ROLES if role in grant.roles]),
         projects=_json(sorted(set(grant.projects))),
         agents=_json(sorted(set(grant.agents))),
         created_ms=created_ms,
@@ -284,10 +284,10 @@ class Registry:
     async def all(self) -> list[Key]:
         """Every key, the oldest first."""
         names = sorted(name.decode() for name in await self._redis.smembers(ACCESS_KEYS))
-        found: list[Key] = []
+        results: list[Key] = []
         for start in range(0, len(names), ROWS_AT_ONCE):
-            found += await self._rows(names[start : start + ROWS_AT_ONCE])
-        return sorted(found, key=lambda one: (one.created_ms, one.id))
+            results += await self._rows(names[start : start + ROWS_AT_ONCE])
+        return sorted(results, key=lambda one: (one.created_ms, one.id))
 
     async def version(self) -> int:
         """A number that every change to a key makes bigger; 0 before there is one."""

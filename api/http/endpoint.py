@@ -72,14 +72,14 @@ def routes(endpoints: Sequence[Endpoint]) -> list[Route]:
     The order in which endpoints are listed is of no account: what is more particular is asked first.
     """
     by_path: dict[str, dict[str, Endpoint]] = {}
-    for one in endpoints:
-        by_path.setdefault(one.path, {})[one.method] = one
+    for endpoint in endpoints:
+        by_path.setdefault(endpoint.path, {})[endpoint.method] = endpoint
     return [_route(path, by_path[path]) for path in sorted(by_path, key=_rank)]
 
 
 def open_paths(endpoints: Sequence[Endpoint]) -> frozenset[str]:
     """The paths that answer without a key."""
-    return frozenset(one.path for one in endpoints if one.open)
+    return frozenset(endpoint.path for endpoint in endpoints if endpoint.open)
 
 
 def _route(path: str, by_method: Mapping[str, Endpoint]) -> Route:
@@ -136,11 +136,11 @@ class Shortcut:
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        known = self._known.get((scope.get("method", ""), scope["path"])) if scope["type"] == "http" else None
-        if known is None:
+        fixed = self._known.get((scope.get("method", ""), scope["path"])) if scope["type"] == "http" else None
+        if fixed is None:
             await self._app(scope, receive, send)
             return
-        scope["route"], needs, app = known
+        scope["route"], needs, app = fixed
         scope["path_params"] = {}
         try:
             await admit(scope, needs)

@@ -225,14 +225,14 @@ _NO_SUCH_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 def ports_of(settings: Settings) -> dict[int, str]:
     """Every port the settings ask for, with the variable that names it; raises InvalidSetting when two name one."""
-    wanted = [("MNEMOLOG_PORT", (settings.port,))]
-    wanted += [(one.variable, one.ports(settings)) for one in listeners_of(settings)]
-    found: dict[int, str] = {}
-    for variable, ports in wanted:
+    settings_of_ports = [("MNEMOLOG_PORT", (settings.port,))]
+    settings_of_ports += [(one.variable, one.ports(settings)) for one in listeners_of(settings)]
+    variables: dict[int, str] = {}
+    for variable, ports in settings_of_ports:
         for port in ports:
-            if found.setdefault(port, variable) != variable:
-                raise InvalidSetting(f"{found[port]} and {variable} both name port {port}")
-    return found
+            if variables.setdefault(port, variable) != variable:
+                raise InvalidSetting(f"{variables[port]} and {variable} both name port {port}")
+    return variables
 
 
 def ports_of_one(settings: Settings) -> frozenset[int]:
@@ -248,7 +248,7 @@ def bind(host: str, port: int, *, shared: bool = False) -> list[socket.socket]:
     Raises ServerStartFailed when another program has the port.
     """
     hosts = ("127.0.0.1", "::1") if host in LOOPBACK else (host,)
-    found: list[socket.socket] = []
+    sockets: list[socket.socket] = []
     for one in hosts:
         family = socket.AF_INET6 if ":" in one else socket.AF_INET
         try:
@@ -264,13 +264,13 @@ def bind(host: str, port: int, *, shared: bool = False) -> list[socket.socket]:
             listening.bind((one, port))
         except OSError as error:
             listening.close()
-            if error.errno in _NO_SUCH_ADDRESS and found:
+            if error.errno in _NO_SUCH_ADDRESS and sockets:
                 continue
             raise ServerStartFailed(f"port {port} on {one} cannot be had: {error.strerror}") from None
-        found.append(listening)
-    if not found:
+        sockets.append(listening)
+    if not sockets:
         raise ServerStartFailed(f"there is no address {host} on this machine")
-    return found
+    return sockets
 
 
 MAX_HELD_BYTES = 96 << 20

@@ -171,7 +171,7 @@ async def readyz(request: Request) -> Response:
     if (stopped := found.stopped) is not None:
         code = "starting" if stopped.code == "index" else "unavailable"
         return ProblemAnswer(503, code, stopped.message, reason=stopped.code, lag=lag, vitals=vitals)
-    shortcomings = [Shortcoming(one.code, one.message) for one in found.conditions]
+    shortcomings = [Shortcoming(condition.code, condition.message) for condition in found.conditions]
     status, documents = (
         "degraded" if shortcomings else "ready",
         at_hand.search_index.documents if may_see_figures else UNSET,
@@ -189,8 +189,8 @@ async def metrics(request: Request) -> Response:
     await measured.letters.measure(services(request).redis, services(request).operations.letters.partitions)
     with suppress(*UNREACHABLE):  # of a cluster, the one node that has it
         if (report := await load_report(services(request).redis)) is not None:
-            for fault, count in report.found.items():
-                measured.reconciled.labels(fault).set(count)
+            for error, count in report.found.items():
+                measured.reconciled.labels(error).set(count)
     text = measured.text() if measured.processes is None else measured.processes.of_all()
     return Response(text, media_type=CONTENT_TYPE_LATEST)
 

@@ -142,7 +142,7 @@ def _check(admin: Principal, grant: Grant) -> None:
     if grant.tenant != admin.tenant:
         raise OutsideKeyScope("tenant", grant.tenant, "tenant")
     if not _within(admin.key_scope.projects, tuple(grant.projects)):
-        beyond = next((one for one in grant.projects if not admin.key_scope.allows(one)), "(all)")
+        beyond = next((project for project in grant.projects if not admin.key_scope.allows(project)), "(all)")
         raise OutsideKeyScope("project", beyond, "projects")
 
 

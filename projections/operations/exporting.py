@@ -79,11 +79,11 @@ async def export_events(
     """
     heads = [await log.head(partition) for partition in range(log.partitions)]
     yield _encoded(ExportHeader(format=FORMAT, version=FORMAT_VERSION, tenant=reader.tenant, project=project))
-    wanted = EventFilter(reader, project=project)
+    requested = EventFilter(reader, project=project)
     events = unreadable = 0
     for partition, head in enumerate(heads):
         async for rows in pages(log, partition, head):
-            shown, no_events = await _shown(rows, partition, documents, wanted)
+            shown, no_events = await _shown(rows, partition, documents, requested)
             unreadable += no_events
             events += len(shown)
             if shown:
@@ -102,8 +102,8 @@ async def _shown(
         # what an event is about is of its own stream, and so in its partition
         about = sorted({name for _, seen in events for name in seen.about()})
         stored = await documents.get([(partition, name) for name in about])
-        known = {name: document for name, document in zip(about, stored, strict=True) if document is not None}
-        events = [(row, seen) for row, seen in events if seen.shown(wanted.reader, known) is seen.event]
+        existing = {name: document for name, document in zip(about, stored, strict=True) if document is not None}
+        events = [(row, seen) for row, seen in events if seen.shown(wanted.reader, existing) is seen.event]
     return [_line(row, seen.event) for row, seen in events], no_events
 
 
@@ -127,10 +127,10 @@ def line_of(event: Recorded) -> bytes:
 
 
 def _line_as_stored(stored: dict[str, Any]) -> bytes:
-    kept = {name: value for name, value in stored.items() if name != "position"}
-    if isinstance(recorded_at := kept.get("recorded_at"), datetime):
-        kept["recorded_at"] = _iso(to_ms(recorded_at))
-    return _encoded(kept)
+    selected = {name: value for name, value in stored.items() if name != "position"}
+    if isinstance(recorded_at := selected.get("recorded_at"), datetime):
+        selected["recorded_at"] = _iso(to_ms(recorded_at))
+    return _encoded(selected)
 
 
 def _encoded(value: Any) -> bytes:

@@ -109,12 +109,12 @@ class KnownEvents:
 
     async def _recorded_here(self, partition: int, events: Sequence[Event]) -> set[_Identity]:
         head = await self._log.head(partition)
-        moments = {to_ms(one.envelope.recorded_at) for one in events if one.envelope.recorded_at is not None}
+        moments = {to_ms(event.envelope.recorded_at) for event in events if event.envelope.recorded_at is not None}
         read = await asyncio.gather(*(self._entries_of(partition, ms) for ms in sorted(moments) if 0 < ms <= head.ms))
         return {one for found in read for one in found}
 
     async def _entries_of(self, partition: int, ms: int) -> set[_Identity]:
-        found: set[_Identity] = set()
+        results: set[_Identity] = set()
         at, count = Position(ms - 1, LAST), ENTRIES_AT_FIRST
         async with self._reads:
             while rows := await self._log.read(partition, at, count):
@@ -124,11 +124,11 @@ class KnownEvents:
                         recorded = decode(row.payload, row.position)
                     except UnreadableEvent:
                         continue
-                    found.add(_Identity.of(Event(recorded.envelope, recorded.data)))
+                    results.add(_Identity.of(Event(recorded.envelope, recorded.data)))
                 if len(of_moment) < count:
                     break
                 at, count = rows[-1].position, ENTRIES_PER_READ
-        return found
+        return results
 
     async def _imported(self, partition: int, events: Sequence[Event]) -> list[bool]:
         keys = PartitionKeys(partition)
@@ -377,8 +377,8 @@ class _ReadProgress:
         recorded = (event for event in self.events if isinstance(event.data, MemoryRecorded))
         self.memories += (memory_id(Recorded(START, *event)) for event in recorded)
         self.token.include_all(outcome.token)
-        for index, fault in outcome.rejected:
-            self.reject(self._gathered[index][0], fault)
+        for index, error in outcome.rejected:
+            self.reject(self._gathered[index][0], error)
         self._gathered, self._bytes = [], 0
 
     def report(self, *, complete: bool, superseded: int) -> Imported:

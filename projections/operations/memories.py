@@ -77,7 +77,7 @@ class MemoryOperations:
         if changes.visibility is None and changes.shared_with is None:
             return accepted
         shown = revision.visibility, revision.shared_with
-        behind = [one for one in versions if (one.visibility, one.shared_with) != shown]
+        behind = [version for version in versions if (version.visibility, version.shared_with) != shown]
         return await self._show_others(behind, *shown, accepted, reader, caller)
 
     async def show_to(
@@ -95,7 +95,7 @@ class MemoryOperations:
         """
         _check_owner(known, reader)
         versions, _ = await self._current.versions(known)
-        newest = [one for one in versions if _owns(one, reader)][-1]
+        newest = [version for version in versions if _owns(version, reader)][-1]
         visibility = visibility or newest.visibility
         if visibility != "public" and not (known.agent_id or known.owner):
             raise CommandRejected("the memory has no creator and no owner: nobody could read it", "visibility")
@@ -121,9 +121,11 @@ class MemoryOperations:
         """
         first = Token.parse(accepted.position)
         commands = [
-            _showing(one, visibility, shared_with, reader, _event_id(accepted.event_id, one.id))
-            for one in versions
-            if one.id != accepted.id and _owns(one, reader) and Position.parse(one.position) <= max(first.values())
+            _showing(version, visibility, shared_with, reader, _event_id(accepted.event_id, version.id))
+            for version in versions
+            if version.id != accepted.id
+            and _owns(version, reader)
+            and Position.parse(version.position) <= max(first.values())
         ]
         if not commands:
             return accepted

@@ -73,10 +73,10 @@ class SessionCap:
         """Take the stored count, and on top of it what was counted here and may not be stored yet."""
         started = time.monotonic()
         try:
-            known = await self._current.get(route, name)
+            existing = await self._current.get(route, name)
         finally:
             seen.looking = None
-        stored = known.observation_count if isinstance(known, Session) else 0
+        stored = existing.observation_count if isinstance(existing, Session) else 0
         in_flight = len(seen.entered) - bisect(seen.entered, started - IN_FLIGHT_S)
         seen.count = min(max(stored, seen.count), stored + in_flight)
         seen.counted_at = time.monotonic()

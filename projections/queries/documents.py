@@ -99,10 +99,10 @@ class DocumentReader:
 
         Raises LogUnavailable where it is not found and may be in a partition that could not be read.
         """
-        found = next(iter(await self.find_all([name])), None)
-        if found is None:
+        located = next(iter(await self.find_all([name])), None)
+        if located is None:
             check_missing(f"a document {name!r}")
-        return found
+        return located
 
     async def find_all(self, names: Sequence[DocumentId]) -> list[Located]:
         """Those of the documents that exist, in the order asked for, wherever they are.
@@ -187,20 +187,20 @@ class DocumentReader:
         if gone := unread.intersection(partitions):
             leave_out(gone, partitions, LogUnavailable("the page before was made without this partition; begin anew"))
             partitions = [one for one in partitions if one not in gone]
-        kept: list[Located] = []
+        selected: list[Located] = []
         for at_once in (limit, *[SCANNED_AT_ONCE] * (MAX_SCANNED // SCANNED_AT_ONCE)):
             listed, following = await self._cut(listing, partitions, within, edge, at_once, newest_first)
             shown = await _shown([one for _, _, one in listed if one is not None], within, readable)
             for number, (member, partition, document) in enumerate(listed, 1):
                 if document is not None and document.id in shown:
-                    kept.append(Located(partition, document))
-                    if len(kept) == limit:
+                    selected.append(Located(partition, document))
+                    if len(selected) == limit:
                         more = following is not None or number < len(listed)
-                        return DocumentPage(kept, _encode_cursor(member) if more else None)
+                        return DocumentPage(selected, _encode_cursor(member) if more else None)
             if following is None:
-                return DocumentPage(kept, None)
+                return DocumentPage(selected, None)
             edge = _between(listed[-1][0], following, newest_first=newest_first)
-        return DocumentPage(kept, _encode_cursor(edge))
+        return DocumentPage(selected, _encode_cursor(edge))
 
     async def _cut(
         self,
@@ -232,7 +232,7 @@ class DocumentReader:
     async def pages(self, listing: str, partitions: Sequence[int], limit: int = PAGE) -> AsyncGenerator[list[Document]]:
         """All documents of a listing, oldest first, a page at a time, as they stand when the page is read."""
         async for page in self.located(listing, partitions, limit):
-            yield [one.document for one in page]
+            yield [located.document for located in page]
 
     async def located(
         self, listing: str, partitions: Sequence[int], limit: int = PAGE
@@ -350,7 +350,7 @@ class DocumentReader:
         while True:
             commands = [self._read(partitions, texts) for partitions in together]
             answers = await ask(self._redis, [*commands, *more()], at_once=at_once)
-            if any(isinstance(one, Exception) for one in answers):
+            if any(isinstance(answer, Exception) for answer in answers):
                 answers = _without(answers, together, range(self.partitions) if others else texts)
             live: dict[int, int] = {}
             stored: dict[tuple[int, DocumentId], Any] = {}
@@ -408,8 +408,8 @@ def readable_by(reader: Reader) -> Readable:
 
 
 async def _shown(found: list[Document], within: Within, readable: Readable | None) -> set[str]:
-    wanted = [one for one in found if within.keep is None or within.keep(one)]
-    return {one.id for one in (wanted if readable is None else await readable(wanted))}
+    requested = [one for one in found if within.keep is None or within.keep(one)]
+    return {one.id for one in (requested if readable is None else await readable(requested))}
 
 
 def _between(last: str, following: str, *, newest_first: bool) -> str:

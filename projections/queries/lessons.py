@@ -101,7 +101,7 @@ class Lessons:
         Looks at all of them, however many; stops early, with a warning in the log, when their patterns take longer than
         PATTERNS_BUDGET_S.
         """
-        found: list[Lesson] = []
+        documents: list[Lesson] = []
         spent_s = 0.0
         listings = [
             (place, rules(reader.tenant, place, tool)) for place in _places(project) for tool in ("", tool_name)
@@ -118,14 +118,14 @@ class Lessons:
                         break
                 spent_s += time.perf_counter() - started
                 for first in range(0, len(speaking), limit):
-                    found += await self._load(speaking[first : first + limit], reader)
-                    if len(found) >= limit:
-                        return found[:limit]
+                    documents += await self._load(speaking[first : first + limit], reader)
+                    if len(documents) >= limit:
+                        return documents[:limit]
                 if spent_s > PATTERNS_BUDGET_S:
                     told = "lessons of %r for tool %r: %d found, others not looked at after %.0f ms of patterns"
-                    logger.warning(told, project, tool_name, len(found), spent_s * 1000)
+                    logger.warning(told, project, tool_name, len(documents), spent_s * 1000)
                     break
-        return found
+        return documents
 
     async def search(
         self,
@@ -150,10 +150,10 @@ class Lessons:
         within = [] if project is None else _places(project) if everywhere else [project]
         hits, _ = await self._vectors.search(question, key_scope(reader, projects=within, kinds=["lesson"]))
         cosine = {hit.id: hit.explain.get("cosine", 0.0) for hit in hits}
-        asked = set(terms(query))
+        requested = set(terms(query))
         scored: list[tuple[Lesson, float]] = []
         for lesson in await self._load([(hit.partition, DocumentId(hit.id)) for hit in hits], reader):
-            sure, relevance = lesson.confidence_at(now), _relevance(lesson, asked, cosine[lesson.id])
+            sure, relevance = lesson.confidence_at(now), _relevance(lesson, requested, cosine[lesson.id])
             if relevance and sure >= min_confidence:
                 age = now - from_ms(lesson.reinforced_ms or lesson.recorded_ms)
                 scored.append((lesson, recall_score(sure, relevance, age)))
@@ -176,9 +176,13 @@ class Lessons:
         count = LISTED if source else min(limit, LISTED)
         allowed, now_ms = key_scope(reader, project), to_ms(now)
         sure = await self._index.ask(lambda index: index.lessons_by_confidence(allowed, NO_PROJECT, now_ms, count))
-        found = await self._load([(one.partition, DocumentId(one.id)) for one in sure], reader)
-        wanted = [one for one in found if source in ("", one.origin) and one.confidence_at(now) >= min_confidence]
-        return wanted[:limit]
+        documents = await self._load([(one.partition, DocumentId(one.id)) for one in sure], reader)
+        selected = [
+            document
+            for document in documents
+            if source in ("", document.origin) and document.confidence_at(now) >= min_confidence
+        ]
+        return selected[:limit]
 
     async def _in_order(
         self, tenant: str, listings: Sequence[tuple[str, str]]
@@ -197,9 +201,9 @@ class Lessons:
             low, count = b"(" + page[-1][0].encode(), PAGE
 
     async def _load(self, wanted: Sequence[DocumentLocation], reader: Reader) -> list[Lesson]:
-        found = await self._documents.get(wanted)
-        lessons = [one for one in found if isinstance(one, Lesson) and may_read(one, reader)]
-        return [one for one in lessons if one.active and not one.retired_ms]
+        documents = await self._documents.get(wanted)
+        lessons = [document for document in documents if isinstance(document, Lesson) and may_read(document, reader)]
+        return [lesson for lesson in lessons if lesson.active and not lesson.retired_ms]
 
 
 def _places(project: str | None) -> list[str]:

@@ -124,8 +124,8 @@ class EventView(NamedTuple):
             readable = may_read(document, reader) if isinstance(document, Memory) else self._says_readable(reader)
             if not readable:
                 visibility = document.visibility if isinstance(document, Memory) else self._visibility
-                kept = {name: value for name, value in self.event.items() if name not in _SAID}
-                return {**kept, "data": {"visibility": visibility, "withheld": True}}
+                selected = {name: value for name, value in self.event.items() if name not in _SAID}
+                return {**selected, "data": {"visibility": visibility, "withheld": True}}
         return self.event
 
     @property
@@ -191,25 +191,25 @@ class LogEvents:
 
         Each event's `after` is the token that goes on behind it.
         """
-        found: list[tuple[EventView, str]] = []
+        results: list[tuple[EventView, str]] = []
         for partition, until in sorted(self._index.applied.items()):
-            if at.get(partition, START) >= until or len(found) >= limit:
+            if at.get(partition, START) >= until or len(results) >= limit:
                 continue
             for row in await self._log.read(partition, at.get(partition, START), limit):
-                if row.position > until or len(found) >= limit:
+                if row.position > until or len(results) >= limit:
                     break
                 at.include(partition, row.position)
                 event = EventView.of(partition, row)
                 if wanted.matches(event.event, row.position):
-                    found.append((event, str(self._log.history.as_cursor(at))))
-        shown = await self._shown([event for event, _ in found], wanted.reader)
-        return [{**event, "after": after} for event, (_, after) in zip(shown, found, strict=True)]
+                    results.append((event, str(self._log.history.as_cursor(at))))
+        shown = await self._shown([event for event, _ in results], wanted.reader)
+        return [{**event, "after": after} for event, (_, after) in zip(shown, results, strict=True)]
 
     async def _shown(self, events: Sequence[EventView], reader: Reader) -> list[dict[str, Any]]:
-        about = {name for one in events for name in one.about()}
-        found = await self._documents.find_all(sorted(about))
-        known = {DocumentId(one.document.id): one.document for one in found}
-        return [one.shown(reader, known) for one in events]
+        about = {name for event in events for name in event.about()}
+        documents = await self._documents.find_all(sorted(about))
+        existing = {DocumentId(located.document.id): located.document for located in documents}
+        return [event.shown(reader, existing) for event in events]
 
     async def _read_partition(
         self, number: int, at: Token, room: int, wanted: EventFilter, events: list[EventView]
@@ -297,21 +297,21 @@ class Audit:
         """
         if project is not None and not reader.key_scope.allows(project):
             return AuditPage([], None)
-        wanted = _Wanted(reader, operation, agent_id, project, times)
+        requested = _Wanted(reader, operation, agent_id, project, times)
         at = _parse(cursor, self._log.history) if cursor else await self._heads()
         backwards = _Backwards(self._log, at)
-        found: list[AuditEntry] = []
+        results: list[AuditEntry] = []
         for _ in range(MAX_SCANNED):
-            row = await backwards.step() if len(found) < limit else None
+            row = await backwards.step() if len(results) < limit else None
             if row is None:
                 break
             partition, stored = row
             if stored.position < times.recorded.start:
-                return AuditPage(found, None)
+                return AuditPage(results, None)
             event = as_json_object(stored.payload, stored.position)
-            if wanted.matches(event, stored.position):
-                found.append(_entry(partition, stored, event))
-        return AuditPage(found, None if backwards.finished else str(at))
+            if requested.matches(event, stored.position):
+                results.append(_entry(partition, stored, event))
+        return AuditPage(results, None if backwards.finished else str(at))
 
     async def _heads(self) -> Token:
         """Behind the newest entries: what is written between two pages is in neither.

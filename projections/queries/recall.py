@@ -190,7 +190,7 @@ class Recall:
         hits, degraded, confidence = await self.found(request, reader)
         make = partial(_results, asked=terms(request.query), explain=request.explain)
         results = make(hits) if len(hits) <= MADE_INLINE else await asyncio.to_thread(make, hits)
-        projects = {request.project or "", *request.projects}.difference(one.project for one in results)
+        projects = {request.project or "", *request.projects}.difference(result.project for result in results)
         others = () if results else (request.agent_id, request.session_id)
         return RecallAnswer(
             notes=await self._lookup.unknown(reader, sorted(projects), *others),
@@ -204,9 +204,9 @@ class Recall:
     async def found(self, request: RecallRequest, reader: Reader) -> RecalledDocuments:
         """What a recall finds, as documents: for a dialect that shows them in its own way. Raises the same."""
         with span("search_memory", _searching(request)) as recalling:
-            found = await self._found(request, reader)
-            recalling.set({"gen_ai.memory.record.count": len(found.hits)})
-        return found
+            located = await self._found(request, reader)
+            recalling.set({"gen_ai.memory.record.count": len(located.hits)})
+        return located
 
     async def _found(self, request: RecallRequest, reader: Reader) -> RecalledDocuments:
         if not request.query.strip():
@@ -235,12 +235,12 @@ class Recall:
             degraded.append(self._index.trouble or "the index is still loading: some documents may be missing")
         if unread := left_out():
             degraded.append(left_out_message(unread))
-        known = {
+        existing = {
             hit.id: document
             for hit, document in zip(hits, documents, strict=True)
             if document is not None and may_read(document, reader)
         }
-        found = _sure_enough(folded(searched, known), searched, request.min_confidence)[: request.limit]
+        found = _sure_enough(folded(searched, existing), searched, request.min_confidence)[: request.limit]
         if self._shown is not None:
             self._shown(one.hit for one in found)
         return RecalledDocuments(found, degraded, searched[0].confidence if searched else None)
@@ -266,7 +266,7 @@ def folded(searched: Sequence[Hit], known: Mapping[str, Document]) -> list[Recal
 
     `known` are the documents that are there and that the reader may see, by id.
     """
-    found: list[Recalled] = []
+    results: list[Recalled] = []
     for hit in searched:
         told: list[Recalled] = []
         for one in (hit, *hit.repeats):
@@ -279,10 +279,10 @@ def folded(searched: Sequence[Hit], known: Mapping[str, Document]) -> list[Recal
                 told.append(Recalled(replace(one, terms=hit.terms), document, []))
             else:
                 same.repeats.append(one.id)
-        found += told
+        results += told
     if not any(hit.repeats for hit in searched):
-        return found
-    return sorted(found, key=lambda one: one.hit.score, reverse=True)
+        return results
+    return sorted(results, key=lambda one: one.hit.score, reverse=True)
 
 
 def _sure_enough(found: list[Recalled], searched: Sequence[Hit], least: float | None) -> list[Recalled]:
@@ -438,8 +438,8 @@ class QueryVectors:
             embedder = self.embedder
             vector, degraded = await self._of(embedder, question.text)
             try:
-                asked = replace(question, vector=vector, model=embedder.model)
-                return await self._index.search(asked, allowed), degraded
+                requested = replace(question, vector=vector, model=embedder.model)
+                return await self._index.search(requested, allowed), degraded
             except EmbedderMismatch:
                 continue
 

@@ -97,7 +97,7 @@ class Actions:
         page = await self._documents.page(
             open_actions(tenant, project), range(self._documents.partitions), limit=MAX_OPEN_ACTIONS, newest_first=False
         )
-        return [one.document for one in page.documents if isinstance(one.document, Action)]
+        return [located.document for located in page.documents if isinstance(located.document, Action)]
 
 
 MAX_SLOTS = 1_000
@@ -144,7 +144,11 @@ class Slots:
         for place in filter(reader.key_scope.allows, dict.fromkeys(["", project])):
             home = [self._documents.home(reader.tenant, place)]
             page = await self._documents.page(slots(reader.tenant, place), home, limit=MAX_SLOTS, newest_first=False)
-            found |= {one.document.label: one.document for one in page.documents if isinstance(one.document, Slot)}
+            found |= {
+                located.document.label: located.document
+                for located in page.documents
+                if isinstance(located.document, Slot)
+            }
         return [found[label] for label in sorted(found)]
 
     async def all(self, reader: Reader) -> list[Slot]:
@@ -155,8 +159,12 @@ class Slots:
         projects = [one for one in await self._lookup.projects(reader) if one][:MAX_PROJECTS]
         listings = [slots(reader.tenant, project) for project in projects]
         names = await self._documents.members_of(listings, range(self._documents.partitions))
-        found = [one.document for one in await self._documents.find_all(names)]
-        held = [one for one in found if isinstance(one, Slot) and one.content.strip() and may_read(one, reader)]
+        documents = [located.document for located in await self._documents.find_all(names)]
+        held = [
+            document
+            for document in documents
+            if isinstance(document, Slot) and document.content.strip() and may_read(document, reader)
+        ]
         return sorted([*await self.of_project(reader, ""), *held], key=lambda one: (one.label, one.project))
 
 
@@ -206,12 +214,12 @@ class Relations:
         ]
         rows = await self._documents.ranges(places, limit=limit, newest_first=True)
         members = [(member, partition) for (_, partition), row in zip(places, rows, strict=True) for member in row]
-        wanted = [
+        locations = [
             (partition, DocumentId(member.rpartition("|")[2]))
             for member, partition in sorted(members, reverse=True)[:limit]
         ]
-        found = [one for one in await self._documents.get(wanted) if isinstance(one, Relation)]
-        return await self.readable(found, reader)
+        documents = [one for one in await self._documents.get(locations) if isinstance(one, Relation)]
+        return await self.readable(documents, reader)
 
     async def of_documents(self, names: Sequence[str], reader: Reader) -> list[Relation]:
         """The relations that begin or end at any of these, as far as the reader may see what they relate."""
@@ -221,9 +229,9 @@ class Relations:
             for name in names
             for place in await self._documents.members(edges(reader.tenant, name), everywhere, MAX_EDGES)
         ]
-        wanted = [(partition, DocumentId(member)) for partition, member in dict.fromkeys(members)]
-        found = [one for one in await self._documents.get(wanted) if isinstance(one, Relation)]
-        return await self.readable(found, reader)
+        locations = [(partition, DocumentId(member)) for partition, member in dict.fromkeys(members)]
+        documents = [one for one in await self._documents.get(locations) if isinstance(one, Relation)]
+        return await self.readable(documents, reader)
 
     async def readable(self, found: Sequence[Relation], reader: Reader) -> list[Relation]:
         """Those relations both ends of which the reader may see; an end that is no document hides nothing.
@@ -231,8 +239,11 @@ class Relations:
         One that may be a document of a partition that could not be read hides them.
         """
         ends = {end for one in found for end in (one.source, one.target)}
-        known = {one.document.id: one.document for one in await self._documents.find_all(sorted(map(DocumentId, ends)))}
-        hidden = {name for name, document in known.items() if not may_read(document, reader)}
+        existing = {
+            located.document.id: located.document
+            for located in await self._documents.find_all(sorted(map(DocumentId, ends)))
+        }
+        hidden = {name for name, document in existing.items() if not may_read(document, reader)}
         if left_out() and not reader.operator:
-            hidden |= ends - known.keys()
+            hidden |= ends - existing.keys()
         return [one for one in found if reader.key_scope.allows(one.project) and not {one.source, one.target} & hidden]

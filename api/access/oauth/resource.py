@@ -114,8 +114,8 @@ def _challenge(header: str) -> tuple[bytes, bytes]:
 
 async def _send_rpc_error(send: Send, challenge: tuple[bytes, bytes], answered: bytes, reason: str) -> None:
     error = {"code": FORBIDDEN_RPC, "message": reason}
-    asked = msgspec.json.decode(answered, type=_RpcAnswer).id
-    body = msgspec.json.encode({"jsonrpc": "2.0", "id": asked, "error": error})
+    requested = msgspec.json.decode(answered, type=_RpcAnswer).id
+    body = msgspec.json.encode({"jsonrpc": "2.0", "id": requested, "error": error})
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), challenge]
     await send({"type": "http.response.start", "status": 403, "headers": headers})
     await send({"type": "http.response.body", "body": body})
