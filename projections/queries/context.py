@@ -349,15 +349,9 @@ class Compile:
         if request.query.strip():
             return None
         allowed = key_scope(reader, projects=list(dict.fromkeys([request.project, ""])))
-        now_ms = to_ms(self._clock())
-        documents = await self._documents.get(
-            await self._index.ask(
-                lambda index: index.notable_memories(allowed, request.project, now_ms, SPARE * MEMORIES)
-            )
-        )
-        return memories_block(
-            [document for document in documents if isinstance(document, Memory) and may_read(document, reader)]
-        )
+        now_ms, count = to_ms(self._clock()), SPARE * MEMORIES
+        best = await self._index.ask(lambda index: index.notable_memories(allowed, request.project, now_ms, count))
+        return memories_block(await self._documents.readable(best, reader, Memory))
 
     async def _lessons(self, request: ContextRequest, reader: Reader) -> ContextPart | None:
         now = self._clock()
@@ -365,10 +359,8 @@ class Compile:
         best = await self._index.ask(
             lambda index: index.lessons_by_confidence(allowed, request.project, to_ms(now), LESSONS)
         )
-        documents = await self._documents.get([(one.partition, DocumentId(one.id)) for one in best])
-        return lessons_block(
-            [document for document in documents if isinstance(document, Lesson) and may_read(document, reader)], now
-        )
+        locations = [(lesson.partition, DocumentId(lesson.id)) for lesson in best]
+        return lessons_block(await self._documents.readable(locations, reader, Lesson), now)
 
     async def _actions(self, request: ContextRequest, reader: Reader) -> ContextPart | None:
         page = await self._documents.of_project(

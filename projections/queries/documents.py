@@ -5,7 +5,7 @@ import heapq
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
 from operator import eq
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from ingest.errors import CommandRejected, LogUnavailable
 from ingest.ids import DocumentId
@@ -18,6 +18,7 @@ from projections.documents.access import Reader, may_read
 from projections.documents.document import Document, decode, row_type
 from projections.documents.rows import whole_of
 
+D = TypeVar("D", bound=Document)
 PAGE = 100
 """Members of a listing looked at in one round trip where all are."""
 MAX_SCANNED = 2_000
@@ -93,6 +94,11 @@ class DocumentReader:
         stored, hashes = await self._ask(texts, more, others=True)
         stored.update(zip(rows, map(_hash, hashes), strict=True))
         return [decode(name, stored.get((partition, name))) for partition, name in wanted]
+
+    async def readable(self, wanted: Sequence[tuple[int, DocumentId]], reader: Reader, kind: type[D]) -> list[D]:
+        """Those of the documents that are of a kind and that the reader can see, in the order asked for."""
+        documents = await self.get(wanted)
+        return [document for document in documents if isinstance(document, kind) and may_read(document, reader)]
 
     async def find(self, name: DocumentId) -> Located | None:
         """The document with this id, wherever it is.

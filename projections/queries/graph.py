@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from ingest.ids import MEMORY
 from ingest.platform.clock import Clock, system_clock, to_ms
-from projections.documents.access import Reader, may_read
+from projections.documents.access import Reader
 from projections.documents.document import Document
 from projections.documents.memories import Memory
 from projections.documents.relations import DEFAULT_HOPS, Edge, RelatedMemory, Walk
@@ -290,7 +290,7 @@ class Graph:
         nearby = await self._index.ask_current(lambda index: surroundings(index, allowed, now_ms, around, limit + 1))
         sketch.cut |= nearby.more
         named = [one for name, one in (await self._readable(around or (), reader)).items() if is_memory(name)]
-        memories = _in_project([*named, *await self._at(nearby.memories, reader)], project)
+        memories = _in_project([*named, *await self._documents.readable(nearby.memories, reader, Memory)], project)
         for one in memories:
             sketch.put(one)
         for name in nearby.sessions:
@@ -324,10 +324,6 @@ class Graph:
             for located in documents
             if not isinstance(located.document, SupersededEvent)
         }
-
-    async def _at(self, wanted: Sequence[DocumentLocation], reader: Reader) -> list[Document]:
-        documents = await self._documents.get(wanted)
-        return [document for document in documents if document is not None and may_read(document, reader)]
 
 
 def _in_project(found: Iterable[Document], project: str | None) -> list[Memory]:

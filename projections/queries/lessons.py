@@ -13,7 +13,7 @@ from ingest.events.lesson import EVERY_PROJECT
 from ingest.ids import DocumentId
 from ingest.log.position import partition_of, project_route
 from ingest.platform.clock import from_ms, to_ms
-from projections.documents.access import Reader, may_read
+from projections.documents.access import Reader
 from projections.documents.document import searchable_text
 from projections.documents.lessons import Lesson, lessons, matches, recall_score, rules
 from projections.queries.documents import DocumentReader
@@ -201,8 +201,7 @@ class Lessons:
             low, count = b"(" + page[-1][0].encode(), PAGE
 
     async def _load(self, wanted: Sequence[DocumentLocation], reader: Reader) -> list[Lesson]:
-        documents = await self._documents.get(wanted)
-        lessons = [document for document in documents if isinstance(document, Lesson) and may_read(document, reader)]
+        lessons = await self._documents.readable(wanted, reader, Lesson)
         return [lesson for lesson in lessons if lesson.active and not lesson.retired_ms]
 
 

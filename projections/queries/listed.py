@@ -27,6 +27,7 @@ from projections.queries.lookup import key_scope
 from projections.search.index import DocumentLocation, Index, IndexService
 from projections.search.question import Filter
 
+D = TypeVar("D", bound=Document)
 Result = TypeVar("Result")
 
 SESSIONS_AT_ONCE = 200
@@ -63,13 +64,9 @@ class Listed:
     ) -> list[Observation | Memory]:
         """Observations and memories by when they happened, newest first; of any type without `types`."""
         allowed = key_scope(reader, project, kinds=["observation", "memory"], types=types)
-
-        documents = await self._get(lambda index, now_ms: index.most_recent(allowed, now_ms, limit, offset))
-        page = [
-            document
-            for document in documents
-            if isinstance(document, Observation | Memory) and may_read(document, reader)
-        ]
+        page = await self._get(
+            lambda index, now_ms: index.most_recent(allowed, now_ms, limit, offset), reader, (Observation, Memory)
+        )
         return sorted(page, key=lambda one: one.occurred_at, reverse=True)  # the index knows milliseconds only
 
     async def rules(
@@ -81,8 +78,9 @@ class Listed:
         """
         allowed = key_scope(reader, project, kinds=["lesson"])
         count = limit if active else MAX_INACTIVE
-        documents = await self._get(lambda index, now_ms: _by_severity(index, allowed, severity, active, now_ms, count))
-        lessons = [document for document in documents if isinstance(document, Lesson) and may_read(document, reader)]
+        lessons = await self._get(
+            lambda index, now_ms: _by_severity(index, allowed, severity, active, now_ms, count), reader, (Lesson,)
+        )
         return [lesson for lesson in lessons if lesson.active == active and not lesson.retired_ms][:limit]
 
     async def sessions(
@@ -148,10 +146,12 @@ class Listed:
         ]
         return [ListedSession(session, text) for (_, session), text in zip(found, texts, strict=True)]
 
-    async def _get(self, find: Callable[[Index, int], list[DocumentLocation]]) -> list[Document]:
+    async def _get(
+        self, find: Callable[[Index, int], list[DocumentLocation]], reader: Reader, kinds: tuple[type[D], ...]
+    ) -> list[D]:
         now_ms = to_ms(self._clock())
         documents = await self._documents.get(await self._index.ask(lambda index: find(index, now_ms)))
-        return [document for document in documents if document is not None]
+        return [document for document in documents if isinstance(document, kinds) and may_read(document, reader)]
 
     async def _in_index(self, work: Callable[[Index, int], Result]) -> Result:
         now_ms = to_ms(self._clock())

@@ -16,8 +16,7 @@ from ingest.ids import OBSERVATION, document_id
 from ingest.log.position import session_route
 from ingest.platform.clock import Clock, system_clock, to_ms
 from projections.compression.accounts import headline
-from projections.documents.access import Reader, may_read
-from projections.documents.document import Document
+from projections.documents.access import Reader
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation, timeline
 from projections.documents.tombstones import ledgers
@@ -149,21 +148,12 @@ class Observations:
 
         What happened in the very same moment is on neither side.
         """
-        allowed, at_ms = (
-            key_scope(reader, session_id=anchor.session_id, kinds=["observation"]),
-            to_ms(anchor.occurred_at),
-        )
-        requested = (to_ms(self._clock()), anchor.id, at_ms, before + SAME_MOMENT, after + SAME_MOMENT)
-        where = await self._index.ask(lambda index: index.around(allowed, *requested))
-        loaded = [await self._documents.get(side) for side in where]
-        earlier, later = [
-            [
-                one
-                for one in side
-                if isinstance(one, Observation) and may_read(one, reader) and one.occurred_at != anchor.occurred_at
-            ]
-            for side in loaded
-        ]
+        allowed = key_scope(reader, session_id=anchor.session_id, kinds=["observation"])
+        now_ms, at_ms = to_ms(self._clock()), to_ms(anchor.occurred_at)
+        counts = before + SAME_MOMENT, after + SAME_MOMENT
+        where = await self._index.ask(lambda index: index.around(allowed, now_ms, anchor.id, at_ms, *counts))
+        sides = [await self._documents.readable(side, reader, Observation) for side in where]
+        earlier, later = [[one for one in side if one.occurred_at != anchor.occurred_at] for side in sides]
         return earlier[max(0, len(earlier) - before) :], later[:after]
 
     async def recorded_by(self, events: Sequence[Mapping[str, Any]], reader: Reader) -> list[Observation]:
@@ -179,8 +169,7 @@ class Observations:
             )
             for event in events
         ]
-        documents = await self._documents.get(locations)
-        return [document for document in documents if isinstance(document, Observation) and may_read(document, reader)]
+        return await self._documents.readable(locations, reader, Observation)
 
 
 logger = logging.getLogger(__name__)
@@ -320,7 +309,7 @@ class AroundQueries:
         allowed = key_scope(reader, project, kinds=["memory"], tags=[BUG])
         locations = await self._near(lambda index, now_ms: touching(index, allowed, now_ms, files, "", BUGS))
         where = list(dict.fromkeys(place for places in locations.values() for place in places))
-        return [one for one in await self._load(where, reader) if isinstance(one, Memory)]
+        return await self._documents.readable(where, reader, Memory)
 
     async def _hits(
         self,
@@ -355,11 +344,7 @@ class AroundQueries:
         return await self._index.ask(lambda index: find(index, now_ms))
 
     async def _observations(self, where: Sequence[DocumentLocation], reader: Reader) -> list[Observation]:
-        return [one for one in await self._load(where, reader) if isinstance(one, Observation)]
-
-    async def _load(self, where: Sequence[DocumentLocation], reader: Reader) -> list[Document]:
-        documents = await self._documents.get(where)
-        return [document for document in documents if document is not None and may_read(document, reader)]
+        return await self._documents.readable(where, reader, Observation)
 
 
 async def _or_nothing(part: Awaitable[Part], nothing: Part, tool_name: str) -> Part:
