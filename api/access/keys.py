@@ -191,7 +191,7 @@ class KeyToken(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """What is stored in the place of the secret: SHA-256, 64 hex digits."""
+        """What is stored in place of the secret: SHA-256, 64 hex digits."""
         return sha256(self.secret.encode()).hexdigest()
 
 
@@ -248,7 +248,7 @@ class Registry:
         return made
 
     async def rotate(self, name: str, grace: timedelta, expires_at: datetime | None = None) -> Made:
-        """Make a key for the same as this one, which goes on for the grace time and then expires.
+        """Make a key for the same as this one, which continues for the grace time and then expires.
 
         Without `expires_at` the new one lasts as long as the old one was made to. Raises NotFound, or CommandRejected
         for one that does not hold any more or was replaced.
@@ -267,7 +267,7 @@ class Registry:
         return made
 
     async def revoke(self, name: str) -> Key:
-        """Let nobody in with a key any more; one that was revoked stays as it is. Raises NotFound."""
+        """Let nobody in with a key any more; one that was revoked stays unchanged. Raises NotFound."""
         key = await self.get(name)
         if not key.revoked_ms:
             key = key.model_copy(update={"revoked_ms": to_ms(self._clock())})

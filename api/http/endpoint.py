@@ -1,6 +1,6 @@
-"""An endpoint of a door: what answers it, and what OpenAPI, the docs page and the compatibility table say of it.
+"""An endpoint of an API: what answers it, and what OpenAPI, the docs page and the compatibility table say of it.
 
-A door lists its endpoints once; routes, `/openapi.json` and `/docs` are made from the list.
+An API lists its endpoints once; routes, `/openapi.json` and `/docs` are made from the list.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -35,8 +35,8 @@ class Endpoint(NamedTuple):
     """One method of one path.
 
     `body` and `query` are what is asked for, `answer` is what comes with `status`. `faults` says which other statuses
-    there are, and when; what every endpoint of the door can answer, the door says once (see `openapi.About`). Of those
-    that are no faults of the door's shape, `answers` has the shape.
+    there are, and when; what every endpoint of the API can answer, the API says once (see `openapi.About`). Of those
+    that are no faults of the API's shape, `answers` has the shape.
     """
 
     method: str

@@ -1,4 +1,4 @@
-"""The OpenAPI document of a door, and the page that shows it; both from the door's list of endpoints. Pure."""
+"""The OpenAPI document of an API, and the page that shows it; both from the API's list of endpoints. Pure."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -50,7 +50,7 @@ class Details(NamedTuple):
 
 
 class About(NamedTuple):
-    """What a door is called, its version, what it says of itself, and what holds for all of its endpoints.
+    """What an API is called, its version, what it says of itself, and what holds for all of its endpoints.
 
     `fault` is the shape of a refusal and `fault_media` its content type; `faults` says which statuses an endpoint can
     answer beside its own, and when.
@@ -68,7 +68,7 @@ class About(NamedTuple):
     """What endpoints are grouped by, and what each group is about."""
     fault_media: str = JSON
     below: str = ""
-    """Where `/openapi.json` and the pages are, on a port that the door shares."""
+    """Where `/openapi.json` and the pages are, on a port that the API shares."""
     pages: Sequence[str] = ("docs",)
 
 

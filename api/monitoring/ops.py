@@ -95,8 +95,8 @@ class Metrics:
 
 
 class Measure:
-    """ASGI middleware: counts a door's requests and their time, by the route's pattern (never by the raw path), and has
-    a trace begin or go on with each.
+    """ASGI middleware: counts an API's requests and their time, by the route's pattern (never by the raw path), and has
+    a trace begin or continue with each.
 
     A request of the native API has an id, its caller's or a new one: its answer and what is logged meanwhile name it.
     """

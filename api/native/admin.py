@@ -106,7 +106,7 @@ class DiscardReason(Struct, frozen=True, kw_only=True):
 
 
 class LetterView(Struct, frozen=True, kw_only=True):
-    """An event that could not be applied. `message` is empty for who may not read the event, which is null once gone;
+    """An event that could not be applied. `message` is empty for who can't read the event, which is null once gone;
     `tried_at` and `release` are of the last try."""
 
     position: str
@@ -124,7 +124,7 @@ class LetterView(Struct, frozen=True, kw_only=True):
 
 
 class LettersView(Struct, frozen=True, kw_only=True):
-    """A page of letters, the cursor of the next one, and what became of letters ever, of all that there were.
+    """A page of dead letters, the cursor of the next one, and what became of dead letters ever, of all that there were.
 
     `counts` are of the whole server, and null for who is not its operator.
     """
@@ -194,9 +194,9 @@ def _selection(request: RedriveRequest) -> Selection:
 
 
 class ReportView(Struct, frozen=True, kw_only=True):
-    """A reconciliation, finished or under way: what it found in each partition and in all, and what a person has to do.
+    """A reconciliation, finished or in progress: what it found in each partition and in all, and what to do.
 
-    `next` is the partition that it goes on with, null when it is over.
+    `next` is the partition that it continues with, null when it is over.
     """
 
     started_at: datetime

@@ -72,7 +72,7 @@ class Current:
     async def find(self, name: str, kind: type[D], reader: Reader) -> tuple[int, D]:
         """The document of a kind with this id, as it stands after everything acknowledged.
 
-        Raises NotFound when there is none, or the reader may not see it.
+        Raises NotFound if there is none, or the reader can't see it.
         """
         located = await self._found(name, kind, reader)
         if located is None:
@@ -88,7 +88,7 @@ class Current:
     async def session(self, session_id: str, project: str | None, reader: Reader) -> Session:
         """A session as it stands after everything acknowledged; without a project, the one of that id.
 
-        Raises NotFound when there is none, or the reader may not see it; CommandRejected when several projects have
+        Raises NotFound if there is none, or the reader can't see it; CommandRejected when several projects have
         one.
         """
         if project is None:
@@ -101,7 +101,7 @@ class Current:
         return located.document
 
     async def find_all(self, names: Sequence[str], kind: type[D], reader: Reader) -> list[D]:
-        """Those of the documents of a kind that the reader may see, in the order asked for."""
+        """Those of the documents of a kind that the reader can see, in the order asked for."""
         await self.settle()
         documents = await self.documents.find_all([DocumentId(name) for name in names])
         return [
@@ -111,7 +111,7 @@ class Current:
         ]
 
     async def versions(self, known: Memory) -> tuple[list[Memory], Memory]:
-        """Every version of a memory, oldest first, whoever may read them; and the newest of what stands in its place.
+        """Every version of a memory, oldest first, whoever can read them; and the newest of what stands in its place.
 
         The newest is the last version, unless that was condensed. A forgotten version does not say what came before it.
         """
@@ -152,7 +152,7 @@ class Writing:
     """Commands given one after another."""
 
     def __init__(self, current: Current, caller: Caller, position: str = "") -> None:
-        """`position`: of what was written before, and is to be covered, too."""
+        """`position`: of what was written before, and is to be covered as well."""
         self._current, self._caller = current, caller
         self._token = Token.parse(position) if position else Token()
 

@@ -25,7 +25,7 @@ Aware: TypeAlias = Annotated[datetime, Meta(tz=True)]
 
 
 class EventDocuments(Protocol):
-    """Where the memories are that decide who may see an event."""
+    """Where the memories are that decide who can see an event."""
 
     async def get(self, wanted: Sequence[tuple[int, DocumentId]]) -> list[Document | None]:
         """The documents, in the order asked for; None for one that is not there."""
@@ -72,9 +72,9 @@ class ExportLine(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_u
 async def export_events(
     log: EventLog, documents: EventDocuments, reader: Reader, project: str | None
 ) -> AsyncGenerator[bytes]:
-    """The log as the reader may see it, up to where it is now, in chunks of whole lines.
+    """The log as the reader can see it, up to where it is now, in chunks of whole lines.
 
-    An operator gets everything. For others events are left out whose content they may not see. `project` None: all of
+    An operator gets everything. For others events are left out whose content they can't see. `project` None: all of
     the tenant.
     """
     heads = [await log.head(partition) for partition in range(log.partitions)]
@@ -94,7 +94,7 @@ async def export_events(
 async def _shown(
     rows: Iterable[Stored], partition: int, documents: EventDocuments, wanted: EventFilter
 ) -> tuple[list[bytes], int]:
-    """The lines of those of the entries that the reader may see, and how many are no events at all."""
+    """The lines of those of the entries that the reader can see, and how many are no events at all."""
     found = [(row, seen) for row in rows if wanted.matches((seen := EventView.of(partition, row)).event, row.position)]
     events = [(row, seen) for row, seen in found if seen.event.get("tenant") is not None]
     no_events = len(found) - len(events)
@@ -147,7 +147,7 @@ def _iso(ms: int) -> str:
 
 
 def unknown_field(said: Any, typed: Any) -> str:
-    """The path of the first thing said that the type has no field for; empty when there is none."""
+    """The path of the first thing said that the type has no field for; empty if there is none."""
     if isinstance(typed, Struct):
         for name, value in cast(dict[str, Any], said).items():
             if name not in typed.__struct_fields__:

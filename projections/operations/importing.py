@@ -161,7 +161,7 @@ MAX_COUNTED = 10_000
 """Imported memories of which it is counted what they superseded: 2 MB."""
 Settle: TypeAlias = Callable[[], Awaitable[object]]
 CountRestatements: TypeAlias = Callable[[Collection[DocumentId], str, Token], Awaitable[int]]
-"""How many of some memories of a tenant superseded others, behind a position."""
+"""How many of some memories of a tenant superseded others, after a position."""
 
 
 class _ImportLine(ExportLine, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -194,7 +194,7 @@ class Imported(Struct, frozen=True):
 
 
 class Importer:
-    """Reads what an export wrote. Lines are imported or rejected one by one; what is there already stays as it is."""
+    """Reads what an export wrote. Lines are imported or rejected one by one; what is there already stays unchanged."""
 
     def __init__(
         self,

@@ -35,7 +35,7 @@ class MemoryChanges(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def only_readers(self) -> bool:
-        """Whether nothing but who may read it changes."""
+        """Whether nothing but who can read it changes."""
         return all(getattr(self, name) is None for name in _OF_A_VERSION)
 
 
@@ -54,10 +54,10 @@ class MemoryOperations:
         return known
 
     async def change(self, name: str, changes: MemoryChanges, reader: Reader, caller: Caller) -> Accepted:
-        """Change a memory, as a new version or in who may read it.
+        """Change a memory, as a new version or in who can read it.
 
         The answer's id is the new version's, or the memory's own. A new version follows the newest, and takes from it
-        what does not change, whichever version `name` is. Who may read it changes for its earlier versions, too.
+        what does not change, whichever version `name` is. Who can read it changes for its earlier versions as well.
         Raises NotFound, also when the newest is not for this reader; Forbidden when the memory is somebody else's (a
         public one's text anybody may revise, as a new version).
         """
@@ -89,7 +89,7 @@ class MemoryOperations:
         caller: Caller,
         event_id: str = "",
     ) -> Accepted:
-        """Change who may read a memory, in all its versions that the reader may change. An operator need not own it.
+        """Change who can read a memory, in all its versions that the reader may change. An operator need not own it.
 
         What is None becomes as it is of the newest of them.
         """
@@ -114,7 +114,7 @@ class MemoryOperations:
         reader: Reader,
         caller: Caller,
     ) -> Accepted:
-        """Show the other versions to the same readers; the answer's position is behind all of it.
+        """Show the other versions to the same readers; the answer's position is after all of it.
 
         Their event ids come from that of the first, so a repeat of a change that was cut short completes it. Versions
         that are newer than the first are not what it was about.

@@ -60,7 +60,7 @@ class WorkOperations:
         return await self._current.give(command, caller)
 
     async def relate(self, command: Relate, reader: Reader, caller: Caller) -> Accepted:
-        """Relate two documents; without a confidence given, what they share says how sure that is.
+        """Relate two documents; without a confidence given, what they share says how confident that is.
 
         Ends of the form `concept:…` or `file:…` need not exist. Raises NotFound for an end that should and does not.
         """
@@ -202,7 +202,7 @@ def _check_writable(slot: Slot) -> None:
 
 
 class Confirmed(Struct, frozen=True, kw_only=True):
-    """The memories and lessons that count for more now, those that are not there, and the position behind it all.
+    """The memories and lessons that count for more now, those that are not there, and the position after all of it.
 
     `position` is empty where nothing was confirmed.
     """
@@ -222,7 +222,7 @@ class Confirming:
     async def confirm(self, names: Sequence[str], reader: Reader, caller: Caller, event_id: str = "") -> Confirmed:
         """Confirm memories and lessons, each once; sent again with its event id, it changes nothing.
 
-        Whatever else is named, was superseded or retired, or the reader may not see, is unknown.
+        Whatever else is named, was superseded or retired, or the reader can't see, is unknown.
         """
         event_id = event_id or new_event_id()
         await self._current.settle()

@@ -200,7 +200,7 @@ def memories_block(memories: Sequence[Memory]) -> ContextPart | None:
 
 
 def lessons_block(lessons: Sequence[Lesson], now: datetime) -> ContextPart | None:
-    """The surest lessons, as ranked, with how sure they are now."""
+    """The most confident lessons, as ranked, with how confident they are now."""
     lines = [
         _short(
             f"- ({lesson.confidence_at(now):.2f}) {lesson.content}" + (f" - {lesson.context}" * bool(lesson.context))
@@ -393,7 +393,7 @@ class Compile:
         ]
 
     async def _seen(self, past: Sequence[Located], reader: Reader) -> dict[str, list[Observation]]:
-        """The newest observations of sessions, as far as the reader may see them, by the session's document."""
+        """The newest observations of sessions, as far as the reader can see them, by the session's document."""
         listings = [(session_observations(session.document.id), session.partition) for session in past]
         rows = await self._documents.ranges(listings, limit=OBSERVATIONS_READ, newest_first=True)
         locations = [

@@ -22,7 +22,7 @@ D = TypeVar("D", bound=Document)
 PAGE = 100
 """Members of a listing looked at in one round trip where all are."""
 MAX_SCANNED = 2_000
-"""Documents of a listing that one request for some of them looks at; it then answers what it has and where to go on."""
+"""Documents of a listing that one filtered request reads; it then answers what it has and where to continue."""
 SCANNED_AT_ONCE = 200
 _GREATEST = "\U0010ffff"
 """Behind every other character."""
@@ -57,14 +57,14 @@ class Within(NamedTuple):
 
 EVERYTHING = Within()
 Readable: TypeAlias = Callable[[list[Document]], Awaitable[Sequence[Document]]]
-"""Those of some documents that a reader may see."""
+"""Those of some documents that a reader can see."""
 
 
 class DocumentReader:
     """Reads documents of every partition. One round trip in the common case; two just after a rebuild switched.
 
     `hint` may say in which partition a document is; where it is wrong or silent, every partition is asked. Within
-    `partial_reads`, of several partitions those on a node that is away are as if they were empty.
+    `partial_reads`, of several partitions those on a node that is down are as if they were empty.
     """
 
     def __init__(
@@ -261,7 +261,7 @@ class DocumentReader:
         limit: int,
         within: Within = EVERYTHING,
     ) -> DocumentPage:
-        """A page of what the reader may see of a listing that is spread over all partitions, newest first.
+        """A page of what the reader can see of a listing that is spread over all partitions, newest first.
 
         The listing is a project's, or with None of the whole tenant. Of a project out of reach nothing is read.
         """
@@ -385,7 +385,7 @@ class DocumentReader:
 
 
 def _without(answers: Sequence[Any], together: Sequence[Sequence[int]], asked: Iterable[int]) -> list[Any]:
-    """The answers as of partitions without documents where a node is away; raises the first error where it is not."""
+    """The answers as of partitions without documents where a node is down; raises the first error where it is not."""
     unread: set[int] = set()
     for partitions, answer in zip(together, answers, strict=False):
         if isinstance(answer, UNREACHABLE):
@@ -405,7 +405,7 @@ def _hash(answer: Any) -> dict[bytes, bytes]:
 
 
 def readable_by(reader: Reader) -> Readable:
-    """What tells the documents that a reader may see."""
+    """What tells the documents that a reader can see."""
 
     async def readable(found: list[Document]) -> list[Document]:
         return [one for one in found if may_read(one, reader)]

@@ -208,7 +208,7 @@ class Graph:
     ) -> Drawing:
         """What is within `depth` steps (at most MAX_DEPTH) of a node, nearest first; without a start, the newest.
 
-        A start that is not there, or that the reader may not see, gives an empty graph.
+        A start that is not there, or that the reader can't see, gives an empty graph.
         """
         limit = max(0, min(limit, MAX_NODES))
         sketch = Sketch()
@@ -266,9 +266,9 @@ class Graph:
     async def related(
         self, reader: Reader, name: str, max_hops: int = DEFAULT_HOPS, min_confidence: float = 0.0
     ) -> list[RelatedDocument]:
-        """What is related to a document, directly or through others, surest first; raises NotFound for the document.
+        """Related documents, direct or through others, most confident first; raises NotFound for the document.
 
-        Walks along relations, and from version to version of a memory; not through what the reader may not see.
+        Walks along relations, and from version to version of a memory; not through what the reader can't see.
         """
         await self._lookup.document(name, reader)
         walk = Walk.start(name, max_hops)

@@ -1,4 +1,4 @@
-"""Questions about lessons: which speak up before a tool call, which are about a query, which are the surest."""
+"""Questions about lessons: which trigger before a tool call, which are about a query, which are the most confident."""
 
 import logging
 import time
@@ -171,7 +171,7 @@ class Lessons:
     ) -> list[Lesson]:
         """The lessons of a project, or of all, by what is left of their confidence; `source` is who drew them.
 
-        With a source, among the LISTED surest.
+        With a source, among the LISTED most confident.
         """
         count = LISTED if source else min(limit, LISTED)
         allowed, now_ms = key_scope(reader, project), to_ms(now)

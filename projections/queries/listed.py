@@ -88,7 +88,7 @@ class Listed:
     ) -> list[ListedSession]:
         """Sessions of some statuses by when they started, newest first; of several of one id the one begun first.
 
-        Looks at the MAX_SESSIONS most recently active ones: one that started later was active later, too.
+        Looks at the MAX_SESSIONS most recently active ones: one that started later was active later as well.
         """
         results: dict[str, tuple[int, Session]] = {}
         cursor, looked_at = None, 0
@@ -183,7 +183,7 @@ def _tally(index: Index, allowed: Filter, now_ms: int) -> Tally:
 
 Noun = Literal["observation", "lesson", "session", "project"]
 MAX_KNOWN = 50_000
-"""Numbers kept in the process, which saves asking: they never change."""
+"""Numbers stored in the process, which saves asking: they never change."""
 AT_ONCE = 2_000
 """Names in one call of the script: Lua unpacks twice as many values, and 8,000 is its limit."""
 

@@ -1,4 +1,4 @@
-"""Events of the log as readers see them: what an event is about decides who may see what it says."""
+"""Events of the log as readers see them: what an event is about decides who can see what it says."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -50,7 +50,7 @@ _SAID = frozenset({"data", "metadata", "trace"})
 
 
 class EventsPage(Struct, frozen=True):
-    """A page of the log. `next` is what to pass as `after` to go on; at the head the next page is empty."""
+    """A page of the log. `next` is what to pass as `after` to continue; at the head the next page is empty."""
 
     events: list[dict[str, Any]]
     next: str | None
@@ -101,7 +101,7 @@ class EventView(NamedTuple):
         return cls(event)
 
     def about(self) -> list[DocumentId]:
-        """The memories whose readers alone may see what it says."""
+        """The memories whose readers alone can see what it says."""
         data: dict[str, Any] = self.event.get("data") or {}
         if self.event.get("type") in _OWN:
             route = project_route(self.event.get("tenant", ""), self.event.get("project", ""))
@@ -113,7 +113,7 @@ class EventView(NamedTuple):
     def shown(self, reader: Reader, known: Mapping[DocumentId, Document]) -> dict[str, Any]:
         """The event for a reader. What is not projected yet goes by what the event itself says.
 
-        Raises LogUnavailable where what it is about could not be read: who may see it now is not known.
+        Raises LogUnavailable where what it is about could not be read: who can see it now is not known.
         """
         for name in self.about():
             document = known.get(name)
@@ -146,7 +146,7 @@ class EventView(NamedTuple):
 
 
 class LogEvents:
-    """Reads the log for readers. Of what a reader may not see the content is withheld."""
+    """Reads the log for readers. Of what a reader can't see the content is withheld."""
 
     def __init__(self, log: EventLog, index: IndexService, documents: DocumentReader) -> None:
         self._log, self._index, self._documents = log, index, documents
@@ -156,9 +156,9 @@ class LogEvents:
         await self._index.wait_for(Token.parse(after))
 
     async def page(self, wanted: EventFilter, after: str, limit: int, partition: int | None) -> EventsPage:
-        """The log from behind `after`, partition by partition, as far as it is wanted.
+        """The log after `after`, partition by partition, as far as it is wanted.
 
-        Of what the reader may not see the content is withheld; of a project out of reach nothing is read.
+        Of what the reader can't see the content is withheld; of a project out of reach nothing is read.
         """
         if wanted.project is not None and not wanted.reader.key_scope.allows(wanted.project):
             return EventsPage([], after or None)
@@ -189,7 +189,7 @@ class LogEvents:
     async def newly_applied(self, wanted: EventFilter, at: Token, limit: int) -> list[dict[str, Any]]:
         """Up to `limit` of the wanted events behind `at` that are projected; moves `at` on past those looked at.
 
-        Each event's `after` is the token that goes on behind it.
+        Each event's `after` is the token that continues after it.
         """
         results: list[tuple[EventView, str]] = []
         for partition, until in sorted(self._index.applied.items()):
@@ -246,7 +246,7 @@ STEP = 200
 """Entries of a partition read at once."""
 BEHIND_ALL = Position(MAX_SEQ, MAX_SEQ)
 MAX_SCANNED = 20_000
-"""Entries one request passes over; it then answers what it has and where to go on."""
+"""Entries one request skips; it then answers what it has and where to continue."""
 
 
 class AuditEntry(Struct, frozen=True, kw_only=True):

@@ -25,7 +25,7 @@ LOOKED_AT = 2_000
 
 
 def key_scope(reader: Reader, project: str | None = None, **narrowing: Any) -> Filter:
-    """The filter for what a reader may find, narrowed as a Filter can be."""
+    """The filter for what a reader can find, narrowed as a Filter can be."""
     return Filter(
         tenant=reader.tenant,
         reader=reader.agent_id,
@@ -96,7 +96,7 @@ class Lookup:
         self._index, self._documents, self._clock = index, documents, clock
 
     async def document(self, name: str, reader: Reader) -> Located:
-        """What a reader may see of an id; raises NotFound, also for what this reader may not see."""
+        """What a reader can see of an id; raises NotFound, also for what this reader can't see."""
         located = await self._documents.find(DocumentId(name))
         if (
             located is None
@@ -107,7 +107,7 @@ class Lookup:
         return located
 
     async def documents(self, names: Sequence[str], reader: Reader) -> list[Located]:
-        """Those of the documents that the reader may see, in the order of the names."""
+        """Those of the documents that the reader can see, in the order of the names."""
         documents = await self._documents.find_all([DocumentId(name) for name in names])
         return [
             located
@@ -116,7 +116,7 @@ class Lookup:
         ]
 
     async def count(self, reader: Reader, project: str | None = None, **narrowing: Any) -> int:
-        """How many documents recall may find for a reader, narrowed as a Filter can be."""
+        """How many documents recall can find for a reader, narrowed as a Filter can be."""
         allowed, now_ms = key_scope(reader, project, **narrowing), to_ms(self._clock())
         return await self._index.ask_current(lambda index: index.count(allowed, now_ms))
 

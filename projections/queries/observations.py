@@ -157,7 +157,7 @@ class Observations:
         return earlier[max(0, len(earlier) - before) :], later[:after]
 
     async def recorded_by(self, events: Sequence[Mapping[str, Any]], reader: Reader) -> list[Observation]:
-        """The observations that these events of the log recorded, as they stand now, as far as the reader may see."""
+        """The observations that these events of the log recorded, as they stand now, as far as the reader can see."""
         locations = [
             (
                 int(event["position"].partition(":")[0]),
@@ -256,7 +256,7 @@ class AroundQueries:
     ) -> Enriched:
         """What other sessions saw in these files, what recall finds for them and the terms, and bugs they had.
 
-        Without a project, in that of the session. A part that cannot be had is left out, with a warning in the log.
+        Without a project, in that of the session. A part that is unavailable is left out, with a warning in the log.
         `tool_name` is only named in the log.
         """
         requested = list(dict.fromkeys(file for file in files if file.strip()))[:MAX_FILES]

@@ -1,4 +1,4 @@
-"""Profiles of projects, kept for an hour: what a project is like, told by its newest sessions and public memories."""
+"""Profiles of projects, stored for an hour: what a project is like, told by its newest sessions and public memories."""
 
 import time
 from asyncio import to_thread
@@ -19,7 +19,7 @@ from projections.search.index import DocumentLocation, IndexService
 
 SESSIONS = 20
 SESSIONS_LOOKED_AT = 200
-"""Of a project, in search of SESSIONS that an isolated reader may see."""
+"""Of a project, in search of SESSIONS that an isolated reader can see."""
 OBSERVATIONS = 500
 """Of all these sessions together, an equal share of each."""
 PREFERENCES = 100

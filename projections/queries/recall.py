@@ -47,7 +47,7 @@ from projections.vectors.embedder import Embedder, ModelUnavailable
 MADE_INLINE = 20
 """Results that are made on the event loop: each takes up to a millisecond."""
 SPARE_HITS = 4
-"""Asked of the index beyond the limit, in the place of documents forgotten between search and read."""
+"""Asked of the index beyond the limit, in place of documents forgotten between search and read."""
 
 Kind = Literal["observation", "memory", "lesson", "summary"]
 LeastSure = Annotated[float, Meta(ge=0, le=1)] | None
@@ -66,7 +66,7 @@ class RecallRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     exactly, `rrf` agent-memory's, where `recency_boost` lifts what is recent.
 
     Without `min_confidence` nothing is answered where the best result is no answer (`ANSWERED_FROM`); with it, what is
-    less sure is left out. Results whose confidence is not known always stay. With `fold` a result stands for those that
+    less confident is left out. Results of unknown confidence always stay. With `fold` a result stands for those that
     say nearly the same, unless the question counts.
 
     A time that the query names ("yesterday", "on Tuesday") is resolved by `as_of`, else the clock, in `time_zone`,
@@ -150,7 +150,7 @@ class Recalled(NamedTuple):
 
 
 class RecalledDocuments(NamedTuple):
-    """What was found, best first; what was left out; how sure the first was an answer."""
+    """What was found, best first; what was left out; how confident the first was an answer."""
 
     hits: list[Recalled]
     degraded: list[str]
@@ -264,7 +264,7 @@ def _searching(request: RecallRequest) -> Attributes:
 def folded(searched: Sequence[Hit], known: Mapping[str, Document]) -> list[Recalled]:
     """What is known of the hits, best first; those that do say the same as a better one are told with it.
 
-    `known` are the documents that are there and that the reader may see, by id.
+    `known` are the documents that are there and that the reader can see, by id.
     """
     results: list[Recalled] = []
     for hit in searched:
@@ -286,7 +286,7 @@ def folded(searched: Sequence[Hit], known: Mapping[str, Document]) -> list[Recal
 
 
 def _sure_enough(found: list[Recalled], searched: Sequence[Hit], least: float | None) -> list[Recalled]:
-    """Those that are at least so sure; None: all, unless the best hit is no answer."""
+    """Those that are at least that confident; None: all, unless the best hit is no answer."""
     if least is None:
         first = searched[0].confidence if searched else None
         return [] if first is not None and first < ANSWERED_FROM else found
@@ -444,7 +444,7 @@ class QueryVectors:
                 continue
 
     async def of(self, query: str) -> tuple[NDArray[np.float32] | None, list[str]]:
-        """The query's unit vector; None, and why, when there is none."""
+        """The query's unit vector; None, and why, if there is none."""
         return await self._of(self.embedder, query)
 
     async def _of(self, embedder: Embedder, query: str) -> tuple[NDArray[np.float32] | None, list[str]]:

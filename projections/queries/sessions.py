@@ -170,7 +170,7 @@ async def _located_within(documents: DocumentReader, tenant: str, session_id: st
 
 
 async def find_session(documents: DocumentReader, tenant: str, session_id: str, project: str) -> Session | None:
-    """A project's session; None when there is none."""
+    """A project's session; None if there is none."""
     try:
         located = await locate_session(documents, tenant, session_id, project)
     except NotFound:

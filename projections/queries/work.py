@@ -53,7 +53,7 @@ class ActionView(Struct, frozen=True, kw_only=True):
 
 
 class OpenWork(NamedTuple):
-    """What is still to be done. `actions` and `ready` are the reader's to see; `everybodys` has what waits, too."""
+    """What is still to be done. `actions` and `ready` are the reader's to see; `everybodys` has what waits as well."""
 
     actions: dict[str, Action]
     ready: list[Ready]
@@ -85,7 +85,7 @@ class Actions:
     async def open_work(self, reader: Reader, project: str | None, agent_id: str = "") -> OpenWork:
         """The actions still to be done, of a project or of all, and those that `agent_id` can work on now.
 
-        What waits for an action that the reader may not see waits all the same.
+        What waits for an action that the reader can't see waits all the same.
         """
         found = [one for one in await self._open(reader.tenant, project) if reader.key_scope.allows(one.project)]
         items = {one.id: work_item(one) for one in found}
@@ -197,7 +197,7 @@ class Relations:
     async def page(
         self, reader: Reader, project: str, cursor: str | None, limit: int, times: Times = ANY_TIME
     ) -> Page[Any]:
-        """A project's relations, newest first; those of documents the reader may not see are left out."""
+        """A project's relations, newest first; those of documents the reader can't see are left out."""
         listing, within = relations(reader.tenant, project), times.in_log_order()
 
         async def readable(found: list[Document]) -> list[Relation]:
@@ -222,7 +222,7 @@ class Relations:
         return await self.readable(documents, reader)
 
     async def of_documents(self, names: Sequence[str], reader: Reader) -> list[Relation]:
-        """The relations that begin or end at any of these, as far as the reader may see what they relate."""
+        """The relations that begin or end at any of these, as far as the reader can see what they relate."""
         everywhere = range(self._documents.partitions)
         members = [
             place
@@ -234,7 +234,7 @@ class Relations:
         return await self.readable(documents, reader)
 
     async def readable(self, found: Sequence[Relation], reader: Reader) -> list[Relation]:
-        """Those relations both ends of which the reader may see; an end that is no document hides nothing.
+        """Those relations both ends of which the reader can see; an end that is no document hides nothing.
 
         One that may be a document of a partition that could not be read hides them.
         """

@@ -84,7 +84,7 @@ def stepping_up(send: Send, resource: Resource, principal: Principal, denied: li
     """Sends an answer, unless a role was missing for it: then 403 that says which scope to ask for.
 
     A tool or resource of MCP answers a refusal with 200, as models need it. A client that can ask for tokens needs the
-    status: it gets the refusal as an error of JSON-RPC instead. An answer that has begun goes on.
+    status: it gets the refusal as an error of JSON-RPC instead. An answer that has begun continues.
     """
     begun, body, header = False, bytearray(), ""
 
