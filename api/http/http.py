@@ -19,6 +19,7 @@ from ingest.commands.parse import parse_json, rejected
 from ingest.errors import (
     AccessDenied,
     AlreadyThere,
+    ArchiveUnavailable,
     BeingRebuilt,
     CommandRejected,
     Forbidden,
@@ -36,7 +37,6 @@ from ingest.errors import (
     SlotFull,
     WrongRebuildState,
 )
-from ingest.log.archive.segments import ArchiveUnavailable
 from ingest.names import with_nfc
 from ingest.platform.tasks import INLINE_BYTES, in_thread
 from projections.health.samples import HealthSample

@@ -17,11 +17,10 @@ from projections.dead_letters.records import Outcome, State
 from projections.dead_letters.room import Done, LogLocation, Reason, Selection
 from projections.embedding.live import choice_of, chosen
 from projections.maintenance.repairs import Fault, Findings, load_report
-from projections.rebuilding import rebuild_steps as steps
+from projections.rebuilding import rebuilds as steps
 from projections.rebuilding.canaries import Canaries
-from projections.rebuilding.rebuild_steps import Part, Rebuild, Switch, What, estimate
-from projections.rebuilding.rebuild_steps import State as RebuildState
-from projections.rebuilding.rebuilds import Rebuilds, Step
+from projections.rebuilding.rebuilds import Part, Rebuild, Rebuilds, Step, Switch, What, estimate
+from projections.rebuilding.rebuilds import State as RebuildState
 from projections.vectors.embedder import EmbeddingError
 
 ENDPOINTS: list[Endpoint] = []

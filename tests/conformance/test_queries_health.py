@@ -24,11 +24,10 @@ from projections.dead_letters.records import DeadLetter, queue_letter
 from projections.documents.access import Reader
 from projections.documents.sessions import sessions
 from projections.health.diagnosis import CATEGORIES
-from projections.health.pressure import Limits
 from projections.health.queries import Diagnose
 from projections.health.samples import HealthSampler
-from projections.health.watch import Watch
-from projections.maintenance.backup.manifest import Status, save_status
+from projections.health.watch import Limits, Watch
+from projections.maintenance.backups import Status, save_status
 from projections.operations.exporting import export_events
 from projections.queries import documents as documents_module
 from projections.queries.context import Compile, ContextRequest

@@ -21,9 +21,9 @@ from ingest.events.envelope import decode
 from ingest.events.session import ObservationRecorded
 from ingest.log.event_log import Appended, Entry
 from ingest.log.group_commit import GroupCommit
-from ingest.log.memory_log import MemoryLog
 from ingest.log.position import START
 from ingest.platform.settings import Settings, from_environment
+from tests.support.memory_log import MemoryLog
 from tests.unit.api.agents.payloads import payload
 from workers.main import WorkerProcess
 
