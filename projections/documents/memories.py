@@ -158,6 +158,11 @@ def confirmed_importance(importance: float, confirmations: int) -> float:
     return max(importance, min(MOST_IMPORTANT, importance + math.log2(1 + confirmations)))
 
 
+def without_prefix(content: str) -> str:
+    """The summary in the content of a condensed memory (what is embedded); any other content unchanged."""
+    return _SUMMARY_PREFIX.sub("", content, count=1)
+
+
 EPISODIC = "episodic"
 """Listing of a partition's current episodic memories about users: by tenant, agent and user, then in log order."""
 EXPIRING = "expiring"
