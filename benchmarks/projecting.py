@@ -27,6 +27,7 @@ from ingest.log.archive.sealing import Sealing
 from ingest.log.archive.store import store_of
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import PartitionKeys
+from ingest.log.lag import wait_projected
 from ingest.log.position import START, Position, Token, project_route
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect

@@ -23,13 +23,13 @@ from api.cli.commands import AsJson
 from api.cli.direct import connected, server, telling
 from api.cli.output import FAILED, Output, plain
 from ingest.errors import InvalidSetting, LogUnavailable, MnemologError
-from ingest.log.archive.archived_log import open_log
+from ingest.log.archive.room import open_log
 from ingest.log.event_log import refuse_unfinished
 from ingest.log.keys import GROWING, MANIFEST, RESTORING, PartitionKeys
+from ingest.log.lag import wait_projected
 from ingest.log.position import Token
 from ingest.platform.settings import Settings, from_environment
 from projections.dead_letters.records import discarded_places
-from projections.health.samples import wait_projected
 from projections.maintenance.room import (
     BackupFailed,
     BackupJob,

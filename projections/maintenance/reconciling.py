@@ -36,7 +36,7 @@ from ingest.platform.connections import Client
 from projections.dead_letters.records import dead_letter, discarded_letter
 from projections.documents.document import Searched, index_entry, listings, searchable_text
 from projections.folds.fold import documents_of
-from projections.folds.forgetting import named
+from projections.folds.forgetting import forgotten_ids
 from projections.maintenance.differences import differences
 from projections.maintenance.repairs import Findings, ReconcileReport, Repairs, load_report, save_report
 from projections.search.reading import FeedGap, live_generation, read_feed
@@ -334,7 +334,7 @@ def _leaves(event: Recorded) -> set[DocumentId]:
         case MemoryRecorded():
             return {document_id(MEMORY, route, event.envelope.event_id)}
         case SubjectForgotten() if not any(
-            name.partition("_")[0] in (OBSERVATION, MEMORY) for name in named(event.data)
+            name.partition("_")[0] in (OBSERVATION, MEMORY) for name in forgotten_ids(event.data)
         ):
             return set()
         case _:

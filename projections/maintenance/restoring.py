@@ -55,6 +55,7 @@ from ingest.log.keys import (
     access_row_pk,
     row_key,
 )
+from ingest.log.lag import wait_projected
 from ingest.log.position import START, Position, Token, partition_of, project_route, session_route
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import begin_window, heard_of, restore_entries
@@ -63,7 +64,6 @@ from ingest.platform.connections import Client, info_of_nodes
 from ingest.platform.settings import Settings
 from projections.dead_letters.records import discarded_places, place_of
 from projections.forgetting.receipts import Receipt
-from projections.health.samples import wait_projected
 from projections.maintenance.backing_up import Backup, HashField, Kept, Member, Text, kept_keys, opened
 from projections.maintenance.backups import (
     BackupManifest,
