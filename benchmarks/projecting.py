@@ -34,7 +34,6 @@ from ingest.platform.connections import Client, connect
 from ingest.platform.processes import tune_interpreter
 from projections.documents.access import Reader
 from projections.forgetting.forget import Forgetting
-from projections.health.samples import wait_projected
 from projections.maintenance.differences import manifest_differences, manifest_of
 from projections.operations.current import Current
 from projections.queries.documents import DocumentReader
