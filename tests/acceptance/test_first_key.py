@@ -136,7 +136,7 @@ async def _is_told_with_the_first_key(user: User, settings: Path) -> None:
 async def _is_told_by_commands_and_by_hooks_once_and_loses_nothing(user: User) -> None:
     asked = await user.mnemolog("recall", "when does the till open?")
     assert asked.returncode == 1
-    for told in ("asks for a key", "MNEMOLOG_SECRET", "mnemolog keys store"):
+    for told in ("requires a key", "MNEMOLOG_SECRET", "mnemolog keys store"):
         assert told in asked.stderr
     told = await _first_word(user, "s1", "UserPromptSubmit", prompt=PROMPT)
     assert told.keys() == {"systemMessage"}

@@ -13,7 +13,7 @@ def test_without_a_place_the_setting_is_named(monkeypatch: pytest.MonkeyPatch, w
     monkeypatch.delenv("MNEMOLOG_ARCHIVE", raising=False)
     done = CliRunner().invoke(application(), ["archive", what, "--json"])
     assert done.exit_code == 2
-    assert "MNEMOLOG_ARCHIVE does not say where" in json.loads(done.stdout)["error"]["message"]
+    assert "MNEMOLOG_ARCHIVE is not set" in json.loads(done.stdout)["error"]["message"]
 
 
 def test_without_a_server_it_is_said(monkeypatch: pytest.MonkeyPatch):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from api.cli import logs
-from api.cli.logs import Line, followed, last_lines, log_files, stamp
+from api.cli import config as logs
+from api.cli.config import Line, followed, last_lines, log_files, stamp
 
 OURS = "2026-11-24 06:52:15,185 INFO api: up"
 VALKEYS = "20811:M 24 Nov 2026 06:52:13.059 * Ready to accept connections"

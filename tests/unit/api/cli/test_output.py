@@ -11,7 +11,8 @@ import typer
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
-from api.cli import commands, demo, health, output
+from api.cli import demo, nouns, output
+from api.cli import server as server_commands
 from api.cli.demo import EVENT_KEY
 from api.cli.output import one_line, plain, waiting
 from tests.support.fake_api import EVENT, RESULT, FakeServer
@@ -24,9 +25,9 @@ def server(fake_api: FakeServer) -> FakeServer:
 
 def run(*arguments: str, stdin: str | None = None) -> Result:
     app = typer.Typer()
-    commands.register(app)
+    nouns.register(app)
     demo.register(app)
-    health.register(app)
+    server_commands.register(app)
     return CliRunner().invoke(app, list(arguments), input=stdin)
 
 
@@ -46,7 +47,7 @@ def test_a_dash_reads_the_text_from_stdin(server: FakeServer):
 
 
 def test_a_repeated_write_says_so(server: FakeServer):
-    assert "known already" in run("remember", "x", "--private", "--agent", "ada").stdout
+    assert "already known" in run("remember", "x", "--private", "--agent", "ada").stdout
     assert server.requests[0][1]["visibility"] == "private"
 
 
@@ -94,7 +95,7 @@ def test_finding_nothing_exits_1(server: FakeServer):
     server.recalled = []
     result = run("recall", "x")
     assert (result.exit_code, result.stdout, result.stderr) == (
-        1, "", "nothing known answers that: the nearest is 12% sure; --min-confidence 0 shows it\n",
+        1, "", "No results; the closest match has 12% confidence (--min-confidence 0 shows it).\n",
     )  # fmt: skip
     assert json.loads(run("recall", "x", "--json").stdout)["results"] == []
 
@@ -146,10 +147,10 @@ def test_following_begins_at_the_head_and_ctrl_c_ends_it_well(server: FakeServer
         pauses.append(seconds)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(commands.time, "sleep", interrupted)
+    monkeypatch.setattr(server_commands.time, "sleep", interrupted)
     result = run("tail")
     assert (result.exit_code, result.stdout) == (0, "")
-    assert pauses == [commands.POLL_S]
+    assert pauses == [server_commands.POLL_S]
 
 
 def test_lag_shows_every_partition_and_judges_by_the_limit(server: FakeServer):
@@ -185,7 +186,7 @@ def test_health_tells_what_is_not_well_and_the_vital_signs(server: FakeServer):
     lines = [line.rstrip() for line in result.stdout.splitlines()]
     assert lines[:3] == ["degraded", "dead_letters: 1 events could not be applied", "slots/b: b"]
     assert re.search(r"^memory +64 MiB of 128 MiB$", "\n".join(lines), re.MULTILINE)
-    assert re.search(r"^not projected +4 events, the oldest for 2\.5 s$", "\n".join(lines), re.MULTILINE)
+    assert re.search(r"^pending +4 events, the oldest for 2\.5 s$", "\n".join(lines), re.MULTILINE)
     assert "disk" not in result.stdout
     assert json.loads(run("health", "--json").stdout) == {**told, "checks": checks}
 

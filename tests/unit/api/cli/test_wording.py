@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from msgspec import Meta, Struct
 
-from api.cli.wording import worded
+from api.cli.output import worded
 from ingest.commands.parse import parse_object
 from ingest.errors import CommandRejected
 

@@ -5,11 +5,11 @@ from datetime import datetime
 import pytest
 import typer
 
-from api.cli.listing import in_time
+from api.cli.rows import moment
 
 
-def test_no_bounds_ask_for_none():
-    assert in_time("", "") == {}
+def test_no_bound_asks_for_none():
+    assert moment("since")("") == ""
 
 
 @pytest.mark.parametrize(
@@ -21,13 +21,13 @@ def test_no_bounds_ask_for_none():
         ("2026-01-31T12:00:00+09:00", datetime.fromisoformat("2026-01-31T12:00:00+09:00")),
     ],
 )
-def test_a_bound_is_of_this_machines_zone_unless_it_says(text: str, time: datetime):
-    asked = datetime.fromisoformat(in_time("", text)["until"])
-    assert (asked, asked.tzinfo is not None) == (time, True)
+def test_a_bound_is_in_the_local_zone_unless_it_has_one(text: str, time: datetime):
+    sent = datetime.fromisoformat(moment("until")(text))
+    assert (sent, sent.tzinfo is not None) == (time, True)
 
 
 @pytest.mark.parametrize("text", ["yesterday", "2026-13-01", "0001-01-01"])
-def test_what_is_no_time_names_the_option(text: str):
+def test_an_invalid_time_names_the_option(text: str):
     with pytest.raises(typer.BadParameter) as refused:
-        in_time(text, "")
+        moment("since")(text)
     assert refused.value.param_hint == "--since"
