@@ -6,38 +6,36 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
-from api.access.admission import guarded
+from api.access.admission import RateLimits, guarded
 from api.access.gate import Gate, check_binding
 from api.access.keyring import Keyring
+from api.access.keys import Registry
 from api.access.oauth.issuer import IssuerKeys
 from api.access.oauth.resource import Resource
 from api.access.oauth.rules import token_rules
 from api.access.oauth.verifier import AccessTokens
-from api.access.rates import RateLimits
-from api.access.registry import Registry
 from api.agents import spooled
 from api.api_processes import ApiProcess, joined
 from api.dialects.dialect import MainPort
 from api.dialects.profiles import PROFILES
 from api.dialects.registry import DIALECTS, listeners_of
 from api.dialects.session_projects import SessionProjects
-from api.http.endpoint import open_paths, routes
-from api.http.errors import HANDLERS
-from api.http.listening import LOOPBACK
+from api.http.endpoint import Shortcut, open_paths, routes
+from api.http.http import HANDLERS
 from api.http.serving import Listeners
-from api.http.shortcut import Shortcut
 from api.monitoring import ops
-from api.monitoring.processes import ProcessFigures
+from api.monitoring.ops import ProcessFigures
 from api.native import oauth
 from api.native.catalog import endpoints
 from api.services import tool_context
 from api.spooling import Spooling
 from api.viewer.pages import OPEN_PATHS
 from api.wiring import wire
+from ingest.commands.command import writer
 from ingest.commands.decide import Caller
-from ingest.commands.decision import writer
+from ingest.commands.spool import Spool
 from ingest.errors import InvalidSetting
-from ingest.log.spool import Spool
+from ingest.platform.addresses import LOOPBACK
 from ingest.platform.processes import tune_interpreter
 from ingest.platform.settings import Settings
 from ingest.roles import ANY

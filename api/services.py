@@ -10,21 +10,19 @@ from starlette.requests import Request
 
 from api.access.admission import admit
 from api.access.principal import Principal, principal_of
+from ingest.commands.command import writer
 from ingest.commands.decide import Caller, stated_agent
-from ingest.commands.decision import writer
 from ingest.commands.handler import CommandHandler
 from ingest.durability import Durability, parse_durability
-from ingest.key_scope import ANYWHERE, KeyScope
 from ingest.names import header_name
 from ingest.platform.connections import Client
-from ingest.roles import READ
+from ingest.roles import ANYWHERE, READ, KeyScope
 from mcp_gateway.last_writes import LastWrites
 from mcp_gateway.tools.tool import Tool, ToolContext
 from projections.documents.access import Reader, Scope, operator_of, reader_of
 from projections.health.watch import Watch
-from projections.operations.operations import Operations
-from projections.queries.queries import Queries
 from projections.search.index import IndexService
+from projections.services import Operations, Queries
 
 AGENT_HEADER = "X-Agent-Id"
 READER_HEADER = AGENT_HEADER.lower()

@@ -13,11 +13,11 @@ from api.monitoring.ops import Metrics, VitalMetrics
 from api.native.transfer import Transfer
 from api.services import Services
 from ingest.commands.handler import CommandHandler
-from ingest.embedded.acknowledged import Acknowledged
+from ingest.embedded.log_file import Acknowledged
 from ingest.embedded.valkey import EmbeddedValkey
 from ingest.errors import InvalidSetting
 from ingest.log.archive.archived_log import open_to_write
-from ingest.log.closed import refuse_if_closed
+from ingest.log.event_log import refuse_if_closed
 from ingest.log.group_commit import GroupCommit, Rows
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect, retry_until_connected
@@ -25,8 +25,7 @@ from ingest.platform.settings import Settings
 from mcp_gateway.last_writes import LastWrites
 from projections.condensing.llm.assistant import Assistant, build_assistant, parse_daily_tokens
 from projections.condensing.operations import Condensing
-from projections.dead_letters.operations import DeadLetterOperations
-from projections.dead_letters.queries import DeadLetters
+from projections.dead_letters.room import DeadLetters
 from projections.embedding.factory import build_embedder
 from projections.embedding.live import LiveEmbedder
 from projections.forgetting.forget import Forgetting
@@ -34,35 +33,29 @@ from projections.health.pressure import Limits
 from projections.health.queries import Diagnose, ProjectionProgress
 from projections.health.samples import HealthSampler
 from projections.health.watch import Watch
-from projections.operations.confirming import Confirming
 from projections.operations.current import Current
 from projections.operations.memories import MemoryOperations
-from projections.operations.operations import Operations
 from projections.operations.session_cap import SessionCap
-from projections.operations.work import SlotOperations, WorkOperations
-from projections.queries.actions import Actions
-from projections.queries.around import AroundQueries
-from projections.queries.audit import Audit
-from projections.queries.compile import Compile
+from projections.operations.work import Confirming, SlotOperations, WorkOperations
+from projections.queries.context import Compile
 from projections.queries.documents import DocumentReader
 from projections.queries.embedding_priority import EmbeddingPriority
 from projections.queries.graph import Graph
 from projections.queries.lessons import Lessons
-from projections.queries.log_events import LogEvents
+from projections.queries.listed import IntegerIdsOf
+from projections.queries.log_events import Audit, LogEvents
 from projections.queries.lookup import Lookup
 from projections.queries.memories import Memories
-from projections.queries.numbers import IntegerIdsOf
-from projections.queries.observations import Observations
+from projections.queries.observations import AroundQueries, Observations
 from projections.queries.profiles import ProjectProfiles
-from projections.queries.queries import Queries
 from projections.queries.recall import Recall
-from projections.queries.relations import Relations
 from projections.queries.sessions import Commits, Sessions, Summaries
-from projections.queries.slots import Slots
+from projections.queries.work import Actions, Relations, Slots
 from projections.search.index import IndexService
-from projections.search.presence import work_folder
 from projections.search.service import ReplicaService
+from projections.search.waiting import work_folder
 from projections.search_engine.service import EngineService
+from projections.services import Operations, Queries
 from projections.vectors.embedder import Embedder
 from workers.queue import JobQueue
 
@@ -103,7 +96,7 @@ async def wire(settings: Settings, stack: AsyncExitStack, api_process: ApiProces
     current = Current(commands, documents, log, index.wait_for)
     if settings.observations_per_session:
         commands.admission = SessionCap(current, settings.observations_per_session)
-    letters = DeadLetterOperations(redis, log, queries.letters)
+    letters = DeadLetters(redis, log, documents)
     operations = _operations(current, _assistant(settings, redis, stack), letters)
     positions = None if api_process is None else api_process.positions(settings.partitions)
     if positions is not None:
@@ -238,7 +231,6 @@ async def _queries(
         around=AroundQueries(index, documents, recall),
         audit=Audit(log),
         diagnose=diagnose,
-        letters=DeadLetters(redis, log, documents),
         progress=ProjectionProgress(redis, log, index),
     )
 
@@ -251,7 +243,7 @@ def _assistant(settings: Settings, redis: Client, stack: AsyncExitStack) -> Assi
     return assistant
 
 
-def _operations(current: Current, assistant: Assistant | None, letters: DeadLetterOperations) -> Operations:
+def _operations(current: Current, assistant: Assistant | None, letters: DeadLetters) -> Operations:
     return Operations(
         MemoryOperations(current),
         SlotOperations(current),

@@ -24,9 +24,9 @@ from api.cli.client import ApiClient
 from api.cli.demo import run_demo
 from api.cli.output import waiting
 from api.cli.supervisor import Child, ask_ready, local_url
-from api.http.listening import bind
+from api.http.serving import bind
 from ingest.errors import MnemologError, ServerStartFailed
-from ingest.platform.client_key import client_key
+from ingest.platform.addresses import client_key
 from ingest.platform.settings import Settings, from_environment
 from projections.embedding.factory import prepare_default
 from tools.valkey_nodes import Process, ValkeyCluster, search_module

@@ -17,7 +17,7 @@ from ingest.log.keys import LEASE_TTL, WORKERS, PartitionKeys
 from ingest.log.scripts import acquire_lease, beat, release_lease, renew_leases
 from ingest.platform.connections import Client
 from ingest.platform.tasks import end, nothing
-from workers.runner import Applied, PartitionRunner
+from workers.runner import Applied, OpenDeadLetters, PartitionRunner
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +47,7 @@ class RunnerHost:
         log: EventLog,
         worker_id: str,
         applied: Applied,
+        dead_letters: OpenDeadLetters,
         look_at_log: Callable[[], Awaitable[None]] = nothing,
         most_to_embed: int | None = None,
     ) -> None:
@@ -60,7 +61,7 @@ class RunnerHost:
         self._running: dict[int, tuple[PartitionRunner, asyncio.Task[None]]] = {}
         self._leaving: dict[int, asyncio.Task[None]] = {}
         """Partitions whose runner finishes its batch; the lease is given up behind it."""
-        self._look_at_log, self._most_to_embed = look_at_log, most_to_embed
+        self._dead_letters, self._look_at_log, self._most_to_embed = dead_letters, look_at_log, most_to_embed
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
@@ -166,7 +167,9 @@ class RunnerHost:
             logger.warning("partition %d: could not be leased: %s", partition, error or type(error).__name__)
             return
         if fence:
-            runner = PartitionRunner(self._blocking, self._log, partition, fence, self._applied, self._most_to_embed)
+            runner = PartitionRunner(
+                self._blocking, self._log, partition, fence, self._applied, self._dead_letters, self._most_to_embed
+            )
             task = asyncio.create_task(runner.run(), name=f"runner-{partition}")
             self._running[partition] = (runner, task)
 

@@ -15,9 +15,8 @@ from ingest.errors import InvalidSetting, MnemologError
 from ingest.events.envelope import Event, encode, route_of
 from ingest.ids import dedup_id, new_event_id
 from ingest.log.archive.archived_log import ArchivedLog, open_to_write
-from ingest.log.archive.job import ArchiveJob
-from ingest.log.closed import refuse_if_closed
-from ingest.log.event_log import Entry
+from ingest.log.archive.sealing import ArchiveJob
+from ingest.log.event_log import Entry, refuse_if_closed
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import LEASE_TTL, WORKERS
 from ingest.log.redis_log import RedisLog
@@ -30,6 +29,7 @@ from projections.condensing.llm.assistant import build_assistant, parse_daily_to
 from projections.condensing.llm.assistant import check as check_llm
 from projections.condensing.llm.enrich import EnrichJob
 from projections.condensing.operations import Condensing
+from projections.dead_letters.room import PartitionDeadLetters
 from projections.documents.sessions import Session
 from projections.embedding.embed_job import LOOK_AGAIN_S, DocumentVectors, EmbeddingQueue, EmbedJob, LaterTexts
 from projections.embedding.factory import build_embedder
@@ -53,8 +53,8 @@ from projections.rebuilding.rebuild_embeddings import EmbeddingRebuild
 from projections.rebuilding.rebuild_engine import EngineEmbeddingRebuild
 from projections.rebuilding.rebuild_job import RebuildJob
 from projections.rebuilding.rebuilds import Rebuilds
-from projections.search.presence import work_folder
 from projections.search.snapshot_job import SnapshotJob
+from projections.search.waiting import work_folder
 from projections.search_engine.filling import Servers
 from projections.search_engine.keeping import SearchEngineIndexes
 from projections.search_engine.names import EngineNames
@@ -110,7 +110,9 @@ class WorkerProcess:
             embedders = LiveEmbedder(redis, partial(_build_embedder, settings), settings.named_embedders)
             await retry_until_connected(redis, "to read the embedder", lambda: embedders.start(settings.embedder))
             most = max(1, settings.embedding_queue // settings.partitions)
-            host = RunnerHost(redis, blocking, log, self._id, self._applied, log.look_whether_open, most)
+            host = RunnerHost(
+                redis, blocking, log, self._id, self._applied, PartitionDeadLetters, log.look_whether_open, most
+            )
             rebuilds = Rebuilds(redis)
             at_hand = _AtHand(settings, redis, log, embedders, stack, engine)
             vectors, snapshots = _vectors(at_hand), _snapshots(at_hand, host)

@@ -7,24 +7,20 @@ a dead letter in the transaction that moves the checkpoint past it; the partitio
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 from redis.exceptions import ConnectionError, RedisError, ResponseError, TimeoutError
 
 from ingest.errors import LeaseLost, UnreadableEvent
 from ingest.events.envelope import decode
-from ingest.log.checksum import TRACE
 from ingest.log.event_log import EventLog, Stored
-from ingest.log.keys import CONSUMER, CONSUMER_GROUP, PartitionKeys
-from ingest.log.position import START, Position
+from ingest.log.keys import CONSUMER, CONSUMER_GROUP, GenerationKeys, PartitionKeys
+from ingest.log.position import START, TRACE, Position
 from ingest.log.redis_log import read_entries
-from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client, Transaction, past_memory_limit
 from ingest.platform.tracing import batch
-from projections.dead_letters.records import letter_of, places_between, queue_count, queue_letter
-from projections.dead_letters.redriving import REDRIVES, Attempts, redrive
 from projections.folds.fold import Changes
 from projections.store.protocol import project
 from projections.store.redis_store import RedisStore, acknowledge
@@ -45,12 +41,66 @@ TICK_S = 0.05
 With `appendfsync always` every round of the server's event loop that writes costs an fsync (0.2 to 7 ms here). Saving
 each event by itself would leave little of the disk to the writers; saving together lets partitions share the fsync.
 """
+REDRIVES = 16
+"""Dead letters tried between two batches: those that wait for their events go on meanwhile."""
 MAX_ATTEMPTS = 5
 FIRST_PAUSE_S = 0.05
 """Between attempts at one event; doubles each time."""
 
 Applied = Callable[[int, Changes], None]
 """Told of every saved batch: partition and changes."""
+
+
+class DeadLetters(Protocol):
+    """What a runner does with the dead letters of its partition."""
+
+    async def discarded_after(self, checkpoint: Position) -> set[Position]:
+        """The discarded events after a checkpoint: they are not to be applied."""
+        ...
+
+    def queue_parked(
+        self, pipe: Transaction, live: GenerationKeys, entry: Stored, code: str, message: str, attempts: int
+    ) -> None:
+        """Queue the dead letter of an event that could not be applied, on the transaction that moves the checkpoint."""
+        ...
+
+    async def redrive(
+        self, store: RedisStore, checkpoint: Position, position: Position, begin: Callable[[str], Awaitable[int]]
+    ) -> Changes:
+        """Try a dead letter that was asked for; `begin` counts the try. Returns what that changed."""
+        ...
+
+
+OpenDeadLetters: TypeAlias = Callable[[Client, EventLog, PartitionKeys], DeadLetters]
+
+
+class Attempts:
+    """How often the events of one partition were tried; by one worker.
+
+    A try is counted across crashes and before it begins, because it may end the worker. One that was broken off because
+    the log's server was away or had no memory says nothing about the event: it goes on when the server answers again,
+    and is not counted a second time.
+    """
+
+    def __init__(self, redis: Client, keys: PartitionKeys) -> None:
+        self._redis, self._key = redis, keys.attempts
+        self._begun: dict[str, int] = {}
+
+    async def begin(self, position: str) -> int:
+        """Begin a try, or go on with one that was broken off; returns which it is, from 1 up."""
+        if position not in self._begun:
+            async with past_memory_limit(self._redis) as pipe:
+                pipe.hincrby(self._key, position, 1)
+                (self._begun[position],) = await pipe.execute()
+        return self._begun[position]
+
+    async def are_none(self) -> bool:
+        """Whether no try is counted: nothing has failed, or ended a worker, and is still to be applied."""
+        return not await self._redis.hlen(self._key)
+
+    def end(self, position: str) -> None:
+        """The try is over, however it ended."""
+        self._begun.pop(position, None)
 
 
 class PartitionRunner:
@@ -63,6 +113,7 @@ class PartitionRunner:
         partition: int,
         fence: int,
         applied: Applied,
+        dead_letters: OpenDeadLetters,
         most_to_embed: int | None = None,
     ) -> None:
         """`most_to_embed` is how many documents may wait in the partition's embedding queue; None for any number."""
@@ -74,6 +125,7 @@ class PartitionRunner:
         self._checkpoint = START
         self._discarded: set[Position] = set()
         self._attempts = Attempts(redis, self._keys)
+        self._dead_letters = dead_letters(redis, log, self._keys)
         self._contexts: dict[Position, str] = {}
         """The traces that entries of the last read were written in."""
         self._applied_bytes = self._appended_bytes = 0
@@ -122,8 +174,7 @@ class PartitionRunner:
         self._store = RedisStore(self._redis, self._keys, generation, self._fence, most_to_embed=self._most_to_embed)
         self._checkpoint = await self._store.checkpoint()
         # of a log that was restored: in any other nothing is discarded that was not applied or parked before
-        end = Position(10**14 - 1, 0)
-        self._discarded = await places_between(self._redis, self._keys.discarded, self._checkpoint, end)
+        self._discarded = await self._dead_letters.discarded_after(self._checkpoint)
         self._applied_bytes = self._appended_bytes = int(await self._redis.get(self._keys.applied) or 0)
         try:
             async with past_memory_limit(self._redis) as pipe:
@@ -206,9 +257,8 @@ class PartitionRunner:
     async def _redrive(self, wanted: Sequence[Position]) -> None:
         """Try the dead letters that were asked for, in the order of the log."""
         for position in wanted:
-            changes = await redrive(
-                self._redis, self._attempts, self._log, self._keys, self._store, self._checkpoint, position
-            )
+            changes = await self._dead_letters.redrive(self._store, self._checkpoint, position, self._attempts.begin)
+            self._attempts.end(str(position))
             self._applied(self._partition, changes)
 
     async def _catch_up_pending(self) -> None:
@@ -297,18 +347,18 @@ class PartitionRunner:
         return self._applied_bytes + sum(len(one.payload) for one in entries if one.position > self._checkpoint)
 
     async def _park(self, entry: Stored, code: str, message: str, attempts: int) -> None:
-        letter, applied_bytes = letter_of(entry, code, message, attempts, system_clock()), self._bytes_behind([entry])
+        applied_bytes = self._bytes_behind([entry])
 
         def also(pipe: Transaction) -> None:
-            queue_letter(pipe, self._store.keys, letter)
-            queue_count(pipe, self._keys, "parked")
+            # with the checkpoint, or a crash in between would skip the event without a trace, or park it twice
+            self._dead_letters.queue_parked(pipe, self._store.keys, entry, code, message, attempts)
             acknowledge(pipe, self._keys, [entry.position])
             pipe.set(self._keys.applied, str(applied_bytes))
-            pipe.hdel(self._keys.attempts, letter.position)
+            pipe.hdel(self._keys.attempts, str(entry.position))
 
         await self._store.save_and(Changes({}, {}), max(self._checkpoint, entry.position), also)
         self._checkpoint, self._applied_bytes = max(self._checkpoint, entry.position), applied_bytes
-        self._attempts.end(letter.position)
+        self._attempts.end(str(entry.position))
         logger.error("partition %d: parked %s: %s: %s", self._partition, entry.position, code, message)
 
 

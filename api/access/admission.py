@@ -1,17 +1,25 @@
 """Whether a request may do what it asks for: the roles that needs, and how often. Below every route and tool."""
 
+import asyncio
 import copy
-from collections.abc import Generator, Mapping, Set
+import logging
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Generator, Mapping, Set
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
+from redis.exceptions import RedisError
 from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.access.principal import Principal, principal_of
-from api.access.rates import RateLimits
-from ingest.commands.metering import charge
+from ingest.commands.handler import charge
 from ingest.errors import AccessDenied, RoleMissing, TooManyRequests
+from ingest.log.keys import access_bucket
+from ingest.log.scripts import take_requests
+from ingest.platform.connections import Client
 from ingest.platform.partial import left_out_message, partial_reads
 from ingest.roles import METRICS, OPERATOR, READ, Needs
 
@@ -120,3 +128,80 @@ def guarded(route: R, needs: Needs) -> R:
     copied = copy.copy(route)
     copied.app = Guarded(route.app, dict.fromkeys(methods, needs))
     return copied
+
+
+logger = logging.getLogger(__name__)
+
+Kind = Literal["reads", "writes"]
+MAX_LEASES = 20_000
+"""One for each kind of every key there can be; with more subjects of tokens, the longest unused begin again."""
+
+
+class _Lease:
+    """What a process has taken of one bucket and not given out."""
+
+    def __init__(self) -> None:
+        self.left = 0
+        self.refused_until_s = 0.0
+        self.lock = asyncio.Lock()
+
+
+class RateLimits:
+    """The leases of one process."""
+
+    def __init__(self, redis: Client) -> None:
+        self._redis = redis
+        self._leases: OrderedDict[tuple[str, Kind], _Lease] = OrderedDict()
+
+    async def take(self, key_id: str, kind: Kind, per_minute: int) -> None:
+        """Count one request; raises TooManyRequests with the seconds to wait."""
+        lease = self._lease(key_id, kind)
+        if lease.left <= 0:
+            async with lease.lock:
+                if lease.left <= 0:
+                    await self._renew(lease, key_id, kind, per_minute)
+        lease.left -= 1
+
+    def meter(self, key_id: str, per_minute: int) -> Callable[[int], Awaitable[None]]:
+        """What charges a request's events to its key; the first one was paid for when the request was counted."""
+        paid = 1
+
+        async def charged(events: int) -> None:
+            nonlocal paid
+            owed, paid = max(0, events - paid), max(0, paid - events)
+            if owed:
+                await self._owe(key_id, per_minute, owed)
+
+        return charged
+
+    async def _owe(self, key_id: str, per_minute: int, events: int) -> None:
+        lease = self._lease(key_id, "writes")
+        lease.left -= events
+        if lease.left < 0:
+            owed, lease.left = -lease.left, 0  # at once: it may be another process that is asked next
+            _, wait_ms = await self._taken(key_id, "writes", per_minute, 0, owed)
+            lease.refused_until_s = time.monotonic() + wait_ms / 1000
+
+    async def _renew(self, lease: _Lease, key_id: str, kind: Kind, per_minute: int) -> None:
+        if (wait_s := lease.refused_until_s - time.monotonic()) > 0:
+            raise TooManyRequests(kind, per_minute, math.ceil(wait_s))
+        second = max(1, per_minute // 60)
+        taken, wait_ms = await self._taken(key_id, kind, per_minute, second)
+        if not taken:
+            lease.refused_until_s = time.monotonic() + wait_ms / 1000
+            raise TooManyRequests(kind, per_minute, max(1, math.ceil(wait_ms / 1000)))
+        lease.left = taken
+
+    async def _taken(self, key_id: str, kind: Kind, per_minute: int, want: int, owed: int = 0) -> tuple[int, int]:
+        try:
+            return await take_requests(self._redis, access_bucket(key_id, kind), per_minute, want, owed)
+        except (RedisError, OSError) as error:
+            logger.debug("the rate of key %s is not counted: %s", key_id, error)
+            return want, 0
+
+    def _lease(self, key_id: str, kind: Kind) -> _Lease:
+        lease = self._leases.setdefault((key_id, kind), _Lease())
+        self._leases.move_to_end((key_id, kind))
+        if len(self._leases) > MAX_LEASES:
+            self._leases.popitem(last=False)
+        return lease

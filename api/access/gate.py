@@ -15,12 +15,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api.access.admission import DENIED, POLICY_VIOLATION, close
 from api.access.keyring import Keyring
+from api.access.keys import Registry
 from api.access.oauth.resource import Resource, stepping_up
 from api.access.oauth.rules import TokenRefused, token_rules
 from api.access.principal import SCOPE_KEY, nobody
-from api.access.registry import Registry
-from api.http.errors import ProblemAnswer, answer
-from api.http.listening import LOOPBACK
+from api.http.http import ProblemAnswer, answer
 from ingest.errors import (
     InvalidSetting,
     IssuerUnavailable,
@@ -30,6 +29,7 @@ from ingest.errors import (
     RoleMissing,
 )
 from ingest.names import nfc
+from ingest.platform.addresses import LOOPBACK
 from ingest.platform.connections import connect, retry_until_connected
 from ingest.platform.settings import Settings
 

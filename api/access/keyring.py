@@ -15,9 +15,8 @@ from typing import Any
 
 from redis.exceptions import RedisError
 
-from api.access.key import Key, parse
+from api.access.keys import Key, Registry, parse
 from api.access.principal import Principal, anybody, principal_of, root
-from api.access.registry import Registry
 from ingest.errors import LogUnavailable
 from ingest.platform.clock import Clock, system_clock, to_ms
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from api.api_processes import ApiProcess, shared_folder
 from api.cli.supervisor import Child
-from api.http.listening import bind, ports_of
+from api.http.serving import bind, ports_of
 from ingest.errors import ServerStartFailed
 from ingest.platform.processes import load_without_collecting
 from ingest.platform.settings import Settings

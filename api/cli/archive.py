@@ -20,10 +20,10 @@ from rich.text import Text
 from api.cli.direct import connected, server, telling
 from api.cli.output import FAILED, Output, plain
 from api.cli.rows import AsJson
-from ingest.embedded.log_entries import LogCheck
 from ingest.embedded.log_file import (
     WAY_OUT,
     Incident,
+    LogCheck,
     cut_off,
     find_fault,
     is_newest,
@@ -35,8 +35,8 @@ from ingest.embedded.valkey import EmbeddedValkey
 from ingest.errors import InvalidSetting, NotFound
 from ingest.log.archive.archive import PartitionArchive, look, verify
 from ingest.log.archive.archived_log import ArchivedLog, open_log
-from ingest.log.archive.job import ArchiveJob, ArchiveRun
-from ingest.log.archive.manifest import DamagedArchive, MissingFile
+from ingest.log.archive.sealing import ArchiveJob, ArchiveRun
+from ingest.log.archive.segments import DamagedArchive, MissingFile
 from ingest.log.keys import MANIFEST
 from ingest.platform.connections import Client
 from ingest.platform.settings import Settings, from_environment

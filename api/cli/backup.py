@@ -23,7 +23,7 @@ from api.cli.output import FAILED, Output, plain
 from api.cli.rows import AsJson
 from ingest.errors import InvalidSetting, LogUnavailable, MnemologError
 from ingest.log.archive.archived_log import open_log
-from ingest.log.history import refuse_unfinished
+from ingest.log.event_log import refuse_unfinished
 from ingest.log.keys import GROWING, MANIFEST, RESTORING, PartitionKeys
 from ingest.log.position import Token
 from ingest.platform.settings import Settings, from_environment
@@ -44,7 +44,7 @@ from projections.maintenance.backup.restoring import (
 )
 from projections.maintenance.backup.target import Target, listed, target_of
 from projections.maintenance.manifests import differences, manifest_of, replay_manifest
-from projections.search.presence import work_folder
+from projections.search.waiting import work_folder
 
 logger = logging.getLogger(__name__)
 

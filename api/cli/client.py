@@ -14,8 +14,8 @@ import httpx
 import msgspec
 
 from ingest.errors import MnemologError
-from ingest.platform.proxies import proxy_options
-from ingest.platform.release import release
+from ingest.platform.addresses import proxy_options
+from ingest.platform.processes import release
 
 PATIENCE_S = 10.0
 """How long a request is retried."""

@@ -19,16 +19,15 @@ from msgspec.structs import replace
 from rich.table import Table
 from rich.text import Text
 
-from api.access.key import Grant, Key, parse
 from api.access.keyring import FRESH_S
-from api.access.registry import Made, Registry
+from api.access.keys import Grant, Key, Made, Registry, parse
 from api.agents.files import System, installed
 from api.cli.direct import server, telling
 from api.cli.output import FAILED, Output, plain
 from api.cli.rows import AsJson, Url, names_in
 from ingest.commands.parse import rejected
 from ingest.errors import CommandRejected
-from ingest.platform.client_key import client_key, store_key
+from ingest.platform.addresses import client_key, store_key
 from ingest.platform.clock import system_clock, to_ms
 from ingest.platform.connections import connect
 from ingest.platform.settings import from_environment

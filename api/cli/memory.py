@@ -23,10 +23,9 @@ from rich.text import Text
 
 from api.cli.output import FAILED, USAGE, plain
 from api.cli.rows import AsJson, names_in
-from api.http.listening import LOOPBACK
+from api.http.serving import LOOPBACK
 from ingest.errors import InvalidSetting
-from ingest.platform.client_key import client_key
-from ingest.platform.proxies import proxy_options
+from ingest.platform.addresses import LOOPBACK, client_key, proxy_options
 from ingest.platform.settings import Settings, from_environment
 
 T = TypeVar("T")

@@ -17,12 +17,10 @@ from rich.text import Text
 
 from api.cli.output import waiting
 from ingest.errors import InvalidSetting, LogUnavailable
-from ingest.platform.client_key import client_key
+from ingest.platform.addresses import client_key, place_of
 from ingest.platform.exporting import exporting
-from ingest.platform.other_systems import warnings
 from ingest.platform.processes import load_without_collecting, wait_for_parent
-from ingest.platform.redis_url import place_of
-from ingest.platform.settings import DROP_INS, Settings, from_environment
+from ingest.platform.settings import DROP_INS, Settings, from_environment, warnings
 from ingest.secrets.redaction import formatter_of
 
 POLL_S = 0.1
@@ -50,7 +48,7 @@ def up(
 ) -> None:
     """Run everything one machine needs, until Ctrl-C: Valkey (unless REDIS_URL is set), a worker, the API with MCP."""
     from api.cli.supervisor import Supervisor, local_url
-    from api.http.listening import PORT_CLIENTS, ports_of
+    from api.http.serving import PORT_CLIENTS, ports_of
 
     console = Console(stderr=True)
     os.environ["MNEMOLOG_DROP_IN"] = drop_in
@@ -114,8 +112,7 @@ def serve_api(settings: Settings, api_process: "ApiProcess | None" = None) -> No
     """Serve until a signal, alone or as one of several processes."""
     from api.access.gate import check_before_start
     from api.app import create_listeners
-    from api.http.listening import ports_of, ports_of_one
-    from api.http.serving import serve
+    from api.http.serving import ports_of, ports_of_one, serve
 
     with _explained(settings):
         listeners, ports = create_listeners(settings, api_process), set(ports_of(settings))

@@ -20,7 +20,7 @@ from typer.core import TyperGroup
 from api.cli.client import ApiClient
 from api.cli.output import FAILED, Output, WrongCommand, answering, one_line, plain
 from ingest.ids import new_event_id
-from ingest.platform.client_key import client_key
+from ingest.platform.addresses import client_key
 from ingest.platform.settings import from_environment
 
 ALL_PROJECTS = 1_000

@@ -15,7 +15,7 @@ from rich.text import Text
 from api.cli.client import ApiClient, ClientError
 from api.cli.output import FAILED, Output, answering, one_line, plain
 from api.cli.rows import AsJson, Url, connect, fields_table, when
-from ingest.platform.sizes import mib
+from ingest.platform.settings import mib
 
 POLL_S = 1.0
 """Between two reads at the head of the log; each reads every partition."""

@@ -10,8 +10,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from api.http.endpoint import Endpoint
-from api.http.errors import retry_after, status_of
-from api.http.http import Json
+from api.http.http import Json, retry_after, status_of
 from api.monitoring.requests import route_of
 from ingest.errors import LogUnavailable, MnemologError
 

@@ -1,18 +1,44 @@
 """Small HTTP helpers that every route uses: bodies with a limit, query strings as typed requests, JSON answers."""
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec import UNSET, Struct, UnsetType
+from redis.exceptions import RedisError
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from api.monitoring.requests import route_of
 from ingest.commands.parse import parse_json, rejected
-from ingest.errors import RequestTooLarge
+from ingest.errors import (
+    AccessDenied,
+    AlreadyThere,
+    BeingRebuilt,
+    CommandRejected,
+    Forbidden,
+    IssuerUnavailable,
+    LogFull,
+    LogUnavailable,
+    MalformedRequest,
+    MnemologError,
+    NotFound,
+    Overloaded,
+    ProjectionBehind,
+    RebuildUnderWay,
+    RequestTooLarge,
+    SessionFull,
+    SlotFull,
+    WrongRebuildState,
+)
+from ingest.log.archive.segments import ArchiveUnavailable
 from ingest.names import with_nfc
 from ingest.platform.tasks import INLINE_BYTES, in_thread
+from projections.health.samples import HealthSample
 
 T = TypeVar("T")
 
@@ -81,3 +107,147 @@ def query(request: Request, cls: type[T]) -> T:
         return msgspec.convert(with_nfc(dict(request.query_params)), cls, strict=False)
     except msgspec.ValidationError as error:
         raise rejected(error) from None
+
+
+logger = logging.getLogger(__name__)
+
+_STATUS: dict[type[MnemologError], int] = {
+    AccessDenied: 403,
+    MalformedRequest: 400,
+    NotFound: 404,
+    RequestTooLarge: 413,
+    AlreadyThere: 409,
+    BeingRebuilt: 409,
+    RebuildUnderWay: 409,
+    WrongRebuildState: 409,
+    SlotFull: 413,
+    SessionFull: 409,
+    Forbidden: 403,
+    CommandRejected: 422,
+    Overloaded: 429,
+    LogFull: 429,  # before LogUnavailable, which it is one of
+    LogUnavailable: 503,
+    ArchiveUnavailable: 503,
+    IssuerUnavailable: 503,
+    ProjectionBehind: 503,
+}
+_HTTP_CODES = {401: "unauthorized", 404: "not_found", 405: "method_not_allowed"}
+PROBLEM_JSON = "application/problem+json"
+TYPE_PREFIX = "urn:mnemolog:error:"
+"""Of the `type` of a problem, before its code."""
+
+
+class Problem(Struct, frozen=True, kw_only=True):
+    """Why a request failed (RFC 9457). `code` says it in one word and `type` as a URI; `detail` is for people.
+
+    `field` names what has to be corrected; the other members come with the codes that they are about.
+    """
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    field: str | UnsetType = UNSET
+    size: int | UnsetType = UNSET
+    limit: int | UnsetType = UNSET
+    retry: str | UnsetType = UNSET
+    reason: str | UnsetType = UNSET
+    rebuild: str | UnsetType = UNSET
+    lag: dict[int, int] | UnsetType = UNSET
+    vitals: HealthSample | UnsetType = UNSET
+
+
+class ProblemAnswer(Json):
+    """The answer to a request that failed; `members` are those of `Problem` that its code has."""
+
+    media_type = PROBLEM_JSON
+
+    def __init__(
+        self, status: int, code: str, detail: str, headers: Mapping[str, str] | None = None, **members: Any
+    ) -> None:
+        title = code.replace("_", " ").capitalize()
+        problem = Problem(type=TYPE_PREFIX + code, title=title, status=status, detail=detail, code=code, **members)
+        super().__init__(problem, status, headers)
+
+
+def answer(error: MnemologError) -> ProblemAnswer:
+    """The HTTP answer to an error of ours."""
+    return ProblemAnswer(status_of(error), error.code, str(error), retry_after(error), **_members(error))
+
+
+def _members(error: MnemologError) -> dict[str, Any]:
+    match error:
+        case CommandRejected(field=field) if field:
+            return {"field": field}
+        case SlotFull(size=size, limit=limit):
+            return {"size": size, "limit": limit}
+        case Overloaded(cause=cause):
+            return {"reason": cause}
+        case LogFull(cause=cause):
+            return {"reason": cause, "retry": "sending the same event_id again is safe"}
+        case RebuildUnderWay(rebuild=rebuild):
+            return {"rebuild": rebuild}
+        case LogUnavailable():
+            return {"retry": "the outcome is unknown; sending the same event_id again is safe"}
+        case ProjectionBehind(lag=lag):
+            return {"lag": lag}
+        case _:
+            return {}
+
+
+def status_of(error: MnemologError) -> int:
+    """The HTTP status of an error of ours."""
+    return next((status for cls, status in _STATUS.items() if isinstance(error, cls)), 500)
+
+
+def retry_after(error: Exception) -> dict[str, str]:
+    """The header that says when to come back; empty for an error that repeating does not cure."""
+    match error:
+        case Overloaded(retry_after_s=seconds) | LogFull(retry_after_s=seconds):
+            return {"Retry-After": str(seconds)}
+        case LogUnavailable() | ProjectionBehind() | RedisError():
+            return {"Retry-After": "1"}
+        case IssuerUnavailable():
+            return {"Retry-After": "10"}
+        case _:
+            return {}
+
+
+async def on_error(request: Request, error: Exception) -> Response:
+    """Starlette's handler for MnemologError."""
+    assert isinstance(error, MnemologError)
+    return answer(error)
+
+
+async def on_http_error(request: Request, error: Exception) -> Response:
+    """Starlette's handler for routing errors (no such route, wrong method)."""
+    assert isinstance(error, HTTPException)
+    code = _HTTP_CODES.get(error.status_code, "http_error")
+    return ProblemAnswer(error.status_code, code, error.detail, error.headers)
+
+
+async def on_disconnect(request: Request, error: Exception) -> Response:
+    """The client hung up before its body was complete: nobody reads this, and nothing was stored."""
+    return ProblemAnswer(400, "client_disconnected", "the request was not complete")
+
+
+async def on_bug(request: Request, error: Exception) -> Response:
+    """Starlette's handler for everything unexpected; the traceback is in the log."""
+    logger.exception("%s %s failed", request.method, route_of(request.scope), exc_info=error)
+    return ProblemAnswer(500, "internal", "an unexpected fault; the server's log has it")
+
+
+async def on_redis_error(request: Request, error: Exception) -> Response:
+    """The server behind everything is away or refuses: say so, and when to come back."""
+    detail = f"the log's server does not answer: {error}"
+    return ProblemAnswer(503, LogUnavailable.code, detail, retry_after(error))
+
+
+HANDLERS: dict[Any, Any] = {
+    MnemologError: on_error,
+    RedisError: on_redis_error,
+    HTTPException: on_http_error,
+    ClientDisconnect: on_disconnect,
+    Exception: on_bug,
+}

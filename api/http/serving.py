@@ -4,7 +4,9 @@ One process, one event loop and one set of services; each port has an applicatio
 """
 
 import asyncio
+import errno
 import logging
+import socket
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -14,8 +16,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from api.dialects.dialect import MainPort
-from api.http.body_budget import BodyBudget
-from api.http.listening import bind
+from api.dialects.registry import DIALECTS, listeners_of
+from ingest.errors import InvalidSetting, Overloaded, ServerStartFailed
+from ingest.platform.addresses import LOOPBACK
+from ingest.platform.processes import give_back
+from ingest.platform.settings import Settings
+from ingest.platform.tasks import in_thread
 
 
 class Listeners:
@@ -208,3 +214,146 @@ def serve(app: ASGIApp, host: str, ports: Iterable[int], *, shared: bool = False
     uvicorn.Server(config).run([bound for port in ports for bound in bind(host, port, shared=shared)])
     if starting.fault is not None:
         raise starting.fault
+
+
+PORT_CLIENTS = {"MNEMOLOG_PORT": "native and agentmemory"} | {
+    listener.variable: listener.clients for one in DIALECTS.values() for listener in one.listeners
+}
+"""Whose clients call the port that a variable names."""
+_NO_SUCH_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
+
+
+def ports_of(settings: Settings) -> dict[int, str]:
+    """Every port the settings ask for, with the variable that names it; raises InvalidSetting when two name one."""
+    wanted = [("MNEMOLOG_PORT", (settings.port,))]
+    wanted += [(one.variable, one.ports(settings)) for one in listeners_of(settings)]
+    found: dict[int, str] = {}
+    for variable, ports in wanted:
+        for port in ports:
+            if found.setdefault(port, variable) != variable:
+                raise InvalidSetting(f"{found[port]} and {variable} both name port {port}")
+    return found
+
+
+def ports_of_one(settings: Settings) -> frozenset[int]:
+    """The ports whose clients have sessions in the memory of a process: of several processes, the first has them."""
+    return frozenset(port for one in listeners_of(settings) if one.has_sessions for port in one.ports(settings))
+
+
+def bind(host: str, port: int, *, shared: bool = False) -> list[socket.socket]:
+    """Sockets that listen there; for a loopback name on both loopbacks, since clients say `localhost`.
+
+    `shared`: other processes of this server listen there, too.
+
+    Raises ServerStartFailed when another program has the port.
+    """
+    hosts = ("127.0.0.1", "::1") if host in LOOPBACK else (host,)
+    found: list[socket.socket] = []
+    for one in hosts:
+        family = socket.AF_INET6 if ":" in one else socket.AF_INET
+        try:
+            listening = socket.socket(family, socket.SOCK_STREAM)
+        except OSError:
+            continue  # a machine without IPv6
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if shared:
+                listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            if family == socket.AF_INET6:
+                listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            listening.bind((one, port))
+        except OSError as error:
+            listening.close()
+            if error.errno in _NO_SUCH_ADDRESS and found:
+                continue
+            raise ServerStartFailed(f"port {port} on {one} cannot be had: {error.strerror}") from None
+        found.append(listening)
+    if not found:
+        raise ServerStartFailed(f"there is no address {host} on this machine")
+    return found
+
+
+MAX_HELD_BYTES = 96 << 20
+SMALL_BYTES = 64 << 10
+"""A body that says that it is no longer is not counted: a connection takes as much for its buffers."""
+GIVE_BACK_AFTER_S = 5.0
+"""Bodies that end within so long give their memory back together: looking through the heap holds up who allocates."""
+BIG_BYTES = 1 << 20
+_HELD = "mnemolog.held"
+"""In a request's scope: what is held of its body."""
+
+
+class BodyBudget:
+    """Counts the bytes of big bodies while their requests last, and refuses what is over MAX_HELD_BYTES."""
+
+    def __init__(self, limit: int = MAX_HELD_BYTES) -> None:
+        self._limit = limit
+        self._giving_back: asyncio.Task[None] | None = None
+        self.held = 0
+
+    async def serve(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+        """Have a request served by `app`, to which reading its body raises Overloaded when there is no room for it."""
+        if scope["type"] != "http" or _is_small(scope):
+            await app(scope, receive, send)
+            return
+        held = scope[_HELD] = _Held(self)
+
+        async def receive_counted() -> Message:
+            message = await receive()
+            held.more(len(message.get("body", b"")))
+            return message
+
+        try:
+            await app(scope, receive_counted, send)
+        finally:
+            big = held.release() >= BIG_BYTES
+            if big and self._giving_back is None:
+                self._giving_back = asyncio.create_task(self._give_back(), name="give memory back")
+
+    async def _give_back(self) -> None:
+        try:
+            await asyncio.sleep(GIVE_BACK_AFTER_S)
+            await in_thread(give_back)
+        finally:
+            self._giving_back = None
+
+    def take(self, size: int) -> None:
+        """Count so many more; raises Overloaded."""
+        if self.held + size > self._limit:
+            raise Overloaded(
+                f"{self.held >> 20} MiB of request bodies are being worked on; the limit is {self._limit >> 20}"
+            )
+        self.held += size
+
+
+class _Held:
+    """What a request holds of its body."""
+
+    def __init__(self, budget: BodyBudget) -> None:
+        self._budget, self._size = budget, 0
+
+    def more(self, size: int) -> None:
+        self._budget.take(size)
+        self._size += size
+
+    def release(self) -> int:
+        """Returns what was held."""
+        size, self._size = self._size, 0
+        self._budget.held -= size
+        return size
+
+
+def release_body(scope: Scope) -> None:
+    """Say that what was read of a request's body so far is not held any more: it is read as a stream, or counted
+    otherwise."""
+    if (held := scope.get(_HELD)) is not None:
+        held.release()
+
+
+def _is_small(scope: Scope) -> bool:
+    for name, value in scope["headers"]:
+        if name == b"content-length":
+            return value.isdigit() and int(value) <= SMALL_BYTES
+        if name == b"transfer-encoding":
+            return False
+    return True

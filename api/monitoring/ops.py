@@ -4,10 +4,12 @@ Counts of dead letters are the log's, not this process's: they are read from Red
 are the same from every process and across restarts.
 """
 
+import asyncio
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import Literal
+from pathlib import Path
+from typing import Literal, Self
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -19,11 +21,10 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.access.principal import principal_of
+from api.api_processes import ApiProcess
 from api.http.endpoint import Endpoint
-from api.http.errors import ProblemAnswer
-from api.http.http import Json
+from api.http.http import Json, ProblemAnswer
 from api.http.openapi import TEXT
-from api.monitoring.processes import ProcessFigures
 from api.monitoring.requests import REQUEST_ID, answered, request_id_of, request_span, route_of
 from api.services import services
 from ingest.errors import LogUnavailable
@@ -32,6 +33,7 @@ from ingest.log.keys import PartitionKeys
 from ingest.platform import tracing
 from ingest.platform.connections import Client
 from ingest.platform.partial import UNREACHABLE, readable
+from ingest.platform.tasks import end
 from ingest.roles import ANY, METRICS
 from projections.dead_letters.records import OUTCOMES, Outcome, letter_counts, live_keys
 from projections.health.pressure import CAUSES, memory_ceiling
@@ -165,9 +167,7 @@ async def readyz(request: Request) -> Response:
     found = at_hand.watch.readiness
     may_see_figures = principal_of(request.scope).may(METRICS)
     lag = sample.lag if sample and may_see_figures else UNSET
-    vitals = (
-        msgspec.convert(sample, HealthSample, from_attributes=True) if sample and may_see_figures else UNSET
-    )
+    vitals = msgspec.convert(sample, HealthSample, from_attributes=True) if sample and may_see_figures else UNSET
     if (stopped := found.stopped) is not None:
         code = "starting" if stopped.code == "index" else "unavailable"
         return ProblemAnswer(503, code, stopped.message, reason=stopped.code, lag=lag, vitals=vitals)
@@ -176,9 +176,7 @@ async def readyz(request: Request) -> Response:
         "degraded" if shortcomings else "ready",
         at_hand.search_index.documents if may_see_figures else UNSET,
     )
-    return Json(
-        Usable(status=status, degraded=shortcomings, documents=documents, lag=lag, vitals=vitals)
-    )
+    return Json(Usable(status=status, degraded=shortcomings, documents=documents, lag=lag, vitals=vitals))
 
 
 async def metrics(request: Request) -> Response:
@@ -188,7 +186,7 @@ async def metrics(request: Request) -> Response:
     measured.lag.clear()
     for partition in services(request).search_index.applied.keys() - set(sample.away):
         measured.lag.labels(str(partition)).set(sample.lag.get(partition, 0))
-    await measured.letters.measure(services(request).redis, services(request).queries.letters.partitions)
+    await measured.letters.measure(services(request).redis, services(request).operations.letters.partitions)
     with suppress(*UNREACHABLE):  # of a cluster, the one node that has it
         if (report := await load_report(services(request).redis)) is not None:
             for fault, count in report.found.items():
@@ -314,3 +312,85 @@ class VitalMetrics(Collector):
             ),
             "mnemolog_disk_free_bytes": ("Free space on the log's disk.", at and at.disk_free),
         }
+
+
+LEAVE_EVERY_S = 2.0
+COUNTS_FOR_S = 10.0
+"""Figures that are older are of a process that has ended."""
+OWN = (
+    "mnemolog_http_", "mnemolog_append_waiting", "mnemolog_index_", "mnemolog_ready", "mnemolog_writes_refused",
+)  # fmt: skip
+"""How the names of a process's own figures begin."""
+
+
+class ProcessFigures:
+    """Leaves the figures of one process, and finds those of the others. An async context manager."""
+
+    def __init__(self, api_process: ApiProcess, text: Callable[[], bytes]) -> None:
+        self._sibling, self._text = api_process, text
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self._run(), name="figures for the other processes")
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        if self._task is not None:
+            await end(self._task)
+        self._file(self._sibling.number).unlink(missing_ok=True)
+
+    def of_all(self) -> bytes:
+        """The figures now, with those that the others left."""
+        texts = {self._sibling.number: self._text()}
+        for number in range(self._sibling.processes):
+            if number not in texts and (text := _fresh(self._file(number))):
+                texts[number] = text
+        return merged({number: texts[number].decode() for number in sorted(texts)}, self._sibling.number).encode()
+
+    async def _run(self) -> None:
+        own = self._file(self._sibling.number)
+        while True:
+            beside = own.with_suffix(".new")
+            beside.write_bytes(self._text())
+            beside.replace(own)
+            await asyncio.sleep(LEAVE_EVERY_S)
+
+    def _file(self, number: int) -> Path:
+        return self._sibling.folder / f"figures-{number}"
+
+
+def merged(texts: Mapping[int, str], asked: int) -> str:
+    """One exposition of several processes' texts: what is OWN of each, with a label, the rest of the one asked."""
+    parts: list[str] = []
+    families = {number: dict(_families(text)) for number, text in texts.items()}
+    for name, (about, samples) in families[asked].items():
+        parts += about
+        if not name.startswith(OWN):
+            parts += samples
+            continue
+        for number, found in families.items():
+            parts += [_labelled(line, number) for line in found.get(name, ((), ()))[1]]
+    return "\n".join(parts) + "\n"
+
+
+def _families(text: str) -> Iterator[tuple[str, tuple[list[str], list[str]]]]:
+    """Each family's name, the lines about it, and its samples."""
+    for block in text.removeprefix("# HELP ").split("\n# HELP "):
+        lines = f"# HELP {block}".rstrip("\n").split("\n")
+        about = [line for line in lines if line.startswith("#")]
+        yield block.split(" ", 1)[0], (about, lines[len(about) :])
+
+
+def _labelled(sample: str, number: int) -> str:
+    name, brace, rest = sample.partition("{")
+    if brace:
+        return f'{name}{{process="{number}",{rest}'
+    name, _, value = sample.partition(" ")
+    return f'{name}{{process="{number}"}} {value}'
+
+
+def _fresh(file: Path) -> bytes:
+    try:
+        return file.read_bytes() if time.time() - file.stat().st_mtime < COUNTS_FOR_S else b""
+    except OSError:
+        return b""

@@ -12,13 +12,12 @@ from api.http.http import Json, asked_for, query
 from api.native.common import After, BoundedRead, ListRequest, read_request, with_notes
 from api.services import caller, reader, services
 from ingest.commands.command import Name
+from ingest.commands.decide import DeleteSlot, SetSlot, WriteAction
 from ingest.commands.handler import Accepted
-from ingest.commands.requests import DeleteSlot, SetSlot, WriteAction
 from ingest.events.slot import SlotScope
 from ingest.roles import READ, WRITE
-from projections.queries.actions import ActionView
-from projections.queries.slots import SlotView
 from projections.queries.views import Items, Page, view
+from projections.queries.work import ActionView, SlotView
 
 
 class SlotsRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -16,9 +16,8 @@ from api.native.common import Bounds, Queued
 from api.services import caller, reader, services
 from ingest.errors import CommandRejected
 from ingest.roles import ADMIN, OPERATOR
-from projections.dead_letters.operations import Done
-from projections.dead_letters.queries import LogPlace, Selection, State
-from projections.dead_letters.records import Outcome
+from projections.dead_letters.records import Outcome, State
+from projections.dead_letters.room import Done, LogLocation, Reason, Selection
 from projections.maintenance.repairs import Fault, Findings, load_report
 
 
@@ -133,23 +132,22 @@ async def list_letters(request: Request) -> Response:
         cursor=wanted.cursor,
         times=wanted.times,
     )
-    return Json(await services(request).queries.letters.page(selection, reader(request), wanted.limit))
+    return Json(await services(request).operations.letters.page(selection, reader(request), wanted.limit))
 
 
 async def get_letter(request: Request) -> Response:
     """An event that could not be applied, as far as the reader may see it, with its error."""
-    letters = services(request).queries.letters
-    place = LogPlace.parse(request.path_params["position"], letters.partitions)
+    letters = services(request).operations.letters
+    place = LogLocation.parse(request.path_params["position"], letters.partitions)
     return Json(await letters.show(place, reader(request)))
 
 
 async def post_redrive(request: Request) -> Response:
     """Have the workers try some again; 202 with their positions."""
     wanted = await asked_for(request, RedriveRequest)
-    at_hand = services(request)
-    operations = at_hand.operations.letters
+    operations = services(request).operations.letters
     if wanted.position:
-        place = LogPlace.parse(wanted.position, at_hand.queries.letters.partitions)
+        place = LogLocation.parse(wanted.position, operations.partitions)
         return Json(await operations.redrive(place, reader(request)), 202)
     return Json(await operations.redrive_all(_selection(wanted), reader(request)), 202)
 
@@ -157,15 +155,13 @@ async def post_redrive(request: Request) -> Response:
 async def post_discard(request: Request) -> Response:
     """Say of some that nobody wants them applied; answers their positions."""
     wanted = await asked_for(request, DiscardRequest)
-    at_hand, who = services(request), caller(request).agent_id
-    operations = at_hand.operations.letters
+    operations = services(request).operations.letters
+    why = Reason(reason=wanted.reason, agent_id=caller(request).agent_id, erase=wanted.erase)
     if wanted.position:
-        place = LogPlace.parse(wanted.position, at_hand.queries.letters.partitions)
-        done = await operations.discard(place, reader(request), reason=wanted.reason, agent_id=who, erase=wanted.erase)
+        place = LogLocation.parse(wanted.position, operations.partitions)
+        done = await operations.discard(place, reader(request), why)
     else:
-        done = await operations.discard_all(
-            _selection(wanted), reader(request), reason=wanted.reason, agent_id=who, erase=wanted.erase
-        )
+        done = await operations.discard_all(_selection(wanted), reader(request), why)
     return Json(done)
 
 

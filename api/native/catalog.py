@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from starlette.routing import Route
 
 from api.http.endpoint import Endpoint, RequestHeader
-from api.http.errors import PROBLEM_JSON, Problem
+from api.http.http import PROBLEM_JSON, Problem
 from api.http.openapi import ANYTHING, About, documented
 from api.monitoring import ops
 from api.native import (

@@ -12,19 +12,18 @@ from api.http.http import Json, asked_for
 from api.native.common import After, InProject, ListRequest, read_request, with_notes
 from api.services import caller, reader, services
 from ingest.commands.command import Confidence, Name
+from ingest.commands.decide import Relate
 from ingest.commands.handler import Accepted
-from ingest.commands.requests import Relate
 from ingest.errors import NotFound
 from ingest.roles import READ, WRITE
 from projections.documents.relations import Relation
-from projections.queries.actions import ActionView
 from projections.queries.graph import Drawing, Totals
 from projections.queries.lessons import LessonView
 from projections.queries.memories import MemoryView
 from projections.queries.observations import ObservationView
-from projections.queries.relations import RelationView
 from projections.queries.sessions import CommitView, SummaryView
 from projections.queries.views import Items, Page, view
+from projections.queries.work import ActionView, RelationView
 
 Hops = Annotated[int, Meta(ge=1, le=5)]
 

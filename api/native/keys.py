@@ -13,10 +13,9 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.access.key import Grant, Key, Status
 from api.access.keyring import Keyring
+from api.access.keys import Grant, Key, Made, Registry, Status
 from api.access.principal import Principal, principal_of
-from api.access.registry import Made, Registry
 from api.http.endpoint import Endpoint
 from api.http.http import Json, asked_for
 from ingest.errors import AccessDenied, NotFound, OutsideKeyScope

@@ -25,8 +25,7 @@ from ingest.errors import Overloaded
 from ingest.log.position import Token
 from ingest.roles import ADMIN, READ
 from projections.health.diagnosis import Diagnosis
-from projections.queries.audit import AuditPage
-from projections.queries.log_events import EventFilter, EventsPage
+from projections.queries.log_events import AuditPage, EventFilter, EventsPage
 
 
 class EventsRequest(BoundedRead, frozen=True, kw_only=True, forbid_unknown_fields=True):

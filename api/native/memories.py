@@ -14,10 +14,9 @@ from ingest.commands.command import EventName, Name
 from ingest.commands.handler import Accepted
 from ingest.roles import READ, WRITE
 from projections.condensing.profile import Profile
-from projections.operations.confirming import Confirmed
 from projections.operations.memories import MemoryChanges
-from projections.queries.compile import ContextRequest
-from projections.queries.context import Context
+from projections.operations.work import Confirmed
+from projections.queries.context import Context, ContextRequest
 from projections.queries.memories import MemoryView
 from projections.queries.recall import RecallAnswer, RecallRequest
 from projections.queries.views import Items, Page, view

@@ -8,17 +8,16 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from api.http.body_budget import release_body
 from api.http.endpoint import Endpoint
 from api.http.http import Json, query
 from api.http.openapi import ANYTHING, TEXT
+from api.http.serving import release_body
 from api.services import operator, reader, services
 from ingest.log.event_log import EventLog
 from ingest.roles import ADMIN
 from projections.documents.access import Reader
 from projections.operations.exporting import EventDocuments, export_events
-from projections.operations.importing import Imported, Importer
-from projections.operations.known_events import KnownEvents
+from projections.operations.importing import Imported, Importer, KnownEvents
 
 NDJSON = "application/x-ndjson"
 _NOT_IN_A_FILE_NAME = re.compile(r"[^A-Za-z0-9._-]+")

@@ -12,7 +12,7 @@ from projections.documents.document import Searched
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
-from projections.documents.summaries import Summary
+from projections.documents.sessions import Summary
 from projections.queries.views import in_view, view
 
 KINDS: dict[type[Searched], Kind] = {

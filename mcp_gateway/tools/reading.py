@@ -158,7 +158,7 @@ async def compile_context(call: ToolContext, arguments: ContextArguments) -> Too
 
 async def compiled_context(call: ToolContext, arguments: ContextArguments) -> Compiled:
     """What the agent should know, having waited for its own writes."""
-    from projections.queries.compile import ContextRequest  # loads the index, which the stdio bridge must not
+    from projections.queries.context import ContextRequest  # loads the index, which the stdio bridge must not
 
     reader = call.reader(arguments.agent_id)
 

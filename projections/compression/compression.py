@@ -15,10 +15,8 @@ from typing import Any
 import msgspec
 
 from ingest.secrets.scrub import is_only_marks
-from projections.compression.concepts import concepts_in, facts_in
-from projections.compression.files import files_in, input_files
 from projections.compression.payloads import Reading, as_text, named
-from projections.compression.words import TOOLS, says, words
+from projections.compression.words import TOOLS, concepts_in, facts_in, files_in, input_files, says, words
 
 TITLE_CHARS = 80
 SUBTITLE_CHARS = 120

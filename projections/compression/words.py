@@ -1,8 +1,14 @@
-"""Words of a text, and what is found in one word wherever it stands."""
+"""The words of a text, and what they name: files, concepts, and the facts that its sentences state. Pure.
+
+A file is never an address, a host, a pattern, a flag, the name of a tool, or embedded data.
+"""
 
 import re
-from collections.abc import Callable
-from typing import Generic, TypeVar
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import chain, islice
+from typing import Any, Generic, TypeVar, cast
+
+from projections.compression.payloads import Reading, is_base64, named
 
 T = TypeVar("T")
 LONGEST_KEPT = 128
@@ -80,3 +86,206 @@ def says(lowered: str, word: str) -> bool:
 def is_pattern(text: str) -> bool:
     """Whether a text is a glob, a regular expression or a substitution."""
     return (text[1:2] == "/" or _PATTERN_SIGNS.search(text) is not None) and _PATTERN.search(text) is not None
+
+
+MAX_FILES = 20
+_FILE_FIELDS = (
+    "file_path", "filepath", "path", "filePath", "file", "notebook_path", "target_file", "absolute_path",
+)  # fmt: skip
+_PATH_CHARS = range(1, 512)
+_EXTENSIONS = words(
+    "py pyi js mjs cjs jsx ts tsx go rs java kt c h cc cpp hpp cs rb php swift scala sh sql html css scss"
+    " vue md rst txt json jsonl yaml yml toml ini cfg conf env lock xml csv log lua ipynb proto tf png jpg"
+    " svg pdf"
+)
+_DOT_FILES = (".env", ".conf", ".lock")
+_BARE_PATH = re.compile(r"[A-Za-z0-9_/.-]*[A-Za-z0-9_/]")
+"""A word that is its only part, with nothing to be cut off."""
+_LINE_NUMBER = re.compile(r"(?::\d+){1,2}\Z")
+_UNNAMED = re.compile(r"[\"\n\r\0]")
+"""What is in no file's name."""
+_URL = re.compile(r"\b[a-z][a-z0-9+.-]{0,20}:/{1,3}\S*|\bmailto:\S*|(?<![\w.@/-])//[\w.-]+\.\w+/\S*", re.IGNORECASE)
+_CLOSING_TAG = re.compile(r"</[\w:.-]{1,100}\s*>")
+_HOST = re.compile(
+    r"(?:www\.[\w-]|(?:[\w-]+\.)+(?:com|org|net|io|dev|ai|app|co|gov|edu|info|cloud)(?::\d+)?/|localhost(?::\d+)?/"
+    r"|\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?/|[\w.+-]+@[\w.-]+)",
+    re.IGNORECASE,
+)
+
+
+def input_files(tool_input: Any, unsaid: Collection[str], scan_chars: int) -> tuple[str, ...]:
+    """Returns the files a tool was pointed at; none when its input is no object, nor the JSON text of one."""
+    if isinstance(tool_input, str):
+        reading = Reading()
+        reading.text(tool_input[:scan_chars])
+        values: list[Any] = [value for field, value in reading.fields if field in _FILE_FIELDS]
+    elif isinstance(tool_input, dict):
+        fields = cast(dict[str, Any], tool_input)
+        values = [fields.get(field) for field in _FILE_FIELDS]
+    else:
+        return ()
+    return tuple(
+        dict.fromkeys(
+            value
+            for value in values
+            if isinstance(value, str) and _is_file_name(value) and value.strip().lower() not in unsaid
+        )
+    )[:MAX_FILES]
+
+
+def _is_file_name(text: str) -> bool:
+    """Whether what a tool was pointed at is a file or folder: no URL, no flag, no pattern, no embedded data."""
+    if len(text) not in _PATH_CHARS or text.startswith("-") or _UNNAMED.search(text) or not any(map(str.isalnum, text)):
+        return False
+    if _URL.match(text) or _HOST.match(text) or is_pattern(text):
+        return False
+    return named(text) == text
+
+
+def files_in(texts: Iterable[str], unsaid: Collection[str]) -> tuple[str, ...]:
+    """The files that texts name, in order of appearance."""
+    paths = dict.fromkeys(chain.from_iterable(_paths(text) for text in texts if text))
+    return tuple(islice((path for path in paths if path.lower() not in unsaid), MAX_FILES)) if paths else ()
+
+
+def _paths(text: str) -> Iterator[str]:
+    if ":/" in text or "//" in text or "mailto:" in text:
+        text = _URL.sub(" ", text)
+    if "</" in text:
+        text = _CLOSING_TAG.sub(" ", text)
+    for word in dict.fromkeys([word for word in text.split() if "/" in word or "." in word]):
+        if "/" in word or "." in word[:-1]:
+            yield from _paths_in(word)
+
+
+def _paths_in(word: str) -> Sequence[str]:
+    """The paths in a word with what is around it."""
+    if word[0] == word[-1] == "*" and not word.strip("*").startswith("/"):  # bold
+        word = word.strip("*")
+    if word.isascii() and _BARE_PATH.fullmatch(word):
+        parts = [word]
+    else:
+        parts = [part.rpartition("=")[2].rstrip(TRIM) for part in tokens(word)]
+    paths = [path for part in parts if _is_path(path := _LINE_NUMBER.sub("", part) if ":" in part else part)]
+    return paths if paths and not is_pattern(word.rstrip(".,:;!?")) else ()
+
+
+def same_file(stored: str, wanted: str) -> bool:
+    """Whether two paths may name one file: equal, or one ends in the other at a slash; a leading `./` is ignored."""
+    one, other = (path.strip().replace("\\", "/").removeprefix("./") for path in (stored, wanted))
+    return bool(one and other) and (one == other or one.endswith(f"/{other}") or other.endswith(f"/{one}"))
+
+
+def _is_path(word: str) -> bool:
+    """A known file ending, or a folder written so that it cannot be "and/or"."""
+    if len(word) not in _PATH_CHARS or word[0] == "-" or not _looks_like_path(word) or is_base64(word):
+        return False
+    host = word.partition("/")[0]
+    return not (("." in host or "@" in word or host[:1] in "lL") and _HOST.match(word))
+
+
+def _looks_like_path(word: str) -> bool:
+    name = word.rpartition("/")[2]
+    stem, dot, extension = name.rpartition(".")
+    if dot and extension.lower() in _EXTENSIONS and (stem or name in _DOT_FILES):
+        return True
+    if "//" in word:
+        return False
+    rooted = word.startswith(("/", "./", "../", "~/"))
+    if not (rooted and len(word.strip("./~")) > 1) and not (word.count("/") > 1 and word[0].isalpha()):
+        return False
+    return not TOOLS.issuperset(word.lower().split("/"))
+
+
+MAX_CONCEPTS = 12
+MAX_FACTS = 5
+FACT_CHARS = range(8, 201)
+LONGEST_TERM = 201
+_BACKTICKED = re.compile(r"`([^`\n]{2,60})`")
+_NAME = re.compile(r"[A-Z](?<!\w[A-Z])\w++(?: [A-Z]\w++){1,3}")
+_STOPWORDS = words(
+    "the and for with from that this into e.g i.e file_path old_string new_string tool_name tool_input"
+    " tool_output follow-up up-to-date so-called true false null none"
+)
+_STATES = words("is are was were uses use decided must prefers prefer should never always")
+_NUMBER_OR_PAIR = re.compile(r"[0-9]|[:=](?<=\w.) ?\w")
+_WORDS = re.compile(r"[^\W\d_]{2}")
+_JSON_SYNTAX = re.compile(r"[{\[]\s*\\?\"|\\?\"\s*[:}\]]|\\\"")
+_COMMAND = re.compile(r"(?:\A|\s)-{1,2}[a-zA-Z][\w-]*(?:[\s=]|\Z)|\A[-+]\S|\A[-+] {2,}")
+"""A flag, or the sign of a patch's line; a list's has one space behind it."""
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_CAMEL_CASE = re.compile(r"[A-Z](?<=[a-z0-9][A-Z])")
+_SENTENCE = re.compile(r"[^.!?\n]*+(?:[.!?](?!\s)[^.!?\n]*+)*+(?:[.!?\n]|\Z)")
+
+
+def concepts_in(text: str, unsaid: Collection[str]) -> tuple[str, ...]:
+    """Returns backticked words, then names, then identifiers, hyphenated words and hashtags, lower-cased."""
+    codes: list[str] = _BACKTICKED.findall(text) if "`" in text else []
+    found = [*(code for code in codes if not is_pattern(code)), *_names(text)]
+    if _CAMEL_CASE.search(text):
+        unusual = [token for token in tokens(text) if not (token.isalpha() and token.islower())]
+    else:  # then no run of letters is a term
+        unusual = [token for token in tokens(text) if not token.isalpha()]
+    found += [word.removeprefix("#") for token in unusual if _is_term(word := token.strip(TRIM))]
+    distinct = dict.fromkeys([word.strip().lower() for word in found])
+    return tuple(islice((word for word in distinct if _is_concept(word) and word not in unsaid), MAX_CONCEPTS))
+
+
+def _is_concept(word: str) -> bool:
+    return len(word) > 2 and word not in _STOPWORDS and not word.startswith("mcp__")
+
+
+def _is_term(word: str) -> bool:
+    """snake_case, camelCase, hyphen-ated or a #hashtag; a term starts with a letter."""
+    if word.isalpha():
+        is_one = _CAMEL_CASE.search(word) is not None
+    elif word.startswith("#"):
+        return word[1:2].isalpha() and word[1:].replace("-", "_").isidentifier()
+    elif not word[:1].isalpha():
+        return False
+    elif "_" in word:
+        is_one = word.isidentifier()
+    elif "-" in word:
+        is_one = "--" not in word and word[-1] != "-" and word.replace("-", "").isalnum() and not _UUID.fullmatch(word)
+    else:
+        is_one = word.isalnum() and _CAMEL_CASE.search(word) is not None
+    return is_one and len(word) <= LONGEST_TERM and not is_base64(word)
+
+
+def _names(text: str) -> Iterator[str]:
+    """Yields runs of two to four capitalised words; the word that opens a sentence does not count."""
+    for found in _NAME.finditer(text):
+        before = text[max(0, found.start() - 2) : found.start()].rstrip(" ")
+        name = found[0]
+        if not before or before[-1] in ".!?:\n":
+            name = name.partition(" ")[2]
+        if " " in name:
+            yield name
+
+
+def facts_in(text: str, unsaid: Collection[str]) -> tuple[str, ...]:
+    """Returns the first short sentences that state something: a number, a `key: value` pair or a verb of `_STATES`.
+
+    Each once; a command with its flags states nothing, nor does a line of a patch.
+    """
+    distinct: dict[str, None] = {}
+    for fact in _facts(text, unsaid):
+        distinct[fact] = None
+        if len(distinct) == MAX_FACTS:
+            break
+    return tuple(distinct)
+
+
+def _facts(text: str, unsaid: Collection[str]) -> Iterator[str]:
+    """Yields the short sentences that state something: a number, a `key: value` pair or a verb of `_STATES`."""
+    for found in _SENTENCE.finditer(text):
+        sentence = found[0].strip()
+        if len(sentence) not in FACT_CHARS or sentence.endswith("?"):
+            continue
+        if not _NUMBER_OR_PAIR.search(sentence) and _STATES.isdisjoint(sentence.lower().split()):
+            continue
+        is_json = '"' in sentence and _JSON_SYNTAX.search(sentence)
+        if _COMMAND.search(sentence):
+            continue
+        if not is_json and _WORDS.search(sentence) and sentence.lower() not in unsaid:
+            yield sentence

@@ -10,10 +10,9 @@ from typing import Literal, TypeAlias, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ingest.commands.decide import Caller
-from ingest.commands.requests import CondenseMemories, Remember, ReviseMemory
+from ingest.commands.decide import Caller, CondenseMemories, Remember, ReviseMemory
 from ingest.ids import DocumentId
-from ingest.log.partitions import partition_of, project_route
+from ingest.log.position import partition_of, project_route
 from projections.condensing import consolidate as rules
 from projections.condensing import memex
 from projections.condensing.claims import CONSOLIDATED, FACT, PROCEDURE, SAME_CLAIM, Claim
@@ -22,7 +21,7 @@ from projections.documents.access import Reader, may_read
 from projections.documents.memories import EPISODIC, Memory, episodic_pair, memories
 from projections.documents.observations import Observation, timeline
 from projections.documents.rows import derived
-from projections.documents.summaries import Summary, summaries
+from projections.documents.sessions import Summary, summaries
 from projections.operations.current import Current, Writing
 
 PROJECT_OBSERVATIONS = 1_000

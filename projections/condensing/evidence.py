@@ -4,14 +4,13 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from typing import TypeVar
 
-from ingest.log.partitions import partition_of, session_route
+from ingest.log.position import partition_of, session_route
 from projections.condensing.claims import MADE_TAGS
 from projections.condensing.sessions import Digest
 from projections.documents.access import Reader, may_read
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation, session_observations
-from projections.documents.sessions import Session
-from projections.documents.summaries import Summary
+from projections.documents.sessions import Session, Summary
 from projections.queries.documents import DocumentReader
 
 T = TypeVar("T")

@@ -14,7 +14,7 @@ from projections.compression.payloads import MAX_NODES
 from projections.compression.words import TOOLS, words
 from projections.condensing.claims import CODE_SPAN, SERVER_TAGS
 from projections.documents.observations import Observation
-from projections.search.ranking import STOP_WORDS, UNSPACED
+from projections.search.terms import STOP_WORDS, UNSPACED
 
 MAX_WORDS = 4
 MAX_CHARS = 60

@@ -12,18 +12,15 @@ from msgspec import msgpack
 from ingest.ids import DocumentId
 from ingest.log.keys import GenerationKeys
 from projections.documents.actions import Action
-from projections.documents.commits import Commit
 from projections.documents.index_entry import IndexEntry
-from projections.documents.ledgers import Ledger
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
 from projections.documents.relations import Relation
 from projections.documents.rows import Row, read_row
-from projections.documents.sessions import Session
+from projections.documents.sessions import Commit, Session, Summary
 from projections.documents.slots import Slot
-from projections.documents.summaries import Summary
-from projections.documents.tombstones import SupersededEvent, Tombstone
+from projections.documents.tombstones import Ledger, SupersededEvent, Tombstone
 
 RowDocument: TypeAlias = Session | Lesson | Slot | Action | Relation
 Packed: TypeAlias = Observation | Memory | Summary | Commit | Tombstone | SupersededEvent | Ledger

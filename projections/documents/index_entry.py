@@ -9,7 +9,7 @@ from msgspec import Struct
 from projections.compression.payloads import named
 from projections.search.cues import FIRST_PERSON, traits
 from projections.search.dates import resolved_terms
-from projections.search.ranking import STOP_WORDS, date_terms, leading_stop_words, terms
+from projections.search.terms import STOP_WORDS, date_terms, leading_stop_words, terms
 
 MAX_DATA_CHARS = 100_000
 """Of a hook payload; a tool's output beyond that is bulk, not something to find."""

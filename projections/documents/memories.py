@@ -19,16 +19,22 @@ from ingest.events.memory import (
     Visibility,
 )
 from ingest.ids import MEMORY, DocumentId, document_id
-from ingest.log.partitions import project_route
-from ingest.log.position import Position
+from ingest.log.position import Position, project_route
 from ingest.platform.clock import to_ms
 from ingest.secrets.scrub import is_only_marks
 from projections.compression.payloads import named
 from projections.condensing.memex import without_prefix
 from projections.documents.index_entry import IndexEntry, index_terms, searchable
 from projections.documents.rows import by_position, by_time, derived, in_user_listing, part_of
-from projections.search.similarity import SUPERSEDE_ABOVE, jaccard, keys_of, tokens_of
-from projections.search.statements import differ_in_facts, statement_key, states_the_same
+from projections.search.similarity import (
+    SUPERSEDE_ABOVE,
+    differ_in_facts,
+    jaccard,
+    keys_of,
+    statement_key,
+    states_the_same,
+    tokens_of,
+)
 
 TITLE_CHARS = 80
 MOST_IMPORTANT = 10.0

@@ -1,15 +1,18 @@
-"""Sessions: when a run of work began and ended, and how much is known of it."""
+"""Sessions: when a run of work began and ended, its summary, and the commits made in it."""
 
+from datetime import datetime
 from typing import Any, ClassVar, Literal
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from ingest.events.envelope import Recorded
-from ingest.events.observation import ObservationRecorded
-from ingest.events.session import SessionEnded, SessionStarted
-from ingest.ids import DocumentId, document_id
-from ingest.log.partitions import session_route
-from ingest.log.position import Position
+from ingest.events.session import ObservationRecorded, SessionCommitted, SessionEnded, SessionStarted, SessionSummarised
+from ingest.ids import COMMIT, DocumentId, content_id, document_id
+from ingest.log.position import Position, project_route, session_route
 from ingest.platform.clock import to_ms
-from projections.documents.rows import Row, by_time, in_user_listing, of_tenant
+from projections.documents.index_entry import IndexEntry, index_terms, searchable
+from projections.documents.rows import Row, by_position, by_time, in_user_listing, of_tenant
 
 SESSION = "ses"
 FIRST_PROMPT_CHARS = 200
@@ -235,3 +238,172 @@ def _prompt(data: ObservationRecorded) -> str:
     """What a person asked, of an observation that holds that; whitespace collapsed."""
     prompt = data.data.get("prompt") if data.data else None
     return " ".join(prompt.split())[:FIRST_PROMPT_CHARS] if isinstance(prompt, str) else ""
+
+
+SUMMARY = "sum"
+
+
+class Summary(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The summary of a session, made by rule (`model` empty) or by a model."""
+
+    LETTER: ClassVar[bytes] = b"s"
+
+    id: DocumentId
+    tenant: str
+    project: str = ""
+    session_id: str
+    session: DocumentId
+    agent_id: str = ""
+    user_id: str = ""
+    title: str
+    narrative: str
+    decisions: list[str] = []
+    files: list[str] = []
+    concepts: list[str] = []
+    observation_count: int = 0
+    model: str = ""
+    prompt_version: str = ""
+    occurred_at: datetime
+    recorded_at: datetime
+    position: str
+    remaining: list[str] = []
+    """What was left to do."""
+
+    def listing_members(self) -> set[tuple[str, str]]:
+        """The `(listing, member)` pairs it stands for."""
+        member = by_position(self.position, self.id)
+        return {(summaries(self.tenant, self.project), member), *in_user_listing(self.tenant, self.user_id, member)}
+
+    def searchable_text(self) -> str:
+        """All it says."""
+        return searchable([self.title, self.narrative, *self.decisions, *self.remaining, *self.files, *self.concepts])
+
+    def index_entry(self) -> IndexEntry:
+        """What an index replica knows of it."""
+        return IndexEntry(
+            id=self.id,
+            kind="summary",
+            terms=index_terms(self.searchable_text(), self.occurred_at),
+            tenant=self.tenant,
+            project=self.project,
+            session_id=self.session_id,
+            agent_id=self.agent_id,
+            user_id=self.user_id,
+            occurred_ms=to_ms(self.occurred_at),
+            recorded_ms=to_ms(self.recorded_at),
+            types=["summary"],
+            files=list(self.files),
+        )
+
+
+def summaries(tenant: str, project: str) -> str:
+    """Listing of a project's session summaries, in log order."""
+    return f"summaries:{tenant}\0{project}"
+
+
+def summary_id(session: DocumentId) -> DocumentId:
+    """The id of a session's summary."""
+    return DocumentId(f"{SUMMARY}_{session.partition('_')[2]}")
+
+
+def summary(recorded: Recorded, data: SessionSummarised, session: DocumentId, agent_id: str, user_id: str) -> Summary:
+    """The summary that an event tells; it is its session's agent's and user's."""
+    envelope = recorded.envelope
+    return Summary(
+        id=summary_id(session),
+        tenant=envelope.tenant,
+        project=envelope.project,
+        session_id=envelope.session_id,
+        session=session,
+        agent_id=agent_id,
+        user_id=user_id,
+        title=data.title,
+        narrative=data.narrative,
+        decisions=data.decisions,
+        remaining=data.remaining,
+        files=data.files,
+        concepts=data.concepts,
+        observation_count=data.observation_count,
+        model=data.model,
+        prompt_version=data.prompt_version,
+        occurred_at=envelope.occurred_at,
+        recorded_at=recorded.recorded_at,
+        position=str(recorded.position),
+    )
+
+
+class Commit(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One commit of one project. `occurred_ms` is when it was first linked as its agent says, `linked_ms` when that was
+    recorded; milliseconds since the epoch."""
+
+    LETTER: ClassVar[bytes] = b"c"
+
+    id: DocumentId
+    tenant: str
+    project: str = ""
+    commit: str
+    message: str = ""
+    branch: str = ""
+    repo: str = ""
+    author: str = ""
+    authored_at: str = ""
+    files: list[str] = []
+    session_ids: list[str] = []
+    agent_id: str = ""
+    user_id: str = ""
+    occurred_ms: int = 0
+    linked_ms: int
+    position: str
+
+    def listing_members(self) -> set[tuple[str, str]]:
+        """The `(listing, member)` pairs it stands for."""
+        member = by_time(self.linked_ms, self.id)
+        return {
+            (commits(self.tenant), member),
+            (commits(self.tenant, self.project), member),
+            *((session_commits(self.tenant, one), member) for one in self.session_ids),
+            *in_user_listing(self.tenant, self.user_id, by_position(self.position, self.id)),
+        }
+
+
+def commits(tenant: str, project: str | None = None) -> str:
+    """Listing of a tenant's or a project's commits, by when they were linked."""
+    return of_tenant("commits", tenant, project)
+
+
+def session_commits(tenant: str, session_id: str) -> str:
+    """Listing of the commits made in sessions of that id, by when they were linked."""
+    return f"session-commits:{tenant}\0{session_id}"
+
+
+def commit_id(recorded: Recorded, data: SessionCommitted) -> DocumentId:
+    """The id of a commit within its project."""
+    route = project_route(recorded.envelope.tenant, recorded.envelope.project)
+    return content_id(COMMIT, route, data.commit)
+
+
+def linked_commit(commit: Commit | None, recorded: Recorded, data: SessionCommitted) -> Commit:
+    """The commit after it was linked (again: newer words replace older ones, sessions and files add up)."""
+    envelope = recorded.envelope
+    known = commit or Commit(
+        id=commit_id(recorded, data),
+        tenant=envelope.tenant,
+        project=envelope.project,
+        commit=data.commit,
+        agent_id=envelope.agent_id,
+        user_id=envelope.user_id,
+        occurred_ms=to_ms(envelope.occurred_at),
+        linked_ms=recorded.recorded_ms,
+        position=str(recorded.position),
+    )
+    sessions = [*known.session_ids, envelope.session_id] if envelope.session_id else known.session_ids
+    return replace(
+        known,
+        message=data.message or known.message,
+        branch=data.branch or known.branch,
+        repo=data.repo or known.repo,
+        author=data.author or known.author,
+        authored_at=data.authored_at or known.authored_at,
+        files=list(dict.fromkeys([*known.files, *data.files])),
+        session_ids=list(dict.fromkeys(sessions)),
+    )

@@ -1,11 +1,26 @@
-"""What stays without a document: the tombstone of a forgotten one, and the mark of an applied event."""
+"""What remains without a document: tombstones of forgotten ones, marks of applied events, ledgers of retired ones.
 
-from typing import ClassVar
+A ledger holds a session's retired observations, packed into about 17 bytes each instead of thousands, and the marks of
+the session's events. It tells a late repeat from a new event, and tells forgetting which log entries to erase. It has
+no content: ids, positions, times, and the names of agents and users.
+"""
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import ClassVar, NamedTuple
 
 from msgspec import Struct
 
-from ingest.ids import DocumentId
-from projections.documents.rows import by_position, in_user_listing
+from ingest.events.session import (
+    ObservationCompressed,
+    ObservationRecorded,
+    SessionEnded,
+    SessionStarted,
+    SessionSummarised,
+)
+from ingest.ids import OBSERVATION, DocumentId
+from ingest.log.position import Position
+from projections.documents.rows import by_position, in_user_listing, of_user
 
 
 class Tombstone(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -77,3 +92,174 @@ def marks(tenant: str, project: str) -> str:
 def inheritance(memory: str) -> str:
     """Listing of the forgotten memory that this one will have superseded, once a replay has come so far."""
     return f"inheritance:{memory}"
+
+
+LEDGER = "led"
+MARK = "evt"
+ID_BYTES = 10
+TYPES = (
+    ObservationRecorded.TYPE,
+    ObservationCompressed.TYPE,
+    SessionStarted.TYPE,
+    SessionEnded.TYPE,
+    SessionSummarised.TYPE,
+)
+"""What an entry may be of, by the number that stands for it. Added to at the end, never reordered."""
+
+
+class LedgerEntry(NamedTuple):
+    """A retired observation, or a mark of the event `was` about `subject`. Times are those of an observation."""
+
+    name: DocumentId
+    position: Position
+    was: str
+    subject: DocumentId
+    agent_id: str = ""
+    user_id: str = ""
+    occurred_ms: int = 0
+    recorded_ms: int = 0
+    erased: bool = False
+
+    @property
+    def is_observation(self) -> bool:
+        """Whether it is of an observation, not of a mark."""
+        return self.was == ObservationRecorded.TYPE
+
+
+class Ledger(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One part of a session's ledger. Entries are columns, in the order of their positions; one of zeros is empty.
+
+    `parts` is how many there are, in the first of them; `names` has the ids without their prefixes, `ms` the distance
+    to the position before; `occurred` and `recorded` are distances to the position; `agent` and `user` are numbers of
+    `agents` and `users`; `subjects` are the ids of the observations that marks of compressions are about.
+    """
+
+    LETTER: ClassVar[bytes] = b"l"
+
+    id: DocumentId
+    session: DocumentId
+    tenant: str
+    project: str = ""
+    session_id: str
+    parts: int = 0
+    names: bytes = b""
+    ms: list[int] = []
+    seq: list[int] = []
+    was: list[int] = []
+    occurred: list[int] = []
+    recorded: list[int] = []
+    agents: list[str] = []
+    agent: list[int] = []
+    users: list[str] = []
+    user: list[int] = []
+    subjects: bytes = b""
+    erased: list[int] = []
+
+    def listing_members(self) -> set[tuple[str, str]]:
+        """The `(listing, member)` pairs it stands for."""
+        if not self.names:
+            return set()
+        found = {(ledgers(self.tenant), str(self.id))}
+        return found | {(of_user(self.tenant, user), f"~|{self.id}") for user in self.users if user}
+
+
+def ledgers(tenant: str) -> str:
+    """Listing of a tenant's ledgers: of the sessions whose observations were retired."""
+    return f"ledgers:{tenant}"
+
+
+@lru_cache(maxsize=4_096)
+def ledger_id(session: str, part: int = 0) -> DocumentId:
+    """The id of a part of a session's ledger."""
+    return DocumentId(f"{LEDGER}_{session.partition('_')[2]}-{part}")
+
+
+def holds(ledger: Ledger, name: str) -> bool:
+    """Whether an id is in it, told without unpacking it."""
+    return _place_of(ledger, name) is not None
+
+
+def unpacked(ledger: Ledger) -> list[LedgerEntry]:
+    """The entries, in the order of their positions."""
+    count = len(ledger.ms)
+    seq, was = ledger.seq or [0] * count, ledger.was or [0] * count
+    occurred, recorded = ledger.occurred or [0] * count, ledger.recorded or [0] * count
+    agent, user = ledger.agent or [0] * count, ledger.user or [0] * count
+    agents, users = ledger.agents or [""], ledger.users or [""]
+    erased, about = set(ledger.erased), 0
+    found: list[LedgerEntry] = []
+    ms = 0
+    for n in range(count):
+        ms += ledger.ms[n]
+        digest = ledger.names[n * ID_BYTES : (n + 1) * ID_BYTES].hex()
+        is_observation = was[n] == 0
+        name = DocumentId(f"{OBSERVATION if is_observation else MARK}_{digest}")
+        subject = name if is_observation else ledger.session
+        if TYPES[was[n]] == ObservationCompressed.TYPE:
+            subject = DocumentId(f"{OBSERVATION}_{ledger.subjects[about : about + ID_BYTES].hex()}")
+            about += ID_BYTES
+        found.append(
+            LedgerEntry(
+                name,
+                Position(ms, seq[n]),
+                TYPES[was[n]],
+                subject,
+                agents[agent[n]],
+                users[user[n]],
+                ms + occurred[n] if is_observation else 0,
+                ms + recorded[n] if is_observation else 0,
+                n in erased,
+            )
+        )
+    return found
+
+
+def packed(ledger: Ledger, entries: Iterable[LedgerEntry]) -> Ledger:
+    """The ledger with these entries, and no others."""
+    ordered = sorted(entries, key=lambda one: (one.position, one.name))
+    ms = [one.position.ms for one in ordered]
+    agents, users = sorted({one.agent_id for one in ordered}), sorted({one.user_id for one in ordered})
+    compressed = [one for one in ordered if one.was == ObservationCompressed.TYPE]
+    return Ledger(
+        id=ledger.id,
+        session=ledger.session,
+        tenant=ledger.tenant,
+        project=ledger.project,
+        session_id=ledger.session_id,
+        parts=ledger.parts,
+        names=b"".join(map(_digest, (one.name for one in ordered))),
+        ms=[now - before for now, before in zip(ms, [0, *ms], strict=False)],
+        seq=_column(one.position.seq for one in ordered),
+        was=_column(TYPES.index(one.was) for one in ordered),
+        occurred=_column(one.occurred_ms - one.position.ms if one.is_observation else 0 for one in ordered),
+        recorded=_column(one.recorded_ms - one.position.ms if one.is_observation else 0 for one in ordered),
+        agents=agents if any(agents) else [],
+        agent=_column(agents.index(one.agent_id) for one in ordered),
+        users=users if any(users) else [],
+        user=_column(users.index(one.user_id) for one in ordered),
+        subjects=b"".join(map(_digest, (one.subject for one in compressed))),
+        erased=[n for n, one in enumerate(ordered) if one.erased],
+    )
+
+
+def count_of(ledger: Ledger) -> int:
+    """How many entries there are."""
+    return len(ledger.ms)
+
+
+def _digest(name: str) -> bytes:
+    return bytes.fromhex(name.partition("_")[2])
+
+
+def _place_of(ledger: Ledger, name: str) -> int | None:
+    wanted, start = _digest(name), 0
+    while (at := ledger.names.find(wanted, start)) >= 0:
+        if at % ID_BYTES == 0:
+            return at // ID_BYTES
+        start = at + 1
+    return None
+
+
+def _column(values: Iterable[int]) -> list[int]:
+    found = list(values)
+    return found if any(found) else []

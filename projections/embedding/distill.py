@@ -24,7 +24,7 @@ from projections.embedding.model_files import (
     TOKENIZER_FILE,
 )
 from projections.embedding.onnx import load_session
-from projections.search.ranking import MONTHS, terms
+from projections.search.terms import MONTHS, terms
 from projections.vectors.static import UNKNOWN, WEIGHTS
 
 DIMENSIONS = 128

@@ -1,4 +1,4 @@
-"""arq job: turn queued documents into vectors, a batch at a time, in the order of `projections.vectors.queue`.
+"""arq job: turn queued documents into vectors, a batch at a time, in the order of `projections.vectors.embedder`.
 
 Vectors come from the cache, else they are computed in threads and cached.
 """
@@ -24,16 +24,14 @@ from ingest.log.keys import EMBEDDING_CACHE_TTL, GenerationKeys, PartitionKeys, 
 from ingest.log.position import Position
 from ingest.log.scripts import bound_embed_queues, finish_embedding
 from ingest.platform.connections import Client
-from ingest.platform.memory_limit import is_out_of_memory
 from ingest.platform.partial import UNREACHABLE
+from ingest.platform.redis_client import is_out_of_memory
 from projections.documents.document import Document, Searched, decode, key_of, row_type, searchable_text
-from projections.embedding.live import Embedders
 from projections.folds.fold import documents_of
 from projections.search.comparing import cached_vectors, queue_to_embed
 from projections.store.feed import Vectors, encode_items
-from projections.store.stored import load
-from projections.vectors.chunks import chunk
-from projections.vectors.embedder import Embedder, cache_key, pack
+from projections.store.redis_store import load
+from projections.vectors.embedder import Embedder, Embedders, cache_key, chunk, pack
 
 logger = logging.getLogger(__name__)
 

@@ -8,19 +8,16 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable
 
-import numpy as np
 from msgspec import Struct, json
 from msgspec.structs import replace
-from numpy.typing import NDArray
 from redis.exceptions import WatchError
 
 from ingest.errors import LeaseLost, WrongRebuildState
 from ingest.log.keys import EMBEDDER, SNAPSHOT_LEASE
 from ingest.platform.connections import Client
-from projections.vectors.embedder import Embedder, EmbedderNotNamed, ModelUnavailable
+from projections.vectors.embedder import Embedder, EmbedderNotNamed, Unavailable
 
 MODELS = 16
 """Models that are remembered: what is forgotten leaves the cache under each of them."""
@@ -122,51 +119,6 @@ BUILT = 2
 """Embedders in memory: the live one, and that of a rebuild."""
 
 
-class Embedders(Protocol):
-    """Where the parts of a process find the live embedder."""
-
-    @property
-    def current(self) -> Embedder:
-        """The one that was live at the last look."""
-        ...
-
-    @property
-    def spec(self) -> str:
-        """How that one is configured."""
-        ...
-
-    @property
-    def configured(self) -> str:
-        """The spec that the configuration names."""
-        ...
-
-    @property
-    def named(self) -> frozenset[str]:
-        """The specs that a request may name, compared literally."""
-        ...
-
-    async def refresh(self) -> Embedder:
-        """Look again. Raises what the server raises."""
-        ...
-
-    async def built(self, spec: str) -> Embedder:
-        """Another one; raises EmbedderNotNamed, and EmbeddingError when this machine cannot have it."""
-        ...
-
-
-class Unavailable:
-    """Stands for a live embedder that this process cannot have: nothing is embedded, and every text hears why."""
-
-    max_tokens = 0
-
-    def __init__(self, choice: Choice, reason: str) -> None:
-        self.model, self.dimensions, self._reason = choice.model, choice.dimensions, reason
-
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Raises ModelUnavailable."""
-        raise ModelUnavailable(self.model, self._reason)
-
-
 class LiveEmbedder:
     """Follows the log's record. Vectors of two models never meet: what another model would make is not made."""
 
@@ -244,7 +196,7 @@ class LiveEmbedder:
             embedder = await self.built(choice.spec)
         except Exception as error:  # whatever a library raises: words are still found
             logger.error("the live embedder %s cannot be had: %s", choice.spec, error)
-            return Unavailable(choice, str(error) or type(error).__name__)
+            return Unavailable(choice.model, choice.dimensions, str(error) or type(error).__name__)
         if (embedder.model, embedder.dimensions) == (choice.model, choice.dimensions):
             return embedder
         reason = (
@@ -253,21 +205,4 @@ class LiveEmbedder:
             f"'{choice.spec}'` makes them anew"
         )
         logger.error("%s", reason)
-        return Unavailable(choice, reason)
-
-
-class FixedEmbedder:
-    """An embedder that never changes."""
-
-    def __init__(self, embedder: Embedder) -> None:
-        self.current = embedder
-        self.spec = self.configured = embedder.model
-        self.named = frozenset({embedder.model})
-
-    async def refresh(self) -> Embedder:
-        """The same one."""
-        return self.current
-
-    async def built(self, spec: str) -> Embedder:
-        """The same one, whatever the spec."""
-        return self.current
+        return Unavailable(choice.model, choice.dimensions, reason)

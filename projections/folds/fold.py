@@ -9,13 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from ingest.events.envelope import Recorded
 from ingest.ids import DocumentId
 from projections.documents.document import Document
-from projections.folds import forgetting, memories, registries, sessions
+from projections.folds import forgetting, memories, sessions
 from projections.folds.batch import RULES, Changes, FoldBatch
 from projections.folds.batch import DocumentChange as DocumentChange
 
 NAME, VERSION = "documents", 6
 """A change to what the fold makes of an event raises the version; a rebuild then brings old logs up to it."""
-NOUNS = (forgetting, memories, registries, sessions)
+NOUNS = (forgetting, memories, sessions)
 """The modules whose import registers how their events are folded."""
 
 

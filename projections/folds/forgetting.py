@@ -13,24 +13,20 @@ from msgspec.structs import replace
 
 from ingest.events.envelope import SESSION_TYPES, Envelope, Recorded
 from ingest.events.memory import MemoryRecorded
-from ingest.events.observation import ObservationRecorded
-from ingest.events.session import SessionSummarised
+from ingest.events.session import ObservationRecorded, SessionSummarised
 from ingest.events.subject import EventErased, SubjectForgotten
 from ingest.ids import MEMORY, OBSERVATION, DocumentId
 from ingest.log.position import Position
 from projections.documents import memories, sessions
 from projections.documents.actions import Action
-from projections.documents.commits import Commit
-from projections.documents.ledgers import Ledger, LedgerEntry, ledger_id
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
 from projections.documents.relations import Relation
 from projections.documents.rows import joined
-from projections.documents.sessions import SESSION, Session
+from projections.documents.sessions import SESSION, Commit, Session, Summary, summary_id
 from projections.documents.slots import Slot
-from projections.documents.summaries import Summary, summary_id
-from projections.documents.tombstones import SupersededEvent, Tombstone, entries
+from projections.documents.tombstones import Ledger, LedgerEntry, SupersededEvent, Tombstone, entries, ledger_id
 from projections.folds.batch import FoldBatch, Loaded, folds, session_of
 from projections.folds.ledgers import erased_envelope, further_parts
 

@@ -15,9 +15,18 @@ from ingest.ids import DocumentId
 from ingest.log.position import Position
 from ingest.platform.clock import from_ms, to_ms
 from projections.documents.document import Document
-from projections.documents.ledgers import ID_BYTES, TYPES, Ledger, LedgerEntry, holds, ledger_id, packed, unpacked
 from projections.documents.observations import Observation
-from projections.documents.tombstones import SupersededEvent
+from projections.documents.tombstones import (
+    ID_BYTES,
+    TYPES,
+    Ledger,
+    LedgerEntry,
+    SupersededEvent,
+    holds,
+    ledger_id,
+    packed,
+    unpacked,
+)
 
 
 class BatchDocuments(Protocol):

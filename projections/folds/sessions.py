@@ -3,15 +3,20 @@
 from typing import cast
 
 from ingest.events.envelope import Recorded
-from ingest.events.observation import ObservationCompressed, ObservationRecorded
-from ingest.events.session import SessionCommitted, SessionEnded, SessionRetired, SessionStarted, SessionSummarised
+from ingest.events.session import (
+    ObservationCompressed,
+    ObservationRecorded,
+    SessionCommitted,
+    SessionEnded,
+    SessionRetired,
+    SessionStarted,
+    SessionSummarised,
+)
 from ingest.ids import OBSERVATION
-from projections.documents import commits, observations, sessions
-from projections.documents.commits import Commit
-from projections.documents.ledgers import LedgerEntry, ledger_id
+from projections.documents import observations, sessions
 from projections.documents.observations import Observation
-from projections.documents.summaries import summary, summary_id
-from projections.documents.tombstones import Tombstone
+from projections.documents.sessions import Commit, summary, summary_id
+from projections.documents.tombstones import LedgerEntry, Tombstone, ledger_id
 from projections.folds.batch import FoldBatch, folds, mark_of, reading, session_of
 from projections.folds.ledgers import entry_of, first_part, further_parts
 
@@ -113,13 +118,13 @@ def _retired(batch: FoldBatch, event: Recorded) -> None:
 
 
 def _commit(event: Recorded) -> str:
-    return commits.commit_id(event, cast(SessionCommitted, event.data))
+    return sessions.commit_id(event, cast(SessionCommitted, event.data))
 
 
 @folds(SessionCommitted, reads=reading(mark_of, _commit))
 def _committed(batch: FoldBatch, event: Recorded) -> None:
     data = cast(SessionCommitted, event.data)
-    name = commits.commit_id(event, data)
+    name = sessions.commit_id(event, data)
     if batch.mark(event, name):
         known = batch.get(name)
-        batch.put(commits.linked(known if isinstance(known, Commit) else None, event, data))
+        batch.put(sessions.linked_commit(known if isinstance(known, Commit) else None, event, data))

@@ -18,14 +18,13 @@ from projections.documents.memories import memories
 from projections.documents.observations import Observation, session_observations
 from projections.documents.relations import relations
 from projections.documents.rows import derived
-from projections.documents.sessions import Session, sessions
+from projections.documents.sessions import Session, sessions, summary_id
 from projections.documents.slots import slots
-from projections.documents.summaries import summary_id
 from projections.forgetting.forget import Forgetting
 from projections.forgetting.retired import Retired
 from projections.operations.current import Current
 from projections.queries.lookup import Lookup, expired, unimportant
-from projections.queries.queries import Queries
+from projections.services import Queries
 
 PAGE = 200
 REASON = "import: replace"

@@ -33,8 +33,7 @@ from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
 from projections.documents.relations import Relation
-from projections.documents.sessions import SESSION, Session
-from projections.documents.summaries import SUMMARY, Summary
+from projections.documents.sessions import SESSION, SUMMARY, Session, Summary
 from projections.queries.documents import DocumentReader
 
 Derived: TypeAlias = Memory | Lesson | Relation

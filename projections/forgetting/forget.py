@@ -20,20 +20,16 @@ from ingest.commands.decide import Caller
 from ingest.errors import Forbidden, NotFound
 from ingest.events.subject import MAX_FORGOTTEN, SubjectKind
 from ingest.ids import DocumentId
-from ingest.log.partitions import partition_of, project_route, session_route
-from ingest.log.position import Token
+from ingest.log.position import Token, partition_of, project_route, session_route
 from projections.condensing.slots import without
 from projections.documents.access import Reader, may_forget, may_read
-from projections.documents.commits import Commit, session_commits
 from projections.documents.document import Document
-from projections.documents.ledgers import Ledger, unpacked
 from projections.documents.memories import Memory
 from projections.documents.observations import session_observations
 from projections.documents.rows import derived, of_user
-from projections.documents.sessions import SESSION, Session, sessions
+from projections.documents.sessions import SESSION, Commit, Session, session_commits, sessions, summary_id
 from projections.documents.slots import Slot, slot_id
-from projections.documents.summaries import summary_id
-from projections.documents.tombstones import SupersededEvent
+from projections.documents.tombstones import Ledger, SupersededEvent, unpacked
 from projections.forgetting.derived import Derived, is_derived_by_server, read_sources, sources_of, verdict
 from projections.forgetting.forgetting_run import KINDS as KINDS
 from projections.forgetting.forgetting_run import OF_A_PROJECT, ForgettingRun, Stream, Watch, session_of, stream_of

@@ -7,28 +7,23 @@ from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from ingest.commands.decide import Caller
-from ingest.commands.requests import ForgetSubject, Remember, SetSlot, WriteAction
+from ingest.commands.decide import Caller, ForgetSubject, Remember, SetSlot, WriteAction
 from ingest.durability import Durability, weakest
 from ingest.events.envelope import SESSION_TYPES
 from ingest.events.subject import SubjectKind
 from ingest.ids import MEMORY, DocumentId, document_id, new_event_id
-from ingest.log.partitions import partition_of, project_route, session_route
-from ingest.log.position import START, Position, Token
+from ingest.log.position import START, Position, Token, partition_of, project_route, session_route
 from projections.condensing.claims import Remainder
 from projections.condensing.slots import contributed
 from projections.documents.actions import Action, actions
-from projections.documents.commits import Commit, commits
 from projections.documents.document import Document
-from projections.documents.ledgers import Ledger
 from projections.documents.lessons import Lesson, lessons
 from projections.documents.memories import Memory, memories
 from projections.documents.observations import Observation
 from projections.documents.relations import Relation, relations
-from projections.documents.sessions import SESSION, Session
+from projections.documents.sessions import SESSION, Commit, Session, Summary, commits
 from projections.documents.slots import Slot, slots
-from projections.documents.summaries import Summary
-from projections.documents.tombstones import SupersededEvent, Tombstone, marks
+from projections.documents.tombstones import Ledger, SupersededEvent, Tombstone, marks
 from projections.forgetting.derived import Verdict
 from projections.operations.current import Current
 

@@ -10,15 +10,15 @@ from redis.exceptions import RedisError
 
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client
-from projections.embedding.live import Embedders
 from projections.forgetting.purge import Cleaned
 from projections.forgetting.receipts import Probe
 from projections.search import snapshots
 from projections.search.embedded import search
-from projections.search.presence import replicas
 from projections.search.question import Filter, Question
 from projections.search.snapshot_job import SnapshotJob
 from projections.search.snapshots import UnusableSnapshot
+from projections.search.waiting import replicas
+from projections.vectors.embedder import Embedders
 
 logger = logging.getLogger(__name__)
 

@@ -10,8 +10,7 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
 
-from ingest.commands.decide import Caller
-from ingest.commands.requests import RetireSession
+from ingest.commands.decide import Caller, RetireSession
 from ingest.errors import MnemologError
 from ingest.events.session import MAX_RETIRED
 from ingest.ids import DocumentId
@@ -20,14 +19,12 @@ from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client
 from projections.condensing.evidence import fingerprint
 from projections.documents.document import searchable_text
-from projections.documents.ledgers import Ledger, count_of, ledger_id
 from projections.documents.observations import Observation, session_observations
 from projections.documents.sessions import RETIRABLE, Session
-from projections.documents.tombstones import entries
-from projections.embedding.live import Embedders, models_of
+from projections.documents.tombstones import Ledger, count_of, entries, ledger_id
+from projections.embedding.live import models_of
 from projections.operations.current import Current
-from projections.vectors.chunks import chunk
-from projections.vectors.embedder import cache_key
+from projections.vectors.embedder import Embedders, cache_key, chunk
 
 logger = logging.getLogger(__name__)
 

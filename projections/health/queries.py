@@ -16,8 +16,7 @@ from ingest.errors import ProjectionBehind
 from ingest.ids import DocumentId
 from ingest.log.event_log import EventLog
 from ingest.log.keys import PartitionKeys
-from ingest.log.partitions import partition_of, project_route
-from ingest.log.position import START, Position
+from ingest.log.position import START, Position, partition_of, project_route
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client
 from ingest.platform.partial import UNREACHABLE, leaving_out, left_out, readable
@@ -28,9 +27,8 @@ from projections.documents.document import Document
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.relations import Relation, relations
-from projections.documents.sessions import OPEN_SESSIONS, Session
+from projections.documents.sessions import OPEN_SESSIONS, Session, Summary
 from projections.documents.slots import Slot, slots
-from projections.documents.summaries import Summary
 from projections.health.diagnosis import Diagnosis, Measured, diagnose
 from projections.health.watch import Watch
 from projections.maintenance.backup.manifest import backup_trouble, load_status

@@ -24,7 +24,7 @@ from ingest.platform.connections import Client
 from projections.documents.document import Document, encode
 from projections.documents.rows import Row
 from projections.store.protocol import MemoryStore, project
-from projections.store.stored import load, scanned
+from projections.store.redis_store import load, scanned
 
 DOCUMENTS_PER_READ = 500
 MEMBERS_PER_READ = 5_000

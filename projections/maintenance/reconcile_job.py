@@ -15,10 +15,9 @@ from ingest.log.keys import JOB_LEASE_TTL, MANIFEST, RECONCILE_LEASE
 from ingest.log.lease import lease
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client
-from projections.embedding.live import Embedders
 from projections.maintenance.reconciling import IndexNames, PartitionCheck
 from projections.maintenance.repairs import ReconcileReport, load_report, save_report
-from projections.vectors.embedder import Embedder
+from projections.vectors.embedder import Embedder, Embedders
 
 logger = logging.getLogger(__name__)
 

@@ -17,13 +17,12 @@ import zstandard
 from ingest.errors import AlteredEntry, UnreadableEvent
 from ingest.events.envelope import Recorded, decode, route_of
 from ingest.events.memory import MemoryRecorded
-from ingest.events.observation import ObservationRecorded
+from ingest.events.session import ObservationRecorded
 from ingest.events.subject import SubjectForgotten
 from ingest.ids import MEMORY, OBSERVATION, DocumentId, document_id
-from ingest.log.checksum import ALTERED
 from ingest.log.event_log import EventLog, pages
 from ingest.log.keys import CONSUMER_GROUP, PartitionKeys
-from ingest.log.position import START, Position
+from ingest.log.position import ALTERED, START, Position
 from ingest.log.redis_log import RedisLog
 from ingest.platform.clock import from_ms
 from ingest.platform.connections import Client
@@ -35,8 +34,7 @@ from projections.maintenance.repairs import Findings, Repairs
 from projections.search.reading import FeedGap, live_generation, read_feed
 from projections.search.snapshots import FeedPosition, names_of, newest
 from projections.store.feed import Put, Remove, Vectors, read_entry
-from projections.store.redis_store import RedisStore
-from projections.store.stored import scanned
+from projections.store.redis_store import RedisStore, scanned
 
 
 class IndexedNames(NamedTuple):

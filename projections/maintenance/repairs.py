@@ -22,7 +22,7 @@ from ingest.platform.connections import Client, Transaction
 from projections.dead_letters.records import letter_of, noted, queue_count, queue_letter
 from projections.documents.document import Document, decode, index_entry, key_of, listings, row_type
 from projections.store.feed import FeedItem, Put, Remove, entry_fields
-from projections.vectors.queue import Urgency, changed_place
+from projections.vectors.embedder import Urgency, changed_place
 
 TRIES = 10
 Needed = Callable[[Document | None], bool]

@@ -4,11 +4,15 @@ Two that add a line to a slot at the same moment may exceed its limit by one of 
 whole text (a replacement, reflection, the rewriting after a forgetting) that races with an added line overwrites it.
 """
 
+from collections.abc import Sequence
+from hashlib import blake2b
+
+from msgspec import Struct
 from msgspec.structs import replace
 
-from ingest.commands.decide import Caller
-from ingest.commands.handler import Accepted
-from ingest.commands.requests import (
+from ingest.commands.decide import (
+    Caller,
+    ConfirmMemory,
     DeleteSlot,
     LinkCommit,
     ReinforceLesson,
@@ -18,13 +22,15 @@ from ingest.commands.requests import (
     TriggerLesson,
     WriteAction,
 )
+from ingest.commands.handler import Accepted
 from ingest.errors import AlreadyThere, CommandRejected, NotFound, SlotFull
-from ingest.ids import DocumentId
-from ingest.log.partitions import project_route
+from ingest.ids import DocumentId, new_event_id
+from ingest.log.position import project_route
 from ingest.platform.clock import Clock, from_ms, system_clock
 from projections.documents.access import Reader, may_read
 from projections.documents.actions import Action
 from projections.documents.actions import work_item as work_item
+from projections.documents.document import Document
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.relations import confidence
@@ -183,3 +189,54 @@ def _place(command: SetSlot | DeleteSlot) -> str:
 def _check_writable(slot: Slot) -> None:
     if slot.read_only:
         raise CommandRejected(f"slot {slot.label!r} is read-only", "label")
+
+
+class Confirmed(Struct, frozen=True, kw_only=True):
+    """The memories and lessons that count for more now, those that are not there, and the position behind it all.
+
+    `position` is empty where nothing was confirmed.
+    """
+
+    event_id: str
+    confirmed: list[str]
+    unknown: list[str]
+    position: str
+
+
+class Confirming:
+    """Counts what proved right."""
+
+    def __init__(self, current: Current) -> None:
+        self._current = current
+
+    async def confirm(self, names: Sequence[str], reader: Reader, caller: Caller, event_id: str = "") -> Confirmed:
+        """Confirm memories and lessons, each once; sent again with its event id, it changes nothing.
+
+        Whatever else is named, was superseded or retired, or the reader may not see, is unknown.
+        """
+        event_id = event_id or new_event_id()
+        await self._current.settle()
+        found = await self._current.documents.find_all([DocumentId(name) for name in dict.fromkeys(names)])
+        commands = {
+            one.document.id: command
+            for one in found
+            if may_read(one.document, reader) and (command := _command(one.document, reader, event_id)) is not None
+        }
+        position = str(await self._current.append_batch(list(commands.values()), caller)) if commands else ""
+        return Confirmed(
+            event_id=event_id,
+            confirmed=list(commands),
+            unknown=[name for name in dict.fromkeys(names) if name not in commands],
+            position=position,
+        )
+
+
+def _command(known: Document, reader: Reader, event_id: str) -> ConfirmMemory | ReinforceLesson | None:
+    own = f"confirm:{blake2b(f'{event_id}:{known.id}'.encode(), digest_size=16).hexdigest()}"
+    match known:
+        case Memory() if known.is_latest:
+            return ConfirmMemory(event_id=own, project=known.project, agent_id=reader.agent_id, memory=known.id)
+        case Lesson() if not known.retired_ms:
+            return ReinforceLesson(event_id=own, project=known.project, agent_id=reader.agent_id, lesson=known.id)
+        case _:
+            return None

@@ -16,7 +16,7 @@ from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client
 from ingest.platform.tasks import end
 from projections.search.question import Hit
-from projections.vectors.queue import Urgency, place
+from projections.vectors.embedder import Urgency, place
 
 logger = logging.getLogger(__name__)
 

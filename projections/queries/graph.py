@@ -22,7 +22,7 @@ from projections.documents.relations import DEFAULT_HOPS, Edge, RelatedMemory, W
 from projections.documents.tombstones import SupersededEvent
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import Lookup, key_scope
-from projections.queries.relations import Relations
+from projections.queries.work import Relations
 from projections.search.index import DocumentLocation, Index, IndexService, Linked, Links
 from projections.search.question import Filter
 

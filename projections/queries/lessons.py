@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ingest.events.lesson import EVERY_PROJECT
 from ingest.ids import DocumentId
-from ingest.log.partitions import partition_of, project_route
+from ingest.log.position import partition_of, project_route
 from ingest.platform.clock import from_ms, to_ms
 from projections.documents.access import Reader, may_read
 from projections.documents.document import searchable_text
@@ -22,7 +22,7 @@ from projections.queries.times import ANY_TIME, Times
 from projections.queries.views import Page, Record, page_view, view_of
 from projections.search.index import DocumentLocation, IndexService
 from projections.search.question import Question
-from projections.search.ranking import terms
+from projections.search.terms import terms
 
 logger = logging.getLogger(__name__)
 

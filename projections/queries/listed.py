@@ -4,20 +4,24 @@ What happened last is found through the index, so a page costs no more for being
 """
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
 from ingest.ids import DocumentId
+from ingest.log.keys import NumberKeys
+from ingest.log.scripts import number
 from ingest.platform.clock import Clock, system_clock, to_ms
+from ingest.platform.connections import Client
+from ingest.secrets.clean import clean_name
 from projections.documents.access import Reader, may_read
 from projections.documents.document import Document
 from projections.documents.lessons import SEVERITIES, Lesson
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
-from projections.documents.sessions import Session, sessions
-from projections.documents.summaries import Summary, summary_id
+from projections.documents.sessions import Session, Summary, sessions, summary_id
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import key_scope
 from projections.search.index import DocumentLocation, Index, IndexService
@@ -173,3 +177,54 @@ def _tally(index: Index, allowed: Filter, now_ms: int) -> Tally:
         index.counts(allowed, now_ms, "type"),
         index.counts(allowed, now_ms, "project"),
     )
+
+
+Noun = Literal["observation", "lesson", "session", "project"]
+MAX_KNOWN = 50_000
+"""Numbers kept in the process, which saves asking: they never change."""
+AT_ONCE = 2_000
+"""Names in one call of the script: Lua unpacks twice as many values, and 8,000 is its limit."""
+
+
+class IntegerIds:
+    """The numbers of one noun in one tenant. A name is a document id, or what the noun goes by."""
+
+    def __init__(self, redis: Client, tenant: str, noun: Noun) -> None:
+        self._redis, self._keys = redis, NumberKeys(tenant, noun)
+        self._known: OrderedDict[str, int] = OrderedDict()
+
+    async def numbers(self, ids: Sequence[str]) -> list[int]:
+        """The number of each, in the order asked for; new ones get the next numbers in that order."""
+        found = {name: known for name in ids if (known := self._known.get(name))}
+        missing = [name for name in dict.fromkeys(ids) if name not in found]
+        for start in range(0, len(missing), AT_ONCE):
+            asked = missing[start : start + AT_ONCE]
+            clean = [clean_name(name, "replace", "name") for name in asked]  # as events have it
+            found |= zip(asked, await number(self._redis, self._keys, clean), strict=True)
+        self._known.update((name, found[name]) for name in missing)
+        while len(self._known) > MAX_KNOWN:
+            self._known.popitem(last=False)
+        return [found[name] for name in ids]
+
+    async def ids(self, numbers: Sequence[int]) -> list[str | None]:
+        """What goes by each number, in the order asked for; None where nothing does."""
+        if not numbers:
+            return []
+        found: list[bytes | None] = await self._redis.hmget(self._keys.by_number, [str(one) for one in numbers])
+        return [None if name is None else name.decode() for name in found]
+
+    async def count(self) -> int:
+        """How many names have a number."""
+        return int(await self._redis.hlen(self._keys.by_name))
+
+
+class IntegerIdsOf:
+    """The registries of all tenants and nouns."""
+
+    def __init__(self, redis: Client) -> None:
+        self._redis = redis
+        self._registries: dict[tuple[str, Noun], IntegerIds] = {}
+
+    def __call__(self, tenant: str, noun: Noun) -> IntegerIds:
+        """The integers by which clients that know no other ids call a tenant's documents."""
+        return self._registries.setdefault((tenant, noun), IntegerIds(self._redis, tenant, noun))

@@ -9,16 +9,15 @@ from msgspec.structs import replace
 from ingest.errors import NotFound
 from ingest.ids import DocumentId
 from ingest.platform.clock import Clock, system_clock, to_ms
+from projections.compression.words import same_file
 from projections.documents.access import Reader, may_read
 from projections.documents.document import Document, SupersededEvent
-from projections.documents.ledgers import Ledger
 from projections.documents.sessions import Session
+from projections.documents.tombstones import Ledger
 from projections.queries.documents import DocumentReader, Located
-from projections.queries.enrichment import same_file
-from projections.search.filters import facet
+from projections.search.candidates import near_names
 from projections.search.index import DocumentLocation, Index, IndexService
-from projections.search.question import Filter
-from projections.search.spelling import near_names
+from projections.search.question import Filter, facet
 
 NameKind = Literal["project", "agent"]
 LOOKED_AT = 2_000

@@ -12,8 +12,7 @@ from projections.condensing.profile import PREFERENCE_TAGS, Profile, profile
 from projections.documents.access import Reader, may_read
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation, session_observations
-from projections.documents.sessions import Session, sessions
-from projections.documents.summaries import Summary, summary_id
+from projections.documents.sessions import Session, Summary, sessions, summary_id
 from projections.queries.documents import DocumentReader, Located
 from projections.queries.lookup import key_scope
 from projections.search.index import DocumentLocation, IndexService

@@ -32,17 +32,16 @@ from projections.documents.index_entry import searchable, texts_in
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
-from projections.documents.summaries import Summary
+from projections.documents.sessions import Summary
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import Lookup
 from projections.queries.views import in_view
-from projections.search.confidence import ANSWERED_FROM
 from projections.search.dates import NamedTime, named_time
 from projections.search.index import EmbedderMismatch, IndexService
 from projections.search.question import Filter, Hit, Question, Ranking
-from projections.search.ranking import terms
-from projections.search.snippets import SCANNED, snippet
-from projections.search.statements import states_the_same
+from projections.search.ranking import ANSWERED_FROM
+from projections.search.similarity import states_the_same
+from projections.search.terms import SCANNED, snippet, terms
 from projections.vectors.embedder import Embedder, ModelUnavailable
 
 MADE_INLINE = 20

@@ -7,20 +7,32 @@ from msgspec import Struct
 
 from ingest.errors import CommandRejected, NotFound
 from ingest.ids import DocumentId
-from ingest.key_scope import ANYWHERE, KeyScope
-from ingest.log.partitions import partition_of, session_route
+from ingest.log.position import partition_of, session_route
 from ingest.platform.clock import from_ms
 from ingest.platform.partial import check_missing
+from ingest.roles import ANYWHERE, KeyScope
 from projections.documents.access import Reader, may_read
-from projections.documents.commits import Commit, commits, session_commits
 from projections.documents.observations import session_observations
-from projections.documents.sessions import Session, session_document_id, session_name, sessions
-from projections.documents.summaries import Summary, summaries, summary_id
+from projections.documents.sessions import (
+    Commit,
+    Session,
+    Summary,
+    commits,
+    session_commits,
+    session_document_id,
+    session_name,
+    sessions,
+    summaries,
+    summary_id,
+)
 from projections.queries.documents import DocumentReader, Located, readable_by
-from projections.queries.observations import RETIRED
 from projections.queries.times import ANY_TIME, Times
 from projections.queries.views import Page, Record, SomeRetired, page_view, public_view, view_of
 
+RETIRED = (
+    "observations of sessions that were silent for long are retired: no longer listed or searched, "
+    "but still in the log (GET /v1/events?session_id=...)"
+)
 MAX_NAMED = 100
 """Sessions of one id, of different projects, in one partition."""
 

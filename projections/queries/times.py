@@ -11,15 +11,13 @@ from typing import Any, NamedTuple
 from ingest.log.position import START, Position
 from ingest.platform.clock import to_ms
 from projections.documents.actions import Action
-from projections.documents.commits import Commit
 from projections.documents.document import Document
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
 from projections.documents.relations import Relation
-from projections.documents.sessions import Session
+from projections.documents.sessions import Commit, Session, Summary
 from projections.documents.slots import Slot
-from projections.documents.summaries import Summary
 from projections.queries.documents import EVERYTHING, Within
 
 _ORDERED = range(1, 10**14)

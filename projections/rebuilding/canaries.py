@@ -21,11 +21,11 @@ from ingest.log.event_log import EventLog, Stored
 from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client, Transaction
-from projections.documents.commits import Commit
 from projections.documents.document import Document, Packed, key_of, listings, row_type
 from projections.documents.document import decode as decode_document
 from projections.documents.observations import Observation
 from projections.documents.rows import Row
+from projections.documents.sessions import Commit
 from projections.folds.fold import documents_of
 
 LATER_FIELDS: Mapping[type[Packed], frozenset[str]] = {

@@ -15,15 +15,15 @@ from pathlib import Path
 from ingest.ids import DocumentId, new_event_id
 from ingest.platform.connections import Client
 from projections.embedding.embed_job import BATCH, DocumentLocation, DocumentVectors
-from projections.embedding.live import Choice, Embedders, chosen
+from projections.embedding.live import Choice, chosen
 from projections.search import snapshots
 from projections.search.comparing import catch_up
-from projections.search.filters import ordinals
+from projections.search.question import ordinals
 from projections.search.replica import IndexReplica
 from projections.search.snapshot_job import SnapshotJob
 from projections.search.snapshots import FeedPosition, UnusableSnapshot, compacted
 from projections.store.feed import Vectors
-from projections.vectors.embedder import Embedder, ModelUnavailable
+from projections.vectors.embedder import Embedder, Embedders, ModelUnavailable
 from projections.vectors.static import StaticTable, table_of
 
 logger = logging.getLogger(__name__)

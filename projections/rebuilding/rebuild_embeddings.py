@@ -24,7 +24,7 @@ from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client
 from projections.documents.document import Searched, searchable_text
 from projections.embedding.embed_job import BATCH, DocumentLocation, DocumentVectors
-from projections.embedding.live import Choice, Embedders, announce, make_live
+from projections.embedding.live import Choice, announce, make_live
 from projections.maintenance.repairs import Repairs
 from projections.rebuilding import rebuild_steps as steps
 from projections.rebuilding.canaries import Canaries, RecallProbe, recall_verdict
@@ -40,15 +40,13 @@ from projections.rebuilding.candidate_index import (
 from projections.rebuilding.rebuild_job import REPORT_EVERY_S, PartitionProgress, Strategy
 from projections.rebuilding.rebuild_steps import Part, Rebuild
 from projections.search import snapshots
-from projections.search.embedded import search
-from projections.search.filters import BitMap, ordinals
-from projections.search.matching import matches
-from projections.search.question import Filter, Question
+from projections.search.embedded import matches, search
+from projections.search.question import BitMap, Filter, Question, ordinals
 from projections.search.ranking import Mode
 from projections.search.reading import live_generation
 from projections.search.snapshot_job import SnapshotJob
 from projections.search.snapshots import UnusableSnapshot
-from projections.vectors.embedder import EmbeddingError, ModelUnavailable
+from projections.vectors.embedder import Embedders, EmbeddingError, ModelUnavailable
 
 logger = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from ingest.log.keys import JOB_LEASE_TTL, SNAPSHOT_LEASE, PartitionKeys
 from ingest.log.lease import lease
 from ingest.platform.connections import Client
 from projections.embedding.embed_job import BATCH, DocumentLocation, DocumentVectors
-from projections.embedding.live import Embedders, announce, make_live
+from projections.embedding.live import announce, make_live
 from projections.rebuilding import rebuild_steps as steps
 from projections.rebuilding.canaries import Canaries, recall_verdict
 from projections.rebuilding.candidate_index import KEPT, embedder_of, is_live
@@ -21,7 +21,8 @@ from projections.rebuilding.rebuild_embeddings import SNAPSHOT_WITHIN_S, embedde
 from projections.rebuilding.rebuild_job import REPORT_EVERY_S, PartitionProgress, Strategy
 from projections.rebuilding.rebuild_steps import Part, Rebuild
 from projections.search.reading import live_generation
-from projections.store.stored import scanned
+from projections.store.redis_store import scanned
+from projections.vectors.embedder import Embedders
 
 
 class EngineEmbeddingRebuild(Strategy):

@@ -33,10 +33,9 @@ from projections.search.reading import (
 from projections.search.replica import IndexReplica
 from projections.search.snapshots import FeedPosition
 from projections.store.feed import Vectors, queue_place
-from projections.store.stored import StoredPlace as DocumentLocation
-from projections.store.stored import load, places
-from projections.vectors.chunks import chunk
-from projections.vectors.embedder import BYTES_PER_DIMENSION, cache_key
+from projections.store.redis_store import StoredPlace as DocumentLocation
+from projections.store.redis_store import load, places
+from projections.vectors.embedder import BYTES_PER_DIMENSION, cache_key, chunk
 
 logger = logging.getLogger(__name__)
 

@@ -18,13 +18,12 @@ from ingest.log.lease import lease
 from ingest.log.position import Position
 from ingest.platform.connections import Client, past_memory_limit
 from ingest.platform.tasks import end
-from projections.embedding.live import Embedders
 from projections.search import snapshots
 from projections.search.comparing import catch_up
 from projections.search.reading import live_generation, trim_feed
 from projections.search.replica import IndexReplica
 from projections.search.snapshots import FeedPosition, SnapshotManifest, compacted, is_worthwhile
-from projections.vectors.embedder import Embedder
+from projections.vectors.embedder import Embedder, Embedders
 from projections.vectors.static import table_of
 
 logger = logging.getLogger(__name__)

@@ -19,7 +19,7 @@ from projections.search.reading import live_generation
 from projections.search_engine.layout import HASHES, Identity, PartitionIndex, order_of
 from projections.search_engine.writing import Placed, hashes_of
 from projections.store.feed import Put, Remove
-from projections.store.stored import StoredPlace, are_searched, load, scanned
+from projections.store.redis_store import StoredPlace, are_searched, load, scanned
 
 DOCUMENTS_AT_ONCE = 64
 NAMES_AT_ONCE = 500

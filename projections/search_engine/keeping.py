@@ -15,7 +15,6 @@ from redis.exceptions import RedisError
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import Position
 from ingest.platform.tasks import end
-from projections.embedding.live import Embedders, Unavailable
 from projections.search.reading import end_of_feed, live_generation, trim_feed
 from projections.search.snapshots import FeedPosition
 from projections.search_engine import schema
@@ -23,7 +22,7 @@ from projections.search_engine.filling import PartitionFiller, Servers
 from projections.search_engine.layout import Identity, PartitionIndex, State, identity_of
 from projections.search_engine.schema import Catalogue, Named, begun, dropped, switched, without
 from projections.search_engine.writing import Changes, read_state
-from projections.vectors.embedder import Embedder, EmbeddingError
+from projections.vectors.embedder import Embedder, Embedders, EmbeddingError, Unavailable
 from projections.vectors.static import StaticTable, table_of
 
 logger = logging.getLogger(__name__)

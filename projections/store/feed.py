@@ -14,7 +14,7 @@ from projections.documents.document import Searched, index_entry, searchable_tex
 from projections.documents.index_entry import IndexEntry
 from projections.documents.observations import Observation
 from projections.folds.fold import Changes
-from projections.vectors.queue import Urgency, changed_place, place
+from projections.vectors.embedder import Urgency, changed_place, place
 
 
 class Put(Struct, frozen=True, tag=1, array_like=True):

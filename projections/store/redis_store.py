@@ -1,7 +1,13 @@
-"""StateStore on Redis: one generation of one partition; everything a batch changes goes into one MULTI."""
+"""StateStore on Redis: one generation of one partition. Everything that a batch changes goes into one MULTI.
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from typing import Any
+Also: which documents a generation has, and where the searchable ones are in the log.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
+from heapq import merge
+from itertools import groupby
+from typing import Any, NamedTuple
 
 from redis.exceptions import WatchError
 
@@ -15,6 +21,7 @@ from ingest.log.redis_log import stub_member
 from ingest.log.scripts import bound_embed_queues, members_of_parts
 from ingest.platform.connections import Client, Transaction
 from projections.documents.document import (
+    SEARCHED_LETTERS,
     Document,
     Searched,
     decode,
@@ -26,11 +33,10 @@ from projections.documents.document import (
 )
 from projections.documents.lessons import Lesson
 from projections.documents.rows import Row, part_of, queue_row, whole_of
-from projections.documents.summaries import Summary
+from projections.documents.sessions import Summary
 from projections.folds.fold import Changes, DocumentChange
 from projections.store.feed import entry_fields, feed_items, to_embed
-from projections.vectors.chunks import chunk
-from projections.vectors.embedder import text_digest
+from projections.vectors.embedder import chunk, text_digest
 
 
 class RedisStore:
@@ -218,3 +224,72 @@ def _is_gone(before: Searched, after: Document | None) -> bool:
 def acknowledge(pipe: Transaction, keys: PartitionKeys, positions: Sequence[Position]) -> None:
     """Queue the acknowledgement of log entries to the consumer group."""
     pipe.xack(keys.log, CONSUMER_GROUP, *map(str, positions))
+
+
+BATCH = 256
+SORTED_AT_ONCE = 10_000
+
+
+class StoredPlace(NamedTuple):
+    """Where a searchable document is in the log; some 200 bytes each are in memory at once."""
+
+    position: Position
+    id: DocumentId
+
+
+async def places(redis: Client, keys: GenerationKeys) -> list[StoredPlace]:
+    """All searchable documents, in the order of the log. What is written meanwhile may be among them or not."""
+    found: list[StoredPlace] = []
+    async for batch in scanned(redis, keys, BATCH):
+        found += _searched(await load(redis, keys, batch))
+    return await asyncio.to_thread(_in_order, found)
+
+
+async def scanned(redis: Client, keys: GenerationKeys, batch: int) -> AsyncGenerator[list[DocumentId]]:
+    """The ids of all documents, some at a time; a scan may name one twice."""
+    for prefix in (keys.doc(""), keys.row("")):
+        names: list[DocumentId] = []
+        async for raw in redis.scan_iter(match=f"{prefix}*", count=1000):
+            names.append(DocumentId(raw.decode().removeprefix(prefix)))
+            if len(names) == batch:
+                yield names
+                names = []
+        if names:
+            yield names
+
+
+async def load(redis: Client, keys: GenerationKeys, names: list[DocumentId]) -> list[Document | None]:
+    """The documents as they are now, in this order; None for one that is not there."""
+    if not names:
+        return []
+    async with redis.pipeline(transaction=False) as pipe:
+        for name in names:
+            pipe.hgetall(key_of(keys, name)) if row_type(name) else pipe.get(key_of(keys, name))
+        stored = await pipe.execute()
+    return [decode(name, raw) for name, raw in zip(names, stored, strict=True)]
+
+
+async def are_searched(redis: Client, keys: GenerationKeys, names: Sequence[DocumentId]) -> list[bool]:
+    """Whether each of these ids is that of a searchable document now. Reads a byte of each."""
+    async with redis.pipeline(transaction=False) as pipe:
+        for name in names:
+            if row_type(name):
+                pipe.exists(key_of(keys, name))
+            else:
+                pipe.execute_command("GETRANGE", key_of(keys, name), 0, 0)
+        answers: list[bytes | int] = await pipe.execute()
+    return [answer in SEARCHED_LETTERS if isinstance(answer, bytes) else bool(answer) for answer in answers]
+
+
+def _in_order(found: list[StoredPlace]) -> list[StoredPlace]:
+    """Sorted, each once, though a scan may name a key twice. By parts: sorting lets no other thread run meanwhile."""
+    runs = [sorted(found[start : start + SORTED_AT_ONCE]) for start in range(0, len(found), SORTED_AT_ONCE)]
+    return [place for place, _ in groupby(merge(*runs))]
+
+
+def _searched(documents: list[Document | None]) -> list[StoredPlace]:
+    return [
+        StoredPlace(Position.parse(document.position or str(START)), DocumentId(document.id))
+        for document in documents
+        if isinstance(document, Searched)
+    ]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file  # pyright: ignore[reportUnknownVariableType]
 
 from projections.embedding.model_files import STATIC_TOKENIZER_FILE, STATIC_WEIGHTS_FILE, read_manifest
-from projections.search.term_rows import Hashes, TermRows, hashed
+from projections.search.columns import Hashes, TermRows, hashed
 from projections.vectors.embedder import Embedder, unit_rows
 
 STATIC = "static-"

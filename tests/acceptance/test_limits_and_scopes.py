@@ -158,9 +158,6 @@ async def test_agentmemorys_tools_show_an_isolated_agent_its_own_actions_only(is
         assert told is not None
         assert [one["title"] for one in told["frontier"]] == ["Call the kiwi of ada"]
         assert (told["total"], told["totalActions"], told["totalUnblocked"]) == (1, 2, 1)
-        (message,) = (await client.get_prompt("session_handoff", {"session_id": project})).messages
-        assert "kiwi of ada" in str(message.content)
-        assert "kiwi of bob" not in str(message.content)
 
 
 async def test_an_isolated_agent_is_not_shown_somebody_elses_document_by_id(isolated: Server, project: str):

@@ -26,8 +26,7 @@ from mcp.shared.exceptions import MCPError
 from oauth_issuer import Issuer, signed
 from pydantic import AnyUrl
 
-from api.access.key import Grant
-from api.access.registry import Registry
+from api.access.keys import Grant, Registry
 from ingest.platform.connections import connect
 from tests.acceptance.running import Server, running
 from tests.support.ports import free_port

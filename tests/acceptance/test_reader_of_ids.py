@@ -66,11 +66,6 @@ SHOWN = {
 UNANSWERED = {"agentmemory POST /agentmemory/antigravity/sync": "for operators alone, who read everything"}
 """What the author is not answered either, and why."""
 STATED: Mapping[str, dict[str, Any]] = {
-    "agentmemory POST /agentmemory/actions/edges": {
-        "sourceActionId": "{action}",
-        "targetActionId": "{second}",
-        "type": "requires",
-    },
     "agentd POST /memories": {"type": "information"},
     "agentd POST /memories/search": {"type": "information"},
     "agentd PUT /memories/{id}/visibility": {"visibility": "private"},

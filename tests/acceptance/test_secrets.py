@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import msgspec
 
-from api.dialects.agentmemory.routes import ENDPOINTS
+from api.dialects.agentmemory.app import ENDPOINTS
 from tests.acceptance.running import Doors
 from tests.acceptance.test_bad_input import everything_under
 

@@ -95,11 +95,6 @@ READS: tuple[Read, ...] = (
     tool("memory_smart_search", how="in full", query="{word}", expandIds=["{id}"]),
     tool("memory_profile", shows="public text", project="{project}", refresh=True),
     tool("memory_export"),
-    resource("agentmemory://memories/latest"),
-    resource("agentmemory://graph/stats", shows="nothing"),
-    resource("agentmemory://project/{name}/profile", shows="public text"),
-    prompt("recall_context", task_description="{word}"),
-    prompt("detect_patterns", shows="nothing", project="{project}"),
 )  # fmt: skip
 
 CANNOT_SHOW: dict[str, str] = {
@@ -213,8 +208,8 @@ CANNOT_SHOW: dict[str, str] = {
         (
             "tool memory_sessions", "tool memory_sessions_list", "tool memory_timeline", "tool memory_observations",
             "tool search", "tool timeline", "tool get_observations", "tool memory_antigravity_sync",
-            "tool memory_antigravity_sync_all", "resource agentmemory://project/{name}/recent",
-            "prompt session_handoff", "tool memory_commits", "tool memory_commit_lookup",
+            "tool memory_antigravity_sync_all",
+            "tool memory_commits", "tool memory_commit_lookup",
         ),
         "sessions and observations only",
     ),
@@ -226,7 +221,6 @@ CANNOT_SHOW: dict[str, str] = {
     "tool search_memories": "shows what the agent that it names remembers itself; see its test",
     "tool count_memories": "a number: of the memories that the reader may see",
     "tool memory_search_guide": "a fixed text",
-    "resource agentmemory://status": "counts",
     "resource mnemolog://projects": "names of projects with sessions, which have no visibility",
     "resource mnemolog://sessions/{session_id}/summary{?project}": "made of observations",
     "prompt remember-session": "a fixed text",

@@ -15,9 +15,8 @@ from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect
 from ingest.platform.settings import Settings
 from projections.dead_letters.records import dead_letters
-from projections.embedding.live import FixedEmbedder
 from projections.search.service import ReplicaService
-from projections.vectors.embedder import NoEmbedder
+from projections.vectors.embedder import FixedEmbedder, NoEmbedder
 from tests.chaos.ledger import Ledger, Verdict, compare
 from tests.chaos.stack import DIMENSIONS, Stack
 from tests.support.replay_compare import (

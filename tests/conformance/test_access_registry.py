@@ -9,18 +9,16 @@ from typing import Any, cast
 import pytest
 from factories import ManualClock
 
-from api.access.key import Grant
+from api.access.admission import RateLimits
 from api.access.keyring import Keyring
+from api.access.keys import Grant, Made, Registry
 from api.access.principal import Principal
-from api.access.rates import RateLimits
-from api.access.registry import Made, Registry
-from api.http.errors import answer
+from api.http.http import answer
 from ingest.errors import CommandRejected, NotFound, TooManyRequests
-from ingest.key_scope import KeyScope
 from ingest.log.keys import access_bucket, access_row_pk, row_key
 from ingest.platform.clock import to_ms
 from ingest.platform.connections import Client
-from ingest.roles import ADMIN, METRICS, OPERATOR
+from ingest.roles import ADMIN, METRICS, OPERATOR, KeyScope
 from tests.support.waiting import wait_until
 
 GRANT = Grant(name="fleet", roles=["read", "write"], tenant="default", projects=["shop", ""], agents=["ada"])

@@ -28,14 +28,14 @@ from ingest.log.position import START
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
 from ingest.platform.cluster import ClusterChanged, KeysInDifferentSlots
-from ingest.platform.cluster.slots import slot_of
+from ingest.platform.cluster.routing import slot_of
 from ingest.platform.cluster.topology import NodeSilent
 from ingest.platform.connections import Client, connect, on_each_node, pool_size
 from ingest.platform.partial import PATIENCE_S, partial_reads
 from projections.documents.access import Reader
 from projections.health.samples import HealthSampler
-from projections.queries.audit import Audit
 from projections.queries.documents import DocumentReader
+from projections.queries.log_events import Audit
 from projections.search.snapshots import FeedPosition
 from projections.store.protocol import project
 from projections.store.redis_store import RedisStore

@@ -2,13 +2,12 @@
 
 from workshop import TENANT, Workshop
 
-from ingest.commands.decide import Caller
-from ingest.commands.requests import RecordLesson
+from ingest.commands.decide import Caller, RecordLesson
 from projections.documents.access import Reader
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
-from projections.operations.confirming import Confirmed, Confirming
 from projections.operations.memories import MemoryChanges, MemoryOperations
+from projections.operations.work import Confirmed, Confirming
 
 ADA, EVE = Reader(TENANT, "ada"), Reader(TENANT, "eve")
 

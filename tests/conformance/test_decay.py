@@ -22,11 +22,10 @@ from ingest.log.position import Token
 from ingest.platform.clock import from_ms
 from ingest.platform.connections import connect
 from projections.documents.access import Reader
-from projections.embedding.live import FixedEmbedder
 from projections.queries.lessons import Lessons
 from projections.queries.recall import QueryVectors, Recall, RecallRequest
 from projections.search.service import ReplicaService
-from projections.vectors.embedder import Embedder, NoEmbedder, pack
+from projections.vectors.embedder import Embedder, FixedEmbedder, NoEmbedder, pack
 
 READER = Reader(TENANT, "ada")
 EXACT = 1e-9

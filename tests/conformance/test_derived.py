@@ -5,16 +5,14 @@ from collections.abc import Mapping, Sequence
 
 from workshop import TENANT, Workshop
 
-from ingest.commands.decide import Caller
-from ingest.commands.requests import ChangeVisibility, TrackSession, WriteAction
+from ingest.commands.decide import Caller, ChangeVisibility, TrackSession, WriteAction
 from ingest.log.position import START
 from projections.condensing.operations import Condensing
 from projections.documents.access import Reader
 from projections.documents.actions import Action
 from projections.documents.lessons import Lesson, lessons
 from projections.documents.memories import Memory
-from projections.documents.sessions import session_document_id
-from projections.documents.summaries import summary_id
+from projections.documents.sessions import session_document_id, summary_id
 from projections.forgetting.forget import Forgetting
 
 READER = Reader(TENANT)

@@ -41,9 +41,8 @@ from projections.embedding.onnx import OnnxEmbedder
 from projections.embedding.openai_compatible import MAX_BATCH, OpenAICompatibleEmbedder
 from projections.embedding.sample import sample_texts
 from projections.embedding.sentence_transformer import SentenceTransformerEmbedder
-from projections.search.ranking import terms
-from projections.search.term_rows import TermRows
-from projections.vectors.chunks import chunk
+from projections.search.columns import TermRows
+from projections.search.terms import terms
 from projections.vectors.embedder import (
     Embedder,
     EmbedderNotNamed,
@@ -51,6 +50,7 @@ from projections.vectors.embedder import (
     EmbeddingServiceUnavailable,
     InvalidEmbeddingResponse,
     ModelUnavailable,
+    chunk,
     unit_rows,
 )
 from tests.acceptance.running import seed_cache

@@ -7,17 +7,15 @@ import pytest
 from embedding import embedding_queue
 from replica_pen import PARTITIONS, TENANT, HashEmbedder, Pen
 
-from ingest.commands.decide import Caller
-from ingest.commands.requests import Observe
+from ingest.commands.decide import Caller, Observe
 from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client
 from projections.embedding.embed_job import EmbeddingQueue, EmbedJob, LaterTexts
-from projections.embedding.live import FixedEmbedder
 from projections.health.samples import HealthSampler
 from projections.search.comparing import cached_vectors
-from projections.store.stored import load, places
-from projections.vectors.queue import Urgency, changed_place, place
+from projections.store.redis_store import load, places
+from projections.vectors.embedder import FixedEmbedder, Urgency, changed_place, place
 from tests.conformance.test_vitals import Loaded
 
 MOST = 5

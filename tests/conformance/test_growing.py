@@ -21,13 +21,11 @@ from servers import Server, serving
 from workshop import PARTITIONS, TENANT, Workshop
 
 from api import wiring
-from api.access.key import Grant
 from api.access.keyring import Keyring
-from api.access.registry import Registry
+from api.access.keys import Grant, Registry
 from api.cli.backup import restore_at_start
-from ingest.commands.decide import Caller
+from ingest.commands.decide import Caller, ForgetSubject, Relate, WriteCommand
 from ingest.commands.handler import CommandHandler
-from ingest.commands.requests import ForgetSubject, Relate, WriteCommand
 from ingest.errors import (
     CommandRejected,
     GrowthUnfinished,
@@ -40,11 +38,8 @@ from ingest.events.envelope import decode, route_of
 from ingest.events.subject import EventErased
 from ingest.log.archive.archived_log import ArchivedLog, open_to_write
 from ingest.log.archive.store import DirectoryStore
-from ingest.log.checksum import ALTERED
-from ingest.log.closed import refuse_if_closed
-from ingest.log.event_log import Entry, EventLog, Stored
+from ingest.log.event_log import Entry, EventLog, Moved, Stored, refuse_if_closed
 from ingest.log.group_commit import GroupCommit
-from ingest.log.history import Moved
 from ingest.log.keys import (
     ACCESS_KEYS,
     ACCESS_VERSION,
@@ -59,8 +54,7 @@ from ingest.log.keys import (
     embedding,
     row_key,
 )
-from ingest.log.partitions import partition_of
-from ingest.log.position import START, Position, Token
+from ingest.log.position import ALTERED, START, Position, Token, partition_of
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease, beat, number
 from ingest.platform.connections import Client, connect
@@ -77,9 +71,8 @@ from projections.maintenance.backup.restoring import Routed, Window, restore
 from projections.maintenance.backup.target import StoreTarget
 from projections.maintenance.growing import Growing, GrowRefused, take_back
 from projections.maintenance.manifests import differences, manifest_of
-from projections.queries.audit import Audit
 from projections.queries.documents import DocumentReader
-from projections.queries.log_events import EventFilter, LogEvents
+from projections.queries.log_events import Audit, EventFilter, LogEvents
 from projections.store.protocol import project
 from projections.store.redis_store import RedisStore
 from tests.conformance.interruptions import Killed, forget, killing

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from api.access.key import parse
+from api.access.keys import parse
 from api.cli.main import application
 from ingest.embedded.valkey import EmbeddedValkey
 from ingest.platform.connections import Client
@@ -87,7 +87,9 @@ def test_at_a_terminal_the_first_key_is_made_after_a_yes_and_the_operators_with_
     code, shown = at_terminal(keys.variables, *create, answers={"Create it?": "n\n"})
     assert (code, "every request needs a key" in shown, "no key was made" in shown) == (1, True, True)
     assert keys.run("list").exit_code == 1
-    code, shown = at_terminal(keys.variables, *create, answers={"Create it?": "y\n", "Also create an operator key": "y\n"})
+    code, shown = at_terminal(
+        keys.variables, *create, answers={"Create it?": "y\n", "Also create an operator key": "y\n"}
+    )
     assert code == 0, shown
     assert [one["roles"] for one in keys.told("list")["keys"]] == [["read", "write"], ["operator"]]
     code, shown = at_terminal(keys.variables, *create, answers={})

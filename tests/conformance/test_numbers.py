@@ -10,7 +10,7 @@ import pytest
 from factories import TENANT
 
 from ingest.platform.connections import Client
-from projections.queries.numbers import AT_ONCE, IntegerIds, Noun
+from projections.queries.listed import AT_ONCE, IntegerIds, Noun
 
 
 @pytest.fixture

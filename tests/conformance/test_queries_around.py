@@ -9,7 +9,7 @@ from factories import NOW, minute
 
 from projections.documents.access import Reader
 from projections.queries import lookup
-from projections.queries.around import AroundQueries, Timeline
+from projections.queries.observations import AroundQueries, Timeline
 
 
 @pytest.fixture

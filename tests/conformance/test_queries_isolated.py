@@ -3,13 +3,13 @@
 from desk import ALONE, NOBODY, Desk
 from factories import AGENT, PROJECT
 
-from ingest.commands.requests import SummariseSession, WriteAction
+from ingest.commands.decide import SummariseSession, WriteAction
 from ingest.events.action import ActionEdge
 from projections.documents.access import Reader
-from projections.queries.actions import Actions
-from projections.queries.compile import Compile, ContextRequest
+from projections.queries.context import Compile, ContextRequest
 from projections.queries.profiles import ProjectProfiles
 from projections.queries.sessions import Sessions
+from projections.queries.work import Actions
 
 ADA = Reader(ALONE.tenant, AGENT, "isolated")
 

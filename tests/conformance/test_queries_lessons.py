@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from desk import ADA, ALONE, STRANGER, Desk
 
-from ingest.commands.requests import RetireLesson, ReviseLesson
+from ingest.commands.decide import RetireLesson, ReviseLesson
 from ingest.platform.clock import system_clock
 from projections.documents.access import Reader
 from projections.queries import lessons as lessons_module
-from projections.queries.compile import Compile, ContextRequest
+from projections.queries.context import Compile, ContextRequest
 from projections.queries.lessons import Lessons
 from projections.queries.profiles import ProjectProfiles
 

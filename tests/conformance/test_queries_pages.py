@@ -9,20 +9,18 @@ import pytest
 from desk import ALONE, NOBODY, Desk
 from factories import AGENT, PROJECT, TENANT
 
-from ingest.commands.requests import LinkCommit, Relate, WriteAction
-from ingest.key_scope import KeyScope
+from ingest.commands.decide import LinkCommit, Relate, WriteAction
 from ingest.log.redis_log import RedisLog
+from ingest.roles import KeyScope
 from projections.documents.access import Reader
 from projections.queries import documents as documents_module
-from projections.queries.actions import Actions
-from projections.queries.audit import Audit
 from projections.queries.documents import DocumentReader
 from projections.queries.lessons import Lessons
-from projections.queries.log_events import EventFilter, LogEvents
+from projections.queries.log_events import Audit, EventFilter, LogEvents
 from projections.queries.memories import Memories
 from projections.queries.observations import Observations
-from projections.queries.relations import Relations
 from projections.queries.sessions import Commits, Sessions, Summaries
+from projections.queries.work import Actions, Relations
 
 ELSEWHERE = Reader(TENANT, AGENT, key_scope=KeyScope(projects=("elsewhere",)))
 """A key for another project."""

@@ -14,7 +14,7 @@ from replay_compare import assert_equals_replay, differences, stored
 from waiting import wait_until
 from workshop import PARTITIONS, HashEmbedder, Workshop
 
-from ingest.commands.requests import ForgetSubject, LinkCommit, Relate, SetSlot, WriteAction
+from ingest.commands.decide import ForgetSubject, LinkCommit, Relate, SetSlot, WriteAction
 from ingest.embedded.valkey import EmbeddedValkey
 from ingest.errors import NotFound, RebuildUnderWay, WrongRebuildState
 from ingest.ids import DocumentId
@@ -24,8 +24,7 @@ from ingest.log.position import Position, Token
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
 from ingest.platform.connections import Client, connect
-from projections.dead_letters.records import dead_letters
-from projections.embedding.live import FixedEmbedder
+from projections.dead_letters.records import PartitionDeadLetters, dead_letters
 from projections.rebuilding import generations as generations_module
 from projections.rebuilding import rebuild_documents
 from projections.rebuilding import rebuild_steps as steps
@@ -34,6 +33,7 @@ from projections.rebuilding.rebuild_steps import Rebuild, State
 from projections.search import service as service_module
 from projections.search.question import Filter, Question
 from projections.search.service import ReplicaService
+from projections.vectors.embedder import FixedEmbedder
 from workers.runner import PartitionRunner
 
 MARK = "zqxvkmarker7"
@@ -479,7 +479,7 @@ async def test_a_runner_applies_what_the_group_passed_on_before_its_documents_we
     await redis.xgroup_create(keys.log, CONSUMER_GROUP, id="$", mkstream=True)
     for raw in [name async for name in redis.scan_iter(match="mnemolog:*{p00}:g1:*", count=1000)]:
         await redis.delete(raw.decode())
-    runner = PartitionRunner(redis, shop.log, 0, fence, lambda partition, changes: None)
+    runner = PartitionRunner(redis, shop.log, 0, fence, lambda partition, changes: None, PartitionDeadLetters)
     running = asyncio.create_task(runner.run())
     later = [await shop.remember(f"after that {n}", project=f"q{n}") for n in range(6)]
     assert any(0 in Token.parse(one.position) for one in later)

@@ -8,9 +8,9 @@ from desk import ADA, ALONE, STRANGER, Desk
 from factories import PROJECT, ManualClock
 
 from ingest.errors import CommandRejected
-from ingest.key_scope import KeyScope
+from ingest.roles import KeyScope
 from projections.documents.access import Reader
-from projections.queries.compile import Compile, ContextRequest
+from projections.queries.context import Compile, ContextRequest
 from projections.queries.profiles import ProjectProfiles
 from projections.queries.recall import Recall, RecallAnswer, RecallRequest
 

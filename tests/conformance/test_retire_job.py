@@ -14,27 +14,23 @@ from embedding import embedding_queue
 from replay_compare import assert_equals_replay
 from workshop import PARTITIONS, RETAIN, TENANT, HashEmbedder, Workshop
 
-from ingest.commands.decide import Caller
+from ingest.commands.decide import AnyCommand, Caller, Observe, RetireSession, TrackSession
 from ingest.commands.handler import Accepted, CommandHandler
-from ingest.commands.requests import AnyCommand, Observe, RetireSession, TrackSession
 from ingest.errors import LogUnavailable
-from ingest.events.observation import ObservationRecorded
-from ingest.events.session import MAX_RETIRED, SessionRetired
+from ingest.events.session import MAX_RETIRED, ObservationRecorded, SessionRetired
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import PartitionKeys, embedding
 from projections.documents.access import Reader
 from projections.documents.document import searchable_text
-from projections.documents.ledgers import Ledger, count_of
 from projections.documents.observations import Observation
 from projections.documents.sessions import Session
-from projections.documents.tombstones import SupersededEvent
+from projections.documents.tombstones import Ledger, SupersededEvent, count_of
 from projections.forgetting.forget import Forgetting, user_digest
 from projections.forgetting.receipts import Receipt, load_receipt, save_receipt
 from projections.operations.current import Current
 from projections.operations.exporting import export_events
 from projections.operations.importing import Importer
-from projections.vectors.chunks import chunk
-from projections.vectors.embedder import cache_key
+from projections.vectors.embedder import cache_key, chunk
 
 MS, DAY = timedelta(milliseconds=1), timedelta(days=1)
 PLANTED = "zqxvkmarker7"

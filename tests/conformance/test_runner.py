@@ -21,6 +21,7 @@ from ingest.log.position import Position
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease, release_lease
 from ingest.platform.connections import Client
+from projections.dead_letters.records import PartitionDeadLetters
 from workers.runner import MAX_ATTEMPTS, PartitionRunner
 
 
@@ -168,6 +169,24 @@ async def test_what_a_crash_left_unacknowledged_is_applied_once(log: Log):
     assert await log.pending() == 0
 
 
+async def test_what_is_behind_the_checkpoint_is_acknowledged_and_not_folded_again(log: Log, fold: Fold):
+    """Saved and not acknowledged: the group was made anew, and passed on what is applied."""
+    positions = await log.append("a", "b")
+    async with running(log, await log.fence()):
+        await wait_until(lambda: log.applied_up_to(positions[-1]))
+    await cast(Any, log.redis).xgroup_destroy(KEYS.log, CONSUMER_GROUP)
+    await log.redis.xgroup_create(KEYS.log, CONSUMER_GROUP, id="0-0", mkstream=True)
+    await log.redis.xreadgroup(CONSUMER_GROUP, workers.runner.CONSUMER, {KEYS.log: ">"}, count=10, block=None)
+    folded = sum(fold.sizes)
+
+    async def all_acknowledged() -> bool:
+        return await log.pending() == 0
+
+    async with running(log, await log.fence("w2")):
+        await wait_until(all_acknowledged)
+    assert sum(fold.sizes) == folded == 2
+
+
 async def test_what_a_crash_left_is_applied_at_once_unless_a_worker_ended_by_it_before(log: Log, fold: Fold):
     positions = await _delivered(log, "a", "b", "c")
     async with running(log, await log.fence()):
@@ -186,7 +205,9 @@ async def test_a_worker_that_ends_by_what_another_left_leaves_a_count(log: Log, 
     positions = await _delivered(log, "a", POISON, "b")
     fold.well, fold.ends_workers = True, True
     with pytest.raises(SystemExit):
-        await PartitionRunner(log.redis, log.log, PARTITION, await log.fence(), lambda partition, changes: None).run()
+        await PartitionRunner(
+            log.redis, log.log, PARTITION, await log.fence(), lambda partition, changes: None, PartitionDeadLetters
+        ).run()
     assert await log.redis.hlen(KEYS.attempts) == 1
     fold.ends_workers = False
     async with running(log, await log.fence("w2")):

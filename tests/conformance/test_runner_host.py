@@ -13,18 +13,17 @@ from replay_compare import assert_equals_replay, read_log, stored
 from servers import Server
 from waiting import wait_until
 
-from ingest.commands.decide import Caller
+from ingest.commands.decide import Caller, Observe, RecordLesson
 from ingest.commands.handler import CommandHandler
-from ingest.commands.requests import Observe, RecordLesson
 from ingest.errors import LeaseLost, LogRefused
-from ingest.log.event_log import Entry
+from ingest.log.event_log import Entry, Moved
 from ingest.log.group_commit import GroupCommit
-from ingest.log.history import Moved
 from ingest.log.keys import CONSUMER_GROUP, MANIFEST, MOVED, WORKERS, PartitionKeys
 from ingest.log.position import Position, Token
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
 from ingest.platform.connections import Client, connect
+from projections.dead_letters.records import PartitionDeadLetters
 from projections.documents.lessons import Lesson
 from projections.documents.sessions import Session
 from workers.host import RunnerHost
@@ -46,7 +45,9 @@ async def open_host(redis: Client, blocking: Client) -> AsyncIterator[Callable[[
     hosts: list[RunnerHost] = []
 
     def opened(name: str) -> RunnerHost:
-        host = RunnerHost(redis, blocking, RedisLog(redis, PARTITIONS), name, lambda partition, changes: None)
+        host = RunnerHost(
+            redis, blocking, RedisLog(redis, PARTITIONS), name, lambda partition, changes: None, PartitionDeadLetters
+        )
         host.start()
         hosts.append(host)
         return host
@@ -123,7 +124,9 @@ async def test_one_host_runs_every_partition(open_host: Callable[[str], RunnerHo
 async def test_a_worker_writes_nothing_to_a_log_that_was_closed_behind_its_start(
     redis: Client, blocking: Client, log: RedisLog
 ):
-    host = RunnerHost(redis, blocking, log, "a", lambda partition, changes: None, log.look_whether_open)
+    host = RunnerHost(
+        redis, blocking, log, "a", lambda partition, changes: None, PartitionDeadLetters, log.look_whether_open
+    )
     host.start()
     try:
         await redis.hset(MANIFEST, MOVED, msgspec.json.encode(Moved(2 * PARTITIONS, datetime.now(UTC))))
@@ -177,7 +180,9 @@ async def test_the_partitions_of_a_host_that_died_are_taken_over(
     open_host: Callable[[str], RunnerHost], redis: Client, blocking: Client, log: RedisLog, write: Write
 ):
     """It stops renewing and running, and releases nothing; within ten seconds the other runs everything."""
-    dead = RunnerHost(redis, blocking, RedisLog(redis, PARTITIONS), "dead", lambda partition, changes: None)
+    dead = RunnerHost(
+        redis, blocking, RedisLog(redis, PARTITIONS), "dead", lambda partition, changes: None, PartitionDeadLetters
+    )
     dead.start()
     await wait_until(lambda: len(dead.leased) == PARTITIONS)
     for _ in range(20):
@@ -205,7 +210,9 @@ async def test_a_host_that_only_stops_renewing_is_taken_over_without_loss(
     open_host: Callable[[str], RunnerHost], redis: Client, blocking: Client, log: RedisLog, write: Write
 ):
     """Its runners go on reading after the lease ran out; what they were handed and may not save must not be lost."""
-    stuck = RunnerHost(redis, blocking, RedisLog(redis, PARTITIONS), "stuck", lambda partition, changes: None)
+    stuck = RunnerHost(
+        redis, blocking, RedisLog(redis, PARTITIONS), "stuck", lambda partition, changes: None, PartitionDeadLetters
+    )
     stuck.start()
     await wait_until(lambda: len(stuck.leased) == PARTITIONS)
     for task in stuck._tasks:  # pyright: ignore[reportPrivateUsage]
@@ -243,6 +250,7 @@ async def test_what_a_runner_was_handed_after_it_lost_the_partition_is_applied_b
         0,
         await acquire_lease(redis, keys, "old", 60_000),
         lambda partition, changes: None,
+        PartitionDeadLetters,
     )
     old_task = asyncio.create_task(old.run())
     await wait_until(lambda: has_group(redis, keys))
@@ -254,6 +262,7 @@ async def test_what_a_runner_was_handed_after_it_lost_the_partition_is_applied_b
         0,
         await acquire_lease(redis, keys, "new", 60_000),
         lambda partition, changes: None,
+        PartitionDeadLetters,
     )
     new_task = asyncio.create_task(new.run())
     await asyncio.sleep(0.1)

@@ -9,7 +9,7 @@ from ingest.platform.connections import Client
 from projections.queries import embedding_priority as module
 from projections.queries.embedding_priority import EmbeddingPriority
 from projections.search.question import Hit
-from projections.vectors.queue import Urgency, place
+from projections.vectors.embedder import Urgency, place
 
 NOW = 1_790_000_000_000
 QUEUE = PartitionKeys(3).of_generation(2).embed_queue

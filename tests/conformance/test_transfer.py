@@ -17,10 +17,9 @@ import pytest
 from factories import ManualClock
 from replay_compare import read_log
 
-from ingest.commands.decide import Caller
-from ingest.commands.handler import CommandHandler
-from ingest.commands.requests import (
+from ingest.commands.decide import (
     AnyCommand,
+    Caller,
     ChangeVisibility,
     CondenseMemories,
     ForgetSubject,
@@ -36,9 +35,10 @@ from ingest.commands.requests import (
     TrackSession,
     WriteAction,
 )
+from ingest.commands.handler import CommandHandler
 from ingest.errors import CommandRejected, Overloaded
 from ingest.events.envelope import Event, encode, route_of
-from ingest.events.observation import ObservationRecorded
+from ingest.events.session import ObservationRecorded
 from ingest.ids import EventId
 from ingest.log.event_log import MAX_ENTRY_BYTES, Entry, EventLog, Stored
 from ingest.log.group_commit import GroupCommit
@@ -49,10 +49,9 @@ from ingest.log.redis_log import RedisLog, stub_member
 from ingest.platform.connections import Client
 from projections.documents.access import Reader
 from projections.documents.document import Document
-from projections.documents.ledgers import Ledger, unpacked
 from projections.documents.rows import Row
-from projections.documents.sessions import session_document_id
-from projections.documents.summaries import Summary
+from projections.documents.sessions import Summary, session_document_id
+from projections.documents.tombstones import Ledger, unpacked
 from projections.operations import importing as transfer
 from projections.operations.exporting import export_events
 from projections.operations.importing import MAX_LINE_BYTES, MAX_REJECTED, Imported, Importer, read_event

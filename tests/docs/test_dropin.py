@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from api.dialects.agentmemory.routes import ENDPOINTS
+from api.dialects.agentmemory.app import ENDPOINTS
 
 ROOT = Path(__file__).parents[2]
 PUBLISHED = ROOT / "tests/contracts/agentmemory/routes-0.9.29.txt"

@@ -55,7 +55,6 @@ LAST = (
     "/v1/admin/projections/rebuild",  # every partition anew, while the next requests wait for what they wrote
     "/agentmemory/import",  # with the strategy `replace`, everything goes
     "/agentmemory/forget",
-    "/agentmemory/evict",
     "/agentmemory/auto-forget",
 )
 """Paths of what makes the others find nothing, or wait."""

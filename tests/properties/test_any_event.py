@@ -18,8 +18,7 @@ from ingest.log.event_log import Entry, Stored
 from ingest.log.memory_log import MemoryLog
 from ingest.log.position import Position
 from projections.documents.access import Reader
-from projections.queries.audit import Audit
-from projections.queries.log_events import EventView
+from projections.queries.log_events import Audit, EventView
 from tests.compat.test_stored_samples import SAMPLES, stored
 
 HERE = Position(1_769_860_800_000, 7)

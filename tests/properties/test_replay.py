@@ -17,15 +17,13 @@ from hypothesis import strategies as st
 from ingest.events.envelope import Event, Recorded, encode, route_of
 from ingest.ids import ACTION, LESSON, DocumentId
 from ingest.log.keys import PartitionKeys
-from ingest.log.partitions import partition_of
-from ingest.log.position import Position
+from ingest.log.position import Position, partition_of
 from ingest.log.scripts import acquire_lease
 from ingest.platform.connections import Client
 from projections.documents.document import Document
 from projections.documents.document import encode as encode_document
-from projections.documents.ledgers import Ledger, unpacked
 from projections.documents.rows import Row
-from projections.documents.tombstones import SupersededEvent, Tombstone
+from projections.documents.tombstones import Ledger, SupersededEvent, Tombstone, unpacked
 from projections.store.protocol import MemoryStore, project
 from projections.store.redis_store import RedisStore
 

@@ -12,9 +12,8 @@ from typing import Any
 
 from factories import AGENT, PROJECT, TENANT
 
-from ingest.commands.decide import Caller
+from ingest.commands.decide import AnyCommand, Caller, ForgetSubject, Observe, RecordLesson, Remember
 from ingest.commands.handler import CommandHandler
-from ingest.commands.requests import AnyCommand, ForgetSubject, Observe, RecordLesson, Remember
 from ingest.events.envelope import decode
 from ingest.events.subject import SubjectKind
 from ingest.ids import new_event_id
@@ -26,14 +25,13 @@ from ingest.log.scripts import acquire_lease
 from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client, connect
 from projections.documents.access import Reader
-from projections.embedding.live import FixedEmbedder
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import Lookup
 from projections.queries.recall import Recall
 from projections.search.service import ReplicaService
 from projections.store.protocol import project
 from projections.store.redis_store import RedisStore
-from projections.vectors.embedder import NoEmbedder
+from projections.vectors.embedder import FixedEmbedder, NoEmbedder
 
 PARTITIONS = 3
 ADA, BOB, NOBODY = Reader(TENANT, AGENT), Reader(TENANT, "bob"), Reader(TENANT)

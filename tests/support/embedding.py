@@ -4,8 +4,7 @@ from concurrent.futures import Executor
 
 from ingest.platform.connections import Client
 from projections.embedding.embed_job import DocumentVectors, EmbeddingQueue
-from projections.embedding.live import FixedEmbedder
-from projections.vectors.embedder import Embedder
+from projections.vectors.embedder import Embedder, FixedEmbedder
 
 
 def embedding_queue(redis: Client, embedder: Embedder, executor: Executor) -> EmbeddingQueue:

@@ -19,9 +19,8 @@ from projections.search_engine.keeping import SearchEngineIndexes
 from projections.search_engine.layout import ALIAS, PartitionIndex, packed
 from projections.search_engine.schema import Named
 from projections.search_engine.writing import hashes_of, read_state
-from projections.store.stored import load, scanned
-from projections.vectors.chunks import chunk
-from projections.vectors.embedder import cache_key
+from projections.store.redis_store import load, scanned
+from projections.vectors.embedder import cache_key, chunk
 
 Keeping: TypeAlias = Callable[..., AbstractAsyncContextManager[SearchEngineIndexes]]
 """`async with keep(embedder)`: a worker that has leased every partition keeps the indexes meanwhile."""

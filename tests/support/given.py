@@ -13,8 +13,7 @@ from projections.documents.document import Document
 from projections.documents.lessons import Lesson, lesson_id
 from projections.documents.memories import Memory, memory_id
 from projections.documents.observations import Observation, observation_id
-from projections.documents.sessions import Session, session_document_id
-from projections.documents.summaries import Summary, summary_id
+from projections.documents.sessions import Session, Summary, session_document_id, summary_id
 from projections.documents.tombstones import SupersededEvent, Tombstone
 from projections.folds.batch import mark_of
 from projections.folds.fold import Changes

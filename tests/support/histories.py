@@ -13,8 +13,8 @@ from folding import apply
 from hypothesis import strategies as st
 
 from ingest.commands.command import Command
-from ingest.commands.decide import Caller, decide
-from ingest.commands.requests import (
+from ingest.commands.decide import (
+    Caller,
     ChangeVisibility,
     CondenseMemories,
     ConfirmMemory,
@@ -36,21 +36,19 @@ from ingest.commands.requests import (
     TrackSession,
     TriggerLesson,
     WriteAction,
+    decide,
 )
 from ingest.events.action import ActionEdge
 from ingest.events.envelope import SESSION_TYPES, Envelope, Event, Recorded
-from ingest.events.observation import ObservationCompressed
+from ingest.events.session import ObservationCompressed
 from ingest.events.subject import SubjectKind
 from ingest.ids import ACTION, COMMIT, LESSON, MEMORY, OBSERVATION, RELATION, SLOT, DocumentId, EventId
 from ingest.log.position import Position
-from projections.documents.commits import Commit
 from projections.documents.document import Document
-from projections.documents.ledgers import Ledger, ledger_id, unpacked
 from projections.documents.memories import BY_WORDS, Memory
 from projections.documents.observations import Observation
-from projections.documents.sessions import SESSION, Session, session_document_id
-from projections.documents.summaries import Summary
-from projections.documents.tombstones import SupersededEvent, Tombstone
+from projections.documents.sessions import SESSION, Commit, Session, Summary, session_document_id
+from projections.documents.tombstones import Ledger, SupersededEvent, Tombstone, ledger_id, unpacked
 from projections.store.protocol import MemoryStore
 
 TEA = "ada likes her green tea early every morning with some fresh lemon plus honey while reading"

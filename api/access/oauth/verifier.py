@@ -6,15 +6,21 @@ kept, until the token expires or the issuer's keys are fetched again.
 
 import logging
 from collections import OrderedDict
+from collections.abc import Mapping
 from hashlib import sha256
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from api.access.oauth.claims import principal_of_claims
+import msgspec
+
+from api.access.keys import AgentNames, ProjectNames
 from api.access.oauth.issuer import IssuerKeys
 from api.access.oauth.rules import TokenRefused, TokenRules
-from api.access.oauth.tokens import SigningKey, is_token, key_id_of, verified_claims
+from api.access.oauth.tokens import LEEWAY_S, SigningKey, is_token, key_id_of, verified_claims
 from api.access.principal import Principal
+from ingest.commands.command import Name
+from ingest.names import nfc
 from ingest.platform.clock import Clock, system_clock, to_ms
+from ingest.roles import ADMIN, OF_THE_SERVER, KeyScope, Role
 
 logger = logging.getLogger(__name__)
 
@@ -66,3 +72,72 @@ class AccessTokens:
         if len(self._verified) > MAX_VERIFIED:
             self._verified.popitem(last=False)
         return principal
+
+
+EVERY = "*"
+"""In the claim of projects or agents: all of them."""
+SCOPE_CLAIMS = ("scope", "scp")
+"""RFC 9068, section 2.2.3, and what Microsoft and Okta write."""
+
+
+def principal_of_claims(claims: Mapping[str, Any], rules: TokenRules) -> Principal:
+    """Whom a token lets in. Raises TokenRefused where a claim that the settings name is missing, or holds no names.
+
+    What a key could not be, a token is not either: one for some projects has no role for the whole server, one for some
+    agents none of an admin. The scope is passed over then, since clients ask for every scope there is.
+    """
+    tenant: str = _claim(claims, rules.tenant_claim, Name) if rules.tenant_claim else rules.tenant
+    projects = _names(claims, rules.projects_claim, ProjectNames)
+    agents = _names(claims, rules.agents_claim, AgentNames)
+    if not claims["sub"]:
+        raise TokenRefused("the token's claim `sub` is empty")
+    if not tenant or any("\0" in name for name in (tenant, *projects, *agents)):
+        raise TokenRefused("the token names a tenant, project or agent that cannot be one")
+    roles: frozenset[Role] = frozenset(
+        role for scope in scopes_of(claims) for role in rules.roles_by_scope.get(scope, ())
+    )
+    if projects or agents:
+        roles -= OF_THE_SERVER
+    if agents:
+        roles -= ADMIN
+    return Principal(
+        tenant,
+        roles,
+        "oauth-" + sha256(claims["sub"].encode(errors="replace")).hexdigest()[:24],
+        KeyScope(tuple(map(nfc, projects)), tuple(map(nfc, agents)), "operator" not in roles),
+        rules.rates,
+        expires_ms=(int(claims["exp"]) + LEEWAY_S) * 1000,
+    )
+
+
+def scopes_of(claims: Mapping[str, Any]) -> list[str]:
+    """The scopes of a token: words of a text, or a list."""
+    for name in SCOPE_CLAIMS:
+        match claims.get(name):
+            case str(text):
+                return text.split()
+            case list(listed):  # pyright: ignore[reportUnknownVariableType]
+                return [one for one in listed if isinstance(one, str)]  # pyright: ignore[reportUnknownVariableType]
+            case _:
+                pass
+    return []
+
+
+def _names(claims: Mapping[str, Any], claim: str, kind: Any) -> tuple[str, ...]:
+    """The names that a claim lists, which may be one text; none, for any, where it lists EVERY or is not asked for."""
+    if not claim:
+        return ()
+    stated = claims.get(claim)
+    listed: list[str] = _claim({claim: [stated] if isinstance(stated, str) else stated}, claim, kind)
+    if not listed:  # a reach without names is all there is: that has to be said
+        raise TokenRefused(f"the token's claim {claim!r} is empty; {EVERY!r} in it means all")
+    return () if EVERY in listed else tuple(sorted(set(listed)))
+
+
+def _claim(claims: Mapping[str, Any], claim: str, kind: Any) -> Any:
+    if claims.get(claim) is None:
+        raise TokenRefused(f"the token has no claim {claim!r}, which the settings name")
+    try:
+        return msgspec.convert(claims[claim], kind)
+    except msgspec.ValidationError as fault:
+        raise TokenRefused(f"the token's claim {claim!r} cannot be used: {fault}") from None

@@ -18,8 +18,7 @@ from api.services import READER_HEADER, services
 from ingest.names import header_name
 from ingest.platform.settings import Settings
 from mcp_gateway.tools.tool import ToolContext
-from projections.queries.listed import Listed
-from projections.queries.numbers import Noun
+from projections.queries.listed import Listed, Noun
 from projections.rebuilding.reembedding import ReEmbedding
 
 Severity = Literal["critical", "warning", "info"]

@@ -29,14 +29,14 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from ingest.commands.requests import Observe, RecordLesson, ReinforceLesson, ReviseLesson
+from ingest.commands.decide import Observe, RecordLesson, ReinforceLesson, ReviseLesson
 from ingest.platform.clock import from_ms
 from projections.compression.compression import TITLE_CHARS, VALID_TYPES
 from projections.compression.payloads import named
 from projections.documents.lessons import SEVERITIES, Lesson, severity_rank
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
-from projections.documents.summaries import Summary
+from projections.documents.sessions import Summary
 
 Found: TypeAlias = Observation | Memory | Lesson | Summary
 """What is shown as an observation."""

@@ -18,24 +18,17 @@ from api.dialects.agentmemory.endpoints import (
     written_document,
 )
 from api.dialects.agentmemory.records import Record, View, iso, renamed, without_empty
-from api.dialects.agentmemory.shapes import NAMES, NUMBER, TEXT
-from ingest.commands.requests import WriteAction
+from ingest.commands.decide import WriteAction
 from ingest.errors import NotFound
-from ingest.platform.partial import check_missing
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.documents.access import Reader
-from projections.documents.actions import Action, Ready, WorkItem, effective_status, same_status
+from projections.documents.actions import Ready, WorkItem, effective_status, same_status
 from projections.queries.views import view
 
 MAX_ACTIONS = 1_000
 PROJECTS = 100
 """Whose finished actions are listed where no project is named: those that something is remembered of."""
-FIELDS: dict[str, Any] = {
-    **dict.fromkeys(("title", "description", "status", "sessionId", "agentId", "result", "assignedTo"), TEXT),
-    "priority": NUMBER,
-    "tags": NAMES,
-}
 
 
 async def list_actions(request: Request, arguments: Arguments) -> Response:
@@ -73,46 +66,6 @@ async def post_update(request: Request, arguments: Arguments) -> Response:
         return reply(await update_action(call_of(request), arguments))
     except NotFound:
         return failure("action not found")
-
-
-async def get_action(request: Request, arguments: Arguments) -> Response:
-    """One action, and how it depends on others."""
-    call = call_of(request)
-    await call.wait_for_own_writes()
-    reader = call.reader()
-    found = await call.queries.lookup.documents([arguments["actionId"]], reader)
-    if not found or not isinstance(found[0].document, Action):
-        check_missing("such an action")
-        raise NotFound("action not found")
-    known = view(found[0].document)
-    all_open_actions = (await call.queries.actions.open_work(reader, None)).all_open_actions
-    return success(action=action_record(known, all_open_actions), edges=edge_records(known))
-
-
-async def post_edge(request: Request, arguments: Arguments) -> Response:
-    """Make an action depend on another one."""
-    edge = _edge(arguments)
-    agent, source = arguments["agentId"], arguments.needed("sourceActionId")
-    changes = Arguments({**dict.fromkeys(FIELDS), "agentId": agent, "actionId": source, "edges": [edge]})
-    try:
-        answer = await update_action(call_of(request), changes)
-    except NotFound:
-        return failure("action not found")
-    edges: list[dict[str, Any]] = answer.data["edges"] if isinstance(answer.data, dict) else []
-    wanted = (edge["type"], edge["target"])
-    return success(edge=next((one for one in edges if (one["type"], one["targetActionId"]) == wanted), None))
-
-
-async def next_action(request: Request, arguments: Arguments) -> Response:
-    """The one action to work on next."""
-    answer = (await frontier(call_of(request), arguments | {"limit": 1})).data
-    assert isinstance(answer, dict)
-    best = next(iter(answer["frontier"]), None)
-    if best is None:
-        return success(suggestion=None, message="Nothing can be worked on now.", totalActions=answer["totalActions"])
-    shown = {name: best[name] for name in ("title", "description", "priority", "score", "tags")}
-    message = f"Work on {best['title']} next."
-    return success(suggestion={"actionId": best["id"], **shown}, message=message, totalActions=answer["totalActions"])
 
 
 async def _listed(call: ToolContext, reader: Reader, project: str | None) -> list[dict[str, Any]]:

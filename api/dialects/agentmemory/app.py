@@ -1,28 +1,96 @@
 """The application of the agentmemory API: below /agentmemory, and the few paths beside it."""
 
 import re
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from inspect import signature
+from pkgutil import resolve_name
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
 from starlette.responses import Response
 
 from api.access.gate import Gate
-from api.dialects.agentmemory import pages
+from api.dialects.agentmemory import health, pages
 from api.dialects.agentmemory.answers import argument
-from api.dialects.agentmemory.endpoints import failure
-from api.dialects.agentmemory.health import Meter
-from api.dialects.agentmemory.routes import ENDPOINTS
+from api.dialects.agentmemory.endpoints import Arguments, call_of, failure, read_body, read_query, reply
+from api.dialects.agentmemory.operations import OPERATIONS, PACKAGE, Operation, fields, text
 from api.dialects.agentmemory.searching import Followups
-from api.dialects.faults import at_the_gate, handlers
-from api.http.endpoint import open_paths, routes
+from api.dialects.faults import at_the_gate, handlers, usual
+from api.http.endpoint import Endpoint, RequestHeader, open_paths, routes
 from api.http.http import Json
+from api.http.openapi import About, documented
 from api.monitoring.ops import Measure
+from api.viewer import pages as viewer
 from ingest.errors import AccessDenied, CommandRejected, Forbidden, SessionFull, SlotFull
 from ingest.platform.settings import Settings
+from ingest.roles import ANY
 from mcp_gateway.server import Gateway
+from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 
 ORIGINS = r"null|https?://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?|vscode-webview://.*|chrome-extension://.*"
+
+
+def endpoint(operation: Operation) -> Endpoint:
+    """The route of an operation."""
+    method, path = operation.route.split()
+    schema, in_query = operation.request(), operation.sent_in == "query" or method == "GET"
+    function: Callable[..., Awaitable[Any]] = resolve_name(f"{PACKAGE}.{operation.handler or operation.call}")
+    handler: Callable[..., Awaitable[Response]] = function
+    if operation.tool and not operation.handler:
+        handler = _answered_by(function, operation.status)
+
+    async def handle(request: Request) -> Response:
+        return await handler(
+            request, read_query(request, schema or {}) if in_query else await read_body(request, schema or {})
+        )
+
+    return Endpoint(
+        method, f"/agentmemory/{path}", operation.needs, handler if len(signature(handler).parameters) == 1 else handle,
+        operation.about, operation.level, operation.status, None if in_query else schema,
+        schema if in_query or operation.sent_in == "either" else None,
+        faults=operation.errors, answers={200: {"type": "object"}} if operation.answers_200 else {},
+        optional=not in_query and schema is not None and not schema["required"],
+    )  # fmt: skip
+
+
+def _answered_by(
+    tool: Callable[[ToolContext, Arguments], Awaitable[ToolAnswer]], status: int
+) -> Callable[[Request, Arguments], Awaitable[Response]]:
+    async def handle(request: Request, arguments: Arguments) -> Response:
+        return reply(await tool(call_of(request), arguments), status)
+
+    return handle
+
+
+def _headers(endpoint: Endpoint) -> Mapping[str, RequestHeader]:
+    return {"X-Agent-Id": RequestHeader("The calling agent, where the request does not name one.")}
+
+
+ABOUT = About(
+    "agentmemory",
+    health.version(),
+    "Shared memory for coding agents, with the API of agentmemory's server. Bodies are read leniently: a number may be "
+    "text, null is absent, unknown keys are ignored.",
+    fields({"error": text()}, ("error",)),
+    partial(usual, invalid=400),
+    _headers,
+    below="/agentmemory",
+)
+ENDPOINTS = documented(
+    ABOUT,
+    [
+        Endpoint("GET", "/agentmemory/livez", ANY, health.livez, "The process responds; no secret needed.", open=True),
+        *(endpoint(operation) for operation in OPERATIONS if operation.route),
+        Endpoint("GET", "/", ANY, viewer.page, "The viewer.", answer=text(), media="text/html", open=True),
+        Endpoint("GET", "/agentmemory/viewer", ANY, viewer.page, "The viewer.", answer=text(), media="text/html"),
+        Endpoint("GET", "/favicon.svg", ANY, viewer.icon, "The viewer's icon.", answer=text(), media="image/svg+xml",
+            open=True),
+    ],
+)  # fmt: skip
 
 
 def create_app(settings: Settings, gateway: Gateway) -> Starlette:
@@ -74,4 +142,4 @@ class AgentmemoryState:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.followups = Followups()
-        self.meter = Meter()
+        self.meter = health.Meter()

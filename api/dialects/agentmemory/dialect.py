@@ -10,6 +10,6 @@ AGENTMEMORY = Dialect(
         prefixes=("/agentmemory", "/stream/mem-live"),
         pages=frozenset({"/", "/favicon.svg"}),
     ),
-    mcp_profile="api.dialects.agentmemory.catalog:AGENTMEMORY_PROFILE",
+    mcp_profile="api.dialects.agentmemory.operations:AGENTMEMORY_PROFILE",
     importer="api.importing.systems:agentmemory_source",
 )

@@ -4,23 +4,19 @@ A body is JSON whatever its content type, an empty one is `{}`; unknown keys and
 cannot be read is 400 `{"error": text}`, a function that could not do it 200 `{"success": false, "error": text}`.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias, TypeVar, cast
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory.shapes import Shape
-from api.http.endpoint import Endpoint, Level
+from api.dialects.agentmemory.operations import Schema
 from api.http.http import MAX_BODY_BYTES, Json, body, parsed
 from api.services import READER_HEADER, services
-from ingest.commands.parse import parse_object
-from ingest.commands.sizing import MAX_VALUES, check_values
+from ingest.commands.parse import MAX_VALUES, check_values, parse_object
 from ingest.errors import CommandRejected, MalformedRequest, NotFound, ReaderUnknown
 from ingest.names import header_name
 from ingest.platform.settings import Settings
-from ingest.roles import Needs
 from mcp_gateway import lenient
 from mcp_gateway.surrogates import repaired_json
 from mcp_gateway.tools.tool import ToolAnswer, ToolContext
@@ -64,7 +60,7 @@ def object_in(raw: bytes, most: int = MAX_VALUES) -> dict[str, Any]:
     return cast("dict[str, Any]", value)
 
 
-async def read_body(request: Request, schema: Shape) -> Arguments:
+async def read_body(request: Request, schema: Schema) -> Arguments:
     """Every property of the schema as the body has it; None, or its default, for one that it does not have.
 
     Raises BadArgument, and what `object_of` raises.
@@ -72,46 +68,9 @@ async def read_body(request: Request, schema: Shape) -> Arguments:
     return lenient.read(await object_of(request), schema)
 
 
-def read_query(request: Request, schema: Shape) -> Arguments:
+def read_query(request: Request, schema: Schema) -> Arguments:
     """The same of the query string; an empty value is none. Raises BadArgument."""
     return lenient.read({name: value for name, value in request.query_params.items() if value}, schema)
-
-
-def endpoint(
-    method: str,
-    path: str,
-    needs: Needs,
-    handler: Callable[[Request, Arguments], Awaitable[Response]],
-    summary: str,
-    level: Level = "M",
-    status: int = 200,
-    *,
-    body: Shape | None = None,
-    query: Shape | None = None,
-    answers: Mapping[int, Shape] = {},
-    faults: Mapping[int, str] = {},
-    optional: bool = False,
-) -> Endpoint:
-    """An endpoint whose handler gets what its body has, or, without a body, its query string."""
-
-    async def handle(request: Request) -> Response:
-        arguments = read_query(request, query or {}) if body is None else await read_body(request, body)
-        return await handler(request, arguments)
-
-    return Endpoint(
-        method, path, needs, handle, summary, level, status, body, query, None, faults, answers, optional=optional
-    )
-
-
-def answered_by(
-    tool: Callable[[ToolContext, Arguments], Awaitable[ToolAnswer]], status: int = 200
-) -> Callable[[Request, Arguments], Awaitable[Response]]:
-    """The handler of an endpoint that does what a tool does."""
-
-    async def handle(request: Request, arguments: Arguments) -> Response:
-        return reply(await tool(call_of(request), arguments), status)
-
-    return handle
 
 
 def call_of(request: Request) -> ToolContext:

@@ -27,8 +27,8 @@ from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.catalog import server_version
 from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.documents.access import Reader
-from projections.queries.queries import Queries
 from projections.queries.views import Page, view
+from projections.services import Queries
 
 DEADLINE_S = 10.0
 """For sessions with their observations; clients wait 15 s for all of it."""

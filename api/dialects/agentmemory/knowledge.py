@@ -8,58 +8,22 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agentmemory.answers import answer
-from api.dialects.agentmemory.condensing import crystallize, reflect
-from api.dialects.agentmemory.endpoints import MAX_LIMIT, Arguments, call_of, failure, reply, success
+from api.dialects.agentmemory.condensing import reflect
+from api.dialects.agentmemory.endpoints import Arguments, call_of, reply, success
 from api.dialects.agentmemory.records import Record, View, iso, renamed, without_empty
 from api.dialects.session_projects import home_of
 from api.http.http import Json
-from ingest.errors import CommandRejected, NotFound
 from ingest.platform.clock import system_clock
-from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.condensing import claims
 from projections.condensing.profile import Profile
 from projections.documents.actions import is_dropped
 from projections.queries import lookup
-from projections.queries.graph import Link, Node
 from projections.queries.views import view
 
 MAX_LISTED = 500
-ORIGIN = "reflection"
-"""Where lessons come from that are insights."""
-DEPTHS = (1, 3)
 _TIMES = "createdAt=recorded_at updated_at"
 _STEP = re.compile(r"^\d+\. (.*)$")
-
-
-async def query_graph(request: Request, arguments: Arguments) -> Response:
-    """What is around a node of the graph; without one, what is newest."""
-    call = call_of(request)
-    await call.wait_for_own_writes()
-    start, limit = arguments.chosen("startNodeId"), arguments.count("limit", MAX_LISTED)
-    depth = max(DEPTHS[0], min(DEPTHS[1], int(arguments["maxDepth"])))
-    found = await call.queries.graph.query(call.reader(), arguments.chosen("project"), start, depth, limit)
-    return Json(
-        {
-            "nodes": list(map(node_record, found.nodes)),
-            "edges": list(map(edge_record, found.edges)),
-            "depth": depth if start else 0,
-            "totalNodes": found.total_nodes,
-            "totalEdges": found.total_edges,
-            "truncated": found.truncated,
-            "limit": limit,
-            "offset": 0,
-        }
-    )
-
-
-async def build_graph(request: Request, arguments: Arguments) -> Response:
-    """Nothing is to be built: the graph is derived whenever it is asked for. Says how big it is."""
-    call = call_of(request)
-    await call.wait_for_own_writes()
-    totals = await call.queries.graph.stats(call.reader(), None)
-    nodes, edges = sum(totals.nodes.values()), sum(totals.edges.values())
-    return success(sessions=0, batches=0, nodes=nodes, edges=edges, reason="derived_when_asked_for")
 
 
 async def semantic(request: Request, arguments: Arguments) -> Response:
@@ -93,50 +57,6 @@ async def crystals(request: Request, arguments: Arguments) -> Response:
             one for one in found if one.get("sessionId") == session or in_session.intersection(one["sourceActionIds"])
         ]
     return success(crystals=found[: arguments.count("limit", MAX_LISTED)], total=len(found))
-
-
-async def create_crystal(request: Request, arguments: Arguments) -> Response:
-    """A memory and lessons of finished actions."""
-    if not arguments["actionIds"]:
-        raise BadArgument("actionIds is empty", "actionIds")
-    try:
-        return reply(await crystallize(call_of(request), arguments))
-    except (NotFound, CommandRejected) as refused:
-        return failure(str(refused))
-
-
-async def insights(request: Request, arguments: Arguments) -> Response:
-    """Insights, the surest first."""
-    call = call_of(request)
-    await call.wait_for_own_writes()
-    now = system_clock()
-    known = await call.queries.lessons.surest(
-        call.reader(),
-        arguments.chosen("project"),
-        now,
-        source=ORIGIN,
-        min_confidence=arguments["minConfidence"],
-        limit=MAX_LISTED,
-    )
-    found = [insight_record(view(one), one.confidence_at(now)) for one in known]
-    return success(insights=found[: arguments.count("limit", MAX_LISTED)], total=len(found))
-
-
-async def search_insights(request: Request, arguments: Arguments) -> Response:
-    """Insights about a query."""
-    call = call_of(request)
-    await call.wait_for_own_writes()
-    now = system_clock()
-    known = await call.queries.lessons.search(
-        call.reader(),
-        arguments.needed("query"),
-        arguments.chosen("project"),
-        now,
-        min_confidence=arguments["minConfidence"],
-        limit=MAX_LISTED,
-    )
-    found = [insight_record(view(one), one.confidence_at(now), score) for one, score in known if one.origin == ORIGIN]
-    return success(insights=found[: arguments.count("limit", MAX_LIMIT)], total=len(found))
 
 
 async def get_profile(request: Request, arguments: Arguments) -> Response:
@@ -229,41 +149,6 @@ def crystal_record(kept: View, lessons: Iterable[View] = ()) -> Record:
         ],
         **renamed(kept, "sourceActionIds=references project createdAt=recorded_at"),
         **without_empty(renamed(kept, "session_id")),
-    }
-
-
-def insight_record(learned: View, confidence: float, score: float | None = None) -> Record:
-    """An insight: a lesson that several memories and lessons amount to."""
-    sources: list[str] = learned["derived_from"]
-    return {
-        **renamed(learned, "id title content"),
-        "confidence": round(confidence, 3),
-        **renamed(learned, "reinforcements sourceConceptCluster=tags"),
-        "sourceMemoryIds": [name for name in sources if name.startswith("mem_")],
-        "sourceLessonIds": [name for name in sources if name.startswith("lsn_")],
-        "sourceCrystalIds": [],
-        **renamed(learned, "tags project"),
-        "decayRate": 0.05,
-        **renamed(learned, _TIMES),
-        **({} if score is None else {"score": score}),
-    }
-
-
-def node_record(one: Node) -> Record:
-    """A node of the graph."""
-    return {"id": one.id, "type": one.type, "name": one.label, "label": one.label, "properties": {}}
-
-
-def edge_record(one: Link) -> Record:
-    """An edge of the graph."""
-    return {
-        "id": f"{one.source}|{one.type}|{one.target}",
-        "type": one.type,
-        "sourceNodeId": one.source,
-        "targetNodeId": one.target,
-        "source": one.source,
-        "target": one.target,
-        "weight": 1,
     }
 
 

@@ -15,7 +15,7 @@ from api.dialects.agentmemory.endpoints import (
     written_document,
 )
 from api.dialects.agentmemory.records import Record, View, iso, renamed, without_empty
-from ingest.commands.requests import RecordLesson
+from ingest.commands.decide import RecordLesson
 from ingest.errors import NotFound
 from ingest.events.lesson import EVERY_PROJECT
 from ingest.platform.clock import system_clock
@@ -50,12 +50,6 @@ async def post_strengthen(request: Request, arguments: Arguments) -> Response:
     if known is None:
         return success(lesson={"id": name})
     return success(lesson=lesson_record(known, known["confidence"]))
-
-
-async def post_delete(request: Request, arguments: Arguments) -> Response:
-    """Forget a lesson, for good; recorded again, it is a new one."""
-    told = await delete_lesson(call_of(request), arguments)
-    return reply(told, 200 if isinstance(told.data, dict) and told.data["success"] else 404)
 
 
 async def delete_lesson(call: ToolContext, arguments: Arguments) -> ToolAnswer:

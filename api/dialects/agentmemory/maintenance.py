@@ -18,7 +18,7 @@ from api.dialects.agentmemory.endpoints import (
     session_of,
     success,
 )
-from api.dialects.agentmemory.shapes import BOOLEAN, fields
+from api.dialects.agentmemory.operations import DRY_RUN, fields
 from api.dialects.session_projects import home_of, homes
 from ingest.errors import NotFound, ReaderUnknown
 from mcp_gateway.lenient import BadArgument
@@ -26,9 +26,7 @@ from mcp_gateway.tools.catalog import server_version
 from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.documents.observations import Observation
 from projections.forgetting.clear import Sweep
-from projections.queries.audit import AuditEntry
-
-DRY_RUN = {"dryRun": BOOLEAN}
+from projections.queries.log_events import AuditEntry
 
 
 async def post_forget(request: Request, arguments: Arguments) -> Response:
@@ -61,20 +59,6 @@ async def auto_forget(request: Request, arguments: Arguments) -> Response:
         evictedObservations=swept.unimportant,
         evicted=0 if dry_run else len(swept.expired) + len(swept.unimportant),
         dryRun=dry_run,
-    )
-
-
-async def heal(request: Request, arguments: Arguments) -> Response:
-    """Nothing is put right here: documents follow from the log, and a rebuild makes them anew. Says what is wrong."""
-    call = call_of(request)
-    await call.wait_for_own_writes()
-    found = await call.queries.diagnose(call.reader(), arguments["categories"] or ())
-    wrong = [one for one in found.checks if one.status != "pass"]
-    return success(
-        fixed=0,
-        skipped=len(wrong),
-        details=[{"category": one.category, "name": one.name, "message": one.message} for one in wrong],
-        dryRun=bool(arguments["dryRun"]),
     )
 
 
@@ -154,9 +138,6 @@ WORDS: Mapping[str, str] = {
 }
 """What agentmemory calls our events."""
 _EVENTS: Mapping[str, str] = {word: event for event, word in WORDS.items()} | {"delete": "subject.forgotten"}
-MAX_COMMITS = 500
-SHA_CHARS, SHORT_CHARS = 40, 7
-NOBODY = "mnemolog"
 
 
 async def audit(request: Request, arguments: Arguments) -> Response:
@@ -205,23 +186,3 @@ def audit_record(entry: AuditEntry) -> dict[str, Any]:
         "details": {name: value for name, value in details.items() if value},
     }
     return shown | ({"userId": entry.user_id} if entry.user_id else {})
-
-
-async def commits_of_log(request: Request, arguments: Arguments) -> Response:
-    """The audit log, told as commits; the newest first."""
-    found = await entries(call_of(request), "", arguments.count("limit", MAX_COMMITS))
-    return success(commits=list(map(_commit, found)))
-
-
-def _commit(entry: AuditEntry) -> dict[str, Any]:
-    name = "".join(mark for mark in entry.id if mark.isalnum()).lower()
-    agent = entry.agent_id or NOBODY
-    what = WORDS.get(entry.operation, entry.operation)
-    return {
-        "sha": name[-SHA_CHARS:].rjust(SHA_CHARS, "0"),
-        "shortSha": name[-SHORT_CHARS:],
-        "agent": agent,
-        "email": f"{agent}@{NOBODY}.invalid",
-        "date": dialect.iso(entry.at),
-        "message": " ".join([what, *entry.targets[:3]]),
-    }

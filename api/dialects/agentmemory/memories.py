@@ -20,11 +20,11 @@ from api.dialects.agentmemory.endpoints import (
     success,
     written_document,
 )
+from api.dialects.agentmemory.operations import DELETE, MAX_LISTED_RELATIONS, fields
 from api.dialects.agentmemory.records import Record, View, renamed
 from api.dialects.agentmemory.searching import alike
-from api.dialects.agentmemory.shapes import TEXT, fields
 from api.http.http import Json
-from ingest.commands.requests import Relate, Remember
+from ingest.commands.decide import Relate, Remember
 from ingest.errors import MnemologError, NotFound, ProjectionBehind, ReaderUnknown
 from ingest.platform.partial import check_missing
 from mcp_gateway import lenient
@@ -42,8 +42,6 @@ MAX_RELATIONS = 5_000
 """Looked at for what the listed memories are related to."""
 PAGE = 500
 REASON_CHARS = 512
-DELETE = fields({"memoryIds": {"type": "array", "items": TEXT}, "reason": TEXT}, ("memoryIds",))
-"""No text with commas is taken for the list here: what is deleted is gone."""
 SAVE_TOOL = "memory_save"
 """The tool that an observation names which links a memory to its session."""
 
@@ -82,7 +80,7 @@ async def delete_memories(request: Request) -> Response:
     sent = await object_of(request)
     if not isinstance(sent.get("memoryIds"), list):
         raise BadArgument("memoryIds must be a list", "memoryIds")
-    return reply(await governance_delete(call_of(request), lenient.read(sent, DELETE)))
+    return reply(await governance_delete(call_of(request), lenient.read(sent, fields(DELETE, ("memoryIds",)))))
 
 
 async def governance_delete(call: ToolContext, arguments: Arguments) -> ToolAnswer:
@@ -165,7 +163,6 @@ async def _saved(call: ToolContext, remember: Remember, name: str, agent: str, k
 
 
 TYPES = ("supersedes", "extends", "derives", "contradicts", "related")
-MAX_LISTED_RELATIONS = 1_000
 MEMORY_NOT_FOUND = "memory not found"
 
 
@@ -217,14 +214,6 @@ async def get_memory(request: Request) -> Response:
     related = dialect.related(await call.queries.relations.of_documents([name], reader)).get(name)
     record = await _with_earlier(call, name, reader)
     return Json({"memory": record | ({"relatedIds": related} if related else {})})
-
-
-async def get_versions(request: Request) -> Response:
-    """Every version of a memory, the oldest first."""
-    call = call_of(request)
-    await call.wait_for_own_writes()
-    versions = await call.queries.memories.history(request.path_params["id"], call.reader())
-    return Json({"versions": dialect.versions(list(map(view, versions)))})
 
 
 async def evolve(request: Request, arguments: Arguments) -> Response:

@@ -25,13 +25,13 @@ from api.dialects.agentmemory.endpoints import (
     session_of,
     success,
 )
+from api.dialects.agentmemory.operations import MAX_OBSERVATIONS, OF_SESSION, fields
 from api.dialects.agentmemory.records import Record
 from api.dialects.agentmemory.sessions import list_sessions, session_records
-from api.dialects.agentmemory.shapes import NUMBER, TEXT, fields, otherwise
 from api.dialects.fitting import Fitted, fitted
 from api.dialects.session_projects import SessionProject, home_of, homes, settled
 from api.http.http import Json
-from ingest.commands.requests import TrackSession, WriteCommand
+from ingest.commands.decide import TrackSession, WriteCommand
 from ingest.errors import MnemologError, NotFound
 from ingest.platform.clock import to_ms
 from mcp_gateway.lenient import BadArgument
@@ -155,8 +155,6 @@ _LATEST_S = 10_000_000_000
 """The year 2286 in seconds: what is later is in milliseconds."""
 
 
-MAX_OBSERVATIONS = 5_000
-OF_SESSION = {**dict.fromkeys(("sessionId", "agentId"), TEXT), "limit": otherwise(NUMBER, MAX_OBSERVATIONS)}
 LABEL_CHARS = 120
 _KINDS = {
     "prompt_submit": "prompt",

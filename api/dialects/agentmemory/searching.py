@@ -19,8 +19,7 @@ from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.documents.access import Reader
 from projections.documents.memories import Memory
-from projections.queries.compile import ContextRequest
-from projections.queries.context import estimated_tokens
+from projections.queries.context import ContextRequest, estimated_tokens
 from projections.queries.recall import RecallRequest
 from projections.queries.views import view
 from projections.search.similarity import SIMILAR_ABOVE, similarity

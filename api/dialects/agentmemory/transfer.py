@@ -17,18 +17,16 @@ from starlette.responses import Response
 
 from api.dialects.agentmemory.endpoints import call_of, failure, object_in, success
 from api.dialects.agentmemory.importer import END, NOT_TAKEN, SESSION, SYSTEM, Export
-from api.dialects.agentmemory.shapes import TEXT, fields, otherwise
+from api.dialects.agentmemory.operations import EXPORT, fields
 from api.http.http import body
 from api.importing.mapping import SOURCE, ImportRow, Mapped, Step, checked, event_id, events_of
 from api.services import services
-from ingest.commands.decide import Caller, decide
+from ingest.commands.decide import Caller, SetSlot, SummariseSession, TrackSession, WriteAction, decide
 from ingest.commands.handler import CommandHandler
-from ingest.commands.requests import SetSlot, SummariseSession, TrackSession, WriteAction
 from ingest.errors import CommandRejected, Forbidden, NotFound, Overloaded
 from ingest.events.envelope import Event
 from ingest.ids import DocumentId
-from ingest.log.partitions import partition_of, session_route
-from ingest.log.position import Token
+from ingest.log.position import Token, partition_of, session_route
 from ingest.platform.tasks import in_thread
 from mcp_gateway import lenient
 from mcp_gateway.lenient import BadArgument
@@ -38,12 +36,11 @@ from projections.documents.access import Reader, may_forget, may_read
 from projections.documents.actions import Action
 from projections.documents.document import Document, Tombstone
 from projections.documents.memories import Memory
-from projections.documents.sessions import session_document_id
+from projections.documents.sessions import session_document_id, summary_id
 from projections.documents.slots import Slot
-from projections.documents.summaries import summary_id
 from projections.forgetting.clear import Clear
 from projections.operations.memories import MemoryChanges
-from projections.operations.operations import Operations
+from projections.services import Operations
 
 Strategy = Literal["merge", "replace", "skip"]
 MAX_IMPORT_BYTES = 64 << 20
@@ -54,7 +51,6 @@ MAX_PER_SESSION, MAX_OBSERVATIONS = 5_000, 500_000
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 FIRST, LAST = (0, 3, 0), (0, 9, 29)
 """Versions of agentmemory whose exports are read; our own are, too."""
-EXPORT = fields({"exportData": {"type": "object"}, "strategy": otherwise(TEXT, STRATEGIES[0])}, ("exportData",))
 _VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})\.(\d{1,4})")
 _one_at_a_time = asyncio.Semaphore(1)
 """An export is in memory as long as it is imported."""
@@ -73,7 +69,7 @@ async def import_export(request: Request) -> Response:
         raise Overloaded("another export is being imported", retry_after_s=10)
     async with _one_at_a_time:
         raw = await body(request, MAX_IMPORT_BYTES)
-        arguments = lenient.read(await in_thread(object_in, raw, MAX_IMPORT_VALUES), EXPORT)
+        arguments = lenient.read(await in_thread(object_in, raw, MAX_IMPORT_VALUES), fields(EXPORT, ("exportData",)))
         strategy = _strategy(arguments["strategy"])
         export: dict[str, Any] = arguments["exportData"]
         if fault := _unsupported(export):

@@ -25,10 +25,9 @@ from api.dialects.memex import memories
 from api.dialects.memex.records import Shown
 from api.dialects.memex.shapes import VERSION, Counted, Found, Health, Info, MemoryCreate, MemorySearch, OfAgent, OfPair
 from api.dialects.memex.state import Instrument, state
-from api.http.endpoint import Endpoint, routes
+from api.http.endpoint import Endpoint, Shortcut, routes
 from api.http.http import Json
 from api.http.openapi import TEXT, About, documented
-from api.http.shortcut import Shortcut
 from api.monitoring.ops import Measure
 from api.services import services
 from ingest.log.position import Token

@@ -64,7 +64,7 @@ from projections.maintenance.backup.manifest import (
 )
 from projections.maintenance.backup.target import Target
 from projections.maintenance.manifests import ENTRIES_PER_READ, DocumentManifest, PartitionManifest, Replay
-from projections.search.presence import replicas
+from projections.search.waiting import replicas
 
 _CLEARING = f"{GROWING}clearing"
 _LAST_SEQ = 10**9

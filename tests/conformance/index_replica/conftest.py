@@ -12,10 +12,10 @@ from servers import Server
 
 from ingest.platform.connections import Client, connect
 from projections.embedding.embed_job import EmbeddingQueue
-from projections.embedding.live import FixedEmbedder
 from projections.search import service as service_module
 from projections.search.service import ReplicaService
 from projections.search.snapshot_job import SnapshotJob
+from projections.vectors.embedder import FixedEmbedder
 
 
 @pytest.fixture

@@ -7,16 +7,16 @@ import pytest
 from replica_pen import EVERYTHING, PARTITIONS, HashEmbedder, OpenReplica, Pen, closed, ids
 from waiting import wait_until
 
-from ingest.commands.requests import ForgetSubject
+from ingest.commands.decide import ForgetSubject
 from ingest.errors import LogRefused, ProjectionBehind
 from ingest.log.event_log import Entry
 from ingest.log.keys import MANIFEST, RESTORING
 from ingest.log.position import Token
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client
-from projections.embedding.live import FixedEmbedder
 from projections.search.question import Question
 from projections.search.service import ReplicaService
+from projections.vectors.embedder import FixedEmbedder
 
 
 async def test_what_is_projected_is_found(pen: Pen, open_replica: OpenReplica):

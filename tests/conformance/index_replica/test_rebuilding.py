@@ -18,6 +18,7 @@ from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.position import Position, Token
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect
+from projections.dead_letters.records import PartitionDeadLetters
 from projections.embedding.embed_job import EmbeddingQueue
 from projections.queries.documents import DocumentReader
 from projections.rebuilding import generations as rebuild_module
@@ -32,7 +33,9 @@ from workers.host import RunnerHost
 @asynccontextmanager
 async def running(redis: Client, valkey: Server, name: str = "w1") -> AsyncGenerator[RunnerHost]:
     blocking = connect(valkey.url, connections=2 * PARTITIONS + 4)
-    host = RunnerHost(redis, blocking, RedisLog(redis, PARTITIONS), name, lambda partition, changes: None)
+    host = RunnerHost(
+        redis, blocking, RedisLog(redis, PARTITIONS), name, lambda partition, changes: None, PartitionDeadLetters
+    )
     host.start()
     try:
         yield host
@@ -87,6 +90,19 @@ async def test_a_rebuild_under_writes_ends_as_the_live_documents_would(
             await assert_same(replica, fresh)
         assert kept.id in await ids(replica, "green tea")
         assert doomed.id not in await ids(replica, "black coffee")
+
+
+async def test_a_generation_that_is_behind_is_not_switched_to(pen: Pen, redis: Client):
+    first = await pen.remember("ada likes green tea")
+    await pen.project()
+    ((partition, _),) = Token.parse(first.position).items()
+    assert (await fill(redis, pen.log, partition, 2, 10)).level
+    await pen.remember("ada drinks it without sugar")
+    await pen.project()
+    assert not await switch(redis, partition, 1, 2)
+    assert await redis.get(PartitionKeys(partition).generation) is None
+    assert (await fill(redis, pen.log, partition, 2, 10)).level
+    assert await switch(redis, partition, 1, 2)
 
 
 async def test_cleaning_up_takes_the_old_generation_only(pen: Pen, redis: Client):

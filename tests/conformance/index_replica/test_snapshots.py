@@ -15,13 +15,13 @@ from ingest.errors import ProjectionBehind
 from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.platform.connections import Client
 from projections.embedding.embed_job import EmbeddingQueue
-from projections.embedding.live import FixedEmbedder
 from projections.search import comparing as comparing_module
 from projections.search import following as following_module
 from projections.search import snapshot_job as snapshot_module
 from projections.search.question import Question
 from projections.search.service import ReplicaService
 from projections.search.snapshot_job import SnapshotJob
+from projections.vectors.embedder import FixedEmbedder
 
 
 async def test_a_snapshot_and_the_rest_of_the_feed_are_the_whole_feed(

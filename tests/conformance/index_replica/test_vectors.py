@@ -14,18 +14,17 @@ from numpy.typing import NDArray
 from replay_compare import cosines, stored, without_vectors
 from replica_pen import PARTITIONS, HashEmbedder, OpenReplica, Pen, drain
 
-from ingest.commands.requests import RecordLesson
+from ingest.commands.decide import RecordLesson
 from ingest.log.keys import PartitionKeys
 from ingest.log.scripts import acquire_lease
 from ingest.platform.connections import Client
 from projections.documents.document import searchable_text
 from projections.documents.memories import Memory
 from projections.embedding.embed_job import DocumentVectors, EmbeddingQueue
-from projections.embedding.live import FixedEmbedder
 from projections.folds.fold import Changes, DocumentChange
 from projections.store.protocol import project
 from projections.store.redis_store import RedisStore
-from projections.vectors.embedder import Embedder
+from projections.vectors.embedder import Embedder, FixedEmbedder
 
 
 async def queued(redis: Client, generation: int = 1) -> dict[str, float]:

@@ -15,14 +15,14 @@ from servers import Server
 from ingest.platform.connections import Client, connect
 from projections.documents.index_entry import IndexEntry
 from projections.embedding.embed_job import EmbeddingQueue
-from projections.embedding.live import Embedders, FixedEmbedder
-from projections.search.ranking import terms
+from projections.search.terms import terms
 from projections.search_engine import comparing, filling, keeping, schema
 from projections.search_engine.filling import Servers
 from projections.search_engine.keeping import SearchEngineIndexes
 from projections.search_engine.layout import INDEX_PREFIX, Identity
 from projections.search_engine.schema import Named
 from projections.store.feed import Vectors
+from projections.vectors.embedder import Embedders, FixedEmbedder
 
 T0 = 1_769_860_800_000
 IDENTITY = Identity(model="test/model", dimensions=4, vector_dimensions=4)

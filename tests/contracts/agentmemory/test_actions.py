@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import httpx
 import pytest
 
 from tests.contracts.agentmemory.calling import Api, Json, failed, ok, refused
@@ -25,19 +24,18 @@ def listed(api: Api, **query: Any) -> list[Json]:
     return ok(api.get("actions", **query))["actions"]
 
 
+def read(api: Api, action: str) -> Json:
+    (found,) = [one for one in listed(api) if one["id"] == action]
+    return found
+
+
 def status(api: Api, action: str) -> str:
-    return ok(api.get("actions/get", actionId=action))["action"]["status"]
+    return read(api, action)["status"]
 
 
 def frontier(api: Api, **query: Any) -> list[str]:
     """The titles of what can be done now."""
     return [one["title"] for one in ok(api.get("frontier", **query))["frontier"]]
-
-
-def tie(answer: httpx.Response) -> Json:
-    """The edge of two actions that were tied."""
-    assert answer.status_code in (200, 201), answer.text
-    return answer.json()
 
 
 @pytest.mark.covers("POST /agentmemory/actions")
@@ -146,7 +144,7 @@ def test_an_action_is_changed(api: Api, name: str, way: str, field: str, value: 
     assert changed[field] == value
     rest = {*FIELDS, "project"} - {field, "updatedAt"}
     assert {key: changed[key] for key in rest} == {key: action[key] for key in rest}
-    assert ok(api.get("actions/get", actionId=action["id"]))["action"] == changed
+    assert read(api, action["id"]) == changed
 
 
 @pytest.mark.covers("PATCH /agentmemory/actions/{id}")
@@ -157,23 +155,6 @@ def test_an_unknown_action_is_not_found(api: Api):
 @pytest.mark.covers("POST /agentmemory/actions/update")
 def test_an_action_that_changes_is_named(api: Api):
     refused(api.post("actions/update", title="x"))
-
-
-@pytest.mark.covers("GET /agentmemory/actions/get")
-def test_an_action_is_read_with_its_edges(api: Api, name: str):
-    first, second = (create(api, title, project=name)["id"] for title in ("first", "second"))
-    tie(api.post("actions/edges", sourceActionId=second, targetActionId=first, type="requires"))
-    told = ok(api.get("actions/get", actionId=second))
-    assert told["success"] is True
-    assert told["action"]["id"] == second
-    assert first in str(told["edges"])
-
-
-@pytest.mark.covers("GET /agentmemory/actions/get")
-def test_an_action_that_is_read_is_named_and_known(api: Api):
-    refused(api.get("actions/get"))
-    answer = api.get("actions/get", actionId="act_none")
-    assert answer.status_code == 404 or failed(answer)
 
 
 @pytest.mark.covers("POST /agentmemory/actions")
@@ -200,26 +181,16 @@ def test_the_end_of_what_was_required_unblocks(api: Api, name: str, word: str):
     assert frontier(api, project=name) == ["second"]
 
 
-@pytest.mark.covers("POST /agentmemory/actions/edges", "GET /agentmemory/next", "GET /agentmemory/frontier")
+@pytest.mark.covers("POST /agentmemory/actions", "GET /agentmemory/frontier")
 @pytest.mark.parametrize("kind", ["requires", "unlocks", "spawned_by", "gated_by", "conflicts_with"])
 def test_two_actions_are_tied(api: Api, name: str, kind: str):
-    first, second = (create(api, title, project=name)["id"] for title in ("first", "second"))
-    told = tie(api.post("actions/edges", sourceActionId=second, targetActionId=first, type=kind))
-    assert told["success"] is True
-    assert (told["edge"]["type"], told["edge"]["targetActionId"]) == (kind, first)
+    first = create(api, "first", project=name)["id"]
+    edges = [{"type": kind, "targetActionId": first}]
+    (edge,) = ok(api.post("actions", title="second", project=name, edges=edges), 201)["edges"]
+    assert (edge["type"], edge["targetActionId"]) == (kind, first)
     if kind in ("requires", "gated_by"):
         assert frontier(api, project=name) == ["first"]
-        assert ok(api.get("next", project=name))["suggestion"]["actionId"] == first
     refused(api.post("actions", title="bad", edges=[{"type": "likes", "targetActionId": first}]))
-
-
-@pytest.mark.covers("POST /agentmemory/actions/edges")
-@pytest.mark.parametrize("missing", ["sourceActionId", "targetActionId", "type"])
-def test_an_edge_names_both_ends_and_its_type(api: Api, name: str, missing: str):
-    action = create(api, name, project=name)["id"]
-    said = {"sourceActionId": action, "targetActionId": action, "type": "requires"}
-    del said[missing]
-    refused(api.post("actions/edges", **said))
 
 
 @pytest.mark.covers("GET /agentmemory/frontier")
@@ -256,20 +227,5 @@ def test_what_is_over_cannot_be_done(api: Api, name: str, word: str):
 @pytest.mark.parametrize(("other", "found"), [("active", []), ("pending", ["this"]), ("done", ["this"])])
 def test_an_active_conflict_holds_an_action_up(api: Api, name: str, other: str, found: list[str]):
     conflict = create(api, "that", project=name, status=other)["id"]
-    this = create(api, "this", project=name)["id"]
-    tie(api.post("actions/edges", sourceActionId=this, targetActionId=conflict, type="conflicts_with"))
+    create(api, "this", project=name, edges=[{"type": "conflicts_with", "targetActionId": conflict}])
     assert [one for one in frontier(api, project=name) if one == "this"] == found
-
-
-@pytest.mark.covers("GET /agentmemory/next")
-def test_the_next_action_is_the_first_of_the_frontier(api: Api, name: str):
-    create(api, "low", project=name, priority=1)
-    create(api, "high", project=name, priority=9)
-    told = ok(api.get("next", project=name))
-    assert told["success"] is True
-    assert "high" in str(told)
-
-
-@pytest.mark.covers("GET /agentmemory/next")
-def test_where_there_is_nothing_to_do_there_is_no_next(api: Api, name: str):
-    assert ok(api.get("next", project=name))["success"] is True

@@ -61,12 +61,12 @@ def test_a_session_that_is_summarised_is_named(api: Api, body: Json):
     refused(api.post("summarize", **body))
 
 
-@pytest.mark.covers("POST /agentmemory/crystals/create", "GET /agentmemory/crystals")
+@pytest.mark.covers("MCP memory_crystallize", "GET /agentmemory/crystals")
 @pytest.mark.parametrize("word", ["done", "completed", "cancelled", "discarded"])
 def test_a_crystal_is_made_of_finished_actions(api: Api, name: str, word: str):
     action = finished(api, name)
     ok(api.http.patch(f"/agentmemory/actions/{action}", json={"status": word, "result": "it works"}))
-    told = ok(api.post("crystals/create", actionIds=[action], project=name, sessionId=name))
+    told = api.tool("memory_crystallize", actionIds=[action], project=name, sessionId=name)
     assert told["success"] is True
     crystal = told["crystal"]
     assert crystal.keys() >= {"id", "narrative", "keyOutcomes", "filesAffected", "lessons", "createdAt"}
@@ -76,64 +76,58 @@ def test_a_crystal_is_made_of_finished_actions(api: Api, name: str, word: str):
     assert [(one["id"], one["project"]) for one in listed["crystals"]] == [(crystal["id"], name)]
 
 
-@pytest.mark.covers("POST /agentmemory/crystals/create", "GET /agentmemory/crystals")
+@pytest.mark.covers("MCP memory_crystallize", "GET /agentmemory/crystals")
 def test_a_crystal_is_listed_as_it_was_made(api: Api, name: str):
     """Of one action, and of several of which one was dropped."""
     actions = [finished(api, name) for _ in range(3)]
     for action, status, result in zip(actions, ("done", "done", "cancelled"), ("it works", "done", ""), strict=True):
         ok(api.http.patch(f"/agentmemory/actions/{action}", json={"status": status, "result": result}))
     for chosen in (actions[:1], actions[1:]):
-        made = ok(api.post("crystals/create", actionIds=chosen, project=name))["crystal"]
+        made = api.tool("memory_crystallize", actionIds=chosen, project=name)["crystal"]
         listed = next(one for one in ok(api.get("crystals", project=name))["crystals"] if one["id"] == made["id"])
         assert (listed["narrative"], listed["keyOutcomes"]) == (made["narrative"], made["keyOutcomes"])
         assert len(made["keyOutcomes"]) == 1
 
 
-@pytest.mark.covers("POST /agentmemory/crystals/create", "GET /agentmemory/actions/get")
+@pytest.mark.covers("MCP memory_crystallize", "GET /agentmemory/actions")
 def test_an_action_knows_its_crystal(api: Api, name: str):
     action = finished(api, name)
-    crystal = ok(api.post("crystals/create", actionIds=[action], project=name))["crystal"]
-    assert ok(api.get("actions/get", actionId=action))["action"]["crystallizedInto"] == crystal["id"]
+    crystal = api.tool("memory_crystallize", actionIds=[action], project=name)["crystal"]
+    (listed,) = ok(api.get("actions", project=name))["actions"]
+    assert (listed["id"], listed["crystallizedInto"]) == (action, crystal["id"])
 
 
-@pytest.mark.covers("POST /agentmemory/crystals/create", "GET /agentmemory/lessons")
+@pytest.mark.covers("MCP memory_crystallize", "GET /agentmemory/lessons")
 def test_the_lessons_of_a_crystal_are_learned(api: Api, name: str):
     action = finished(api, name)
     ok(api.http.patch(f"/agentmemory/actions/{action}", json={"result": "always reconnect the pool after a restart"}))
-    crystal = ok(api.post("crystals/create", actionIds=[action], project=name))["crystal"]
+    crystal = api.tool("memory_crystallize", actionIds=[action], project=name)["crystal"]
     learned = ok(api.get("lessons", project=name, source="crystal"))["lessons"]
     assert {one["content"] for one in learned} == set(crystal["lessons"])
     assert all(one["confidence"] == 0.6 for one in learned)
 
 
-@pytest.mark.covers("POST /agentmemory/crystals/create")
+@pytest.mark.covers("MCP memory_crystallize")
 def test_no_crystal_is_made_of_what_is_not_finished(api: Api, name: str):
     action = ok(api.post("actions", title=name, project=name), 201)["action"]["id"]
-    answer = api.post("crystals/create", actionIds=[action], project=name)
-    assert answer.status_code in (200, 400)
-    assert answer.json().get("success") is not True
-    assert isinstance(answer.json()["error"], str)
-
-
-@pytest.mark.covers("POST /agentmemory/crystals/create")
-@pytest.mark.parametrize("body", [{}, {"actionIds": []}])
-def test_a_crystal_needs_actions(api: Api, body: Json):
-    refused(api.post("crystals/create", **body))
+    told = api.tool("memory_crystallize", actionIds=[action], project=name)
+    assert told.get("success") is not True
+    assert isinstance(told["error"], str)
 
 
 @pytest.mark.covers("GET /agentmemory/crystals")
 def test_crystals_are_narrowed(api: Api, name: str):
     for _ in range(2):
-        ok(api.post("crystals/create", actionIds=[finished(api, name)], project=name))
+        api.tool("memory_crystallize", actionIds=[finished(api, name)], project=name)
     assert len(ok(api.get("crystals", project=name))["crystals"]) == 2
     assert len(ok(api.get("crystals", project=name, limit=1))["crystals"]) == 1
     assert ok(api.get("crystals", project=f"{name}-other"))["crystals"] == []
 
 
-@pytest.mark.covers("POST /agentmemory/crystals/create", "GET /agentmemory/crystals")
+@pytest.mark.covers("MCP memory_crystallize", "GET /agentmemory/crystals")
 def test_a_crystal_is_of_the_project_and_session_that_were_named(api: Api, name: str):
     named = {"project": f"{name}-other", "sessionId": name}
-    crystal = ok(api.post("crystals/create", actionIds=[finished(api, name)], **named))["crystal"]
+    crystal = api.tool("memory_crystallize", actionIds=[finished(api, name)], **named)["crystal"]
     (listed,) = ok(api.get("crystals", sessionId=name))["crystals"]
     assert listed["id"] == crystal["id"]
     assert named.items() <= crystal.items()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.contracts.agentmemory.calling import Api, at_last, ok, refused
+from tests.contracts.agentmemory.calling import Api, at_last, ok
 
 
 def worked(api: Api, project: str) -> None:
@@ -56,53 +56,14 @@ def test_facts_and_procedures_are_listed_under_both_names(api: Api, kind: str):
     assert told["total"] >= len(told["items"])
 
 
-@pytest.mark.covers("GET /agentmemory/insights", "POST /agentmemory/insights/search")
-def test_insights_are_listed_and_searched(api: Api, name: str):
-    for told in (
-        ok(api.get("insights", limit=2, project=name, minConfidence=0.1)),
-        ok(api.post("insights/search", query=name, project=name)),
-    ):
-        assert told["success"] is True
-        assert [one for one in told["insights"] if one.get("project") == name] == []
-    assert ok(api.get("insights"))["total"] >= 0
-
-
-@pytest.mark.covers(
-    "GET /agentmemory/insights",
-    "POST /agentmemory/insights/search",
-    "POST /agentmemory/reflect",
-    "POST /agentmemory/graph/query",
-    "POST /agentmemory/graph/build",
-)
-def test_insights_and_the_graph_are_made_of_memories(api: Api, name: str):
+@pytest.mark.covers("POST /agentmemory/reflect", "GET /agentmemory/lessons")
+def test_insights_are_lessons_made_of_memories(api: Api, name: str):
     for text in ("Redis restarts break the pool.", "A pool needs retries.", "The pool logs every retry it makes."):
-        memory = api.remember(f"{name}: {text}", concepts=[name], project=name)
+        api.remember(f"{name}: {text}", concepts=[name], project=name)
     assert ok(api.post("reflect", project=name))["newInsights"] > 0
-    insights = ok(api.get("insights", project=name))
-    assert insights["total"] == len(insights["insights"]) > 0
-    assert name in insights["insights"][0]["sourceConceptCluster"]
-    assert ok(api.post("insights/search", query="pool retries", project=name))["insights"]
-    graph = ok(api.post("graph/query", startNodeId=memory["id"], maxDepth=1))
-    assert f"concept:{name}" in [one["id"] for one in graph["nodes"]]
-    assert {"sourceNodeId", "targetNodeId", "type"} <= graph["edges"][0].keys()
-    assert ok(api.post("graph/build", batchSize=25))["nodes"] > 0
-
-
-@pytest.mark.covers("POST /agentmemory/insights/search")
-def test_a_search_for_insights_needs_a_query(api: Api):
-    refused(api.post("insights/search"))
-
-
-@pytest.mark.covers("POST /agentmemory/graph/query", "POST /agentmemory/graph/build", "GET /agentmemory/graph/stats")
-def test_the_graph_is_asked_and_built(api: Api, name: str):
-    built = api.post("graph/build", batchSize=25)
-    if built.status_code == 503:
-        assert built.json().keys() >= {"error", "flag", "enableHow", "docsHref"}
-    else:
-        assert ok(built).keys() >= {"success", "sessions", "batches", "nodes", "edges"}
-    told = ok(api.post("graph/query", limit=5))
-    assert told.keys() >= {"nodes", "edges", "depth", "totalNodes", "totalEdges", "truncated", "limit", "offset"}
-    assert len(told["nodes"]) <= 5
+    insights = ok(api.get("lessons", project=name, source="consolidation"))["lessons"]
+    assert name in insights[0]["tags"]
+    assert ok(api.post("lessons/search", query="pool retries", project=name))["lessons"]
 
 
 @pytest.mark.covers("POST /agentmemory/diagnostics")
@@ -125,10 +86,3 @@ def test_a_diagnosis_is_health_and_checks_in_one(api: Api):
 def test_a_diagnosis_is_narrowed_and_unknown_categories_are_passed_over(api: Api, asked: object):
     checks = ok(api.post("diagnostics", categories=asked))["checks"]
     assert {one["category"] for one in checks} == {"lessons"}
-
-
-@pytest.mark.covers("POST /agentmemory/diagnostics/heal")
-def test_healing_may_be_rehearsed(api: Api):
-    told = ok(api.post("diagnostics/heal", dryRun=True))
-    assert (told["success"], told["dryRun"]) == (True, True)
-    assert {type(told["fixed"]), type(told["skipped"])} == {int}

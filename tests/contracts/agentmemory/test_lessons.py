@@ -165,7 +165,7 @@ def test_a_search_in_a_project_leaves_others_out(api: Api, name: str):
 def test_a_search_in_a_project_leaves_lessons_of_none_out(trusted: Api, name: str):
     lesson = learn(trusted, f"{name} must not be polled")
     found = ok(trusted.post("lessons/search", query=f"{name} polled", project=name))["lessons"]
-    ok(trusted.post("lessons/delete", lessonId=lesson["id"]))
+    trusted.tool("memory_lesson_delete", lessonId=lesson["id"])
     assert found == []
 
 
@@ -195,27 +195,27 @@ def test_an_unknown_lesson_is_not_strengthened(api: Api):
     failed(api.post("lessons/strengthen", lessonId="lsn_none"))
 
 
-@pytest.mark.covers("POST /agentmemory/lessons/strengthen", "POST /agentmemory/lessons/delete")
-@pytest.mark.parametrize("path", ["lessons/strengthen", "lessons/delete"])
-def test_a_lesson_is_named(api: Api, path: str):
-    refused(api.post(path))
+@pytest.mark.covers("POST /agentmemory/lessons/strengthen", "MCP memory_lesson_delete")
+def test_a_lesson_is_named(api: Api):
+    refused(api.post("lessons/strengthen"))
+    assert api.tool("memory_lesson_delete")["success"] is False
 
 
-@pytest.mark.covers("POST /agentmemory/lessons/delete")
+@pytest.mark.covers("MCP memory_lesson_delete")
 def test_a_deleted_lesson_is_neither_listed_nor_found(api: Api, name: str):
     lesson = learn(api, name, project=name)
-    assert ok(api.post("lessons/delete", lessonId=lesson["id"]))["success"] is True
+    assert api.tool("memory_lesson_delete", lessonId=lesson["id"])["success"] is True
     assert lessons(api, project=name) == []
     assert found_in(api, name, query=name) == []
 
 
-@pytest.mark.covers("POST /agentmemory/lessons/delete")
+@pytest.mark.covers("MCP memory_lesson_delete")
 def test_an_unknown_lesson_is_not_deleted(api: Api):
-    refused(api.post("lessons/delete", lessonId="lsn_none"), 404)
+    assert api.tool("memory_lesson_delete", lessonId="lsn_none")["success"] is False
 
 
-@pytest.mark.covers("POST /agentmemory/lessons/delete", "POST /agentmemory/lessons")
+@pytest.mark.covers("MCP memory_lesson_delete", "POST /agentmemory/lessons")
 def test_a_deleted_lesson_may_be_learned_anew(api: Api, name: str):
     lesson = learn(api, name, project=name)
-    ok(api.post("lessons/delete", lessonId=lesson["id"]))
+    api.tool("memory_lesson_delete", lessonId=lesson["id"])
     assert learn(api, name, project=name)["reinforcements"] == 0

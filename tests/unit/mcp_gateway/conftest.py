@@ -20,14 +20,12 @@ from projections.documents.access import Reader
 from projections.documents.memories import Memory
 from projections.documents.slots import Slot, default_slots
 from projections.forgetting.forget import Forgotten
-from projections.operations.confirming import Confirmed
-from projections.operations.operations import Operations
-from projections.queries.compile import ContextRequest
-from projections.queries.context import Block, Context
+from projections.operations.work import Confirmed
+from projections.queries.context import Block, Context, ContextRequest
 from projections.queries.documents import Located
 from projections.queries.memories import RememberAnswer
-from projections.queries.queries import Queries
 from projections.queries.recall import RecallAnswer, RecallRequest, RecallResult
+from projections.services import Operations, Queries
 
 
 def memory(name: str, **fields: Any) -> Memory:
@@ -112,7 +110,7 @@ class ScriptedOperations:
         return Confirmed(event_id=event_id, confirmed=list(names), unknown=[], position="1:7-0")
 
     async def change(self, name: str, changes: Any, reader: Reader, caller: Any) -> Any:
-        from ingest.commands.requests import Remember
+        from ingest.commands.decide import Remember
 
         self.asked.append((name, changes, reader, caller))
         return await self._commands.handle(Remember(content="revised", event_id=changes.event_id), caller)

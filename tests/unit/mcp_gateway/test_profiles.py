@@ -127,13 +127,8 @@ def test_a_server_goes_by_the_name_that_the_clients_of_its_profile_know():
     assert set(names.values()) == {"mnemolog"}
 
 
-def test_resources_and_prompts_are_native_or_agentmemorys_and_memex_has_empty_lists():
-    native, theirs = PROFILES["native"].attachments, PROFILES["agentmemory"].attachments
-    assert PROFILES.offer(("native", "agent-memory")).attachments == native
-    both = PROFILES.offer(("native", "agentmemory")).attachments
-    assert (both.prompts, both.resources) == (
-        [*native.prompts, *theirs.prompts],
-        [*native.resources, *theirs.resources],
-    )
+def test_resources_and_prompts_are_native_and_memex_has_empty_lists():
+    native = PROFILES["native"].attachments
+    assert PROFILES.offer(("native", "agentmemory", "agent-memory")).attachments == native
     assert PROFILES.offer(("memex",)).attachments == Attachments(True)
     assert not PROFILES.offer(("agent-memory",)).attachments.served

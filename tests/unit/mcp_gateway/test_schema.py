@@ -6,10 +6,10 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from api.dialects.profiles import PROFILES
-from ingest.commands.requests import Observe, RecordLesson, Remember
+from ingest.commands.decide import Observe, RecordLesson, Remember
 from mcp_gateway.tools.tool import Tool
 from projections.operations.memories import MemoryChanges
-from projections.queries.compile import ContextRequest
+from projections.queries.context import ContextRequest
 from projections.queries.recall import RecallRequest
 
 NATIVE = PROFILES.offer(("native",))

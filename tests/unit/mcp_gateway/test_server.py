@@ -23,9 +23,9 @@ from mcp_gateway.last_writes import LastWrites
 from mcp_gateway.server import AGENT_HEADER, Gateway, call_tool
 from mcp_gateway.tools.tool import Tool, ToolAnswer, ToolContext, dialect_tool
 from projections.documents.access import Reader
-from projections.queries.compile import ContextRequest
-from projections.queries.queries import Queries
+from projections.queries.context import ContextRequest
 from projections.queries.recall import RecallRequest, RecallResult
+from projections.services import Queries
 
 from .conftest import ScriptedOperations, ScriptedQueries, memory
 
@@ -477,13 +477,6 @@ async def test_the_setting_chooses_where_a_request_does_not(commands: CommandHan
         async with Client(transport) as client:
             listed = [tool.name for tool in (await client.list_tools()).tools]
             assert listed == [tool.name for tool in PROFILES["agentmemory"].tools]
-            assert len((await client.list_resources()).resources) == 3
-            assert len((await client.list_resource_templates()).resource_templates) == 2
-            assert [one.name for one in (await client.list_prompts()).prompts] == [
-                "recall_context",
-                "session_handoff",
-                "detect_patterns",
-            ]
 
 
 async def test_an_unknown_profile_is_a_protocol_error_that_lists_the_known_ones(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from api.access.key import KeyToken, mint, parse
+from api.access.keys import KeyToken, mint, parse
 
 
 def test_a_new_token_is_read_back_as_what_it_is():

@@ -6,7 +6,7 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 from waiting import wait_until
 
-from api.http.body_budget import SMALL_BYTES, BodyBudget, release_body
+from api.http.serving import SMALL_BYTES, BodyBudget, release_body
 from ingest.errors import Overloaded
 
 PART = 100 << 10

@@ -9,7 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
 from api.dialects.faults import at_the_gate
-from api.http.errors import HANDLERS, PROBLEM_JSON, TYPE_PREFIX, Problem, answer
+from api.http.http import HANDLERS, PROBLEM_JSON, TYPE_PREFIX, Problem, answer
 from ingest.errors import (
     CommandRejected,
     LogFull,

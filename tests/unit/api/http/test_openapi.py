@@ -19,7 +19,7 @@ from api.access.principal import SCOPE_KEY, nobody
 from api.app import create_listeners
 from api.dialects.agent_memory import app as agent_memory
 from api.dialects.agentd import app as agentd
-from api.dialects.agentmemory import routes as agentmemory
+from api.dialects.agentmemory import app as agentmemory
 from api.dialects.memex import app as memex
 from api.http.endpoint import Endpoint, routes
 from api.http.openapi import document
@@ -33,12 +33,10 @@ from projections.documents.lessons import Lesson
 from projections.documents.relations import Relation
 from projections.documents.sessions import Session
 from projections.documents.slots import Slot
-from projections.queries.actions import ActionView
 from projections.queries.lessons import LessonView
-from projections.queries.relations import RelationView
 from projections.queries.sessions import SessionView
-from projections.queries.slots import SlotView
 from projections.queries.views import view
+from projections.queries.work import ActionView, RelationView, SlotView
 
 PORTS = {"agentd": 1, "agent-memory": 2, "memex": 3, "memex-mcp": 4}
 
@@ -100,12 +98,12 @@ def described(call: dict[str, Any]) -> set[str]:
     return {f"{method.upper()} {path}" for path, operations in call["paths"].items() for method in operations}
 
 
-@pytest.mark.parametrize("door", DOCUMENTS)
+@pytest.mark.parametrize("call", DOCUMENTS)
 def test_a_door_describes_all_of_its_routes_and_no_others(call: str):
     assert described(DOCUMENTS[call]) == served(APPLICATIONS[call])
 
 
-@pytest.mark.parametrize("door", [name for name in DOCUMENTS if name != "memex-mcp"])
+@pytest.mark.parametrize("call", [name for name in DOCUMENTS if name != "memex-mcp"])
 def test_a_document_says_for_every_route_which_roles_it_asks_for(call: str):
     asked = {
         f"{method} {route.path.replace(':path', '').replace(':int', '')}": sorted(needs)

@@ -12,8 +12,7 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 import api.http.serving
-from api.http.listening import bind
-from api.http.serving import DisconnectTolerantProtocol
+from api.http.serving import DisconnectTolerantProtocol, bind
 from tests.support.waiting import wait_until
 
 

@@ -13,8 +13,7 @@ from api.importing.mapping import ImportRow, Mapped
 from ingest.errors import CommandRejected
 from projections.documents.lessons import Lesson
 from projections.documents.observations import Observation
-from projections.documents.sessions import Session
-from projections.documents.summaries import Summary
+from projections.documents.sessions import Session, Summary
 
 AT = "2026-01-31T12:00:00.000Z"
 LATER = "2026-01-31T13:00:00.000Z"

@@ -1,4 +1,4 @@
-from api.monitoring.processes import merged
+from api.monitoring.ops import merged
 
 FIRST = """# HELP mnemolog_http_requests_total Requests answered.
 # TYPE mnemolog_http_requests_total counter

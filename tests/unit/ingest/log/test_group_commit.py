@@ -109,14 +109,20 @@ async def test_nothing_to_write_is_no_append(log: WatchedLog, commit: GroupCommi
 
 
 async def test_concurrent_writes_share_appends(log: WatchedLog, commit: GroupCommit):
-    """The first append is under way while the others gather; they go together in the second."""
+    """The first append is under way while the others gather; they go together in the second.
+
+    Each caller is told the position of its own event.
+    """
     log.gate.clear()
     first = await started(commit, "first")
     await wait_until(lambda: len(log.appends) == 1)
     others = await started(commit, *(f"n{n}" for n in range(99)))
     log.gate.set()
-    await asyncio.gather(*first, *others)
+    answers = await asyncio.gather(*first, *others)
     assert [len(append[0]) for append in log.appends] == [1, 99]
+    places = {stored.payload: stored.position for stored in await log.read(0, START, 100)}
+    names = ["first", *(f"n{n}" for n in range(99))]
+    assert [answer.position for (answer,) in answers] == [places[name.encode()] for name in names]
 
 
 async def test_writes_keep_the_order_they_came_in(log: WatchedLog, commit: GroupCommit):

@@ -7,7 +7,7 @@ from ingest.ids import DocumentId
 from mcp_gateway.tools.documents import whole
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
-from projections.documents.summaries import Summary
+from projections.documents.sessions import Summary
 
 
 def test_a_tool_call_is_read_with_what_went_in_and_all_that_came_out():

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from projections.compression.compression import VALID_TYPES, Compressed, compress
-from projections.compression.concepts import MAX_CONCEPTS, MAX_FACTS
-from projections.compression.files import MAX_FILES
+from projections.compression.words import MAX_CONCEPTS, MAX_FACTS, MAX_FILES
 
 
 def test_a_tool_call_is_titled_by_its_tool_and_narrated_by_input_and_output():

@@ -7,7 +7,7 @@ from msgspec import msgpack
 from ingest.ids import DocumentId, document_id
 from ingest.log.position import Position
 from projections.documents.document import decode, encode
-from projections.documents.ledgers import (
+from projections.documents.tombstones import (
     ID_BYTES,
     TYPES,
     Ledger,

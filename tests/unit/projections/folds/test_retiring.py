@@ -8,14 +8,12 @@ from folding import members
 from given import Given, given, later
 
 from ingest.events.envelope import Recorded
-from ingest.events.observation import ObservationCompressed
-from ingest.events.session import SessionRetired, SessionSummarised
+from ingest.events.session import ObservationCompressed, SessionRetired, SessionSummarised
 from ingest.platform.clock import to_ms
-from projections.documents.ledgers import Ledger, ledger_id, ledgers, unpacked
 from projections.documents.observations import Observation, observation_id
 from projections.documents.rows import of_user
 from projections.documents.sessions import RETIRABLE, UNSUMMARISED, session_document_id
-from projections.documents.tombstones import SupersededEvent, Tombstone
+from projections.documents.tombstones import Ledger, SupersededEvent, Tombstone, ledger_id, ledgers, unpacked
 from projections.folds.batch import mark_of
 
 SESSION = session_document_id("default", "atlas", "s1")

@@ -7,12 +7,25 @@ from factories import ended, forgotten, observed, place, recorded, said, started
 from given import Given, given, later
 
 from ingest.events.envelope import Recorded
-from ingest.events.observation import ObservationCompressed, ObservationRecorded
-from ingest.events.session import SessionCommitted, SessionEnded, SessionSummarised
-from projections.documents.commits import Commit, commit_id, commits, session_commits
+from ingest.events.session import (
+    ObservationCompressed,
+    ObservationRecorded,
+    SessionCommitted,
+    SessionEnded,
+    SessionSummarised,
+)
 from projections.documents.observations import BY_A_MODEL, observation_id
-from projections.documents.sessions import FIRST_PROMPT_CHARS, OPEN_SESSIONS, UNSUMMARISED, session_document_id
-from projections.documents.summaries import summary_id
+from projections.documents.sessions import (
+    FIRST_PROMPT_CHARS,
+    OPEN_SESSIONS,
+    UNSUMMARISED,
+    Commit,
+    commit_id,
+    commits,
+    session_commits,
+    session_document_id,
+    summary_id,
+)
 
 SESSION = session_document_id("default", "atlas", "s1")
 SUMMARY = summary_id(SESSION)

@@ -13,7 +13,7 @@ from projections.condensing.profile import Profile
 from projections.documents.actions import Action
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
-from projections.documents.summaries import Summary
+from projections.documents.sessions import Summary
 from projections.queries.context import (
     MORE,
     Context,

@@ -7,9 +7,10 @@ import pytest
 from factories import NOW, TENANT, minute
 
 from ingest.ids import DocumentId
+from projections.compression.words import same_file
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
-from projections.queries.enrichment import Enriched, enrich, same_file
+from projections.queries.observations import Enriched, enrich
 
 
 def seen(n: int, **fields: Any) -> Observation:

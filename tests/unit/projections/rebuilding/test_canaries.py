@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from ingest.ids import DocumentId
-from projections.documents.commits import Commit
 from projections.documents.document import Document, encode
+from projections.documents.sessions import Commit
 from projections.documents.tombstones import Tombstone
 from projections.rebuilding.canaries import (
     LISTED,

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from projections.documents.index_entry import IndexEntry
-from projections.search import postings as module
-from projections.search.filters import bitmap
-from projections.search.postings import MatchingWords
+from projections.search import lexical as module
+from projections.search.lexical import MatchingWords
+from projections.search.question import bitmap
 from projections.search.replica import IndexReplica
 from projections.store.feed import Put, Remove
 
@@ -59,6 +59,12 @@ def test_what_says_more_of_rarer_words_in_fewer_comes_first(index: IndexReplica,
     assert words.best(["tea", "lemon"], 9, every=True) == [2, 1]
     assert words.best([], 9) == words.best(["tea"], 0) == words.best(["unsaid"], 9) == []
     assert words.best(["tea", *(f"u{n}" for n in range(5_000))], 9) == words.best(["tea"], 9)
+
+
+def test_a_word_that_few_say_counts_more_than_one_that_all_say_often(index: IndexReplica, entry: MakeEntry):
+    texts = ["tea tea tea", "lemon water", *["tea water"] * 60]
+    index.apply(0, [Put(entry(f"mem_{n}", text)) for n, text in enumerate(texts)])
+    assert MatchingWords(index, index.postings, index.alive).best(["tea", "lemon"], 2) == [1, 0]
 
 
 def test_cached_postings_are_bounded(tmp_path: Path, entry: MakeEntry, monkeypatch: pytest.MonkeyPatch):

@@ -2,7 +2,7 @@ from itertools import pairwise
 
 import pytest
 
-from projections.vectors.chunks import MAX_CHUNKS, MAX_TOKENS, OVERLAP, chunk, estimated_tokens
+from projections.vectors.embedder import MAX_CHUNKS, MAX_TOKENS, OVERLAP, chunk, estimated_tokens
 
 SENTENCE = "The lease was lost and another worker took the partition over within ten seconds. "
 

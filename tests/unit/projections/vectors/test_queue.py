@@ -1,7 +1,7 @@
 import pytest
 
 from projections.embedding.embed_job import PART_CHARACTERS, parts_of
-from projections.vectors.queue import Urgency, place, waiting_since_ms
+from projections.vectors.embedder import Urgency, place, waiting_since_ms
 
 NOW = 1_790_000_000_000
 

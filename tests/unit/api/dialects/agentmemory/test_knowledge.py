@@ -6,13 +6,10 @@ from factories import NOW
 
 from api.dialects.agentmemory.knowledge import (
     crystal_record,
-    edge_record,
     fact_record,
-    node_record,
     procedure_record,
 )
 from api.dialects.agentmemory.observing import film as film_of
-from projections.queries.graph import Link, Node
 
 KEPT: dict[str, Any] = {
     "id": "mem_1", "importance": 5.0, "derived_from": ["sum_1", "mem_2"], "project": "shop", "files": ["a.py"],
@@ -49,12 +46,6 @@ def test_a_crystal_has_its_outcomes_and_the_lessons_of_the_same_actions():
     lined = crystal_record({**KEPT, "content": "Fix: it works.\nTest: cancelled.", "session_id": "s1"})
     assert (lined["narrative"], lined["keyOutcomes"]) == ("Fix: it works. Test: cancelled.", ["Fix: it works."])
     assert lined["sessionId"] == "s1"
-
-
-def test_a_graph_has_names_and_ends():
-    assert node_record(Node("file:a.py", "file", "a.py"))["name"] == "a.py"
-    edge = edge_record(Link("mem_1", "file:a.py", "touches"))
-    assert (edge["sourceNodeId"], edge["targetNodeId"], edge["type"]) == ("mem_1", "file:a.py", "touches")
 
 
 def test_a_replay_says_when_everything_came_and_how_long_it_stood():

@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from api.dialects.memex.state import Limit, TooOften
-from api.http.errors import retry_after, status_of
+from api.http.http import retry_after, status_of
 
 NOON = datetime(2026, 1, 31, 12, 0, 30, tzinfo=UTC)
 

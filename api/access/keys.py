@@ -1,0 +1,312 @@
+"""A key as it is stored and shown (whose it is and what for, never its secret), and as its owner sends it."""
+
+import re
+import secrets
+from binascii import crc32
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Annotated, Any, Literal, NamedTuple
+
+import msgspec
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from api.access.principal import Principal, Rates
+from ingest.commands.command import Name
+from ingest.errors import CommandRejected, NotFound
+from ingest.log.keys import ACCESS_KEYS, ACCESS_VERSION, access_row_pk, row_key
+from ingest.names import nfc
+from ingest.platform.clock import Clock, from_ms, system_clock, to_ms
+from ingest.platform.connections import Client
+from ingest.roles import OF_THE_SERVER, ROLES, KeyScope, Role
+from projections.documents.rows import Row, read_row, save_row
+
+MAX_NAMES = 100
+"""Projects, and agents, of one key: every search compares them."""
+Status = Literal["active", "replaced", "expired", "revoked"]
+ProjectNames = Annotated[list[Name], Meta(max_length=MAX_NAMES)]
+AgentNames = Annotated[list[Annotated[str, Meta(min_length=1, max_length=512)]], Meta(max_length=MAX_NAMES)]
+PerMinute = Annotated[int, Meta(ge=0, le=100_000_000)]
+
+
+class Grant(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a key is for. No projects or agents: all of them. Rates are requests a minute; 0 is any number."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=128)]
+    roles: Annotated[list[Role], Meta(min_length=1, max_length=len(ROLES))]
+    tenant: Name = ""
+    projects: ProjectNames = []
+    agents: AgentNames = []
+    expires_at: datetime | None = None
+    reads_per_minute: PerMinute = 0
+    writes_per_minute: PerMinute = 0
+
+
+class Key(Row, index=True):
+    """One key. Times are ms since the epoch, 0 is never; lists are JSON."""
+
+    id: str
+    digest: str
+    tenant: str
+    name: str
+    roles: str
+    projects: str = "[]"
+    agents: str = "[]"
+    created_ms: int = 0
+    expires_ms: int = 0
+    revoked_ms: int = 0
+    reads_per_minute: int = 0
+    writes_per_minute: int = 0
+    replaced_by: str = ""
+
+    def principal(self) -> Principal:
+        """Whom the key lets in."""
+        roles = self.role_set
+        key_scope = KeyScope(
+            tuple(map(nfc, _names(self.projects))), tuple(map(nfc, _names(self.agents))), "operator" not in roles
+        )
+        rates = Rates(self.reads_per_minute, self.writes_per_minute)
+        return Principal(self.tenant, roles, self.id, key_scope, rates)
+
+    @property
+    def role_set(self) -> frozenset[Role]:
+        """Its roles; those of a newer release count for nothing."""
+        stored = _names(self.roles)
+        return frozenset(one for one in ROLES if one in stored)
+
+    def holds(self, now_ms: int) -> bool:
+        """Whether it lets anybody in now."""
+        return not self.revoked_ms and not (self.expires_ms and self.expires_ms <= now_ms)
+
+    def status(self, now_ms: int) -> Status:
+        """`active`, `replaced` (still valid, for a while), `expired` or `revoked`."""
+        if self.revoked_ms:
+            return "revoked"
+        if not self.holds(now_ms):
+            return "expired"
+        return "replaced" if self.replaced_by else "active"
+
+    def shown(self, now_ms: int) -> dict[str, Any]:
+        """The key for people: everything but what could be used in its place."""
+        return {
+            "id": self.id,
+            "name": self.name,
+            "tenant": self.tenant,
+            "roles": _names(self.roles),
+            "projects": _names(self.projects),
+            "agents": _names(self.agents),
+            "status": self.status(now_ms),
+            "created_at": from_ms(self.created_ms),
+            "expires_at": from_ms(self.expires_ms) if self.expires_ms else None,
+            "revoked_at": from_ms(self.revoked_ms) if self.revoked_ms else None,
+            "replaced_by": self.replaced_by or None,
+            "reads_per_minute": self.reads_per_minute,
+            "writes_per_minute": self.writes_per_minute,
+        }
+
+
+def key_of(grant: Grant, name: str, digest: str, created_ms: int, expires_ms: int) -> Key:
+    """The key that a grant makes. Raises CommandRejected for one that would not be what it seems to be."""
+    if "admin" in grant.roles and grant.agents:
+        raise CommandRejected("an admin sees what every agent wrote: a key for some agents cannot be one", "agents")
+    of_the_server = sorted(OF_THE_SERVER.intersection(grant.roles))
+    if of_the_server and (grant.projects or grant.agents):
+        raise CommandRejected(
+            f"{' and '.join(of_the_server)} is for the whole server: such a key cannot be for some projects or agents",
+            "projects" if grant.projects else "agents",
+        )
+    for field, values in (("projects", grant.projects), ("agents", grant.agents), ("name", [grant.name])):
+        if any("\0" in value for value in values):
+            raise CommandRejected("a name may not contain NUL", field)
+    if expires_ms and expires_ms <= created_ms:
+        raise CommandRejected("the key would be expired from the beginning", "expires_at")
+    return Key(
+        id=name,
+        digest=digest,
+        tenant=grant.tenant,
+        name=grant.name,
+        roles=_json([one for one in ROLES if one in grant.roles]),
+        projects=_json(sorted(set(grant.projects))),
+        agents=_json(sorted(set(grant.agents))),
+        created_ms=created_ms,
+        expires_ms=expires_ms,
+        reads_per_minute=grant.reads_per_minute,
+        writes_per_minute=grant.writes_per_minute,
+    )
+
+
+def _json(values: list[Any]) -> str:
+    return msgspec.json.encode(values).decode()
+
+
+def _names(stored: str) -> list[str]:
+    return msgspec.json.decode(stored, type=list[str])
+
+
+PREFIX = "mnk_"
+ID_CHARS, SECRET_CHARS, CHECKSUM_CHARS = 12, 43, 6
+SECRET_BYTES = 32
+_ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_SHAPE = re.compile(
+    rf"{PREFIX}([0-9A-Za-z]{{{ID_CHARS}}})_([0-9A-Za-z]{{{SECRET_CHARS}}})([0-9A-Za-z]{{{CHECKSUM_CHARS}}})"
+)
+
+
+class KeyToken(NamedTuple):
+    """A key as its owner knows it: `mnk_<id>_<secret><checksum>`.
+
+    The id is public and names the key in lists and logs. The secret has 256 bits of randomness, so nobody can guess one
+    whose hash is known: a plain SHA-256 is enough, where a password would need a slow hash. The checksum tells a
+    mistyped or cut-off key from a wrong one without a look at any store, and a secret scanner a real key from what
+    resembles one.
+    """
+
+    id: str
+    secret: str
+
+    def __str__(self) -> str:
+        return f"{PREFIX}{self.id}_{self.secret}{_checksum(self.id, self.secret)}"
+
+    def __repr__(self) -> str:
+        return f"Token({self.id!r}, ...)"
+
+    @property
+    def digest(self) -> str:
+        """What is stored in the place of the secret: SHA-256, 64 hex digits."""
+        return sha256(self.secret.encode()).hexdigest()
+
+
+def mint() -> KeyToken:
+    """A new token, of the system's randomness."""
+    secret = _base62(int.from_bytes(secrets.token_bytes(SECRET_BYTES)), SECRET_CHARS)
+    return KeyToken("".join(secrets.choice(_ALPHABET) for _ in range(ID_CHARS)), secret)
+
+
+def parse(text: str) -> KeyToken | None:
+    """The token that a text is; None for what is none, or was mistyped."""
+    found = _SHAPE.fullmatch(text)
+    if found is None or _checksum(found[1], found[2]) != found[3]:
+        return None
+    return KeyToken(found[1], found[2])
+
+
+def _checksum(name: str, secret: str) -> str:
+    return _base62(crc32(f"{name}_{secret}".encode()), CHECKSUM_CHARS)
+
+
+def _base62(number: int, length: int) -> str:
+    digits = ""
+    while number:
+        number, rest = divmod(number, 62)
+        digits = _ALPHABET[rest] + digits
+    return digits.rjust(length, "0")
+
+
+MAX_KEYS = 10_000
+"""Every API process holds all of them in memory, about 1 KB each."""
+ROWS_AT_ONCE = 500
+
+
+class Made(NamedTuple):
+    """A new key, and the only copy of its token there is."""
+
+    token: KeyToken
+    key: Key
+
+
+class Registry:
+    """The keys of all tenants."""
+
+    def __init__(self, redis: Client, clock: Clock = system_clock) -> None:
+        self._redis, self._clock = redis, clock
+
+    async def create(self, grant: Grant) -> Made:
+        """Make a key. Raises CommandRejected for a grant that makes no sense, or past MAX_KEYS."""
+        if await self._redis.scard(ACCESS_KEYS) >= MAX_KEYS:
+            raise CommandRejected(f"there are {MAX_KEYS:,} keys already; revoked ones count, too")
+        made = self._made(grant)
+        await self._save(made.key)
+        return made
+
+    async def rotate(self, name: str, grace: timedelta, expires_at: datetime | None = None) -> Made:
+        """Make a key for the same as this one, which goes on for the grace time and then expires.
+
+        Without `expires_at` the new one lasts as long as the old one was made to. Raises NotFound, or CommandRejected
+        for one that does not hold any more or was replaced.
+        """
+        old, now = await self.get(name), self._clock()
+        if not old.holds(to_ms(now)):
+            raise CommandRejected(f"key {name} is {old.status(to_ms(now))}: make a new one")
+        if old.replaced_by:
+            raise CommandRejected(f"key {name} was replaced by {old.replaced_by} already")
+        if expires_at is None and old.expires_ms:
+            expires_at = now + timedelta(milliseconds=old.expires_ms - old.created_ms)
+        made = self._made(replace(_grant_of(old), expires_at=expires_at))
+        end_ms = to_ms(now + grace)
+        ends = min(end_ms, old.expires_ms) if old.expires_ms else end_ms
+        await self._save(made.key, old.model_copy(update={"replaced_by": made.key.id, "expires_ms": ends}))
+        return made
+
+    async def revoke(self, name: str) -> Key:
+        """Let nobody in with a key any more; one that was revoked stays as it is. Raises NotFound."""
+        key = await self.get(name)
+        if not key.revoked_ms:
+            key = key.model_copy(update={"revoked_ms": to_ms(self._clock())})
+            await self._save(key)
+        return key
+
+    async def get(self, name: str) -> Key:
+        """A key by its id; raises NotFound."""
+        key = read_row(Key, await self._redis.hgetall(row_key(access_row_pk(name))))
+        if key is None:
+            raise NotFound(f"there is no key {name!r}")
+        return key
+
+    async def all(self) -> list[Key]:
+        """Every key, the oldest first."""
+        names = sorted(name.decode() for name in await self._redis.smembers(ACCESS_KEYS))
+        found: list[Key] = []
+        for start in range(0, len(names), ROWS_AT_ONCE):
+            found += await self._rows(names[start : start + ROWS_AT_ONCE])
+        return sorted(found, key=lambda one: (one.created_ms, one.id))
+
+    async def version(self) -> int:
+        """A number that every change to a key makes bigger; 0 before there is one."""
+        return int(await self._redis.get(ACCESS_VERSION) or 0)
+
+    async def _rows(self, names: Sequence[str]) -> list[Key]:
+        async with self._redis.pipeline(transaction=False) as pipe:
+            for name in names:
+                pipe.hgetall(row_key(access_row_pk(name)))
+            rows = await pipe.execute()
+        return [key for row in rows if (key := read_row(Key, row)) is not None]
+
+    def _made(self, grant: Grant) -> Made:
+        token, ends = mint(), grant.expires_at
+        if ends is not None and ends.tzinfo is None:
+            raise CommandRejected("a time needs a zone: write 2026-01-31T12:00:00Z", "expires_at")
+        key = key_of(grant, token.id, token.digest, to_ms(self._clock()), to_ms(ends) if ends else 0)
+        return Made(token, key)
+
+    async def _save(self, *keys: Key) -> None:
+        """Save keys together, and tell the processes that there is something new."""
+        async with self._redis.pipeline(transaction=True) as pipe:
+            for key in keys:
+                await save_row(key, access_row_pk(key.id), pipe)
+                pipe.sadd(ACCESS_KEYS, key.id)
+            pipe.incr(ACCESS_VERSION)
+            await pipe.execute()
+
+
+def _grant_of(key: Key) -> Grant:
+    principal = key.principal()
+    return Grant(
+        name=key.name,
+        roles=sorted(principal.roles),
+        tenant=key.tenant,
+        projects=list(principal.key_scope.projects),
+        agents=list(principal.key_scope.agents),
+        reads_per_minute=key.reads_per_minute,
+        writes_per_minute=key.writes_per_minute,
+    )

@@ -1,0 +1,380 @@
+"""What clients of agentmemory can call: each row is a tool, a route or both, and says once what it takes.
+
+Rows name the `module:function` that does the work. Those load the index, which listing the tools must not, so a tool
+imports its function with its first call and the routes are made by `app.py`.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+from api.dialects.agentmemory.answers import refused
+from ingest.roles import ADMIN, ANY, METRICS, OPERATOR, READ, READ_WRITE, WRITE, Needs
+from mcp_gateway.profiles import ToolProfile
+from mcp_gateway.tools.tool import Deferred, Tool, dialect_tool
+
+Schema = Mapping[str, Any]
+Properties = Mapping[str, Schema]
+NUMBER: Schema = {"type": "number"}
+BOOLEAN: Schema = {"type": "boolean"}
+NAMES: Schema = {"type": ["string", "array"], "items": {"type": "string"}}
+"""A list; a text with commas is taken for one."""
+ANYTHING: Schema = {}
+
+
+def text(description: str = "", default: str | None = None) -> Schema:
+    """The schema of a text."""
+    return _described({"type": "string"}, description, default)
+
+
+def number(default: float | None = None, description: str = "") -> Schema:
+    """The schema of a number; numeric text is taken for one."""
+    return _described(NUMBER, description, default)
+
+
+def boolean(default: bool, description: str = "") -> Schema:
+    """The schema of a boolean."""
+    return _described({**BOOLEAN, "default": default}, description, None)
+
+
+def names(description: str) -> Schema:
+    """The schema of a list; a text with commas is taken for one."""
+    return _described(NAMES, description + " A list, or one text with commas.", None)
+
+
+def _described(schema: Schema, description: str, default: Any) -> Schema:
+    about = {"description": description} if description else {}
+    return {**schema, **about, **({} if default is None else {"default": default})}
+
+
+def texts(*properties: str) -> dict[str, Schema]:
+    """The schemas of properties that are texts."""
+    return dict.fromkeys(properties, text())
+
+
+def fields(properties: Properties, required: tuple[str, ...] = ()) -> Schema:
+    """The schema of a body or a query string; without descriptions, which are for models."""
+    return {
+        "type": "object",
+        "properties": {name: _plain(one) for name, one in properties.items()},
+        "required": [*required],
+    }
+
+
+def _plain(schema: Schema) -> Schema:
+    plain = {name: value for name, value in schema.items() if name != "description"}
+    return {**plain, "type": sorted(plain["type"])} if isinstance(plain.get("type"), list) else plain
+
+
+class Operation(NamedTuple):
+    """One thing that clients can ask for.
+
+    `call` is the tool's function, or what answers the route where there is no tool; `handler` answers the route where
+    that is more than the tool's answer. A handler with one parameter reads the request itself.
+    """
+
+    call: str
+    about: str
+    needs: Needs
+    takes: Mapping[str, Schema] = {}
+    required: tuple[str, ...] = ()
+    also: Mapping[str, Schema] = {}
+    """Taken by the tool, and not advertised; the route advertises it as well."""
+    tool: str = ""
+    route: str = ""
+    """Method and path, below /agentmemory."""
+    handler: str = ""
+    level: Literal["M", "S", "V"] = "M"
+    status: int = 200
+    route_takes: Mapping[str, Schema] = {}
+    """What the route takes besides, or describes differently."""
+    route_omits: tuple[str, ...] = ()
+    route_required: tuple[str, ...] | None = None
+    errors: Mapping[int, str] = {}
+    sent_in: Literal["body", "query", "either"] = "body"
+    """Where the route finds it; a GET always reads the query string."""
+    answers_200: bool = False
+    """The route may answer 200 as well as its status."""
+    instead: tuple[str, ...] = ()
+    reads_only: bool = False
+    destructive: bool = False
+    plugin: bool = False
+    """What the plugin of 0.9.29 calls besides the 31: offered over MCP and answered everywhere, but listed over REST,
+    where clients count on 31, only with AGENTMEMORY_TOOLS=all."""
+
+    def as_tool(self) -> Tool:
+        """The MCP tool."""
+        return dialect_tool(
+            self.tool, self.needs, self.about, Deferred(f"{PACKAGE}.{self.call}"), properties=self.takes,
+            required=self.required, also=self.also, instead=self.instead, reads_only=self.reads_only,
+            destructive=self.destructive, refused=refused,
+        )  # fmt: skip
+
+    def request(self) -> Schema | None:
+        """The schema of what the route is sent; None for nothing."""
+        properties = {**self.takes, **self.also, **self.route_takes}
+        for name in self.route_omits:
+            del properties[name]
+        required = () if self.instead else self.required
+        return (
+            fields(properties, required if self.route_required is None else self.route_required) if properties else None
+        )
+
+
+PACKAGE = "api.dialects.agentmemory"
+MAX_OBSERVATIONS = 5_000
+MAX_LISTED_RELATIONS = 1_000
+PROJECT, SESSION = text("The project."), text("The session's id.")
+QUERY, LIMIT = text("What you want to know."), number(10, "How many at most.")
+KIND = text("pattern, preference, architecture, bug, workflow or fact.", "fact")
+STATUSES = "pending, active, blocked, done or cancelled."
+SLOT = text("Name of the slot.")
+IN_PROJECT: Properties = {"project": text()}
+"""Taken where session ids or slots of several projects meet; agentmemory itself knows no such thing."""
+MEMORY: Properties = {
+    "content": text("What to remember, in full sentences."), "type": KIND, "concepts": names("What it is about."),
+    "files": names("Paths it is about."), "project": PROJECT,
+}  # fmt: skip
+REMEMBERED: Properties = {"type": text(), "sourceObservationIds": NAMES}
+LESSONS_ABOUT: Properties = {"query": QUERY, "project": PROJECT}
+LESSONS_ALSO: Properties = {"minConfidence": number(0.1), "limit": number(10)}
+PIPELINE: Properties = {**texts("tier", "project"), "force": BOOLEAN, "minObservations": number(10)}
+SYNC: Properties = {
+    "mode": text("current_session, current_folder or all.", "current_session"),
+    "currentConversationId": text("The conversation, for current_session."),
+    "currentFolder": text("The folder, for current_folder."),
+}
+LISTED: Properties = {"project": text(), "limit": number(100)}
+OF_SESSION: Properties = {**texts("sessionId", "agentId"), "limit": number(MAX_OBSERVATIONS)}
+DRY_RUN: Properties = {"dryRun": BOOLEAN}
+CALL: Properties = {"name": text(), "arguments": {"type": "object"}}
+DELETE: Properties = {"memoryIds": {"type": "array", "items": text()}, "reason": text()}
+"""No text with commas is taken for the list here: what is deleted is gone."""
+EXPORT: Properties = {"exportData": {"type": "object"}, "strategy": text(default="merge")}
+_ACTION: Properties = {"title": text(), "description": text(), "priority": NUMBER, "status": text(STATUSES)}
+_NO_SESSION = {400: "The session is missing."}
+_NO_SLOT = {400: "The label is missing.", 404: "There is no such slot."}
+_WRITTEN = {**_NO_SLOT, 413: "The text would exceed the slot's limit; says its size and the limit."}
+_NO_ACTION = {400: "A field cannot be read.", 404: "There is no such action."}
+
+OPERATIONS: tuple[Operation, ...] = (
+    # What the server says of itself
+    Operation("health:health", "How the server is.", ANY, route="GET health",
+        errors={503: "the log does not answer, or nobody projects"}),
+    Operation("health:flags", "What is switched on.", ANY, route="GET config/flags"),
+    Operation("health:graph_stats", "How many nodes and edges the graph has.", READ, route="GET graph/stats"),
+    Operation("searching:bridge", "Nothing to do: answers that all is well.", ANY, route="POST claude-bridge/sync"),
+    Operation("searching:followup", "How often agents search again at once.", METRICS,
+        route="GET diagnostics/followup"),
+    Operation("calls:tools", "The tools.", ANY, route="GET mcp/tools"),
+    Operation("calls:call_for_status", "Call a tool.", ANY, CALL, ("name",), route="POST mcp/tools", level="S",
+        errors={404: "no such action"}),
+    Operation("calls:call", "Call a tool; what goes wrong in it is in the answer's text.", ANY, CALL, ("name",),
+        route="POST mcp/call"),
+    # Searching, and what agents are told without asking
+    Operation("searching:recall", "Search past observations and memories. Use it before you assume or redo work.", READ,
+        {"query": QUERY, "limit": LIMIT}, ("query",),
+        {"format": text(), "token_budget": NUMBER, **texts("agentId", "project")}, "memory_recall", "POST search",
+        "searching:post_search", route_takes={"limit": number(20), "cwd": text()}, reads_only=True),
+    Operation("memories:save_memory", "Save an insight, decision or fact for later sessions.", READ_WRITE, MEMORY,
+        ("content",), {**texts("agentId", "sessionId"), "ttlDays": NUMBER}, "memory_save", "POST remember",
+        "memories:remember", status=201, route_takes=REMEMBERED),
+    Operation("sessions:list_sessions", "List recent sessions.", READ, also={"limit": NUMBER, "agentId": text()},
+        tool="memory_sessions", route="GET sessions", handler="sessions:get_sessions", reads_only=True),
+    Operation("sessions:list_sessions", "List recent sessions, with their status and how much was observed.", READ,
+        also={"limit": NUMBER, "agentId": text()}, tool="memory_sessions_list", reads_only=True),
+    Operation("searching:smart_search",
+        "Search by meaning and words; answers titles, and in full what expandIds names.", READ,
+        {"query": QUERY, "limit": LIMIT}, ("query",),
+        {"expandIds": {"type": ["string", "array"]}, "project": text(), "includeLessons": boolean(True),
+            **texts("agentId", "sessionId")}, "memory_smart_search", "POST smart-search", "searching:post_smart_search",
+        route_takes={"limit": number(20), "expandIds": {"type": ["array", "string"], "items": ANYTHING},
+            "source": text()}, instead=("expandIds",), reads_only=True),
+    Operation("searching:timeline", "What was observed around a moment.", READ,
+        {"anchor": text("An ISO date, an observation's id, or words."), "project": PROJECT, "sessionId": SESSION},
+        ("anchor",), {"before": number(5), "after": number(5), "agentId": text()}, "memory_timeline", "POST timeline",
+        level="S", errors={400: "The anchor is missing."}, reads_only=True),
+    Operation("searching:context", "The context of a project within a budget of tokens.", READ,
+        {**texts("sessionId", "project", "agentId"), "budget": NUMBER}, ("sessionId", "project"), route="POST context"),
+    Operation("searching:enrich", "What is known of files that are about to be touched.", READ,
+        {**texts("sessionId", "toolName", "project", "agentId"), "files": NAMES, "terms": NAMES},
+        ("sessionId", "files"), route="POST enrich"),
+    # Observations and sessions
+    Operation("observing:observations", "A session's observations, oldest first.", READ, {"sessionId": SESSION},
+        ("sessionId",), {"limit": NUMBER, "agentId": text(), **IN_PROJECT}, "memory_observations", "GET observations",
+        "observing:get_observations", "S", route_takes=OF_SESSION, route_omits=("project",), errors=_NO_SESSION,
+        reads_only=True),
+    Operation("observing:observe", "Record what a hook saw.", WRITE,
+        {**texts("sessionId", "hookType", "project", "cwd", "agentId"), "timestamp": {"type": ["string", "number"]},
+            "data": ANYTHING}, ("sessionId", "hookType", "timestamp"), route="POST observe", status=201),
+    Operation("observing:get_sessions", "The sessions that can be played back.", READ,
+        {"agentId": text(), "limit": number(100)}, route="GET replay/sessions", level="S"),
+    Operation("observing:load", "A session as a film.", READ, OF_SESSION, ("sessionId",), route="GET replay/load",
+        level="S", errors={**_NO_SESSION, 404: "There is no such session."}),
+    Operation("sessions:start", "Start a session, or go on with it; answers a context.", READ_WRITE,
+        texts("sessionId", "project", "cwd", "title", "agentId"), ("sessionId",), route="POST session/start"),
+    Operation("sessions:end", "End a session.", WRITE, texts("sessionId"), ("sessionId",), route="POST session/end"),
+    Operation("sessions:link", "Link a commit to the session it was made in.", READ_WRITE,
+        {**texts("sha", "sessionId", "branch", "repo", "message", "author", "authoredAt", "project", "agentId"),
+            "files": NAMES}, ("sha",), route="POST session/commit"),
+    # Profiles, lessons, and what is made of what was seen
+    Operation("knowledge:profile", "What a project is like: concepts, files, conventions, errors.", READ,
+        {"project": PROJECT}, ("project",), {"refresh": BOOLEAN}, "memory_profile", "GET profile",
+        "knowledge:get_profile", "S", route_required=(), reads_only=True),
+    Operation("lessons:list_lessons", "The lessons learned, the surest first.", READ,
+        {"project": PROJECT, "minConfidence": number(0), "limit": number(50)}, also={"source": text()},
+        tool="memory_lessons", route="GET lessons", level="S", errors={400: "A number is none."}, reads_only=True),
+    Operation("lessons:save_lesson", "Record a lesson; saying the same again makes it stronger.", READ_WRITE,
+        {"content": text("The lesson, as advice."), "context": text("When it applies."), "project": PROJECT},
+        ("content",), {"confidence": NUMBER, "tags": NAMES, "agentId": text()}, "memory_lesson_save", "POST lessons",
+        "lessons:post_lesson", "S", 201, errors={400: "The content is missing."}, answers_200=True),
+    Operation("lessons:search_lessons", "Lessons about something.", READ, LESSONS_ABOUT, ("query",), LESSONS_ALSO,
+        "memory_lesson_recall", reads_only=True),
+    Operation("lessons:search_lessons", "Lessons about something.", READ, LESSONS_ABOUT, ("query",), LESSONS_ALSO,
+        "memory_lesson_search", "POST lessons/search", level="S", errors={400: "The query is missing."},
+        reads_only=True),
+    Operation("lessons:post_strengthen", "Say that a lesson proved right again.", READ_WRITE,
+        texts("lessonId", "agentId"), ("lessonId",), route="POST lessons/strengthen", level="S",
+        errors={400: "The id is missing."}),
+    Operation("condensing:consolidate", "Make memories, facts and procedures of what was observed.", READ_WRITE,
+        also=PIPELINE, tool="memory_consolidate", route="POST consolidate"),
+    Operation("condensing:pipeline", "All of the consolidation, or one tier of it.", READ_WRITE, PIPELINE,
+        route="POST consolidate-pipeline"),
+    Operation("condensing:reflect", "Bring the slots up to date with a session.", READ_WRITE,
+        {"sessionId": SESSION, "maxObservations": number(50, "How many of the newest observations.")}, ("sessionId",),
+        {"project": text(), "maxClusters": NUMBER}, "memory_reflect", "POST reflect", "knowledge:post_reflect", "S",
+        route_takes={"maxClusters": number(10)}, instead=("project", "maxClusters")),
+    Operation("slots:reflect_session", "Bring the slots that follow the work up to date with a session.", READ_WRITE,
+        {"sessionId": text(), "maxObservations": number(50)}, ("sessionId",), route="POST slot/reflect", level="S",
+        errors=_NO_SESSION),
+    Operation("condensing:summarize", "Summarise a session now.", READ_WRITE, texts("sessionId"), ("sessionId",),
+        route="POST summarize"),
+    Operation("condensing:crystallize_finished", "Make crystals of work that was finished a while ago.", READ_WRITE,
+        {"olderThanDays": number(7), "project": text(), "dryRun": boolean(False)}, route="POST crystals/auto"),
+    Operation("knowledge:crystals", "What chains of finished actions came to.", READ,
+        {"project": text(), "sessionId": text(), "limit": number(20)}, route="GET crystals", level="S"),
+    Operation("knowledge:semantic", "What sessions state, or one decided.", READ, LISTED, route="GET semantic",
+        level="S"),
+    Operation("knowledge:procedural", "How things are done.", READ, LISTED, route="GET procedural", level="S"),
+    # Upkeep
+    Operation("maintenance:diagnose", "Check the server and what it holds.", ADMIN, also={"categories": NAMES},
+        tool="memory_diagnose", route="POST diagnostics", level="S", route_takes=DRY_RUN, reads_only=True),
+    Operation("maintenance:audit", "Who wrote or deleted what, the newest first.", READ,
+        {"operation": text(), "limit": number(50), "agentId": text()}, route="GET audit"),
+    Operation("maintenance:forget", "Forget a memory, a session, or some of its observations, for good.", READ_WRITE,
+        {"memoryId": text("The memory."), "sessionId": text("The session; alone: all of it."),
+            "observationIds": names("Observations of the session.")}, (), IN_PROJECT, "memory_forget", "POST forget",
+        "maintenance:post_forget", "S", route_omits=("project",),
+        errors={400: "Neither a memory nor a session is named."}, destructive=True),
+    Operation("maintenance:auto_forget", "Forget what has had its time.", READ_WRITE, DRY_RUN,
+        route="POST auto-forget", level="S", sent_in="either"),
+    Operation("exporting:export", "Everything there is, as JSON.", ADMIN,
+        also={"maxSessions": NUMBER, "offset": number(0)}, tool="memory_export", route="GET export",
+        handler="exporting:get_export", reads_only=True),
+    Operation("transfer:import_export", "Import an export. Rejected rows are listed in the response.", ADMIN, EXPORT,
+        ("exportData",), route="POST import", level="S",
+        errors={400: "The export is missing, or there is no such strategy.",
+            413: "The export is too big for a request.", 429: "Another one is being imported."}),
+    Operation("claude_code:import_transcripts", "Import transcripts of Claude Code.", OPERATOR,
+        {"path": text(), "maxFiles": number(200)}, route="POST replay/import-jsonl", status=202, answers_200=True),
+    # What agents say
+    Operation("observing:observe_text", "Record what you did or saw in a session.", WRITE,
+        {"sessionId": SESSION, "project": PROJECT, "text": text("What happened."), "content": text("The same as text."),
+            "type": text("What sort of event.", "other"), "title": text("A short name; left out: agent_ and the type."),
+            "cwd": text("Working directory of the session."), "agentId": text("Who you are.")},
+        ("sessionId", "project"), {}, "agent_observe", "POST agent/observe", "observing:observe_as_agent", "S", 201,
+        route_takes=texts("type", "imageData")),
+    Operation("memories:save_memory", "Save a memory of a project.", READ_WRITE,
+        {"content": MEMORY["content"], "project": PROJECT, "type": KIND, "concepts": MEMORY["concepts"],
+            "files": MEMORY["files"], "agentId": text("Who you are.")}, ("content", "project"),
+        {"sessionId": text(), "ttlDays": NUMBER}, "agent_remember", "POST agent/remember", "memories:remember", "S",
+        201, route_takes=REMEMBERED, route_required=("content",)),
+    Operation("antigravity:sync", "Take over conversations of Antigravity.", OPERATOR, SYNC, ("mode",), {},
+        "memory_antigravity_sync", "POST antigravity/sync", "antigravity:sync_antigravity", "S", route_required=(),
+        errors={400: "There is no such mode."}),
+    Operation("antigravity:sync_all",
+        "Take over conversations of Antigravity, summarise them and bring the slots up to date.", OPERATOR, SYNC,
+        ("mode",), tool="memory_antigravity_sync_all"),
+    # Slots
+    Operation("slots:list_slots", "The slots: small texts that stay in view.", READ, also=IN_PROJECT,
+        tool="memory_slot_list", route="GET slots", level="S", reads_only=True),
+    Operation("slots:get_slot", "Read a slot.", READ, {"label": SLOT}, ("label",), IN_PROJECT, "memory_slot_get",
+        "GET slot", level="S", errors=_NO_SLOT, reads_only=True),
+    Operation("slots:create_slot", "Create a slot, or replace one.", READ_WRITE,
+        {"label": text("Lower-case letters, digits and _."), "content": text("Its text.", ""),
+            "scope": text("global or project.", "global"),
+            "sizeLimit": number(2000, "Characters it may have, up to 20000."),
+            "pinned": boolean(True, "Whether every context shows it.")}, ("label",),
+        {"description": text(), "overwrite": BOOLEAN, **IN_PROJECT}, "memory_slot_create", "POST slot",
+        "slots:post_slot", "S", 201, route_takes={"scope": text(default="project")},
+        errors={400: "Not a label, or a limit out of bounds.", 409: "It is there, and not to be overwritten."}),
+    Operation("slots:append_to_slot", "Add a line to a slot.", READ_WRITE, {"label": SLOT, "text": text("The line.")},
+        ("label", "text"), IN_PROJECT, "memory_slot_append", "POST slot/append", level="S", errors=_WRITTEN),
+    Operation("slots:replace_slot", "Replace the text of a slot.", READ_WRITE,
+        {"label": SLOT, "content": text("The new text; may be empty.")}, ("label", "content"), IN_PROJECT,
+        "memory_slot_replace", "POST slot/replace", level="S", errors=_WRITTEN),
+    Operation("slots:delete_slot", "Delete a slot.", READ_WRITE, {"label": SLOT}, ("label",),
+        {"scope": text(), **IN_PROJECT}, "memory_slot_delete", "DELETE slot", level="S", route_omits=("scope",),
+        errors=_NO_SLOT, sent_in="query", destructive=True),
+    # Actions
+    Operation("actions:create_action", "Write down a work item that agents share.", READ_WRITE,
+        {"title": text("What is to be done."), "description": text(), "priority": number(0, "Higher comes first."),
+            "status": text(STATUSES, "pending"), "tags": names("Labels."), "sessionId": SESSION}, ("title",),
+        {**texts("project", "parentId"), "requires": NAMES, "agentId": text()}, "memory_action_create", "POST actions",
+        "actions:post_action", "S", 201,
+        {**texts("result", "assignedTo", "createdBy"), "edges": {"type": "array", "items": {"type": "object"}}},
+        errors={400: "The title is missing, or a field cannot be read."}),
+    Operation("actions:update_action", "Change a work item.", READ_WRITE,
+        {"actionId": text("The item's id."), **_ACTION, "tags": names("Labels, all of them."), "sessionId": SESSION},
+        ("actionId",), texts("result", "assignedTo", "agentId"), "memory_action_update", "POST actions/update",
+        "actions:post_update", "S", errors={400: "The id is missing."}),
+    Operation("actions:patch_action", "Change an action.", READ_WRITE,
+        {**_ACTION, "tags": NAMES, **texts("sessionId", "result", "assignedTo", "agentId")},
+        route="PATCH actions/{id}", level="S", errors=_NO_ACTION),
+    Operation("actions:list_actions", "Actions, the newest first.", READ,
+        {**texts("status", "project", "parentId"), "limit": number(100)}, route="GET actions", level="S"),
+    Operation("actions:frontier", "What can be worked on now: nothing blocks it, the most important first.", READ,
+        also={**texts("project", "agentId"), "limit": number(20)}, tool="memory_frontier", route="GET frontier",
+        level="S", reads_only=True),
+    Operation("condensing:crystallize", "Summarise a session; with actionIds, make a memory of finished work.",
+        READ_WRITE, {"sessionId": SESSION}, ("sessionId",), {"actionIds": NAMES, "project": text()},
+        "memory_crystallize", instead=("actionIds",)),
+    # Memories, relations, commits
+    Operation("memories:governance_delete", "Delete memories for good.", READ_WRITE,
+        {"memoryIds": names("The memories."), "reason": text("Why; kept with the deletion.")}, ("memoryIds",), {},
+        "memory_governance_delete", "DELETE governance/memories", "memories:delete_memories", route_takes=DELETE,
+        destructive=True, plugin=True),
+    Operation("memories:list_memories", "The memories, newest first, or how many there are.", READ,
+        {**dict.fromkeys(("latest", "includeOrphans", "count"), BOOLEAN), "agentId": text(), "limit": NUMBER,
+            "offset": number(0)}, route="GET memories"),
+    Operation("memories:get_memory", "One memory.", READ, route="GET memories/{id}", level="V",
+        errors={404: "There is no such memory."}),
+    Operation("memories:evolve", "A memory's next version.", READ_WRITE,
+        texts("memoryId", "newContent", "newTitle", "agentId"), ("memoryId", "newContent"), route="POST evolve",
+        level="S", errors={400: "The memory or its new content is missing."}),
+    Operation("memories:list_relations", "Relations, the newest first.", READ,
+        {"project": text(), "limit": number(MAX_LISTED_RELATIONS)}, route="GET relations", level="S"),
+    Operation("memories:relate", "Relate two memories.", READ_WRITE,
+        {**texts("sourceId", "targetId", "type", "agentId"), "confidence": NUMBER}, ("sourceId", "targetId", "type"),
+        route="POST relations", level="S", status=201,
+        errors={400: "An end or the type is missing, or there is no such type."}),
+    Operation("lessons:delete_lesson", "Delete a lesson for good.", READ_WRITE, {"lessonId": text("The lesson.")},
+        ("lessonId",), {"agentId": text()}, "memory_lesson_delete", destructive=True, plugin=True),
+    Operation("sessions:commits", "List the commits that sessions made, newest first.", READ,
+        {"branch": text("Only of this branch."), "repo": text("Only of this repository."),
+            "limit": number(100, "How many at most, up to 500.")}, also={"agentId": text()}, tool="memory_commits",
+        route="GET commits", reads_only=True, plugin=True),
+    Operation("sessions:commit_lookup", "Find the sessions that a commit was made in.", READ,
+        {"sha": text("The commit's hash.")}, ("sha",), {"agentId": text()}, "memory_commit_lookup",
+        "GET session/by-commit", errors={404: "no session is known for it"}, reads_only=True, plugin=True),
+)  # fmt: skip
+"""Tools are listed in this order."""
+
+_TOOLS = [one for one in OPERATIONS if one.tool]
+AGENTMEMORY = tuple(one.as_tool() for one in _TOOLS if not one.plugin)
+PLUGIN = tuple(one.as_tool() for one in _TOOLS if one.plugin)
+AGENTMEMORY_PROFILE = ToolProfile(
+    "agentmemory",
+    (*AGENTMEMORY, *PLUGIN),
+    "Memory of past sessions. memory_smart_search or memory_recall before you assume; memory_save for what should "
+    "last; memory_lesson_save for what you learned; slots hold what must stay in view.",
+)

@@ -1,0 +1,239 @@
+"""Work items: those of a project, and what can be done now."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from ingest.events.action import ActionEdge
+from ingest.events.slot import SlotScope
+from ingest.ids import DocumentId
+from ingest.log.position import partition_of, project_route
+from ingest.platform.clock import Clock, system_clock
+from ingest.platform.partial import left_out
+from projections.documents.access import Reader, may_read
+from projections.documents.actions import Action, Ready, WorkItem, actions, frontier, open_actions, work_item
+from projections.documents.document import Document
+from projections.documents.relations import Relation, edges, relations
+from projections.documents.slots import Slot, default_slots, slots
+from projections.queries.documents import DocumentReader
+from projections.queries.lookup import Lookup
+from projections.queries.times import ANY_TIME, Times
+from projections.queries.views import Page, Record, page_view, view_of
+
+MAX_OPEN_ACTIONS = 5_000
+
+
+def _priority(action: Action) -> int | float:
+    return int(action.priority) if float(action.priority).is_integer() else action.priority
+
+
+@view_of(Action, priority=_priority, tags="tag_list", edges="edge_list")
+class ActionView(Struct, frozen=True, kw_only=True):
+    """A work item."""
+
+    id: str
+    project: str
+    title: str
+    description: str
+    status: str
+    priority: int | float
+    tags: list[str]
+    edges: list[ActionEdge]
+    parent: str
+    session_id: str
+    agent_id: str
+    assigned_to: str
+    result: str
+    crystallized_into: str
+    occurred_at: datetime
+    created_at: datetime
+    updated_at: datetime
+
+
+class OpenWork(NamedTuple):
+    """What is still to be done. `actions` and `ready` are the reader's to see; `everybodys` has what waits, too."""
+
+    actions: dict[str, Action]
+    ready: list[Ready]
+    all_open_actions: dict[str, WorkItem]
+
+
+class Actions:
+    """Answers questions about work items."""
+
+    def __init__(self, documents: DocumentReader, clock: Clock = system_clock) -> None:
+        self._documents, self._clock = documents, clock
+
+    async def page(
+        self,
+        reader: Reader,
+        project: str,
+        cursor: str | None,
+        limit: int,
+        times: Times = ANY_TIME,
+        *,
+        open_only: bool = False,
+    ) -> Page[Record]:
+        """A project's actions, newest first."""
+        listing = (open_actions if open_only else actions)(reader.tenant, project)
+        within = times.in_log_order()
+        page = await self._documents.of_project(listing, reader, project, cursor, limit, within)
+        return page_view(page)
+
+    async def open_work(self, reader: Reader, project: str | None, agent_id: str = "") -> OpenWork:
+        """The actions still to be done, of a project or of all, and those that `agent_id` can work on now.
+
+        What waits for an action that the reader may not see waits all the same.
+        """
+        found = [one for one in await self._open(reader.tenant, project) if reader.key_scope.allows(one.project)]
+        items = {one.id: work_item(one) for one in found}
+        readable = {one.id: one for one in found if may_read(one, reader)}
+        ready = frontier(items, self._clock(), agent_id, len(items))
+        return OpenWork(readable, [one for one in ready if one.item.id in readable], items)
+
+    async def _open(self, tenant: str, project: str | None) -> list[Action]:
+        """The MAX_OPEN_ACTIONS oldest, whoever wrote them."""
+        page = await self._documents.page(
+            open_actions(tenant, project), range(self._documents.partitions), limit=MAX_OPEN_ACTIONS, newest_first=False
+        )
+        return [one.document for one in page.documents if isinstance(one.document, Action)]
+
+
+MAX_SLOTS = 1_000
+MAX_PROJECTS = 1_000
+
+
+def _size(slot: Slot) -> int:
+    return len(slot.content)
+
+
+@view_of(Slot, size=_size)
+class SlotView(Struct, frozen=True, kw_only=True):
+    """A small named text. `size` and `size_limit` are characters; times are null for one nobody wrote to."""
+
+    id: str
+    label: str
+    scope: SlotScope
+    project: str
+    content: str
+    size: int
+    size_limit: int
+    description: str
+    pinned: bool
+    read_only: bool
+    agent_id: str
+    created_at: datetime | None
+    occurred_at: datetime | None
+    updated_at: datetime | None
+
+
+class Slots:
+    """Answers questions about slots."""
+
+    def __init__(self, documents: DocumentReader, lookup: Lookup) -> None:
+        self._documents, self._lookup = documents, lookup
+
+    async def of_project(self, reader: Reader, project: str) -> list[Slot]:
+        """A project's slots, and those of the nameless one, by label; where both have a label, the project's only.
+
+        Slots that are there from the start are empty until something is written into them, and give way to any that
+        somebody wrote.
+        """
+        found: dict[str, Slot] = {**default_slots(reader.tenant, ""), **default_slots(reader.tenant, project)}
+        for place in filter(reader.key_scope.allows, dict.fromkeys(["", project])):
+            home = [self._documents.home(reader.tenant, place)]
+            page = await self._documents.page(slots(reader.tenant, place), home, limit=MAX_SLOTS, newest_first=False)
+            found |= {one.document.label: one.document for one in page.documents if isinstance(one.document, Slot)}
+        return [found[label] for label in sorted(found)]
+
+    async def all(self, reader: Reader) -> list[Slot]:
+        """The nameless project's slots, and those of every other that hold something, by label.
+
+        Of a tenant with more than MAX_PROJECTS projects only the first by name.
+        """
+        projects = [one for one in await self._lookup.projects(reader) if one][:MAX_PROJECTS]
+        listings = [slots(reader.tenant, project) for project in projects]
+        names = await self._documents.members_of(listings, range(self._documents.partitions))
+        found = [one.document for one in await self._documents.find_all(names)]
+        held = [one for one in found if isinstance(one, Slot) and one.content.strip() and may_read(one, reader)]
+        return sorted([*await self.of_project(reader, ""), *held], key=lambda one: (one.label, one.project))
+
+
+MAX_EDGES = 500
+"""Of one end, in one partition."""
+
+
+@view_of(Relation)
+class RelationView(Struct, frozen=True, kw_only=True):
+    """How two documents are related."""
+
+    id: str
+    project: str
+    source: str
+    target: str
+    relation: str
+    confidence: float
+    agent_id: str
+    occurred_at: datetime
+    created_at: datetime
+    updated_at: datetime
+
+
+class Relations:
+    """Answers questions about relations."""
+
+    def __init__(self, documents: DocumentReader, lookup: Lookup) -> None:
+        self._documents, self._lookup = documents, lookup
+
+    async def page(
+        self, reader: Reader, project: str, cursor: str | None, limit: int, times: Times = ANY_TIME
+    ) -> Page[Record]:
+        """A project's relations, newest first; those of documents the reader may not see are left out."""
+        listing, within = relations(reader.tenant, project), times.in_log_order()
+
+        async def readable(found: list[Document]) -> list[Relation]:
+            return await self.readable([one for one in found if isinstance(one, Relation)], reader)
+
+        return page_view(await self._documents.of_project(listing, reader, project, cursor, limit, within, readable))
+
+    async def newest(self, reader: Reader, limit: int) -> list[Relation]:
+        """The newest `limit` relations of all projects that the reader finds anything in."""
+        partitions = self._documents.partitions
+        places = [
+            (relations(reader.tenant, project), partition_of(project_route(reader.tenant, project), partitions))
+            for project in dict.fromkeys(["", *await self._lookup.projects(reader)])
+        ]
+        rows = await self._documents.ranges(places, limit=limit, newest_first=True)
+        members = [(member, partition) for (_, partition), row in zip(places, rows, strict=True) for member in row]
+        wanted = [
+            (partition, DocumentId(member.rpartition("|")[2]))
+            for member, partition in sorted(members, reverse=True)[:limit]
+        ]
+        found = [one for one in await self._documents.get(wanted) if isinstance(one, Relation)]
+        return await self.readable(found, reader)
+
+    async def of_documents(self, names: Sequence[str], reader: Reader) -> list[Relation]:
+        """The relations that begin or end at any of these, as far as the reader may see what they relate."""
+        everywhere = range(self._documents.partitions)
+        members = [
+            place
+            for name in names
+            for place in await self._documents.members(edges(reader.tenant, name), everywhere, MAX_EDGES)
+        ]
+        wanted = [(partition, DocumentId(member)) for partition, member in dict.fromkeys(members)]
+        found = [one for one in await self._documents.get(wanted) if isinstance(one, Relation)]
+        return await self.readable(found, reader)
+
+    async def readable(self, found: Sequence[Relation], reader: Reader) -> list[Relation]:
+        """Those relations both ends of which the reader may see; an end that is no document hides nothing.
+
+        One that may be a document of a partition that could not be read hides them.
+        """
+        ends = {end for one in found for end in (one.source, one.target)}
+        known = {one.document.id: one.document for one in await self._documents.find_all(sorted(map(DocumentId, ends)))}
+        hidden = {name for name, document in known.items() if not may_read(document, reader)}
+        if left_out() and not reader.operator:
+            hidden |= ends - known.keys()
+        return [one for one in found if reader.key_scope.allows(one.project) and not {one.source, one.target} & hidden]

@@ -1,0 +1,61 @@
+"""The questions that may be asked and the commands that read first: what the APIs and the MCP tools share."""
+
+from typing import NamedTuple
+
+from projections.condensing.operations import Condensing
+from projections.dead_letters.room import DeadLetters
+from projections.forgetting.forget import Forgetting
+from projections.health.queries import Diagnose, ProjectionProgress
+from projections.operations.current import Current
+from projections.operations.memories import MemoryOperations
+from projections.operations.work import Confirming, SlotOperations, WorkOperations
+from projections.queries.context import Compile
+from projections.queries.graph import Graph
+from projections.queries.lessons import Lessons
+from projections.queries.listed import IntegerIdsOf
+from projections.queries.log_events import Audit, LogEvents
+from projections.queries.lookup import Lookup
+from projections.queries.memories import Memories
+from projections.queries.observations import AroundQueries, Observations
+from projections.queries.profiles import ProjectProfiles
+from projections.queries.recall import Recall
+from projections.queries.sessions import Commits, Sessions, Summaries
+from projections.queries.work import Actions, Relations, Slots
+
+
+class Queries(NamedTuple):
+    """All questions, by what they are about."""
+
+    recall: Recall
+    context: Compile
+    numbers: IntegerIdsOf
+    lookup: Lookup
+    memories: Memories
+    lessons: Lessons
+    observations: Observations
+    sessions: Sessions
+    summaries: Summaries
+    slots: Slots
+    actions: Actions
+    relations: Relations
+    commits: Commits
+    log: LogEvents
+    graph: Graph
+    profiles: ProjectProfiles
+    around: AroundQueries
+    audit: Audit
+    diagnose: Diagnose
+    progress: ProjectionProgress
+
+
+class Operations(NamedTuple):
+    """All of them, ready to be used."""
+
+    memories: MemoryOperations
+    slots: SlotOperations
+    work: WorkOperations
+    forgetting: Forgetting
+    condensing: Condensing
+    current: Current
+    letters: DeadLetters
+    confirming: Confirming

@@ -1,0 +1,196 @@
+"""Checks the sizes and the words of the code base against `tools/budget.toml`.
+
+    python -m tools.budget [--json] [--lower]
+
+Each budget is a ceiling: lines and files of a folder, the share of private functions that are used once, functions
+that are too complex or nested too deep, files that are too long, and retired words. Exits with 1 and prints each figure
+that is over its ceiling. `--lower` lowers the ceilings of words and exceptions in the file to the current figures;
+raising one is an edit by hand, in a commit that says why.
+
+Lines are all lines of tracked Python files, without links. A private function that is used once: its name begins with
+one underscore and occurs twice in its file. Complexity is McCabe's, as ruff counts it. Nesting counts the compound
+statements around a statement within its function.
+"""
+
+import argparse
+import ast
+import io
+import json
+import re
+import subprocess
+import sys
+import tokenize
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tools.figures import PACKAGES, ROOT, lines, tracked
+
+BUDGET = ROOT / "tools" / "budget.toml"
+TEXTS = ("README.md", "CONTRIBUTING.md", "docs", *PACKAGES)
+"""Where text that users read is looked through: pages, docstrings, help, errors, and the viewer."""
+Figures = Mapping[str, Mapping[str, float]]
+"""A number for each name of each table."""
+_COMPOUND = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.Match)
+_FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def main() -> None:
+    """Compare every figure with its ceiling; print what is over."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--json", action="store_true", help="every figure as one JSON object")
+    parser.add_argument("--lower", action="store_true", help="lower the ceilings of words and exceptions")
+    options = parser.parse_args()
+    budget = tomllib.loads(BUDGET.read_text())
+    figures = measure(budget)
+    if options.json:
+        print(json.dumps(figures, indent=1))
+    if options.lower:
+        BUDGET.write_text(lowered(BUDGET.read_text(), budget, figures))
+        return
+    over = list(excesses(budget, figures))
+    for name, figure, ceiling in over:
+        print(f"{name}: {figure:,} is over the budget of {ceiling:,} (tools/budget.toml)", file=sys.stderr)
+    if not over and not options.json:
+        print("every budget is kept")
+    sys.exit(bool(over))
+
+
+def measure(budget: dict[str, Any]) -> Figures:
+    """Every figure that has a ceiling, by the table and the name of the ceiling."""
+    product = tracked(*PACKAGES)
+    limits = budget["limits"]
+    return {
+        "lines": {name: lines(_folder(name)) for name in budget["lines"]},
+        "files": {name: len(_folder(name)) for name in budget["files"]},
+        "share": {"private functions used once": round(100 * used_once(product), 1)},
+        "complexity": complex_functions(limits["complexity"]),
+        "nesting": nested_functions(product, limits["nesting"]),
+        "length": {_name(file): count for file in product if (count := lines([file])) > limits["file"]},
+        "identifiers": identifiers(tuple(budget["identifiers"])),
+        "phrases": phrases(tuple(budget["phrases"])),
+    }
+
+
+def excesses(budget: Figures, figures: Figures) -> Iterator[tuple[str, float, float]]:
+    """The name, figure and ceiling of each budget that is not kept; what has no ceiling of its own may not occur."""
+    for table, measured in figures.items():
+        ceilings = budget.get(table, {})
+        for name, figure in measured.items():
+            if figure > (ceiling := ceilings.get(name, 0)):
+                yield f"{table}: {name}", figure, ceiling
+
+
+def lowered(text: str, budget: Figures, figures: Figures) -> str:
+    """The file's text with the ceilings of words and exceptions at what was measured; those at zero leave the lists of
+    exceptions and stay in those of words."""
+    for table in ("complexity", "nesting", "length", "identifiers", "phrases"):
+        for name, ceiling in budget.get(table, {}).items():
+            figure = figures[table].get(name, 0)
+            line = re.compile(rf"^{re.escape(_key(name))} = {ceiling}\n", re.MULTILINE)
+            lower = min(figure, ceiling)
+            keep = lower or table in ("identifiers", "phrases")
+            text = line.sub(lambda _, kept=f"{_key(name)} = {lower}\n" if keep else "": kept, text, count=1)
+    return text
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[\w-]+", name) else json.dumps(name)
+
+
+def _folder(name: str) -> list[Path]:
+    """The files of a budget: folders and files separated by spaces, and with `-` before it what is not of them."""
+    words = name.split()
+    without = tuple(word[1:] for word in words if word.startswith("-"))
+    chosen = tracked(*(word for word in words if not word.startswith("-")))
+    return [file for file in chosen if not without or not _name(file).startswith(without)]
+
+
+def used_once(files: list[Path]) -> float:
+    """The share of private functions whose name occurs twice in their file, of all functions."""
+    functions = single = 0
+    for file in files:
+        words = Counter(re.findall(r"\w+", file.read_text()))
+        for node in ast.walk(_tree(file)):
+            if isinstance(node, _FUNCTION):
+                functions += 1
+                private = node.name.startswith("_") and not node.name.startswith("__")
+                single += private and words[node.name] == 2
+    return single / functions
+
+
+def complex_functions(most: int) -> dict[str, float]:
+    """The McCabe complexity of each function above `most`, by file and name."""
+    command = [
+        sys.executable, "-m", "ruff", "check", "--quiet", "--output-format", "json", "--select", "C901", "--config",
+        f"lint.mccabe.max-complexity={most}", *PACKAGES,
+    ]  # fmt: skip
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    functions: dict[str, float] = {}
+    for issue in json.loads(done.stdout or "[]"):
+        if match := re.match(r"`(\w+)` is too complex \((\d+)", issue["message"]):
+            functions[f"{_name(Path(issue['filename']))} {match[1]}"] = int(match[2])
+    return functions
+
+
+def nested_functions(files: list[Path], most: int) -> dict[str, float]:
+    """How deep the statements of each function are nested that go deeper than `most`, by file and name."""
+    return {
+        f"{_name(file)} {node.name}": deep
+        for file in files
+        for node in ast.walk(_tree(file))
+        if isinstance(node, _FUNCTION) and (deep := max((_depth(child) for child in node.body), default=0)) > most
+    }
+
+
+def _depth(node: ast.AST) -> int:
+    if isinstance(node, (*_FUNCTION, ast.ClassDef)):
+        return 0
+    children = list(ast.iter_child_nodes(node))
+    if isinstance(node, ast.If) and len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If):
+        children.remove(node.orelse[0])  # an elif is on the level of its if
+        return max(1 + max((_depth(child) for child in children), default=0), _depth(node.orelse[0]))
+    inner = max((_depth(child) for child in children), default=0)
+    return inner + isinstance(node, _COMPOUND)
+
+
+def identifiers(words: tuple[str, ...]) -> dict[str, float]:
+    """How often each word is a whole identifier in the product."""
+    counted: Counter[str] = Counter()
+    for file in tracked(*PACKAGES):
+        tokens = tokenize.generate_tokens(io.StringIO(file.read_text()).readline)
+        counted.update(token.string for token in tokens if token.type == tokenize.NAME)
+    return {word: counted[word] for word in words}
+
+
+def phrases(patterns: tuple[str, ...]) -> dict[str, float]:
+    """How often each pattern occurs, in any case, in pages, docstrings, strings of the product and the viewer."""
+    text = "\n".join(_texts())
+    return {pattern: len(re.findall(pattern, text, re.IGNORECASE)) for pattern in patterns}
+
+
+@cache
+def _texts() -> tuple[str, ...]:
+    names = subprocess.run(["git", "ls-files", "--", *TEXTS], cwd=ROOT, capture_output=True, text=True, check=True)
+    files = [ROOT / name for name in names.stdout.splitlines() if not name.startswith("docs/decisions/")]
+    read = [file.read_text() for file in files if file.suffix in (".md", ".js", ".html")]
+    for file in tracked(*PACKAGES):
+        nodes = ast.walk(_tree(file))
+        read += [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    return tuple(" ".join(text.split()) for text in read)
+
+
+@cache
+def _tree(file: Path) -> ast.Module:
+    return ast.parse(file.read_text())
+
+
+def _name(file: Path) -> str:
+    return str(file.relative_to(ROOT)) if file.is_relative_to(ROOT) else str(file)
+
+
+if __name__ == "__main__":
+    main()
