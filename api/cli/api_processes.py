@@ -1,11 +1,10 @@
 """`mnemolog api` with MNEMOLOG_API_PROCESSES: starts the processes, restarts those that die, holds the ports.
 
 Each process listens itself, and the kernel balances connections across them (SO_REUSEPORT). So a process that is killed
-or restarted drops only its own connections. `python -m api.cli.api_processes` is one of them.
+or restarted drops only its own connections.
 """
 
 import logging
-import os
 import shutil
 import signal
 import socket
@@ -17,7 +16,6 @@ from api.api_processes import ApiProcess, shared_folder
 from api.cli.supervisor import Child
 from api.http.serving import bind, ports_of
 from ingest.errors import ServerStartFailed
-from ingest.platform.processes import load_without_collecting
 from ingest.platform.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -68,7 +66,7 @@ class ApiProcesses:
     def _child(self, number: int) -> Child:
         def command() -> list[str]:
             joins = number > 0 or self._api_process(number).has_served
-            module = "api.cli.api_processes"
+            module = "api.cli.processes"
             return [sys.executable, "-m", module, str(number), str(self._folder), "joins" if joins else "-"]
 
         return Child(f"api-{number}", self._settings, command=command)
@@ -88,19 +86,3 @@ class ApiProcesses:
             reserved.close()
         if self._folder != Path():
             shutil.rmtree(self._folder, ignore_errors=True)
-
-
-def main() -> None:
-    """Serve as one process. Arguments: its number, the shared folder, whether other processes already serve."""
-    load_without_collecting()
-    from api.cli.processes import logged_settings, serve_api
-
-    settings = logged_settings(os.environ)
-    number, folder, joins = sys.argv[1:4]
-    serve_api(settings, ApiProcess(int(number), settings.api_processes, Path(folder), joins == "joins"))
-
-
-if __name__ == "__main__":
-    from api.cli.main import explained
-
-    explained(main)

@@ -12,8 +12,6 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from api.cli.commands import AsJson, Url
-from api.cli.listing import table
 from api.cli.output import FAILED, USAGE, Output, answering, plain
 from api.cli.rows import AsJson, Url, table
 from ingest.platform.addresses import client_key, key_file

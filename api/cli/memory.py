@@ -23,7 +23,6 @@ from rich.text import Text
 
 from api.cli.output import FAILED, USAGE, plain
 from api.cli.rows import AsJson, names_in
-from api.http.serving import LOOPBACK
 from ingest.errors import InvalidSetting
 from ingest.platform.addresses import LOOPBACK, client_key, proxy_options
 from ingest.platform.settings import Settings, from_environment

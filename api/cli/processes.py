@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -206,3 +207,19 @@ def logged_settings(environ: Mapping[str, str]) -> Settings:
     for name in ("httpx", "httpx2", "arq.worker", "mcp.server.streamable_http", "mcp.server.streamable_http_manager"):
         logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLogger().level))
     return settings
+
+
+def main() -> None:
+    """One of several API processes. Arguments: its number, the shared folder, whether other processes already serve."""
+    load_without_collecting()
+    from api.api_processes import ApiProcess
+
+    settings = logged_settings(os.environ)
+    number, folder, joins = sys.argv[1:4]
+    serve_api(settings, ApiProcess(int(number), settings.api_processes, Path(folder), joins == "joins"))
+
+
+if __name__ == "__main__":
+    from api.cli.main import explained
+
+    explained(main)

@@ -45,5 +45,5 @@ def test_where_there_is_no_browser_it_says_so(fake_api: FakeServer, monkeypatch:
     monkeypatch.setattr(webbrowser, "open", fail)
     printed, said = opened()
     assert printed.endswith("/viewer")
-    assert "no browser here" in said
+    assert "no browser is available" in said
     assert opened("--no-browser") == (printed, "")
