@@ -17,8 +17,7 @@ from ingest.durability import Durability, parse_durability
 from ingest.names import header_name
 from ingest.platform.connections import Client
 from ingest.roles import ANYWHERE, READ, KeyScope
-from mcp_gateway.last_writes import LastWrites
-from mcp_gateway.tools.tool import Tool, ToolContext
+from mcp_gateway.tools.tool import LastWrites, Tool, ToolContext
 from projections.documents.access import Reader, Scope, operator_of, reader_of
 from projections.health.watch import Watch
 from projections.search.index import IndexService

@@ -24,10 +24,10 @@ from api.native import (
     writes,
 )
 from api.native.described import TAGS, details
-from api.viewer import pages as viewer
+from api.viewer import room as viewer
 from ingest.durability import LEVELS
 from ingest.roles import ANY, WRITE, Needs
-from mcp_gateway.tools.catalog import server_version
+from mcp_gateway.profiles import server_version
 
 MODULES = (
     writes, memories, lessons, sessions, actions, documents, names, log, forgetting, transfer, rebuilds, admin, keys,

@@ -140,11 +140,11 @@ async def _is_told_by_commands_and_by_hooks_once_and_loses_nothing(user: User) -
         assert told in asked.stderr
     told = await _first_word(user, "s1", "UserPromptSubmit", prompt=PROMPT)
     assert told.keys() == {"systemMessage"}
-    for word in ("asks for a key", "mnemolog keys store", "MNEMOLOG_SECRET", str(user.home / "spool")):
+    for word in ("requires a key", "mnemolog keys store", "MNEMOLOG_SECRET", str(user.home / "spool")):
         assert word in told["systemMessage"]
     assert [await user.hook("s1", "UserPromptSubmit", prompt=PROMPT) for _ in range(3)] == ["", "", ""]
     told = await _first_word(user, "s2", "SessionStart", source="startup")
-    assert "asks for a key" in told["systemMessage"]
+    assert "requires a key" in told["systemMessage"]
 
 
 async def _first_word(user: User, session: str, event: str, **fields: Any) -> dict[str, Any]:

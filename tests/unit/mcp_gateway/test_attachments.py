@@ -10,7 +10,7 @@ from mcp.server import Server
 from mcp.shared.exceptions import MCPError
 
 from ingest.errors import AccessDenied, TooManyRequests
-from mcp_gateway.attachments import NO_ATTACHMENTS, Attachments, Unreachable, together
+from mcp_gateway.profiles import NO_ATTACHMENTS, Attachments, Unreachable, together
 from mcp_gateway.tools.tool import Tool, ToolContext
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from ingest.errors import CommandRejected
-from mcp_gateway.last_writes import LastWrites
+from mcp_gateway.tools.tool import LastWrites
 
 
 def test_an_agent_that_never_wrote_waits_for_nothing():

@@ -6,8 +6,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from api.dialects.profiles import PROFILES
-from mcp_gateway.attachments import Attachments
-from mcp_gateway.profiles import UnknownProfile
+from mcp_gateway.profiles import Attachments, UnknownProfile
 from mcp_gateway.tools.tool import Deferred, Tool
 
 AGENTMEMORY = [
@@ -115,7 +114,7 @@ def test_several_profiles_are_offered_in_one_order_whatever_order_they_are_asked
 
 def test_an_unknown_profile_is_refused_with_the_known_ones():
     with pytest.raises(
-        UnknownProfile, match="no MCP profile 'mem'; there are: native, agentmemory, memex, agent-memory"
+        UnknownProfile, match="no MCP profile 'mem'; profiles: native, agentmemory, memex, agent-memory"
     ):
         PROFILES.chosen("native,mem")
 

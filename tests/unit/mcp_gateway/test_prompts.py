@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.prompts import PROMPTS, prompt_text
-from mcp_gateway.tools.catalog import NATIVE
+from mcp_gateway.profiles import NATIVE
+from mcp_gateway.resources import PROMPTS, prompt_text
 from mcp_gateway.tools.tool import ToolContext
 from projections.documents.access import Reader
 from projections.queries.recall import RecallResult

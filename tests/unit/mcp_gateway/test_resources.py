@@ -109,7 +109,7 @@ async def test_few_projects_are_listed_the_latest_first_each_once_and_none_witho
     assert [one.uri for one in listed][:2] == ["mnemolog://projects/shop/context", "mnemolog://projects/a%20b/context"]
     assert len({one.uri for one in listed}) == len(listed) == PROJECTS_LISTED
     told = await resource_text(reading(call, sessions), "mnemolog://projects")
-    assert told.splitlines()[2] == "- shop (last on 2026-01-31): mnemolog://projects/shop/context"
+    assert told.splitlines()[2] == "- shop (last active on 2026-01-31): mnemolog://projects/shop/context"
 
 
 async def test_a_key_for_some_projects_is_listed_those(call: ToolContext):

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from mcp_gateway.surrogates import repaired_json
+from mcp_gateway.lenient import repaired_json
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from factories import NOW
 
-from mcp_gateway.tools.recalled import (
+from mcp_gateway.tools.reading import (
     RecalledDocument,
     answered,
     document_text,
@@ -46,10 +46,10 @@ def test_a_probability_is_never_told_as_certainty():
 @pytest.mark.parametrize(
     ("least", "nearest", "narrowed", "told"),
     [
-        (None, 0.1, False, "the nearest is 10% sure to be an answer. Use other words, or `min_confidence` 0"),
-        (0.9, 0.5, False, "is 90% sure to answer `tea`: the nearest is 50% sure. Use other words, or a lower"),
-        (None, None, True, "matches `tea` within these filters. Use other words or fewer filters."),
-        (0.0, None, False, "matches `tea`. Use other words."),
+        (None, 0.1, False, "the closest match has 10% confidence. Try other words, or `min_confidence` 0"),
+        (0.9, 0.5, False, "answers `tea` with 90% confidence: the closest has 50%. Try other words, or a lower"),
+        (None, None, True, "matches `tea` within these filters. Try other words or fewer filters."),
+        (0.0, None, False, "matches `tea`. Try other words."),
     ],
 )
 def test_finding_nothing_is_explained(least: float | None, nearest: float | None, narrowed: bool, told: str):

@@ -51,6 +51,6 @@ def test_a_refused_read_does_not_speak_of_unknown_outcomes(error: Exception):
 @pytest.mark.parametrize("error", UNKNOWN, ids=lambda error: type(error).__name__)
 def test_an_unknown_outcome_is_said_to_be_unknown(error: Exception):
     said = refusal(FORGET, "e1", error)
-    assert "Whether it was stored is unknown" in said
+    assert "It is unknown whether it was stored" in said
     assert "'e1'" in said
     assert "unknown" not in refusal(RECALL, "", error)
