@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 from collections import OrderedDict
 
 from ingest.errors import CommandRejected, LogFull, LogUnavailable, MalformedRequest, MnemologError, Overloaded
-from ingest.log.archive.segments import ArchiveUnavailable
 from ingest.log.position import SharedPositions, Token
 
 T = TypeVar("T")
@@ -333,6 +332,8 @@ def _inlined(node: Any, definitions: dict[str, dict[str, Any]]) -> Any:
 
 def refusal(tool: Tool, event_id: str, error: Exception) -> str:
     """The message of a failed call. `event_id` makes a retry of a write safe; a reading tool has none."""
+    from ingest.log.archive.segments import ArchiveUnavailable  # loads redis, which the stdio bridge must not
+
     match error:
         case CommandRejected(message=message, field=field):
             return _bad_argument(tool, message, field)
