@@ -27,18 +27,18 @@ from ingest.log.archive.sealing import Sealing
 from ingest.log.archive.store import store_of
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import PartitionKeys
+from ingest.log.lag import wait_projected
 from ingest.log.position import START, Position, Token, project_route
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect
 from ingest.platform.processes import tune_interpreter
 from projections.documents.access import Reader
 from projections.forgetting.forget import Forgetting
-from projections.health.samples import wait_projected
-from projections.maintenance.manifests import differences, manifest_of
+from projections.maintenance.differences import differences, manifest_of
 from projections.operations.current import Current
 from projections.queries.documents import DocumentReader
-from projections.rebuilding.generations import fill as fill_generation
-from projections.rebuilding.generations import switch
+from projections.rebuilding.documents import fill as fill_generation
+from projections.rebuilding.documents import switch
 from workers.host import RunnerHost
 
 BATCH = 500

@@ -20,8 +20,9 @@ from rich.text import Text
 from api.cli.direct import connected, server, telling
 from api.cli.output import FAILED, Output, plain
 from api.cli.rows import AsJson
-from ingest.embedded.log_file import (
+from ingest.embedded.room import (
     WAY_OUT,
+    EmbeddedValkey,
     Incident,
     LogCheck,
     cut_off,
@@ -31,12 +32,18 @@ from ingest.embedded.log_file import (
     record_incident,
     take_note,
 )
-from ingest.embedded.valkey import EmbeddedValkey
 from ingest.errors import InvalidSetting, NotFound
-from ingest.log.archive.archive import PartitionArchive, look, verify
-from ingest.log.archive.archived_log import ArchivedLog, open_log
-from ingest.log.archive.sealing import ArchiveJob, ArchiveRun
-from ingest.log.archive.segments import DamagedArchive, MissingFile
+from ingest.log.archive.room import (
+    ArchivedLog,
+    ArchiveJob,
+    ArchiveRun,
+    DamagedArchive,
+    MissingFile,
+    PartitionArchive,
+    look,
+    open_log,
+    verify,
+)
 from ingest.log.keys import MANIFEST
 from ingest.platform.connections import Client
 from ingest.platform.settings import Settings, from_environment
@@ -191,9 +198,9 @@ def log_file(
         folder = _folder()
         match what:
             case LogFileAction.STATUS:
-                found = load_incidents(folder)
-                _tell(output, found)
-                if any(one.open for one in found):
+                incidents = load_incidents(folder)
+                _tell(output, incidents)
+                if any(incident.open for incident in incidents):
                     raise typer.Exit(FAILED)
             case LogFileAction.ACKNOWLEDGE:
                 _tell(output, take_note(folder))
@@ -234,12 +241,12 @@ def _repair(folder: Path, output: Output, *, yes: bool) -> None:
     output.line(Text(plain(incident.whole())))
 
 
-def _tell(output: Output, found: list[Incident]) -> None:
-    output.document({"incidents": found})
-    for one in found:
-        state = "open" if one.open else "noted" if one.noted else "nothing acknowledged is lost"
-        output.line(Text(f"{one.at:%Y-%m-%d %H:%M:%S} UTC ({state}): {plain(one.whole())}"))
-    if not found:
+def _tell(output: Output, incidents: list[Incident]) -> None:
+    output.document({"incidents": incidents})
+    for incident in incidents:
+        state = "open" if incident.open else "nothing acknowledged is lost"
+        output.line(Text(f"{incident.at:%Y-%m-%d %H:%M:%S} UTC ({state}): {plain(incident.whole())}"))
+    if not incidents:
         output.line(Text("no incidents"))
 
 

@@ -165,7 +165,7 @@ def _is_ours(url: str) -> bool:
 def _log_server(settings: Settings) -> Finding:
     """Whether Redis answers, and writes to disk before it acknowledges."""
     if settings.redis_url is None:
-        from ingest.embedded.valkey import EmbeddedValkey
+        from ingest.embedded.room import EmbeddedValkey
 
         serving = EmbeddedValkey(settings.data_dir / "valkey").serving
         text = "the embedded Valkey is running, and writes to disk before it acknowledges"
@@ -207,7 +207,7 @@ async def _durability_risk(url: str) -> str:
 def _model(settings: Settings) -> Finding:
     if settings.embedder != "default":
         return Finding("model", "ok", f"MNEMOLOG_EMBEDDER is {settings.embedder.partition('|')[0]}")
-    from projections.embedding.model_files import is_current
+    from projections.vectors.model_files import is_current
 
     if is_current(settings.model_directory):
         return Finding("model", "ok", f"exported, in {settings.model_directory}")

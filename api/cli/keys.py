@@ -15,7 +15,7 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 import typer
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 from rich.table import Table
 from rich.text import Text
 
@@ -139,7 +139,7 @@ def list_(
     output, now_ms = Output(as_json), to_ms(system_clock())
     with telling(output):
         keys = [key for key in _on_registry(Registry.all) if everything or key.holds(now_ms)]
-    output.document({"keys": [key.shown(now_ms) for key in keys]})
+    output.document({"keys": [asdict(key.view(now_ms)) for key in keys]})
     output.show(_table(keys, now_ms))
     if not keys:
         raise typer.Exit(FAILED)
@@ -213,7 +213,7 @@ def _tell(output: Output, made: Made, store_it: bool, url: str | None) -> None:
 
 
 def _made(made: Made, stored: Path | None) -> dict[str, Any]:
-    shown = made.key.shown(to_ms(system_clock()))
+    shown = asdict(made.key.view(to_ms(system_clock())))
     return {"key": str(made.token), **shown, "stored": None if stored is None else str(stored)}
 
 
@@ -269,14 +269,14 @@ def _before_the_first(
 
 def _show(output: Output, key: Key) -> None:
     now_ms = to_ms(system_clock())
-    output.document(key.shown(now_ms))
+    output.document(asdict(key.view(now_ms)))
     output.show(_table([key], now_ms))
 
 
 def _table(keys: list[Key], now_ms: int) -> Table:
     table = Table("id", "name", "tenant", "roles", "projects", "agents", "status", "expires")
     for key in keys:
-        fields: dict[str, Any] = key.shown(now_ms)
+        fields: dict[str, Any] = asdict(key.view(now_ms))
         projects = ", ".join(project or repr(project) for project in fields["projects"]) or "all"
         expires = fields["expires_at"]
         table.add_row(

@@ -36,9 +36,8 @@ from ingest.platform.partial import UNREACHABLE, readable
 from ingest.platform.tasks import end
 from ingest.roles import ANY, METRICS
 from projections.dead_letters.records import OUTCOMES, Outcome, letter_counts, live_keys
-from projections.health.pressure import CAUSES, memory_ceiling
 from projections.health.samples import HealthSample
-from projections.health.watch import Watch
+from projections.health.watch import CAUSES, Watch, memory_ceiling
 from projections.maintenance.repairs import load_report
 from projections.search.index import IndexService
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Protocol, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -19,11 +19,22 @@ from ingest.roles import ANYWHERE, KeyScope, Needs
 
 if TYPE_CHECKING:
     from ingest.commands.handler import Accepted, CommandHandler
+    from ingest.platform.connections import Client
     from projections.documents.access import Reader
+    from projections.health.watch import Watch
+    from projections.search.index import IndexService
     from projections.services import Operations, Queries
 from collections import OrderedDict
 
-from ingest.errors import CommandRejected, LogFull, LogUnavailable, MalformedRequest, MnemologError, Overloaded
+from ingest.errors import (
+    ArchiveUnavailable,
+    CommandRejected,
+    LogFull,
+    LogUnavailable,
+    MalformedRequest,
+    MnemologError,
+    Overloaded,
+)
 from ingest.log.position import SharedPositions, Token
 
 T = TypeVar("T")
@@ -63,6 +74,14 @@ class Written(Struct, frozen=True, kw_only=True):
     event_id: Annotated[str, Meta(description="Id of the event in the log.")]
     position: Annotated[str, Meta(description="Position in the log; REST reads take it as `after`.")]
     duplicate: Annotated[bool, Meta(description="True if the event id was already known: nothing new was stored.")]
+
+
+class JobOrders(Protocol):
+    """Orders to the workers."""
+
+    async def enqueue(self, name: str, *args: Any, job_id: str) -> bool:
+        """Queue a job; false when one with this id is waiting or running."""
+        ...
 
 
 class ToolAnswer(NamedTuple):
@@ -120,11 +139,11 @@ def _name(agent: str) -> str:
     return f"agent\0{agent}"
 
 
-class ToolContext(NamedTuple):
-    """What a call of a tool works with: commands, queries, the caller, and the last writes of agents.
+class Call(NamedTuple):
+    """One request and the services it works with: what tools, dialects and native routes share.
 
-    `agent` is the caller named by the transport; `own_agent` the server's default; `source` is stored in events;
-    `half_life_days` is the recency half-life of a dialect's ranking.
+    `agent` is the caller named by the transport; `own_agent` the server's default; `source` is the API, as stored in
+    events; `half_life_days` is the recency half-life of a dialect's ranking.
     """
 
     commands: "CommandHandler"
@@ -134,10 +153,17 @@ class ToolContext(NamedTuple):
     last_writes: LastWrites
     own_agent: str = ""
     scope: Literal["shared", "isolated"] = "shared"
+    half_life_days: float = 30.0
+    search_index: "IndexService" = cast("IndexService", None)
+    jobs: JobOrders = cast(JobOrders, None)
+    redis: "Client" = cast("Client", None)
+    watch: "Watch" = cast("Watch", None)
+    """These four are always set in a server; tools don't need them."""
+    key_scope: KeyScope = ANYWHERE
     agent: str = ""
     source: str = SOURCE
-    half_life_days: float = 30.0
-    key_scope: KeyScope = ANYWHERE
+    durability: str | None = None
+    """What the caller asks that a write survives; None: the server's setting."""
     may_read: bool = True
     """Whether the caller can read what others wrote."""
     admit: Callable[["Tool | None"], Awaitable[None]] | None = None
@@ -208,6 +234,9 @@ class ToolContext(NamedTuple):
         except ProjectionBehind:
             return [BEHIND]
         return []
+
+
+ToolContext = Call
 
 
 class Tool(NamedTuple):
@@ -332,8 +361,6 @@ def _inlined(node: Any, definitions: dict[str, dict[str, Any]]) -> Any:
 
 def refusal(tool: Tool, event_id: str, error: Exception) -> str:
     """The message of a failed call. `event_id` makes a retry of a write safe; a reading tool has none."""
-    from ingest.log.archive.segments import ArchiveUnavailable  # loads redis, which the stdio bridge must not
-
     match error:
         case CommandRejected(message=message, field=field):
             return _bad_argument(tool, message, field)

@@ -180,7 +180,7 @@ class LogEvents:
 
     def read_on(self, after: str) -> Token:
         """Where to read on behind a token; raises CommandRejected for what is none of this log."""
-        return self._log.history.to_read_on(Token.parse(after))
+        return self._log.history.check_cursor(Token.parse(after))
 
     def applied(self) -> Token:
         """The position up to which events are projected and searchable here."""
@@ -379,7 +379,7 @@ class _Backwards:
 
 def _parse(cursor: str, history: LogHistory) -> Token:
     try:
-        return history.to_read_on(Token.parse(cursor))
+        return history.check_cursor(Token.parse(cursor))
     except CommandRejected:
         raise CommandRejected("not a cursor; pass on the `next` of the page before", "cursor") from None
 

@@ -13,11 +13,10 @@ from ingest.platform.clock import system_clock
 from projections.dead_letters.records import DeadLetter, queue_letter
 from projections.documents.access import Reader
 from projections.health.diagnosis import CATEGORIES
-from projections.health.pressure import Limits
 from projections.health.queries import Diagnose
 from projections.health.samples import HealthSampler
-from projections.health.watch import Watch
-from projections.maintenance.backup.manifest import Status, save_status
+from projections.health.watch import Limits, Watch
+from projections.maintenance.backups import Status, save_status
 
 MISSING = f"mem_{0:020x}"
 

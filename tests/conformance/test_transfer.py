@@ -43,7 +43,6 @@ from ingest.ids import EventId
 from ingest.log.event_log import MAX_ENTRY_BYTES, Entry, EventLog, Stored
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import PartitionKeys
-from ingest.log.memory_log import MemoryLog
 from ingest.log.position import START, Position
 from ingest.log.redis_log import RedisLog, stub_member
 from ingest.platform.connections import Client
@@ -58,6 +57,7 @@ from projections.operations.importing import MAX_LINE_BYTES, MAX_REJECTED, Impor
 from projections.store.protocol import MemoryStore, project
 from tests.compat.test_stored_samples import SAMPLES
 from tests.compat.test_stored_samples import stored as stored_sample
+from tests.support.memory_log import MemoryLog
 
 TENANT = "default"
 ADMIN = Reader(TENANT, operator=True)

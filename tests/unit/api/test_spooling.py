@@ -20,8 +20,8 @@ from ingest.events.envelope import decode
 from ingest.events.session import ObservationRecorded
 from ingest.log.event_log import Appended, Entry
 from ingest.log.group_commit import GroupCommit
-from ingest.log.memory_log import MemoryLog
 from ingest.log.position import START
+from tests.support.memory_log import MemoryLog
 from tests.unit.api.agents.payloads import payload
 
 FACTS = {"project": "shop", "occurred_at": "2026-01-31T12:00:00.000Z", "event_id": "e-big", "agent_id": ""}
