@@ -166,11 +166,6 @@ def confirmed_importance(importance: float, confirmations: int) -> float:
 _SUMMARY_PREFIX = re.compile(r"\A\[Summary of [0-9]+ memories\] ")
 
 
-def without_prefix(content: str) -> str:
-    """The summary in the content of a condensed memory (what is embedded); any other content unchanged."""
-    return _SUMMARY_PREFIX.sub("", content, count=1)
-
-
 EPISODIC = "episodic"
 """Listing of a partition's current episodic memories about users: by tenant, agent and user, then in log order."""
 EXPIRING = "expiring"
