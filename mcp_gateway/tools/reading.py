@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from ingest.commands.command import Name, Names
 from ingest.errors import CommandRejected
 from ingest.roles import READ
-from mcp_gateway.tools.tool import Arguments, Tool, ToolAnswer, ToolContext, without_unset
+from mcp_gateway.tools.tool import Arguments, Deferred, Tool, ToolAnswer, ToolContext, without_unset
 
 if TYPE_CHECKING:
     from projections.queries.context import Context
@@ -288,10 +288,11 @@ def _short_or_full(result: "RecallResult", arguments: RecallArguments) -> Recall
     return shortened(result, project_known=arguments.project is not UNSET, session_known=bool(arguments.session_id))
 
 
+read_documents = Deferred("mcp_gateway.tools.documents:read_documents")
+
+
 async def read_whole(call: ToolContext, ids: list[str], agent_id: str = "") -> ToolAnswer:
     """The documents with these ids, in full."""
-    from mcp_gateway.tools.documents import read_documents  # loads the index, which the stdio bridge must not
-
     lacks = await call.wait_for_own_writes(agent_id)
     documents, unknown = await read_documents(call, ids, call.reader(agent_id))
     lacks += [f"there is no document {name!r}" for name in unknown]
