@@ -109,7 +109,6 @@ async def wire(settings: Settings, stack: AsyncExitStack, api_process: ApiProces
 
 
 def _embedded(settings: Settings) -> Path | None:
-    """The folder of the embedded server; None where the log is on another one."""
     folder = settings.data_dir / "valkey"
     return folder if settings.redis_url == EmbeddedValkey(folder).url else None
 
@@ -181,7 +180,6 @@ async def _index(
 
 
 def _build_embedder(settings: Settings, spec: str) -> Embedder:
-    """The embedder of a spec: the configured one, or that of a rebuild."""
     return build_embedder(spec, directory=settings.model_directory, api_key=settings.embedder_key or "")
 
 

@@ -39,9 +39,9 @@ from projections.maintenance.room import (
     Verified,
     Window,
     choose,
-    differences,
     is_empty,
     listed,
+    manifest_differences,
     manifest_of,
     no_such_backup,
     point_of,
@@ -254,7 +254,7 @@ async def _compare(settings: Settings, url: str, target: Target, name: str, at: 
                 partitions,
                 {one: await discarded_places(redis, PartitionKeys(one)) for one in partitions},
             )
-    if different := differences(verified.documents, found):
+    if different := manifest_differences(verified.documents, found):
         hint = "; documents from an earlier release lack newer fields: run `mnemolog rebuild`, then verify again"
         raise ReplayDiffers("; ".join(map(str, different)) + (hint if live else ""))
     return verified
