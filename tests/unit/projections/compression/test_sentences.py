@@ -333,7 +333,7 @@ def test_what_tools_answer_in_every_session_is_no_fact_beside_what_was_said(as_t
     [("claude edit", "/repo/src/checkout.py"), ("cursor read", "src/app.tsx"), ("gemini read", "/repo/main.go")],
 )
 def test_the_file_of_a_call_is_known_by_every_agents_name_for_it(call: str, file: str):
-    _, tool, given, answered = next(one for one in CALLS if one[0] == call)
+    _, tool, sent, answered = next(one for one in CALLS if one[0] == call)
     data = {"tool_name": tool, "tool_input": sent, "tool_output": answered}
     assert compress("post_tool_use", "", data).files == (file,)
 
