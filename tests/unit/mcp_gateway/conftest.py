@@ -13,9 +13,7 @@ from ingest.commands.handler import Accepted, CommandHandler
 from ingest.errors import ProjectionBehind
 from ingest.ids import DocumentId
 from ingest.log.group_commit import GroupCommit
-from ingest.log.memory_log import MemoryLog
-from mcp_gateway.last_writes import LastWrites
-from mcp_gateway.tools.tool import ToolContext
+from mcp_gateway.tools.tool import LastWrites, ToolContext
 from projections.documents.access import Reader
 from projections.documents.memories import Memory
 from projections.documents.slots import Slot, default_slots
@@ -26,6 +24,7 @@ from projections.queries.documents import Located
 from projections.queries.memories import RememberAnswer
 from projections.queries.recall import RecallAnswer, RecallRequest, RecallResult
 from projections.services import Operations, Queries
+from tests.support.memory_log import MemoryLog
 
 
 def memory(name: str, **fields: Any) -> Memory:

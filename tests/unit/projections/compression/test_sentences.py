@@ -28,9 +28,9 @@ from projections.compression.sentences import (
     statements,
 )
 from projections.compression.words import TOOLS
-from projections.condensing.consolidate import facts, topics
+from projections.condensing.consolidation import facts, topics
 from projections.condensing.profile import profile
-from projections.condensing.sessions import digest
+from projections.condensing.summaries import digest
 from projections.documents.observations import Observation
 from projections.search.similarity import jaccard
 

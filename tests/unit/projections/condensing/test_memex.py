@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from projections.condensing.memex import summarise, summary_text
+from projections.condensing.consolidation import summarise, summary_text
 from projections.documents.memories import without_prefix
 
 MEMORIES = [
