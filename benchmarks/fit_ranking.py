@@ -26,9 +26,9 @@ from projections.search import cues
 from projections.search.embedded import EmbeddedCandidates
 from projections.search.question import Filter, Question
 from projections.search.ranking import AUTHOR_LIFT, Pool, score
-from projections.search.terms import terms
 from projections.search.replica import IndexReplica
 from projections.search.search import pool_of
+from projections.search.terms import terms
 from projections.store.feed import Put
 from projections.vectors.embedder import Embedder, chunk
 from projections.vectors.static import table_of

@@ -54,7 +54,7 @@ from projections.rebuilding.rebuild_embeddings import EmbeddingRebuild
 from projections.rebuilding.rebuild_engine import EngineEmbeddingRebuild
 from projections.rebuilding.rebuild_job import RebuildJob
 from projections.rebuilding.rebuilds import Rebuilds
-from projections.search.snapshot_job import SnapshotJob
+from projections.search.snapshots import SnapshotJob
 from projections.search.waiting import work_folder
 from projections.search_engine.filling import Servers
 from projections.search_engine.keeping import SearchEngineIndexes

@@ -29,7 +29,7 @@ from projections.dead_letters.records import (
     queue_letter,
 )
 from projections.folds.fold import Changes
-from projections.search.reading import end_of_feed, live_generation
+from projections.search.replica import end_of_feed, live_generation
 from projections.store.feed import Switched, entry_fields, read_entry
 from projections.store.protocol import project
 from projections.store.rebuild_store import RebuildStore

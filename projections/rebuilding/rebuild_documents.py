@@ -12,7 +12,7 @@ from projections.rebuilding.canaries import Canaries, Difference, PartitionCanar
 from projections.rebuilding.generations import clean_up, entries_of, fill, fill_into, switch
 from projections.rebuilding.rebuild_job import REPORT_EVERY_S, PartitionProgress, Strategy, partition_lease
 from projections.rebuilding.rebuild_steps import Part, Rebuild, unread
-from projections.search.reading import live_generation
+from projections.search.replica import live_generation
 from projections.store.rebuild_store import RebuildStore
 
 logger = logging.getLogger(__name__)

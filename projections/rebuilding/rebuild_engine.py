@@ -20,7 +20,7 @@ from projections.rebuilding.candidate_index import KEPT, embedder_of, is_live
 from projections.rebuilding.rebuild_embeddings import SNAPSHOT_WITHIN_S, embedders_of
 from projections.rebuilding.rebuild_job import REPORT_EVERY_S, PartitionProgress, Strategy
 from projections.rebuilding.rebuild_steps import Part, Rebuild
-from projections.search.reading import live_generation
+from projections.search.replica import live_generation
 from projections.store.redis_store import scanned
 from projections.vectors.embedder import Embedders
 

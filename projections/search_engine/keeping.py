@@ -15,8 +15,7 @@ from redis.exceptions import RedisError
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import Position
 from ingest.platform.tasks import end
-from projections.search.reading import end_of_feed, live_generation, trim_feed
-from projections.search.snapshots import FeedPosition
+from projections.search.replica import FeedPosition, end_of_feed, live_generation, trim_feed
 from projections.search_engine import schema
 from projections.search_engine.filling import PartitionFiller, Servers
 from projections.search_engine.layout import Identity, PartitionIndex, State, identity_of

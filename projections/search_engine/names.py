@@ -2,8 +2,7 @@
 
 from ingest.platform.connections import Client
 from projections.maintenance.reconciling import IndexedNames, SnapshotNames
-from projections.search.reading import FeedGap
-from projections.search.snapshots import FeedPosition
+from projections.search.replica import FeedGap, FeedPosition
 from projections.search_engine import schema
 from projections.search_engine.layout import PartitionIndex
 from projections.search_engine.writing import read_state

@@ -19,8 +19,8 @@ from ingest.platform.connections import Client
 from projections.embedding.embed_job import EmbeddingQueue
 from projections.search import comparing as comparing_module
 from projections.search import following as following_module
-from projections.search.reading import end_of_feed
-from projections.search.snapshot_job import SnapshotJob
+from projections.search.replica import end_of_feed
+from projections.search.snapshots import SnapshotJob
 
 
 @asynccontextmanager

@@ -17,7 +17,7 @@ from projections.forgetting import purge_engine
 from projections.forgetting.purge_engine import SearchEnginePurge
 from projections.rebuilding.rebuild_engine import EngineEmbeddingRebuild
 from projections.rebuilding.rebuilds import Rebuilds
-from projections.search.reading import FeedGap
+from projections.search.replica import FeedGap
 from projections.search_engine import schema
 from projections.search_engine.filling import Servers
 from projections.search_engine.names import EngineNames

@@ -7,8 +7,7 @@ from typing import cast
 from ingest.log.position import Position, Token
 from ingest.platform.connections import Client
 from projections.documents.index_entry import IndexEntry
-from projections.search.reading import apply_steps, steps_of
-from projections.search.replica import IndexReplica
+from projections.search.replica import IndexReplica, apply_steps, steps_of
 from projections.search.waiting import Waiting
 from projections.store.feed import FeedItem, Put, Remove, entry_fields
 

@@ -12,8 +12,8 @@ from projections.search import snapshots
 from projections.search.embedded import matches, search
 from projections.search.question import BitMap, Filter, Hit, Question
 from projections.search.ranking import Mode
-from projections.search.replica import IndexReplica
-from projections.search.snapshots import FeedPosition, SnapshotManifest, UnusableSnapshot
+from projections.search.replica import FeedPosition, IndexReplica
+from projections.search.snapshots import SnapshotManifest, UnusableSnapshot
 from projections.store.feed import Put, Remove
 
 MODEL = "test-model"

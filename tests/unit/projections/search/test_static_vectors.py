@@ -12,8 +12,8 @@ from projections.search.columns import TermRows
 from projections.search.embedded import search
 from projections.search.question import Filter, Hit, Question, bitmap, ordinals
 from projections.search.ranking import Pool, score
-from projections.search.replica import IndexReplica
-from projections.search.snapshots import FeedPosition, compacted
+from projections.search.replica import FeedPosition, IndexReplica
+from projections.search.snapshots import compacted
 from projections.store.feed import Put, Remove, Vectors
 from projections.vectors.static import StaticTable
 
