@@ -56,9 +56,7 @@ from projections.rebuilding.rebuild_job import RebuildJob
 from projections.rebuilding.rebuilds import Rebuilds
 from projections.search.snapshots import SnapshotJob
 from projections.search.waiting import work_folder
-from projections.search_engine.filling import Servers
-from projections.search_engine.keeping import SearchEngineIndexes
-from projections.search_engine.names import EngineNames
+from projections.search_engine.room import EngineNames, SearchEngineIndexes, Servers
 from projections.vectors.embedder import Embedder
 from workers.host import RunnerHost
 from workers.jobs.upkeep import Condense, Upkeep

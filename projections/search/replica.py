@@ -1,6 +1,6 @@
-"""The index of one process: every searchable document, packed, with lexical and vector candidates and exact scoring.
+"""The index of one process: every searchable document, packed; and the change feed that fills it.
 
-All of it belongs to one thread (see `ReplicaService`): a search sees the index between two changes, never half of one.
+All of the index belongs to one thread (see `ReplicaService`): a search sees it between two changes, never half of one.
 """
 
 import time

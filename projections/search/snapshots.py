@@ -1,7 +1,11 @@
-"""Snapshots of the index: a folder that a replica can start from instead of reading the whole feed. Always disposable.
+"""Snapshots of the index, which a replica starts from instead of reading the whole feed, and the job that writes them.
 
-A snapshot is complete once its folder has its final name; it is written beside and renamed. Its manifest says which
-model its vectors are of and where in every partition's feed it stands; a file that was altered is refused by its hash.
+Always disposable. A snapshot is a folder, complete once it has its final name: it is written beside and renamed. Its
+manifest says which model its vectors are of and where in every partition's feed it stands; a file that was altered is
+refused by its hash.
+
+A compacting run of the job is what erases for good: the snapshot holds nothing of removed documents, older ones are
+deleted, the feeds that told of them are trimmed, and replicas are told to start again from it.
 """
 
 import asyncio

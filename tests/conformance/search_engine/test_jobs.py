@@ -20,7 +20,7 @@ from projections.rebuilding.rebuilds import Rebuilds
 from projections.search.replica import FeedGap
 from projections.search_engine import schema
 from projections.search_engine.filling import Servers
-from projections.search_engine.names import EngineNames
+from projections.search_engine.keeping import EngineNames
 
 SECRET = "the unspeakable zanzibar plan"
 
