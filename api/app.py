@@ -31,13 +31,13 @@ from api.services import tool_context
 from api.spooling import Spooling
 from api.viewer.pages import OPEN_PATHS
 from api.wiring import wire
+from ingest.commands.command import writer
 from ingest.commands.decide import Caller
-from ingest.commands.decision import writer
+from ingest.commands.spool import Spool
 from ingest.errors import InvalidSetting
-from ingest.log.spool import Spool
+from ingest.platform.addresses import LOOPBACK
 from ingest.platform.processes import tune_interpreter
 from ingest.platform.settings import Settings
-from ingest.platform.web_url import LOOPBACK
 from ingest.roles import ANY
 from mcp_gateway.server import Gateway
 from projections.condensing.llm.assistant import check as check_llm

@@ -10,14 +10,13 @@ from starlette.requests import Request
 
 from api.access.admission import admit
 from api.access.principal import Principal, principal_of
+from ingest.commands.command import writer
 from ingest.commands.decide import Caller, stated_agent
-from ingest.commands.decision import writer
 from ingest.commands.handler import CommandHandler
 from ingest.durability import Durability, parse_durability
-from ingest.key_scope import ANYWHERE, KeyScope
 from ingest.names import header_name
 from ingest.platform.connections import Client
-from ingest.roles import READ
+from ingest.roles import ANYWHERE, READ, KeyScope
 from mcp_gateway.last_writes import LastWrites
 from mcp_gateway.tools.tool import Tool, ToolContext
 from projections.documents.access import Reader, Scope, operator_of, reader_of

@@ -11,8 +11,8 @@ from typing import Self
 
 from ingest.commands.decide import Caller
 from ingest.commands.handler import CommandHandler
+from ingest.commands.spool import Spool, Spooled
 from ingest.errors import LogUnavailable, Overloaded
-from ingest.log.spool import Spool, Spooled
 from ingest.platform.tasks import end
 
 EVERY_S = 3.0

@@ -13,11 +13,11 @@ from api.monitoring.ops import Metrics, VitalMetrics
 from api.native.transfer import Transfer
 from api.services import Services
 from ingest.commands.handler import CommandHandler
-from ingest.embedded.acknowledged import Acknowledged
+from ingest.embedded.log_file import Acknowledged
 from ingest.embedded.valkey import EmbeddedValkey
 from ingest.errors import InvalidSetting
 from ingest.log.archive.archived_log import open_to_write
-from ingest.log.closed import refuse_if_closed
+from ingest.log.event_log import refuse_if_closed
 from ingest.log.group_commit import GroupCommit, Rows
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect, retry_until_connected

@@ -17,9 +17,8 @@ from benchmarks.corpus import mixed, observation
 from benchmarks.driving import Pool, backlogs, fill, partitions, projected, settled, until
 from benchmarks.figures import Figures, Row, benchmark
 from benchmarks.servers import Server, valkey_processor_s
-from ingest.commands.decide import Caller
+from ingest.commands.decide import Caller, WriteCommand
 from ingest.commands.handler import CommandHandler
-from ingest.commands.requests import WriteCommand
 from ingest.embedded.valkey import EmbeddedValkey
 from ingest.ids import MEMORY, document_id, new_event_id
 from ingest.log.archive.archive import Archive, look
@@ -28,8 +27,7 @@ from ingest.log.archive.sealing import Sealing
 from ingest.log.archive.store import store_of
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import PartitionKeys
-from ingest.log.partitions import project_route
-from ingest.log.position import START, Position, Token
+from ingest.log.position import START, Position, Token, project_route
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect
 from ingest.platform.processes import tune_interpreter

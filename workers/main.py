@@ -15,9 +15,8 @@ from ingest.errors import InvalidSetting, MnemologError
 from ingest.events.envelope import Event, encode, route_of
 from ingest.ids import dedup_id, new_event_id
 from ingest.log.archive.archived_log import ArchivedLog, open_to_write
-from ingest.log.archive.job import ArchiveJob
-from ingest.log.closed import refuse_if_closed
-from ingest.log.event_log import Entry
+from ingest.log.archive.sealing import ArchiveJob
+from ingest.log.event_log import Entry, refuse_if_closed
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import LEASE_TTL, WORKERS
 from ingest.log.redis_log import RedisLog

@@ -15,7 +15,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.access.principal import Principal, principal_of
-from ingest.commands.metering import charge
+from ingest.commands.handler import charge
 from ingest.errors import AccessDenied, RoleMissing, TooManyRequests
 from ingest.log.keys import access_bucket
 from ingest.log.scripts import take_requests

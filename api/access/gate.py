@@ -29,9 +29,9 @@ from ingest.errors import (
     RoleMissing,
 )
 from ingest.names import nfc
+from ingest.platform.addresses import LOOPBACK
 from ingest.platform.connections import connect, retry_until_connected
 from ingest.platform.settings import Settings
-from ingest.platform.web_url import LOOPBACK
 
 if TYPE_CHECKING:
     from api.access.oauth.verifier import AccessTokens

@@ -15,12 +15,11 @@ from msgspec.structs import replace
 from api.access.principal import Principal, Rates
 from ingest.commands.command import Name
 from ingest.errors import CommandRejected, NotFound
-from ingest.key_scope import KeyScope
 from ingest.log.keys import ACCESS_KEYS, ACCESS_VERSION, access_row_pk, row_key
 from ingest.names import nfc
 from ingest.platform.clock import Clock, from_ms, system_clock, to_ms
 from ingest.platform.connections import Client
-from ingest.roles import OF_THE_SERVER, ROLES, Role
+from ingest.roles import OF_THE_SERVER, ROLES, KeyScope, Role
 from projections.documents.rows import Row, read_row, save_row
 
 MAX_NAMES = 100

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ingest.key_scope import ANYWHERE, KeyScope
-from ingest.roles import ROLES, Needs, Role, allow
+from ingest.roles import ANYWHERE, ROLES, KeyScope, Needs, Role, allow
 
 SCOPE_KEY = "mnemolog.principal"
 

@@ -24,7 +24,7 @@ from api.cli.direct import connected, server, telling
 from api.cli.output import FAILED, Output, plain
 from ingest.errors import InvalidSetting, LogUnavailable, MnemologError
 from ingest.log.archive.archived_log import open_log
-from ingest.log.history import refuse_unfinished
+from ingest.log.event_log import refuse_unfinished
 from ingest.log.keys import GROWING, MANIFEST, RESTORING, PartitionKeys
 from ingest.log.position import Token
 from ingest.platform.settings import Settings, from_environment

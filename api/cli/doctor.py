@@ -19,11 +19,9 @@ from api.cli.commands import AsJson, Url
 from api.cli.health import status_of
 from api.cli.output import FAILED, Output, plain
 from ingest.errors import InvalidSetting, MnemologError, ServerStartFailed
-from ingest.platform.client_key import client_key
-from ingest.platform.proxies import proxy_options
-from ingest.platform.release import release
-from ingest.platform.settings import Settings, from_environment
-from ingest.platform.sizes import mib, parse_bytes
+from ingest.platform.addresses import client_key, proxy_options
+from ingest.platform.processes import release
+from ingest.platform.settings import Settings, from_environment, mib, parse_bytes
 
 LOW_DISK = 1 << 30
 DISK_FLOOR = "256MiB"
@@ -175,7 +173,7 @@ def _log_server(settings: Settings) -> Finding:
         return Finding("log", "ok", told if serving else "the embedded Valkey, which `mnemolog up` starts")
     from redis.exceptions import RedisError
 
-    from ingest.platform.redis_url import place_of
+    from ingest.platform.addresses import place_of
 
     place = place_of(settings.redis_url)
     try:

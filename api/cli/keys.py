@@ -27,7 +27,7 @@ from api.cli.direct import server, telling
 from api.cli.output import FAILED, Output, plain
 from ingest.commands.parse import rejected
 from ingest.errors import CommandRejected
-from ingest.platform.client_key import client_key, store_key
+from ingest.platform.addresses import client_key, store_key
 from ingest.platform.clock import system_clock, to_ms
 from ingest.platform.connections import connect
 from ingest.platform.settings import from_environment

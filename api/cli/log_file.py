@@ -16,10 +16,10 @@ from rich.text import Text
 from api.cli.commands import AsJson
 from api.cli.direct import telling
 from api.cli.output import FAILED, Output, plain
-from ingest.embedded.log_entries import LogCheck
 from ingest.embedded.log_file import (
     WAY_OUT,
     Incident,
+    LogCheck,
     cut_off,
     find_fault,
     is_newest,

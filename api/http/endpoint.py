@@ -42,7 +42,7 @@ class Endpoint(NamedTuple):
     method: str
     path: str
     needs: Needs
-    """Who may use it: the roles of `ingest.key_scope`."""
+    """Who may use it: the roles of `ingest.roles`."""
     handler: Handler
     summary: str
     level: Level = "M"

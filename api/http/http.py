@@ -35,7 +35,7 @@ from ingest.errors import (
     SlotFull,
     WrongRebuildState,
 )
-from ingest.log.archive.manifest import ArchiveUnavailable
+from ingest.log.archive.segments import ArchiveUnavailable
 from ingest.names import with_nfc
 from ingest.platform.tasks import INLINE_BYTES, in_thread
 from projections.health.samples import HealthSample

@@ -18,10 +18,10 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from api.dialects.dialect import MainPort
 from api.dialects.registry import DIALECTS, listeners_of
 from ingest.errors import InvalidSetting, Overloaded, ServerStartFailed
+from ingest.platform.addresses import LOOPBACK
 from ingest.platform.processes import give_back
 from ingest.platform.settings import Settings
 from ingest.platform.tasks import in_thread
-from ingest.platform.web_url import LOOPBACK
 
 
 class Listeners:

@@ -12,8 +12,8 @@ from api.http.http import Json, asked_for, query
 from api.native.common import After, BoundedRead, ListRequest, read_request, with_notes
 from api.services import caller, reader, services
 from ingest.commands.command import Name
+from ingest.commands.decide import DeleteSlot, SetSlot, WriteAction
 from ingest.commands.handler import Accepted
-from ingest.commands.requests import DeleteSlot, SetSlot, WriteAction
 from ingest.events.slot import SlotScope
 from ingest.roles import READ, WRITE
 from projections.queries.views import Items, Page, view

@@ -12,8 +12,8 @@ from api.http.http import Json, asked_for
 from api.native.common import After, InProject, ListRequest, read_request, with_notes
 from api.services import caller, reader, services
 from ingest.commands.command import Confidence, Name
+from ingest.commands.decide import Relate
 from ingest.commands.handler import Accepted
-from ingest.commands.requests import Relate
 from ingest.errors import NotFound
 from ingest.roles import READ, WRITE
 from projections.documents.relations import Relation

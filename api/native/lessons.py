@@ -11,8 +11,8 @@ from api.http.http import Json, asked_for, query
 from api.native.common import After, ListRequest, Repeatable, read_request, with_notes
 from api.services import caller, reader, services
 from ingest.commands.command import Confidence, Name
+from ingest.commands.decide import ReviseLesson
 from ingest.commands.handler import Accepted
-from ingest.commands.requests import ReviseLesson
 from ingest.platform.clock import system_clock
 from ingest.roles import READ, WRITE
 from projections.queries.lessons import LessonView

@@ -11,8 +11,8 @@ from api.http.http import Json, asked_for
 from api.native.common import After, AnyProjectRequest, BoundedRead, InProject, ListRequest, read_request, with_notes
 from api.services import caller, reader, services
 from ingest.commands.command import Name, Names
+from ingest.commands.decide import LinkCommit
 from ingest.commands.handler import Accepted
-from ingest.commands.requests import LinkCommit
 from ingest.errors import NotFound
 from ingest.platform.partial import check_missing
 from ingest.roles import READ, READ_WRITE, WRITE

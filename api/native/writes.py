@@ -11,9 +11,9 @@ from api.access.principal import principal_of
 from api.http.endpoint import JSON, Endpoint
 from api.http.http import Json, body, parsed, read_body, send_json
 from api.services import DURABILITY_HEADER, READER_HEADER, caller, services, services_of
+from ingest.commands.decide import Observe, RecordLesson, Remember, TrackSession, WriteCommand
 from ingest.commands.handler import Accepted
 from ingest.commands.parse import parse_batch, parse_batch_at_once, parse_json
-from ingest.commands.requests import Observe, RecordLesson, Remember, TrackSession, WriteCommand
 from ingest.durability import Durability, parse_durability
 from ingest.names import sent_name
 from ingest.platform.tasks import in_thread

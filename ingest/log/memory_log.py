@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ingest.durability import Durability
 from ingest.errors import DurabilityUnavailable
-from ingest.log.event_log import Appended, Entry, Stored
-from ingest.log.history import LogHistory
+from ingest.log.event_log import Appended, Entry, LogHistory, Stored
 from ingest.log.position import START, Position
 
 

@@ -12,21 +12,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar, 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from ingest.commands.command import Name
-from ingest.commands.decide import Caller
-from ingest.commands.decision import writer
+from ingest.commands.command import Name, writer
+from ingest.commands.decide import Caller, WriteCommand
 from ingest.commands.handler import Accepted, CommandHandler
-from ingest.commands.requests import WriteCommand
 from ingest.errors import ProjectionBehind
-from ingest.key_scope import ANYWHERE, KeyScope
-from ingest.roles import Needs
+from ingest.roles import ANYWHERE, KeyScope, Needs
 from mcp_gateway.last_writes import LastWrites
 
 if TYPE_CHECKING:
     from projections.documents.access import Reader
     from projections.services import Operations, Queries
 from ingest.errors import CommandRejected, LogFull, LogUnavailable, MalformedRequest, MnemologError, Overloaded
-from ingest.log.archive.manifest import ArchiveUnavailable
+from ingest.log.archive.segments import ArchiveUnavailable
 
 T = TypeVar("T")
 

@@ -10,10 +10,9 @@ from typing import Literal, TypeAlias, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ingest.commands.decide import Caller
-from ingest.commands.requests import CondenseMemories, Remember, ReviseMemory
+from ingest.commands.decide import Caller, CondenseMemories, Remember, ReviseMemory
 from ingest.ids import DocumentId
-from ingest.log.partitions import partition_of, project_route
+from ingest.log.position import partition_of, project_route
 from projections.condensing import consolidate as rules
 from projections.condensing import memex
 from projections.condensing.claims import CONSOLIDATED, FACT, PROCEDURE, SAME_CLAIM, Claim

@@ -5,8 +5,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from ingest.commands.decide import Caller
-from ingest.commands.requests import RecordLesson, Remember, WriteAction
+from ingest.commands.decide import Caller, RecordLesson, Remember, WriteAction
 from ingest.errors import CommandRejected, NotFound
 from ingest.platform.clock import Clock
 from projections.condensing import crystal as rules

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from typing import TypeVar
 
-from ingest.log.partitions import partition_of, session_route
+from ingest.log.position import partition_of, session_route
 from projections.condensing.claims import MADE_TAGS
 from projections.condensing.sessions import Digest
 from projections.documents.access import Reader, may_read

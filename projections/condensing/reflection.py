@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from ingest.commands.decide import Caller
-from ingest.commands.requests import RecordLesson, SetSlot
-from ingest.log.partitions import project_route
+from ingest.commands.decide import Caller, RecordLesson, SetSlot
+from ingest.log.position import project_route
 from ingest.platform.clock import Clock
 from projections.condensing import slots as slot_rules
 from projections.condensing.claims import SAME_CLAIM, Claim

@@ -4,12 +4,10 @@ import asyncio
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
-from ingest.commands.decide import Caller
-from ingest.commands.requests import Relate, SummariseSession
+from ingest.commands.decide import Caller, Relate, SummariseSession
 from ingest.errors import NotFound
 from ingest.ids import RELATION, DocumentId, relation_id
-from ingest.log.partitions import partition_of, project_route, session_route
-from ingest.log.position import Position, Token
+from ingest.log.position import Position, Token, partition_of, project_route, session_route
 from projections.condensing.evidence import digest_of, fingerprint, observations_of, readable
 from projections.condensing.llm.answers import RELATION_CHARS
 from projections.condensing.llm.assistant import Assistant, Skipped

@@ -14,7 +14,7 @@ from msgspec import Struct
 from ingest.events.action import ActionCreated, ActionEdge, ActionUpdated
 from ingest.events.envelope import Recorded
 from ingest.ids import ACTION, DocumentId, document_id
-from ingest.log.partitions import project_route
+from ingest.log.position import project_route
 from ingest.platform.clock import from_ms, to_ms
 from projections.documents.rows import Row, by_position, in_user_listing, joined, of_tenant, split
 

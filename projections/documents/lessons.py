@@ -15,7 +15,7 @@ from ingest.events.lesson import (
     fingerprint,
 )
 from ingest.ids import LESSON, DocumentId, content_id
-from ingest.log.partitions import project_route
+from ingest.log.position import project_route
 from ingest.patterns import found_in
 from ingest.platform.clock import from_ms, to_ms
 from projections.documents.index_entry import IndexEntry, index_terms, searchable

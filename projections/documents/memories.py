@@ -19,8 +19,7 @@ from ingest.events.memory import (
     Visibility,
 )
 from ingest.ids import MEMORY, DocumentId, document_id
-from ingest.log.partitions import project_route
-from ingest.log.position import Position
+from ingest.log.position import Position, project_route
 from ingest.platform.clock import to_ms
 from ingest.secrets.scrub import is_only_marks
 from projections.compression.payloads import named

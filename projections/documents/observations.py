@@ -7,9 +7,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ingest.events.envelope import Recorded
-from ingest.events.observation import ObservationCompressed, ObservationRecorded
+from ingest.events.session import ObservationCompressed, ObservationRecorded
 from ingest.ids import OBSERVATION, DocumentId, document_id
-from ingest.log.partitions import session_route
+from ingest.log.position import session_route
 from ingest.platform.clock import to_ms
 from projections.compression.compression import compress
 from projections.documents.index_entry import IndexEntry, index_terms, searchable, texts_in

@@ -14,9 +14,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ingest.events.envelope import Recorded
-from ingest.events.relation import RelationLinked, RelationUnlinked
+from ingest.events.memory import RelationLinked, RelationUnlinked
 from ingest.ids import RELATION, DocumentId, relation_id
-from ingest.log.partitions import project_route
+from ingest.log.position import project_route
 from ingest.platform.clock import to_ms
 from projections.documents.rows import Row, by_position, derived, in_user_listing, joined, split
 

@@ -7,11 +7,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ingest.events.envelope import Recorded
-from ingest.events.observation import ObservationRecorded
-from ingest.events.session import SessionCommitted, SessionEnded, SessionStarted, SessionSummarised
+from ingest.events.session import ObservationRecorded, SessionCommitted, SessionEnded, SessionStarted, SessionSummarised
 from ingest.ids import COMMIT, DocumentId, content_id, document_id
-from ingest.log.partitions import project_route, session_route
-from ingest.log.position import Position
+from ingest.log.position import Position, project_route, session_route
 from ingest.platform.clock import to_ms
 from projections.documents.index_entry import IndexEntry, index_terms, searchable
 from projections.documents.rows import Row, by_position, by_time, in_user_listing, of_tenant

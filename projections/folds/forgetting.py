@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from ingest.events.envelope import SESSION_TYPES, Envelope, Recorded
 from ingest.events.memory import MemoryRecorded
-from ingest.events.observation import ObservationRecorded
-from ingest.events.session import SessionSummarised
+from ingest.events.session import ObservationRecorded, SessionSummarised
 from ingest.events.subject import EventErased, SubjectForgotten
 from ingest.ids import MEMORY, OBSERVATION, DocumentId
 from ingest.log.position import Position

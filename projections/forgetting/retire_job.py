@@ -10,8 +10,7 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
 
-from ingest.commands.decide import Caller
-from ingest.commands.requests import RetireSession
+from ingest.commands.decide import Caller, RetireSession
 from ingest.errors import MnemologError
 from ingest.events.session import MAX_RETIRED
 from ingest.ids import DocumentId

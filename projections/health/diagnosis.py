@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from ingest.platform.sizes import mib
+from ingest.platform.settings import mib
 from projections.health.pressure import CheckStatus, Condition
 from projections.health.samples import Sample
 

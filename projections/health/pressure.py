@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
-from ingest.platform.sizes import mib, parse_bytes, parse_bytes_or_share
+from ingest.platform.settings import mib, parse_bytes, parse_bytes_or_share
 from projections.health.fairness import Shares, above_fair_share
 from projections.health.samples import Sample
 

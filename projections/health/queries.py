@@ -16,8 +16,7 @@ from ingest.errors import ProjectionBehind
 from ingest.ids import DocumentId
 from ingest.log.event_log import EventLog
 from ingest.log.keys import PartitionKeys
-from ingest.log.partitions import partition_of, project_route
-from ingest.log.position import START, Position
+from ingest.log.position import START, Position, partition_of, project_route
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client
 from ingest.platform.partial import UNREACHABLE, leaving_out, left_out, readable

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from redis.exceptions import RedisError
 
 from ingest.errors import LogUnavailable, Overloaded
-from ingest.platform.sizes import mib
+from ingest.platform.settings import mib
 from ingest.platform.tasks import end
 from projections.health.fairness import RecentWork, above_fair_share
 from projections.health.pressure import (

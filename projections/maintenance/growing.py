@@ -24,8 +24,7 @@ from ingest.errors import MnemologError, ProjectionBehind
 from ingest.events.envelope import SESSION_TYPES, as_json_object
 from ingest.events.registry import EVENT_TYPES
 from ingest.events.subject import EventErased, SubjectForgotten
-from ingest.log.event_log import EventLog, Stored, entry_at, pages
-from ingest.log.history import Growth, Moved
+from ingest.log.event_log import EventLog, Growth, Moved, Stored, entry_at, pages
 from ingest.log.keys import (
     ACCESS_KEYS,
     ACCESS_VERSION,
@@ -44,8 +43,7 @@ from ingest.log.keys import (
     access_row_pk,
     row_key,
 )
-from ingest.log.partitions import partition_of, project_route, session_route
-from ingest.log.position import START, Position, Token
+from ingest.log.position import START, Position, Token, partition_of, project_route, session_route
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import heard_of, restore_entries
 from ingest.platform.clock import Clock, system_clock

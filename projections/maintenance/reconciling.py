@@ -17,13 +17,12 @@ import zstandard
 from ingest.errors import AlteredEntry, UnreadableEvent
 from ingest.events.envelope import Recorded, decode, route_of
 from ingest.events.memory import MemoryRecorded
-from ingest.events.observation import ObservationRecorded
+from ingest.events.session import ObservationRecorded
 from ingest.events.subject import SubjectForgotten
 from ingest.ids import MEMORY, OBSERVATION, DocumentId, document_id
-from ingest.log.checksum import ALTERED
 from ingest.log.event_log import EventLog, pages
 from ingest.log.keys import CONSUMER_GROUP, PartitionKeys
-from ingest.log.position import START, Position
+from ingest.log.position import ALTERED, START, Position
 from ingest.log.redis_log import RedisLog
 from ingest.platform.clock import from_ms
 from ingest.platform.connections import Client

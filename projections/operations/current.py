@@ -7,14 +7,12 @@ it wrote is not told that it is not there.
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias, TypeVar
 
-from ingest.commands.decide import Caller
+from ingest.commands.decide import AnyCommand, Caller
 from ingest.commands.handler import Accepted, CommandHandler
-from ingest.commands.requests import AnyCommand
 from ingest.errors import NotFound
 from ingest.ids import DocumentId
 from ingest.log.event_log import EventLog
-from ingest.log.partitions import partition_of, project_route, session_route
-from ingest.log.position import START, Token
+from ingest.log.position import START, Token, partition_of, project_route, session_route
 from projections.documents.access import Reader, may_read
 from projections.documents.document import Document
 from projections.documents.memories import Memory

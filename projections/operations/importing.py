@@ -15,8 +15,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from ingest.commands.handler import BatchOutcome, CommandHandler
-from ingest.commands.parse import rejected
-from ingest.commands.sizing import check_values
+from ingest.commands.parse import check_values, rejected
 from ingest.errors import (
     CommandRejected,
     MalformedRequest,
@@ -34,8 +33,7 @@ from ingest.events.subject import EventErased, SubjectForgotten
 from ingest.ids import DocumentId, EventId, imported_dedup_id
 from ingest.log.event_log import EventLog
 from ingest.log.keys import PartitionKeys
-from ingest.log.partitions import partition_of
-from ingest.log.position import START, Position, Token
+from ingest.log.position import START, Position, Token, partition_of
 from ingest.platform.clock import to_ms
 from ingest.platform.connections import Client
 from ingest.platform.tasks import INLINE_BYTES, Slices, in_thread

@@ -6,9 +6,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ingest.commands.command import EventName, Importance, Name, Names, Title
-from ingest.commands.decide import Caller
+from ingest.commands.decide import Caller, ChangeVisibility, ReviseMemory
 from ingest.commands.handler import Accepted
-from ingest.commands.requests import ChangeVisibility, ReviseMemory
 from ingest.errors import CommandRejected, Forbidden, NotFound
 from ingest.events.memory import MemoryType, Purpose, Visibility
 from ingest.log.position import Position, Token

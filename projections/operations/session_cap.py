@@ -11,10 +11,10 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from math import inf
 
-from ingest.commands.requests import Observe
+from ingest.commands.decide import Observe
 from ingest.errors import SessionFull
 from ingest.ids import DocumentId
-from ingest.log.partitions import session_route
+from ingest.log.position import session_route
 from projections.documents.sessions import Session, session_document_id
 from projections.operations.current import Current
 

@@ -10,9 +10,8 @@ from hashlib import blake2b
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ingest.commands.decide import Caller
-from ingest.commands.handler import Accepted
-from ingest.commands.requests import (
+from ingest.commands.decide import (
+    Caller,
     ConfirmMemory,
     DeleteSlot,
     LinkCommit,
@@ -23,9 +22,10 @@ from ingest.commands.requests import (
     TriggerLesson,
     WriteAction,
 )
+from ingest.commands.handler import Accepted
 from ingest.errors import AlreadyThere, CommandRejected, NotFound, SlotFull
 from ingest.ids import DocumentId, new_event_id
-from ingest.log.partitions import project_route
+from ingest.log.position import project_route
 from ingest.platform.clock import Clock, from_ms, system_clock
 from projections.documents.access import Reader, may_read
 from projections.documents.actions import Action

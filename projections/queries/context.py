@@ -16,7 +16,7 @@ from ingest.commands.command import Name
 from ingest.events.lesson import EVERY_PROJECT
 from ingest.ids import DocumentId
 from ingest.log.position import Token
-from ingest.marking import DATA_NOT_INSTRUCTIONS, inert
+from ingest.names import DATA_NOT_INSTRUCTIONS, inert
 from ingest.platform.clock import Clock, from_ms, system_clock, to_ms
 from ingest.platform.partial import made_of_parts
 from projections.compression.accounts import headline, prose

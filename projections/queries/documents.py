@@ -10,10 +10,10 @@ from typing import Any, NamedTuple, TypeAlias, cast
 from ingest.errors import CommandRejected, LogUnavailable
 from ingest.ids import DocumentId
 from ingest.log.keys import GenerationKeys, PartitionKeys
-from ingest.log.partitions import partition_of, project_route
+from ingest.log.position import partition_of, project_route
 from ingest.platform.connections import Client, ask, keys_may_be_apart
 from ingest.platform.partial import UNREACHABLE, check_missing, leave_out, left_out
-from ingest.platform.shared_connection import Command
+from ingest.platform.redis_client import Command
 from projections.documents.access import Reader, may_read
 from projections.documents.document import Document, decode, row_type
 from projections.documents.rows import whole_of

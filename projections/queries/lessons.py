@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ingest.events.lesson import EVERY_PROJECT
 from ingest.ids import DocumentId
-from ingest.log.partitions import partition_of, project_route
+from ingest.log.position import partition_of, project_route
 from ingest.platform.clock import from_ms, to_ms
 from projections.documents.access import Reader, may_read
 from projections.documents.document import searchable_text

@@ -16,17 +16,23 @@ from ingest.events.memory import (
     MemoryRecorded,
     MemoryRevised,
     MemoryVisibilityChanged,
+    RelationLinked,
+    RelationUnlinked,
 )
-from ingest.events.observation import ObservationCompressed, ObservationRecorded
-from ingest.events.relation import RelationLinked, RelationUnlinked
-from ingest.events.session import SessionCommitted, SessionEnded, SessionRetired, SessionStarted, SessionSummarised
+from ingest.events.session import (
+    ObservationCompressed,
+    ObservationRecorded,
+    SessionCommitted,
+    SessionEnded,
+    SessionRetired,
+    SessionStarted,
+    SessionSummarised,
+)
 from ingest.events.slot import SlotAppended, SlotDeleted, SlotSet
 from ingest.events.subject import EventErased, SubjectForgotten
 from ingest.ids import MEMORY, DocumentId, document_id
-from ingest.log.event_log import EventLog, Stored
-from ingest.log.history import LogHistory
-from ingest.log.partitions import project_route
-from ingest.log.position import START, Position, Token
+from ingest.log.event_log import EventLog, LogHistory, Stored
+from ingest.log.position import START, Position, Token, project_route
 from ingest.platform.partial import leaving_out, left_out, left_out_message, readable
 from projections.documents import actions, lessons, memories, observations, relations, sessions, slots
 from projections.documents.access import Reader, may_read

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ingest.errors import MnemologError
 from ingest.ids import OBSERVATION, document_id
-from ingest.log.partitions import session_route
+from ingest.log.position import session_route
 from ingest.platform.clock import Clock, system_clock, to_ms
 from projections.compression.accounts import headline
 from projections.documents.access import Reader, may_read

@@ -7,10 +7,10 @@ from msgspec import Struct
 
 from ingest.errors import CommandRejected, NotFound
 from ingest.ids import DocumentId
-from ingest.key_scope import ANYWHERE, KeyScope
-from ingest.log.partitions import partition_of, session_route
+from ingest.log.position import partition_of, session_route
 from ingest.platform.clock import from_ms
 from ingest.platform.partial import check_missing
+from ingest.roles import ANYWHERE, KeyScope
 from projections.documents.access import Reader, may_read
 from projections.documents.observations import session_observations
 from projections.documents.sessions import (

@@ -9,7 +9,7 @@ from msgspec import Struct
 from ingest.events.action import ActionEdge
 from ingest.events.slot import SlotScope
 from ingest.ids import DocumentId
-from ingest.log.partitions import partition_of, project_route
+from ingest.log.position import partition_of, project_route
 from ingest.platform.clock import Clock, system_clock
 from ingest.platform.partial import left_out
 from projections.documents.access import Reader, may_read

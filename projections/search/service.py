@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 from redis.exceptions import RedisError
 
 from ingest.errors import ProjectionBehind
-from ingest.log.history import LogHistory
+from ingest.log.event_log import LogHistory
 from ingest.log.keys import PURGED
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client

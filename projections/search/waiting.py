@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ingest.errors import Overloaded, ProjectionBehind
-from ingest.log.history import LogHistory
+from ingest.log.event_log import LogHistory
 from ingest.log.keys import REPLICAS
 from ingest.log.position import START, Position, Token
 from ingest.log.scripts import beat, heard_of

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from redis.exceptions import RedisError, ResponseError
 
 from ingest.errors import ProjectionBehind
-from ingest.log.history import LogHistory
+from ingest.log.event_log import LogHistory
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client, ask

@@ -18,7 +18,7 @@ import pytest
 from waiting import wait_until
 
 from ingest.log.keys import PartitionKeys
-from ingest.log.partitions import partition_of, project_route
+from ingest.log.position import partition_of, project_route
 from tests.acceptance.running import Server, fault, frozen, ids, redis_of
 
 PARTITIONS = 2

@@ -15,11 +15,10 @@ from api.access.keys import Grant, Made, Registry
 from api.access.principal import Principal
 from api.http.http import answer
 from ingest.errors import CommandRejected, NotFound, TooManyRequests
-from ingest.key_scope import KeyScope
 from ingest.log.keys import access_bucket, access_row_pk, row_key
 from ingest.platform.clock import to_ms
 from ingest.platform.connections import Client
-from ingest.roles import ADMIN, METRICS, OPERATOR
+from ingest.roles import ADMIN, METRICS, OPERATOR, KeyScope
 from tests.support.waiting import wait_until
 
 GRANT = Grant(name="fleet", roles=["read", "write"], tenant="default", projects=["shop", ""], agents=["ada"])

@@ -16,15 +16,14 @@ from ingest.errors import DurabilityUnavailable, InvalidSetting
 from ingest.log.archive import segments as segments_module
 from ingest.log.archive.archive import look, verify
 from ingest.log.archive.archived_log import ArchivedLog, open_log
-from ingest.log.archive.job import ArchiveJob, ArchiveRun
-from ingest.log.archive.manifest import (
+from ingest.log.archive.sealing import ArchiveJob, ArchiveRun, Sealing
+from ingest.log.archive.segments import (
     ArchiveNotConfigured,
     ArchiveUnavailable,
     DamagedArchive,
     DamagedSegment,
     MissingFile,
 )
-from ingest.log.archive.sealing import Sealing
 from ingest.log.archive.store import DirectoryStore
 from ingest.log.event_log import EventLog
 from ingest.log.keys import ARCHIVE_ID, MANIFEST, PartitionKeys
@@ -265,7 +264,7 @@ async def test_only_one_of_two_archives_at_once_waits_for_the_other_in_vain(
     shop: Workshop, monkeypatch: pytest.MonkeyPatch
 ):
     """`mnemolog archive seal` says so instead of doing nothing in silence."""
-    from ingest.log.archive import job as job_module
+    from ingest.log.archive import sealing as job_module
 
     monkeypatch.setattr(job_module, "WAIT_FOR_OTHER_S", 0.1)
     await shop.redis.set(job_module.ARCHIVE_LEASE, "another", ex=30)

@@ -13,8 +13,7 @@ import zstandard
 from msgspec.structs import replace
 from workshop import PARTITIONS, TENANT, Workshop
 
-from ingest.commands.decide import Caller
-from ingest.commands.requests import ForgetSubject, Remember
+from ingest.commands.decide import Caller, ForgetSubject, Remember
 from ingest.errors import PartitionCountMismatch, RestoreUnfinished
 from ingest.log.archive.store import DirectoryStore
 from ingest.log.event_log import Entry, Stored

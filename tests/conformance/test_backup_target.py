@@ -13,7 +13,7 @@ import pytest
 from hub_stub import REPOSITORY, TOKEN, HubStub
 
 from ingest.errors import InvalidSetting
-from ingest.log.archive.manifest import MissingFile
+from ingest.log.archive.segments import MissingFile
 from ingest.log.archive.store import DirectoryStore, Store, UrlStore
 from projections.maintenance.backup.hugging_face import HuggingFaceTarget
 from projections.maintenance.backup.manifest import MANIFEST, BackupFailed

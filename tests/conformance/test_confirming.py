@@ -2,8 +2,7 @@
 
 from workshop import TENANT, Workshop
 
-from ingest.commands.decide import Caller
-from ingest.commands.requests import RecordLesson
+from ingest.commands.decide import Caller, RecordLesson
 from projections.documents.access import Reader
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory

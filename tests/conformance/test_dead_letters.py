@@ -25,7 +25,7 @@ import workers.runner
 from ingest.embedded.valkey import EmbeddedValkey
 from ingest.errors import AlteredEntry, BeingRebuilt, CommandRejected, NotFound
 from ingest.events.envelope import decode, encode
-from ingest.events.observation import ObservationRecorded
+from ingest.events.session import ObservationRecorded
 from ingest.events.subject import EventErased
 from ingest.ids import EventId
 from ingest.log.archive.store import DirectoryStore

@@ -17,7 +17,7 @@ from servers import Server
 from waiting import wait_until
 from workshop import PARTITIONS, TENANT, Workshop
 
-from ingest.commands.requests import ForgetSubject
+from ingest.commands.decide import ForgetSubject
 from ingest.errors import WrongRebuildState
 from ingest.log.keys import EMBEDDER, SNAPSHOT_LEASE, embedding
 from ingest.log.position import Token

@@ -9,15 +9,13 @@ from key_leaks import KeyLeaks
 from llm_stub import MODEL, LlmStub
 
 from ingest.events.envelope import Event, Recorded, decode, encode
-from ingest.events.observation import ObservationCompressed, ObservationRecorded
 from ingest.events.registry import EventData
-from ingest.events.session import SessionStarted
+from ingest.events.session import ObservationCompressed, ObservationRecorded, SessionStarted
 from ingest.ids import dedup_id
 from ingest.log.event_log import Entry, Stored
 from ingest.log.keys import PartitionKeys
 from ingest.log.memory_log import MemoryLog
-from ingest.log.partitions import session_route
-from ingest.log.position import START, Position
+from ingest.log.position import START, Position, session_route
 from ingest.platform.connections import Client
 from projections.condensing.llm.assistant import PAUSE, Assistant, DailyBudget, SkipReason
 from projections.condensing.llm.client import LlmClient

@@ -24,9 +24,8 @@ from api import wiring
 from api.access.keyring import Keyring
 from api.access.keys import Grant, Registry
 from api.cli.backup import restore_at_start
-from ingest.commands.decide import Caller
+from ingest.commands.decide import Caller, ForgetSubject, Relate, WriteCommand
 from ingest.commands.handler import CommandHandler
-from ingest.commands.requests import ForgetSubject, Relate, WriteCommand
 from ingest.errors import (
     CommandRejected,
     GrowthUnfinished,
@@ -39,11 +38,8 @@ from ingest.events.envelope import decode, route_of
 from ingest.events.subject import EventErased
 from ingest.log.archive.archived_log import ArchivedLog, open_to_write
 from ingest.log.archive.store import DirectoryStore
-from ingest.log.checksum import ALTERED
-from ingest.log.closed import refuse_if_closed
-from ingest.log.event_log import Entry, EventLog, Stored
+from ingest.log.event_log import Entry, EventLog, Moved, Stored, refuse_if_closed
 from ingest.log.group_commit import GroupCommit
-from ingest.log.history import Moved
 from ingest.log.keys import (
     ACCESS_KEYS,
     ACCESS_VERSION,
@@ -58,8 +54,7 @@ from ingest.log.keys import (
     embedding,
     row_key,
 )
-from ingest.log.partitions import partition_of
-from ingest.log.position import START, Position, Token
+from ingest.log.position import ALTERED, START, Position, Token, partition_of
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease, beat, number
 from ingest.platform.connections import Client, connect

@@ -5,10 +5,9 @@ from collections.abc import AsyncIterator, Sequence
 
 from factories import ManualClock
 
-from ingest.commands.decide import Caller
-from ingest.commands.handler import CommandHandler
-from ingest.commands.requests import (
+from ingest.commands.decide import (
     AnyCommand,
+    Caller,
     ChangeVisibility,
     CondenseMemories,
     ForgetSubject,
@@ -23,6 +22,7 @@ from ingest.commands.requests import (
     TrackSession,
     WriteAction,
 )
+from ingest.commands.handler import CommandHandler
 from ingest.events.envelope import decode
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import PartitionKeys

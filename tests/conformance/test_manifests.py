@@ -13,8 +13,7 @@ from rebuilding import rebuild
 from workshop import PARTITIONS, TENANT, Workshop
 
 import projections.maintenance.manifests
-from ingest.commands.decide import Caller
-from ingest.commands.requests import SetSlot, WriteAction
+from ingest.commands.decide import Caller, SetSlot, WriteAction
 from ingest.log.keys import PartitionKeys
 from ingest.platform.connections import Client
 from ingest.platform.tasks import end

@@ -6,11 +6,10 @@ import pytest
 from desk import ADA, ALONE, BOB, PARTITIONS, STRANGER, Desk
 from factories import TENANT
 
-from ingest.commands.requests import LinkCommit, ReinforceLesson, Relate, SetSlot, TrackSession, WriteAction
+from ingest.commands.decide import LinkCommit, ReinforceLesson, Relate, SetSlot, TrackSession, WriteAction
 from ingest.errors import CommandRejected
 from ingest.log.keys import PartitionKeys
-from ingest.log.partitions import partition_of, project_route
-from ingest.log.position import START, Position
+from ingest.log.position import START, Position, partition_of, project_route
 from projections.documents.access import Reader
 from projections.queries import log_events as audit_module
 from projections.queries.log_events import Audit, AuditEntry

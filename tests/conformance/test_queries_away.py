@@ -8,15 +8,14 @@ from desk import ADA, BOB, PARTITIONS, Desk
 from factories import TENANT
 from redis.exceptions import ConnectionError
 
-from ingest.commands.requests import ChangeVisibility, Relate
+from ingest.commands.decide import ChangeVisibility, Relate
 from ingest.errors import LogUnavailable, NotFound
 from ingest.log.event_log import Stored
-from ingest.log.partitions import partition_of, project_route, session_route
-from ingest.log.position import Position
+from ingest.log.position import Position, partition_of, project_route, session_route
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, ask
 from ingest.platform.partial import partial_reads
-from ingest.platform.shared_connection import Command
+from ingest.platform.redis_client import Command
 from projections.documents.access import Reader
 from projections.documents.sessions import sessions
 from projections.operations.exporting import export_events

@@ -6,7 +6,7 @@ import pytest
 from desk import ADA, ALONE, BOB, NOBODY, STRANGER, Desk
 from msgspec.structs import replace
 
-from ingest.commands.requests import Relate, ReviseMemory
+from ingest.commands.decide import Relate, ReviseMemory
 from ingest.errors import NotFound
 from projections.documents.access import Reader
 from projections.queries import graph as graph_module

@@ -6,7 +6,7 @@ import pytest
 from desk import ADA, ALONE, PARTITIONS, STRANGER, Desk
 from factories import ManualClock
 
-from ingest.commands.requests import Relate, SetSlot, SummariseSession, WriteAction
+from ingest.commands.decide import Relate, SetSlot, SummariseSession, WriteAction
 from ingest.events.action import ActionEdge
 from ingest.log.keys import WORKERS, PartitionKeys
 from ingest.platform.clock import system_clock

@@ -3,7 +3,7 @@
 from desk import ALONE, NOBODY, Desk
 from factories import AGENT, PROJECT
 
-from ingest.commands.requests import SummariseSession, WriteAction
+from ingest.commands.decide import SummariseSession, WriteAction
 from ingest.events.action import ActionEdge
 from projections.documents.access import Reader
 from projections.queries.context import Compile, ContextRequest

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from desk import ADA, ALONE, STRANGER, Desk
 
-from ingest.commands.requests import RetireLesson, ReviseLesson
+from ingest.commands.decide import RetireLesson, ReviseLesson
 from ingest.platform.clock import system_clock
 from projections.documents.access import Reader
 from projections.queries import lessons as lessons_module

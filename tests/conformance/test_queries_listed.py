@@ -4,7 +4,7 @@ import pytest
 from desk import ADA, STRANGER, Desk
 from factories import PROJECT, minute
 
-from ingest.commands.requests import RecordLesson, ReviseLesson, TrackSession
+from ingest.commands.decide import RecordLesson, ReviseLesson, TrackSession
 from ingest.events.lesson import Severity
 from projections.queries import listed
 from projections.queries.listed import Listed

@@ -9,9 +9,9 @@ import pytest
 from desk import ALONE, NOBODY, Desk
 from factories import AGENT, PROJECT, TENANT
 
-from ingest.commands.requests import LinkCommit, Relate, WriteAction
-from ingest.key_scope import KeyScope
+from ingest.commands.decide import LinkCommit, Relate, WriteAction
 from ingest.log.redis_log import RedisLog
+from ingest.roles import KeyScope
 from projections.documents.access import Reader
 from projections.queries import documents as documents_module
 from projections.queries.documents import DocumentReader

@@ -3,7 +3,7 @@
 import pytest
 from desk import ADA, ALONE, BOB, STRANGER, Desk
 
-from ingest.commands.requests import ChangeVisibility
+from ingest.commands.decide import ChangeVisibility
 from projections.queries import profiles as profiles_module
 from projections.queries.profiles import ProjectProfiles
 

@@ -14,7 +14,7 @@ from replay_compare import assert_equals_replay, differences, stored
 from waiting import wait_until
 from workshop import PARTITIONS, HashEmbedder, Workshop
 
-from ingest.commands.requests import ForgetSubject, LinkCommit, Relate, SetSlot, WriteAction
+from ingest.commands.decide import ForgetSubject, LinkCommit, Relate, SetSlot, WriteAction
 from ingest.embedded.valkey import EmbeddedValkey
 from ingest.errors import NotFound, RebuildUnderWay, WrongRebuildState
 from ingest.ids import DocumentId

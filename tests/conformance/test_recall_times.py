@@ -8,7 +8,7 @@ from desk import ADA, ALONE, STRANGER, Desk
 from factories import PROJECT, ManualClock
 
 from ingest.errors import CommandRejected
-from ingest.key_scope import KeyScope
+from ingest.roles import KeyScope
 from projections.documents.access import Reader
 from projections.queries.context import Compile, ContextRequest
 from projections.queries.profiles import ProjectProfiles

@@ -12,8 +12,7 @@ import pytest
 from altering import alter
 from workshop import DIMENSIONS, PARTITIONS, TENANT, HashEmbedder, Workshop
 
-from ingest.commands.decide import Caller
-from ingest.commands.requests import LinkCommit
+from ingest.commands.decide import Caller, LinkCommit
 from ingest.ids import DocumentId
 from ingest.log.event_log import Stored
 from ingest.log.keys import CONSUMER, CONSUMER_GROUP, GenerationKeys, PartitionKeys

@@ -17,10 +17,9 @@ import pytest
 from factories import ManualClock
 from replay_compare import read_log
 
-from ingest.commands.decide import Caller
-from ingest.commands.handler import CommandHandler
-from ingest.commands.requests import (
+from ingest.commands.decide import (
     AnyCommand,
+    Caller,
     ChangeVisibility,
     CondenseMemories,
     ForgetSubject,
@@ -36,9 +35,10 @@ from ingest.commands.requests import (
     TrackSession,
     WriteAction,
 )
+from ingest.commands.handler import CommandHandler
 from ingest.errors import CommandRejected, Overloaded
 from ingest.events.envelope import Event, encode, route_of
-from ingest.events.observation import ObservationRecorded
+from ingest.events.session import ObservationRecorded
 from ingest.ids import EventId
 from ingest.log.event_log import MAX_ENTRY_BYTES, Entry, EventLog, Stored
 from ingest.log.group_commit import GroupCommit

@@ -15,15 +15,14 @@ from typing import Any
 import pytest
 from workshop import IDLE_AFTER, PARTITIONS, TENANT, Workshop
 
-from ingest.commands.decide import Caller
+from ingest.commands.decide import AnyCommand, Caller, EndIdleSession, ForgetSubject, ReinforceLesson, TrackSession
 from ingest.commands.handler import Accepted
-from ingest.commands.requests import AnyCommand, EndIdleSession, ForgetSubject, ReinforceLesson, TrackSession
 from ingest.events.lesson import LessonRetired
 from ingest.events.memory import MemoryCondensed
 from ingest.events.session import SessionEnded, SessionSummarised
 from ingest.events.subject import EventErased
 from ingest.ids import DocumentId
-from ingest.log.partitions import partition_of, project_route
+from ingest.log.position import partition_of, project_route
 from ingest.platform.clock import from_ms, to_ms
 from projections.condensing import memex
 from projections.documents.access import Reader

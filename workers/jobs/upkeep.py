@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from redis.exceptions import RedisError
 
-from ingest.commands.decide import Caller
-from ingest.commands.requests import EndIdleSession, RetireLesson
+from ingest.commands.decide import Caller, EndIdleSession, RetireLesson
 from ingest.errors import MnemologError
 from ingest.ids import DocumentId
 from ingest.platform.clock import Clock, system_clock, to_ms

@@ -21,8 +21,7 @@ from mcp.client.auth.utils import build_oauth_authorization_server_metadata_disc
 from api.access.oauth.rules import TokenRules
 from api.access.oauth.tokens import SigningKey, signing_keys
 from ingest.errors import IssuerUnavailable
-from ingest.platform.proxies import proxy_options
-from ingest.platform.web_url import fault_of_url
+from ingest.platform.addresses import fault_of_url, proxy_options
 
 logger = logging.getLogger(__name__)
 

@@ -18,10 +18,9 @@ from api.access.oauth.rules import TokenRefused, TokenRules
 from api.access.oauth.tokens import LEEWAY_S, SigningKey, is_token, key_id_of, verified_claims
 from api.access.principal import Principal
 from ingest.commands.command import Name
-from ingest.key_scope import KeyScope
 from ingest.names import nfc
 from ingest.platform.clock import Clock, system_clock, to_ms
-from ingest.roles import ADMIN, OF_THE_SERVER, Role
+from ingest.roles import ADMIN, OF_THE_SERVER, KeyScope, Role
 
 logger = logging.getLogger(__name__)
 

@@ -23,7 +23,7 @@ from api.dialects.agentmemory import records as dialect
 from api.http.following import followed
 from api.services import Services, services_of
 from ingest.errors import CommandRejected, MnemologError
-from ingest.events.observation import ObservationRecorded
+from ingest.events.session import ObservationRecorded
 from ingest.platform.tasks import end
 from ingest.roles import READ
 from projections.documents.access import Reader

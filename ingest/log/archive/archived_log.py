@@ -12,11 +12,9 @@ from operator import attrgetter
 from redis.exceptions import ConnectionError, TimeoutError
 
 from ingest.log.archive.archive import Archive, Archived, load_archived, queue_archived, read_archived
-from ingest.log.archive.manifest import ArchiveNotConfigured, MissingFile
-from ingest.log.archive.segments import overlaid
+from ingest.log.archive.segments import ArchiveNotConfigured, MissingFile, overlaid
 from ingest.log.archive.store import store_of
-from ingest.log.closed import refuse_if_closed
-from ingest.log.event_log import Stored
+from ingest.log.event_log import Stored, refuse_if_closed
 from ingest.log.keys import DEDUP_IDS, PartitionKeys
 from ingest.log.position import START, Position
 from ingest.log.redis_log import (

@@ -15,7 +15,7 @@ from fsspec.core import (  # pyright: ignore[reportMissingTypeStubs]
 )
 
 from ingest.errors import InvalidSetting
-from ingest.log.archive.manifest import ArchiveUnavailable, MissingFile
+from ingest.log.archive.segments import ArchiveUnavailable, MissingFile
 from ingest.platform.files import sync
 
 _BESIDE = ".writing-"

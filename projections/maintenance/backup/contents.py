@@ -11,16 +11,15 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from ingest.log.archive.manifest import ArchiveManifest as Chain
-from ingest.log.archive.manifest import DamagedArchive, MissingFile, Sealed, appended
-from ingest.log.archive.segments import content_of, filled, pack, unpack
+from ingest.log.archive.segments import ArchiveManifest as Chain
+from ingest.log.archive.segments import DamagedArchive, MissingFile, Sealed, appended, content_of, filled, pack, unpack
 from ingest.log.event_log import EventLog, Stored, pages
 from ingest.log.keys import GROWN, NUMBERS, RECEIPTS, PartitionKeys
 from ingest.log.keys import MANIFEST as LOG_MANIFEST
 from ingest.log.position import Position
 from ingest.platform.clock import Clock
 from ingest.platform.connections import Client
-from ingest.platform.release import release
+from ingest.platform.processes import release
 from projections.maintenance.backup.manifest import (
     INDEX,
     MANIFEST,

@@ -8,7 +8,7 @@ from typing import Protocol
 import msgspec
 
 from ingest.errors import InvalidSetting
-from ingest.log.archive.manifest import ArchiveUnavailable, MissingFile
+from ingest.log.archive.segments import ArchiveUnavailable, MissingFile
 from ingest.log.archive.store import Store, store_of
 from projections.maintenance.backup.manifest import (
     MANIFEST,

@@ -15,7 +15,7 @@ from rebuilding import rebuild
 from replica_pen import PARTITIONS, HashEmbedder, OpenReplica, Pen, assert_same, drain, ids
 from waiting import wait_until
 
-from ingest.commands.requests import ForgetSubject
+from ingest.commands.decide import ForgetSubject
 from ingest.ids import new_event_id
 from ingest.log.keys import PURGED, REPLICAS, PartitionKeys
 from ingest.log.position import Position, Token

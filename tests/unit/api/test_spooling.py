@@ -13,14 +13,14 @@ from api.agents import recording, spooled
 from api.spooling import Spooling
 from ingest.commands.decide import Caller
 from ingest.commands.handler import CommandHandler
+from ingest.commands.spool import Spool
 from ingest.errors import LogUnavailable
 from ingest.events.envelope import decode
-from ingest.events.observation import ObservationRecorded
+from ingest.events.session import ObservationRecorded
 from ingest.log.event_log import Appended, Entry
 from ingest.log.group_commit import GroupCommit
 from ingest.log.memory_log import MemoryLog
 from ingest.log.position import START
-from ingest.log.spool import Spool
 from tests.unit.api.agents.payloads import payload
 
 FACTS = {"project": "shop", "occurred_at": "2026-01-31T12:00:00.000Z", "event_id": "e-big", "agent_id": ""}

@@ -110,7 +110,7 @@ class ScriptedOperations:
         return Confirmed(event_id=event_id, confirmed=list(names), unknown=[], position="1:7-0")
 
     async def change(self, name: str, changes: Any, reader: Reader, caller: Any) -> Any:
-        from ingest.commands.requests import Remember
+        from ingest.commands.decide import Remember
 
         self.asked.append((name, changes, reader, caller))
         return await self._commands.handle(Remember(content="revised", event_id=changes.event_id), caller)

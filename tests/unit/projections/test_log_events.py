@@ -2,8 +2,8 @@
 
 import pytest
 
-from ingest.key_scope import ANYWHERE, KeyScope
 from ingest.log.position import START
+from ingest.roles import ANYWHERE, KeyScope
 from projections.documents.access import Reader
 from projections.queries.log_events import EventFilter
 

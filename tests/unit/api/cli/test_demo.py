@@ -8,8 +8,7 @@ import msgspec
 import pytest
 
 from api.cli.demo import BATCH, CORRECTIONS, EVENT_KEY, QUESTIONS, DemoQuestion, Fleet, build_fleet
-from ingest.commands.decide import Caller, decide
-from ingest.commands.requests import WriteCommand
+from ingest.commands.decide import Caller, WriteCommand, decide
 from ingest.ids import EventId
 from projections.search.similarity import SUPERSEDE_ABOVE, similarity, states_the_same
 

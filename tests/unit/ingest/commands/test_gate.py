@@ -5,10 +5,8 @@ from contextlib import AbstractContextManager, nullcontext
 import pytest
 from factories import ManualClock, event
 
-from ingest.commands.decide import Caller
-from ingest.commands.handler import CommandHandler
-from ingest.commands.metering import charge
-from ingest.commands.requests import AnyCommand, ForgetSubject, Observe, Remember, SetSlot, TrackSession
+from ingest.commands.decide import AnyCommand, Caller, ForgetSubject, Observe, Remember, SetSlot, TrackSession
+from ingest.commands.handler import CommandHandler, charge
 from ingest.errors import CommandRejected, LogFull, Overloaded
 from ingest.events.session import SessionEnded
 from ingest.log.event_log import Appended, Entry

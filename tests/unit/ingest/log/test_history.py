@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.errors import CommandRejected
-from ingest.log.history import Growth, LogHistory
+from ingest.log.event_log import Growth, LogHistory
 from ingest.log.position import START, Position, Token
 
 BEFORE, AFTER = 3, 36

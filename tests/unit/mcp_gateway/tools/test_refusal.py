@@ -13,7 +13,7 @@ from ingest.errors import (
     SessionFull,
     SlotFull,
 )
-from ingest.log.archive.manifest import ArchiveUnavailable
+from ingest.log.archive.segments import ArchiveUnavailable
 from mcp_gateway.tools.reading import RECALL
 from mcp_gateway.tools.tool import refusal
 from mcp_gateway.tools.writing import FORGET

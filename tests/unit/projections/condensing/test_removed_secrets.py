@@ -6,7 +6,7 @@ from factories import NOW, remembered
 
 from api.dialects.agent_memory.answers import default_title
 from api.importing.sessions import summarised
-from ingest.commands.requests import SummariseSession
+from ingest.commands.decide import SummariseSession
 from ingest.events.memory import MemoryRecorded
 from ingest.secrets.scrub import PRIVATE, SECRET
 from projections.compression.accounts import headline

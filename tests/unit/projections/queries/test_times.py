@@ -8,9 +8,8 @@ from factories import NOW, NOW_MS, minute, observed, place, said
 from given import given
 
 from ingest.events.action import ActionCreated
-from ingest.events.observation import ObservationRecorded
-from ingest.events.relation import RelationLinked
-from ingest.events.session import SessionCommitted, SessionStarted
+from ingest.events.memory import RelationLinked
+from ingest.events.session import ObservationRecorded, SessionCommitted, SessionStarted
 from ingest.events.slot import SlotSet
 from ingest.log.position import START, Position
 from projections.documents.document import Document

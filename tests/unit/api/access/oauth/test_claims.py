@@ -8,9 +8,8 @@ from api.access.oauth.rules import TokenRefused, TokenRules
 from api.access.oauth.tokens import LEEWAY_S
 from api.access.oauth.verifier import principal_of_claims
 from api.access.principal import Principal, Rates
-from ingest.key_scope import KeyScope
 from ingest.platform.settings import SCOPES
-from ingest.roles import roles_by_scope
+from ingest.roles import KeyScope, roles_by_scope
 
 PLAIN = TokenRules("https://issuer.example", "https://m/mcp", ("https://m/mcp",), roles_by_scope(SCOPES), "default")
 EVERY_ROLE = roles_by_scope((*SCOPES, "metrics=metrics", "ops=operator", "work=read+write"))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ingest.log.archive.manifest import ArchiveUnavailable, MissingFile
+from ingest.log.archive.segments import ArchiveUnavailable, MissingFile
 from ingest.log.archive.store import DirectoryStore, Store, UrlStore, store_of
 
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ingest.commands.requests import WriteCommand
+from ingest.commands.decide import WriteCommand
 from ingest.errors import CommandRejected, MalformedRequest, RequestTooLarge
 
 MAX_FILE_BYTES = 33 << 20
