@@ -25,8 +25,8 @@ from api.http.http import HANDLERS
 from api.http.serving import Listeners
 from api.monitoring import ops
 from api.monitoring.ops import ProcessFigures
-from api.native import oauth
 from api.native.catalog import endpoints
+from api.native.keys import metadata_endpoints
 from api.services import tool_context
 from api.spooling import Spooling
 from api.viewer.pages import OPEN_PATHS
@@ -98,7 +98,7 @@ def _native(settings: Settings, gateway: Gateway, api_process: ApiProcess | None
             tune_interpreter()
             yield
 
-    described = endpoints(gateway.route, [] if resource is None else oauth.endpoints(resource))
+    described = endpoints(gateway.route, [] if resource is None else metadata_endpoints(resource))
     own = [one for one in described if one.path != gateway.route.path]
     return Starlette(
         routes=[

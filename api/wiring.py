@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from api.api_processes import ApiProcess
 from api.monitoring.ops import Metrics, VitalMetrics
-from api.native.transfer import Transfer
-from api.services import Services
+from api.native.log import Transfer
+from api.services import NativeCall
 from ingest.commands.handler import CommandHandler
 from ingest.embedded.log_file import Acknowledged
 from ingest.embedded.valkey import EmbeddedValkey
@@ -65,7 +65,7 @@ logger = logging.getLogger(__name__)
 class Wired(NamedTuple):
     """What the application's state holds while it runs."""
 
-    services: Services
+    services: NativeCall
     transfer: Transfer
     metrics: Metrics
 
@@ -101,9 +101,9 @@ async def wire(settings: Settings, stack: AsyncExitStack, api_process: ApiProces
     positions = None if api_process is None else api_process.positions(settings.partitions)
     if positions is not None:
         stack.callback(positions.close)
-    services = Services(
-        commands, queries, operations, index, jobs, redis, settings.tenant, LastWrites(shared=positions), watch,
-        settings.agent_id, settings.agent_scope, settings.memex_half_life_days,
+    services = NativeCall(
+        commands, queries, operations, settings.tenant, LastWrites(shared=positions), settings.agent_id,
+        settings.agent_scope, settings.memex_half_life_days, index, jobs, redis, watch, source="native",
     )  # fmt: skip
     metrics = Metrics(appends, index)
     metrics.registry.register(VitalMetrics(watch, commands.refused))

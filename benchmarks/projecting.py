@@ -34,11 +34,11 @@ from ingest.platform.processes import tune_interpreter
 from projections.documents.access import Reader
 from projections.forgetting.forget import Forgetting
 from projections.health.samples import wait_projected
-from projections.maintenance.manifests import differences, manifest_of
+from projections.maintenance.differences import differences, manifest_of
 from projections.operations.current import Current
 from projections.queries.documents import DocumentReader
-from projections.rebuilding.generations import fill as fill_generation
-from projections.rebuilding.generations import switch
+from projections.rebuilding.documents import fill as fill_generation
+from projections.rebuilding.documents import switch
 from workers.host import RunnerHost
 
 BATCH = 500

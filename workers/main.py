@@ -42,17 +42,14 @@ from projections.forgetting.purge_engine import SearchEnginePurge
 from projections.forgetting.purge_snapshots import SnapshotPurge
 from projections.forgetting.retire_job import RetireJob
 from projections.health.samples import wait_projected
-from projections.maintenance.backup.job import BackupJob
-from projections.maintenance.backup.target import target_of
-from projections.maintenance.reconcile_job import ReconcileJob
-from projections.maintenance.reconciling import IndexNames, NewestSnapshot
+from projections.maintenance.room import BackupJob, IndexNames, NewestSnapshot, ReconcileJob, target_of
 from projections.operations.current import Current
 from projections.queries.documents import DocumentReader
-from projections.rebuilding.rebuild_documents import DocumentRebuild
-from projections.rebuilding.rebuild_embeddings import EmbeddingRebuild
-from projections.rebuilding.rebuild_engine import EngineEmbeddingRebuild
-from projections.rebuilding.rebuild_job import RebuildJob
+from projections.rebuilding.documents import DocumentRebuild
+from projections.rebuilding.embeddings import EmbeddingRebuild, EngineEmbeddingRebuild
+from projections.rebuilding.job import RebuildJob
 from projections.rebuilding.rebuilds import Rebuilds
+from projections.rebuilding.room import DocumentRebuild, EmbeddingRebuild, EngineEmbeddingRebuild, RebuildJob, Rebuilds
 from projections.search.snapshots import SnapshotJob
 from projections.search.waiting import work_folder
 from projections.search_engine.room import EngineNames, SearchEngineIndexes, Servers

@@ -87,23 +87,41 @@ class Key(Row, index=True):
             return "expired"
         return "replaced" if self.replaced_by else "active"
 
-    def shown(self, now_ms: int) -> dict[str, Any]:
+    def view(self, now_ms: int) -> "KeyView":
         """The key for people: everything but what could be used in its place."""
-        return {
-            "id": self.id,
-            "name": self.name,
-            "tenant": self.tenant,
-            "roles": _names(self.roles),
-            "projects": _names(self.projects),
-            "agents": _names(self.agents),
-            "status": self.status(now_ms),
-            "created_at": from_ms(self.created_ms),
-            "expires_at": from_ms(self.expires_ms) if self.expires_ms else None,
-            "revoked_at": from_ms(self.revoked_ms) if self.revoked_ms else None,
-            "replaced_by": self.replaced_by or None,
-            "reads_per_minute": self.reads_per_minute,
-            "writes_per_minute": self.writes_per_minute,
-        }
+        return KeyView(
+            id=self.id,
+            name=self.name,
+            tenant=self.tenant,
+            roles=msgspec.json.decode(self.roles),
+            projects=_names(self.projects),
+            agents=_names(self.agents),
+            status=self.status(now_ms),
+            created_at=from_ms(self.created_ms),
+            expires_at=from_ms(self.expires_ms) if self.expires_ms else None,
+            revoked_at=from_ms(self.revoked_ms) if self.revoked_ms else None,
+            replaced_by=self.replaced_by or None,
+            reads_per_minute=self.reads_per_minute,
+            writes_per_minute=self.writes_per_minute,
+        )
+
+
+class KeyView(Struct, frozen=True, kw_only=True):
+    """A key without its secret. `replaced_by` is the id of the key that was made in its place."""
+
+    id: str
+    name: str
+    tenant: str
+    roles: list[Role]
+    projects: list[str]
+    agents: list[str]
+    status: Status
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    replaced_by: str | None
+    reads_per_minute: int
+    writes_per_minute: int
 
 
 def key_of(grant: Grant, name: str, digest: str, created_ms: int, expires_ms: int) -> Key:

@@ -30,21 +30,28 @@ from ingest.log.position import Token
 from ingest.platform.settings import Settings, from_environment
 from projections.dead_letters.records import discarded_places
 from projections.health.samples import wait_projected
-from projections.maintenance.backup.contents import choose, no_such_backup
-from projections.maintenance.backup.job import BackupJob
-from projections.maintenance.backup.manifest import BackupFailed, BackupManifest, DamagedBackup
-from projections.maintenance.backup.restoring import (
+from projections.maintenance.room import (
+    BackupFailed,
+    BackupJob,
+    BackupManifest,
+    DamagedBackup,
     Progress,
+    Target,
     Verified,
     Window,
+    choose,
+    differences,
     is_empty,
+    listed,
+    manifest_of,
+    no_such_backup,
     point_of,
     refuse_if_used,
+    replay_manifest,
     restore,
+    target_of,
     verify,
 )
-from projections.maintenance.backup.target import Target, listed, target_of
-from projections.maintenance.manifests import differences, manifest_of, replay_manifest
 from projections.search.waiting import work_folder
 
 logger = logging.getLogger(__name__)

@@ -62,6 +62,8 @@ class Endpoint(NamedTuple):
     """Request headers that count here."""
     open: bool = False
     """Whether it answers without a secret."""
+    description: str = ""
+    """What OpenAPI says beyond the summary and the descriptions of the shapes."""
 
 
 def routes(endpoints: Sequence[Endpoint]) -> list[Route]:
@@ -104,7 +106,8 @@ def is_function(handler: Handler) -> bool:
 def _application(handler: Handler) -> ASGIApp:
     if is_function(handler):
         return request_response(cast("Callable[[Request], Awaitable[Response]]", handler))
-    return cast("ASGIApp", handler)
+    respond = getattr(handler, "respond", None)
+    return cast("ASGIApp", handler) if respond is None else request_response(respond)
 
 
 def _rank(path: str) -> list[int]:
@@ -113,48 +116,48 @@ def _rank(path: str) -> list[int]:
     return [2 if ":path}" in part else int(part.startswith("{")) for part in path.split("/")] + [3]
 
 
-class _Known(NamedTuple):
-    route: Route
-    needs: Needs
-    answer: Callable[[Request], Awaitable[Response]] | None
-    app: ASGIApp | None
-
-
 class Shortcut:
     """ASGI middleware: does for paths without parameters what the router behind it does, with less.
 
     A router tries one pattern after the other, and two wrappers look at the answer of each handler: about a tenth of a
-    recall's time on the event loop. Whatever is not known here, a wrong method too, is the
-    router's. `handlers` are the application's, by class of error.
+    recall's time on the event loop. Whatever is not known here, including a wrong method, is the router's. `handlers`
+    are the application's, by class of error.
     """
 
     def __init__(self, app: ASGIApp, endpoints: Iterable[Endpoint], handlers: Mapping[Any, Any]) -> None:
         self._app = app
         self._handlers = {kind: handler for kind, handler in handlers.items() if kind is not Exception}
-        self._faults = tuple(self._handlers)
-        fixed = [one for one in endpoints if "{" not in one.path]
+        self._errors = tuple(self._handlers)
+        fixed = [endpoint for endpoint in endpoints if "{" not in endpoint.path]
         by_path = {route.path: route for route in routes(fixed)}
-        self._known = {(one.method, one.path): _known(one, by_path[one.path]) for one in fixed}
+        self._known = {
+            (endpoint.method, endpoint.path): (by_path[endpoint.path], endpoint.needs, _direct(endpoint.handler))
+            for endpoint in fixed
+        }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         known = self._known.get((scope.get("method", ""), scope["path"])) if scope["type"] == "http" else None
         if known is None:
             await self._app(scope, receive, send)
             return
-        scope["route"], scope["path_params"] = known.route, {}
+        scope["route"], needs, app = known
+        scope["path_params"] = {}
         try:
-            await admit(scope, known.needs)
-            with degrading(scope, known.needs, send) as named:
-                if known.app is not None:
-                    await known.app(scope, receive, named)
-                elif known.answer is not None:
-                    await (await known.answer(Request(scope, receive)))(scope, receive, named)
-        except self._faults as error:  # behind the beginning of an answer the server refuses another one
+            await admit(scope, needs)
+            with degrading(scope, needs, send) as named:
+                await app(scope, receive, named)
+        except self._errors as error:  # once an answer has begun, the server refuses another one
             handler = next(self._handlers[kind] for kind in type(error).__mro__ if kind in self._handlers)
             await (await handler(Request(scope, receive), error))(scope, receive, send)
 
 
-def _known(one: Endpoint, route: Route) -> _Known:
-    if is_function(one.handler):
-        return _Known(route, one.needs, cast("Callable[[Request], Awaitable[Response]]", one.handler), None)
-    return _Known(route, one.needs, None, cast("ASGIApp", one.handler))
+def _direct(handler: Handler) -> ASGIApp:
+    """The handler as an application, without the wrapper that handles errors for a router."""
+    if not is_function(handler):
+        return cast("ASGIApp", handler)
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        answer = await cast("Callable[[Request], Awaitable[Response]]", handler)(Request(scope, receive))
+        await answer(scope, receive, send)
+
+    return app

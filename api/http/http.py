@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 from redis.exceptions import RedisError
+from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -101,10 +102,10 @@ async def send_json(send: Send, status: int, content: Any) -> None:
     await send({"type": "http.response.body", "body": encoded})
 
 
-def query(request: Request, cls: type[T]) -> T:
+def query_of(scope: Scope, cls: type[T]) -> T:
     """The query string as a typed request; raises CommandRejected that names the parameter."""
     try:
-        return msgspec.convert(with_nfc(dict(request.query_params)), cls, strict=False)
+        return msgspec.convert(with_nfc(dict(QueryParams(scope["query_string"]))), cls, strict=False)
     except msgspec.ValidationError as error:
         raise rejected(error) from None
 

@@ -19,7 +19,7 @@ from ingest.log.lease import lease
 from ingest.platform.connections import Client, past_memory_limit
 from projections.embedding.live import models_of
 from projections.forgetting.receipts import Probe, Removed
-from projections.rebuilding.rebuild_job import RebuildJob
+from projections.rebuilding.job import RebuildJob
 from projections.vectors.embedder import Embedders, cache_key_of
 
 logger = logging.getLogger(__name__)

@@ -31,7 +31,7 @@ from projections.documents.sessions import OPEN_SESSIONS, Session, Summary
 from projections.documents.slots import Slot, slots
 from projections.health.diagnosis import Diagnosis, Measured, diagnose
 from projections.health.watch import Watch
-from projections.maintenance.backup.manifest import backup_trouble, load_status
+from projections.maintenance.backups import backup_trouble, load_status
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import key_scope
 from projections.search.index import DocumentLocation, Index, IndexService

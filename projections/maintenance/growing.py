@@ -51,9 +51,17 @@ from ingest.platform.connections import Client, info_of_nodes
 from projections.dead_letters.records import discarded_places, place_of
 from projections.forgetting.receipts import Receipt
 from projections.health.samples import wait_projected
-from projections.maintenance.backup.contents import HashField, Kept, Member, Text, kept_keys
-from projections.maintenance.backup.manifest import LogState, measure
-from projections.maintenance.backup.restoring import (
+from projections.maintenance.backing_up import HashField, Kept, Member, Text, kept_keys
+from projections.maintenance.backups import LogState, measure
+from projections.maintenance.differences import (
+    DocumentManifest,
+    ManifestDifference,
+    differences,
+    manifest_of,
+    manifest_of_store,
+    replay,
+)
+from projections.maintenance.restoring import (
     Routed,
     Window,
     batches,
@@ -62,14 +70,6 @@ from projections.maintenance.backup.restoring import (
     put_kept,
     refuse_if_used,
     routed,
-)
-from projections.maintenance.manifests import (
-    DocumentManifest,
-    ManifestDifference,
-    differences,
-    manifest_of,
-    manifest_of_store,
-    replay,
 )
 from projections.search.waiting import replicas
 from projections.store.protocol import MemoryStore

@@ -187,7 +187,7 @@ class Totals(Struct, frozen=True):
     truncated: bool
 
 
-class RelatedDocument(Struct, frozen=True):
+class RelatedDocument(NamedTuple):
     """A related document, and how it is related."""
 
     related: RelatedMemory

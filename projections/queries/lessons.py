@@ -5,6 +5,7 @@ import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from datetime import datetime
+from typing import Any
 
 from msgspec import Struct
 
@@ -19,7 +20,7 @@ from projections.queries.documents import DocumentReader
 from projections.queries.lookup import key_scope
 from projections.queries.recall import QueryVectors
 from projections.queries.times import ANY_TIME, Times
-from projections.queries.views import Page, Record, page_view, view_of
+from projections.queries.views import Page, page_view, view_of
 from projections.search.index import DocumentLocation, IndexService
 from projections.search.question import Question
 from projections.search.terms import terms
@@ -86,7 +87,7 @@ class Lessons:
         times: Times = ANY_TIME,
         *,
         retired: bool = False,
-    ) -> Page[Record]:
+    ) -> Page[Any]:
         """A project's lessons, newest first; retired ones only on request."""
         listing, within = lessons(reader.tenant, project), times.in_log_order()
         page = await self._documents.of_project(listing, reader, project, cursor, limit, within)

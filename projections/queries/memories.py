@@ -1,6 +1,7 @@
 """Memories: listed, by when they happened, the versions of one, and what a new one supersedes or resembles."""
 
 from collections.abc import Callable, Collection
+from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import asdict, replace
@@ -16,7 +17,7 @@ from projections.documents.memories import Memory, is_similar, memories, probe_l
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import Lookup, key_scope
 from projections.queries.times import ANY_TIME, Times
-from projections.queries.views import Page, Record, page_view, public_view
+from projections.queries.views import Page, page_view, public_view
 from projections.search.index import IndexService
 
 MAX_VERSIONS = 1_000
@@ -111,7 +112,7 @@ class Memories:
         times: Times = ANY_TIME,
         *,
         latest: bool = False,
-    ) -> Page[Record]:
+    ) -> Page[Any]:
         """A project's memories, newest first; superseded ones included unless `latest`."""
         listing, within = memories(reader.tenant, project), times.in_log_order()
         page = await self._documents.of_project(listing, reader, project, cursor, limit, within)

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Literal, TypeVar
 from xml.sax.saxutils import escape
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from ingest.errors import MnemologError
 from ingest.ids import OBSERVATION, document_id
@@ -26,7 +26,7 @@ from projections.queries.lookup import Lookup, key_scope, touching
 from projections.queries.recall import LeastSure, Recall, RecallRequest
 from projections.queries.sessions import RETIRED, Sessions
 from projections.queries.times import ANY_TIME, Times
-from projections.queries.views import Page, Record, SomeRetired, page_view, public_view
+from projections.queries.views import SomeRetired, page_view, public_view
 from projections.search.index import DocumentLocation, Index, IndexService
 from projections.search.question import Filter
 
@@ -136,14 +136,13 @@ class Observations:
 
     async def timeline(
         self, reader: Reader, project: str, cursor: str | None, limit: int, times: Times = ANY_TIME
-    ) -> Page[Record]:
+    ) -> SomeRetired[Any]:
         """A project's observations by the time they happened, newest first."""
         listing, within = timeline(reader.tenant, project), times.by_event_time()
-        found = page_view(await self._documents.newest(listing, reader, project, cursor, limit, within))
+        page = page_view(await self._documents.newest(listing, reader, project, cursor, limit, within))
         everywhere = range(self._documents.partitions)
-        if found.next is None and await self._documents.members(ledgers(reader.tenant), everywhere, 1):
-            return SomeRetired(found.items, found.next, note=RETIRED)
-        return found
+        retired = page.next is None and await self._documents.members(ledgers(reader.tenant), everywhere, 1)
+        return SomeRetired(page.items, page.next, note=RETIRED if retired else UNSET)
 
     async def beside(
         self, anchor: Observation, reader: Reader, before: int, after: int

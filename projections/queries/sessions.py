@@ -1,7 +1,7 @@
 """Sessions: found by the id that agents use, listed; their observations, summaries and commits."""
 
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -27,7 +27,7 @@ from projections.documents.sessions import (
 )
 from projections.queries.documents import DocumentReader, Located, readable_by
 from projections.queries.times import ANY_TIME, Times
-from projections.queries.views import Page, Record, SomeRetired, page_view, public_view, view_of
+from projections.queries.views import Page, SomeRetired, page_view, public_view, view_of
 
 RETIRED = (
     "observations of sessions that were silent for long are retired: no longer listed or searched, "
@@ -79,7 +79,7 @@ class Sessions:
 
     async def page(
         self, reader: Reader, project: str | None, cursor: str | None, limit: int, times: Times = ANY_TIME
-    ) -> Page[Record]:
+    ) -> Page[Any]:
         """A tenant's or a project's sessions, the most recently active first."""
         listing, within = sessions(reader.tenant, project), times.by_event_time()
         return page_view(await self._documents.newest(listing, reader, project, cursor, limit, within))
@@ -111,7 +111,7 @@ class Sessions:
         times: Times = ANY_TIME,
         *,
         newest_first: bool = False,
-    ) -> Page[Record]:
+    ) -> SomeRetired[Any]:
         """A session's observations in the order they were recorded."""
         located = await self.one(reader, session_id, project)
         page = await self._documents.page(
@@ -123,16 +123,11 @@ class Sessions:
             within=times.in_log_order(),
             readable=readable_by(reader),
         )
-        found, session = page_view(page), located.document
+        items, session = page_view(page).items, located.document
         if not isinstance(session, Session) or not session.retired:
-            return found
-        return SomeRetired(
-            found.items,
-            found.next,
-            retired_observations=session.retired,
-            retired_at=from_ms(session.retired_ms),
-            note=RETIRED,
-        )
+            return SomeRetired(items, page.next)
+        retired_at = from_ms(session.retired_ms)
+        return SomeRetired(items, page.next, retired_observations=session.retired, retired_at=retired_at, note=RETIRED)
 
 
 async def locate_session(
@@ -195,7 +190,7 @@ class Summaries:
 
     async def page(
         self, reader: Reader, project: str, cursor: str | None, limit: int, times: Times = ANY_TIME
-    ) -> Page[Record]:
+    ) -> Page[Any]:
         """A project's session summaries, newest first."""
         listing, within = summaries(reader.tenant, project), times.in_log_order()
         return page_view(await self._documents.newest(listing, reader, project, cursor, limit, within))
@@ -237,7 +232,7 @@ class Commits:
 
     async def page(
         self, reader: Reader, project: str | None, cursor: str | None, limit: int, times: Times = ANY_TIME
-    ) -> Page[Record]:
+    ) -> Page[Any]:
         """A tenant's or a project's commits, the newest linked first."""
         listing, within = commits(reader.tenant, project), times.by_recording_time()
         return page_view(await self._documents.newest(listing, reader, project, cursor, limit, within))

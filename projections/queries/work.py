@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
@@ -20,7 +20,7 @@ from projections.documents.slots import Slot, default_slots, slots
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import Lookup
 from projections.queries.times import ANY_TIME, Times
-from projections.queries.views import Page, Record, page_view, view_of
+from projections.queries.views import Page, page_view, view_of
 
 MAX_OPEN_ACTIONS = 5_000
 
@@ -75,7 +75,7 @@ class Actions:
         times: Times = ANY_TIME,
         *,
         open_only: bool = False,
-    ) -> Page[Record]:
+    ) -> Page[Any]:
         """A project's actions, newest first."""
         listing = (open_actions if open_only else actions)(reader.tenant, project)
         within = times.in_log_order()
@@ -189,7 +189,7 @@ class Relations:
 
     async def page(
         self, reader: Reader, project: str, cursor: str | None, limit: int, times: Times = ANY_TIME
-    ) -> Page[Record]:
+    ) -> Page[Any]:
         """A project's relations, newest first; those of documents the reader may not see are left out."""
         listing, within = relations(reader.tenant, project), times.in_log_order()
 

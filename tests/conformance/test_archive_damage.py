@@ -30,11 +30,9 @@ from ingest.log.keys import ARCHIVE_ID, MANIFEST, PartitionKeys
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client
 from ingest.platform.settings import from_environment
-from projections.maintenance.backup.contents import choose
-from projections.maintenance.backup.job import BackupJob
-from projections.maintenance.backup.manifest import count_forgotten
-from projections.maintenance.backup.restoring import restore
-from projections.maintenance.backup.target import StoreTarget
+from projections.maintenance.backing_up import BackupJob, choose
+from projections.maintenance.backups import StoreTarget, count_forgotten
+from projections.maintenance.restoring import restore
 
 LATE = Position(10**13, 0)
 

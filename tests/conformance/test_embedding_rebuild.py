@@ -27,9 +27,9 @@ from projections.documents.memories import Memory
 from projections.embedding.embed_job import DocumentVectors, EmbeddingQueue
 from projections.embedding.live import Choice, LiveEmbedder, choice_of, chosen
 from projections.queries.recall import Recall, RecallRequest
-from projections.rebuilding import rebuild_embeddings as embeddings_module
-from projections.rebuilding import rebuild_steps as steps
-from projections.rebuilding.rebuild_steps import Rebuild, State, Switch
+from projections.rebuilding import embeddings as embeddings_module
+from projections.rebuilding import rebuilds as steps
+from projections.rebuilding.rebuilds import Rebuild, State, Switch
 from projections.search import service as service_module
 from projections.search import snapshots
 from projections.search.question import Filter, Question, ordinals

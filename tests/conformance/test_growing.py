@@ -64,13 +64,12 @@ from projections.documents.access import Reader
 from projections.documents.memories import Memory
 from projections.forgetting.receipts import Receipt, load_receipt, save_receipt
 from projections.maintenance import growing as module
-from projections.maintenance.backup import restoring
-from projections.maintenance.backup.contents import choose, write_backup
-from projections.maintenance.backup.manifest import LogState, RestoreRefused
-from projections.maintenance.backup.restoring import Routed, Window, restore
-from projections.maintenance.backup.target import StoreTarget
+from projections.maintenance import restoring
+from projections.maintenance.backing_up import choose, write_backup
+from projections.maintenance.backups import LogState, RestoreRefused, StoreTarget
+from projections.maintenance.differences import differences, manifest_of
 from projections.maintenance.growing import Growing, GrowRefused, take_back
-from projections.maintenance.manifests import differences, manifest_of
+from projections.maintenance.restoring import Routed, Window, restore
 from projections.queries.documents import DocumentReader
 from projections.queries.log_events import Audit, EventFilter, LogEvents
 from projections.store.protocol import project

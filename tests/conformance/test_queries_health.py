@@ -17,7 +17,7 @@ from projections.health.pressure import Limits
 from projections.health.queries import Diagnose
 from projections.health.samples import HealthSampler
 from projections.health.watch import Watch
-from projections.maintenance.backup.manifest import Status, save_status
+from projections.maintenance.backups import Status, save_status
 
 MISSING = f"mem_{0:020x}"
 

@@ -23,11 +23,10 @@ from projections.documents.access import Reader
 from projections.documents.document import listings
 from projections.documents.observations import Observation
 from projections.forgetting.forget import Forgetting
-from projections.maintenance.manifests import manifest_of
-from projections.maintenance.reconcile_job import EVERY, ReconcileJob
-from projections.maintenance.reconciling import NewestSnapshot
+from projections.maintenance.differences import manifest_of
+from projections.maintenance.reconciling import EVERY, NewestSnapshot, ReconcileJob
 from projections.maintenance.repairs import Fault, ReconcileReport, load_report
-from projections.rebuilding.generations import fill
+from projections.rebuilding.documents import fill
 from projections.store.feed import Put, Remove, entry_fields, read_entry
 from projections.vectors.embedder import Embedder, FixedEmbedder
 

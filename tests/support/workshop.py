@@ -44,9 +44,9 @@ from projections.forgetting.purge_snapshots import SnapshotPurge
 from projections.forgetting.retire_job import RetireJob
 from projections.operations.current import Current
 from projections.queries.documents import DocumentReader
-from projections.rebuilding.rebuild_documents import DocumentRebuild
-from projections.rebuilding.rebuild_embeddings import EmbeddingRebuild
-from projections.rebuilding.rebuild_job import RebuildJob
+from projections.rebuilding.documents import DocumentRebuild
+from projections.rebuilding.embeddings import EmbeddingRebuild
+from projections.rebuilding.job import RebuildJob
 from projections.rebuilding.rebuilds import Rebuilds
 from projections.search.snapshots import SnapshotJob
 from projections.store.protocol import project

@@ -11,7 +11,7 @@ from typing import Any
 
 from ingest.errors import InvalidSetting
 from ingest.log.archive.segments import MissingFile
-from projections.maintenance.backup.manifest import MANIFEST, BackupFailed
+from projections.maintenance.backups import MANIFEST, BackupFailed
 
 try:
     import httpx2

@@ -22,10 +22,9 @@ from ingest.log.keys import JOB_LEASE_TTL, REBUILD_LEASE, PartitionKeys
 from ingest.log.lease import lease
 from ingest.platform.connections import Client
 from ingest.platform.tasks import end
-from projections.rebuilding import rebuild_steps as steps
+from projections.rebuilding import rebuilds as steps
 from projections.rebuilding.canaries import Canaries
-from projections.rebuilding.rebuild_steps import Part, Rebuild, State, What
-from projections.rebuilding.rebuilds import Rebuilds
+from projections.rebuilding.rebuilds import Part, Rebuild, Rebuilds, State, What
 from projections.search.snapshots import UnusableSnapshot
 from projections.vectors.embedder import EmbeddingError, EmbeddingServiceUnavailable
 

@@ -54,16 +54,16 @@ from ingest.platform.clock import system_clock, to_ms
 from ingest.platform.connections import Client
 from ingest.platform.settings import Settings
 from projections.dead_letters.records import place_of
-from projections.maintenance.backup.contents import Backup, HashField, Kept, Member, Text, opened
-from projections.maintenance.backup.manifest import (
+from projections.maintenance.backing_up import Backup, HashField, Kept, Member, Text, opened
+from projections.maintenance.backups import (
     BackupManifest,
     ListedBackup,
     LogState,
     RestoreRefused,
+    Target,
     count_forgotten,
 )
-from projections.maintenance.backup.target import Target
-from projections.maintenance.manifests import ENTRIES_PER_READ, DocumentManifest, PartitionManifest, Replay
+from projections.maintenance.differences import ENTRIES_PER_READ, DocumentManifest, PartitionManifest, Replay
 from projections.search.waiting import replicas
 
 _CLEARING = f"{GROWING}clearing"

@@ -23,6 +23,7 @@ from ingest.log.position import START, Position
 from ingest.platform.connections import Client
 from projections.documents.document import Document, encode
 from projections.documents.rows import Row
+from projections.documents.tombstones import SupersededEvent
 from projections.store.protocol import MemoryStore, project
 from projections.store.redis_store import load, scanned
 
@@ -168,7 +169,8 @@ class _Gathering:
 
     def document(self, name: str, document: Document) -> None:
         digest = hashlib.sha256(canonical(document)).digest()
-        self._documents[name] = type(document).__name__.lower(), digest
+        kind = "mark" if isinstance(document, SupersededEvent) else type(document).__name__.lower()
+        self._documents[name] = kind, digest
 
     def listing(self, name: str, members: "_Members") -> None:
         """One listing; one without members is none."""
