@@ -45,10 +45,6 @@ from projections.health.samples import wait_projected
 from projections.maintenance.room import BackupJob, IndexNames, NewestSnapshot, ReconcileJob, target_of
 from projections.operations.current import Current
 from projections.queries.documents import DocumentReader
-from projections.rebuilding.documents import DocumentRebuild
-from projections.rebuilding.embeddings import EmbeddingRebuild, EngineEmbeddingRebuild
-from projections.rebuilding.job import RebuildJob
-from projections.rebuilding.rebuilds import Rebuilds
 from projections.rebuilding.room import DocumentRebuild, EmbeddingRebuild, EngineEmbeddingRebuild, RebuildJob, Rebuilds
 from projections.search.snapshots import SnapshotJob
 from projections.search.waiting import work_folder
