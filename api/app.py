@@ -116,7 +116,6 @@ def _native(settings: Settings, gateway: Gateway, api_process: ApiProcess | None
 
 
 def _spools(settings: Settings) -> list[Spool]:
-    """The folders where clients leave what they could not send."""
     own = [] if settings.spool is None else [Spool(settings.spool, spooled.parse)]
     dialects = [DIALECTS[name].spool(settings) for name in settings.drop_in]
-    return [*own, *(one for one in dialects if one is not None)]
+    return [*own, *(dialect for dialect in dialects if dialect is not None)]

@@ -13,10 +13,9 @@ from api.monitoring.ops import Metrics, VitalMetrics
 from api.native.log import Transfer
 from api.services import NativeCall
 from ingest.commands.handler import CommandHandler
-from ingest.embedded.log_file import Acknowledged
-from ingest.embedded.valkey import EmbeddedValkey
+from ingest.embedded.room import Acknowledged, EmbeddedValkey
 from ingest.errors import InvalidSetting
-from ingest.log.archive.archived_log import open_to_write
+from ingest.log.archive.room import open_to_write
 from ingest.log.event_log import refuse_if_closed
 from ingest.log.group_commit import GroupCommit, Rows
 from ingest.log.redis_log import RedisLog
@@ -29,10 +28,9 @@ from projections.dead_letters.room import DeadLetters
 from projections.embedding.factory import build_embedder
 from projections.embedding.live import LiveEmbedder
 from projections.forgetting.forget import Forgetting
-from projections.health.pressure import Limits
 from projections.health.queries import Diagnose, ProjectionProgress
 from projections.health.samples import HealthSampler
-from projections.health.watch import Watch
+from projections.health.watch import Limits, Watch
 from projections.operations.current import Current
 from projections.operations.memories import MemoryOperations
 from projections.operations.session_cap import SessionCap
@@ -111,7 +109,6 @@ async def wire(settings: Settings, stack: AsyncExitStack, api_process: ApiProces
 
 
 def _embedded(settings: Settings) -> Path | None:
-    """The folder of the embedded server; None where the log is on another one."""
     folder = settings.data_dir / "valkey"
     return folder if settings.redis_url == EmbeddedValkey(folder).url else None
 
@@ -183,7 +180,6 @@ async def _index(
 
 
 def _build_embedder(settings: Settings, spec: str) -> Embedder:
-    """The embedder of a spec: the configured one, or that of a rebuild."""
     return build_embedder(spec, directory=settings.model_directory, api_key=settings.embedder_key or "")
 
 

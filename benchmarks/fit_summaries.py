@@ -18,7 +18,7 @@ from ingest.ids import DocumentId
 from projections.compression.compression import compress
 from projections.condensing import salience
 from projections.condensing.sentence_weights import WEIGHTS
-from projections.condensing.sessions import digest, tellable
+from projections.condensing.summaries import digest, tellable
 from projections.documents.observations import Observation
 
 Floats = NDArray[np.float64]

@@ -14,11 +14,11 @@ from ingest.commands.handler import CommandHandler
 from ingest.errors import InvalidSetting, MnemologError
 from ingest.events.envelope import Event, encode, route_of
 from ingest.ids import dedup_id, new_event_id
-from ingest.log.archive.archived_log import ArchivedLog, open_to_write
-from ingest.log.archive.sealing import ArchiveJob
+from ingest.log.archive.room import ArchivedLog, ArchiveJob, open_to_write
 from ingest.log.event_log import Entry, refuse_if_closed
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import LEASE_TTL, WORKERS
+from ingest.log.lag import wait_projected
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import heard_of
 from ingest.platform.connections import Client, connect, retry_until_connected
@@ -41,7 +41,6 @@ from projections.forgetting.purge import Purge, PurgedIndex
 from projections.forgetting.purge_engine import SearchEnginePurge
 from projections.forgetting.purge_snapshots import SnapshotPurge
 from projections.forgetting.retire_job import RetireJob
-from projections.health.samples import wait_projected
 from projections.maintenance.room import BackupJob, IndexNames, NewestSnapshot, ReconcileJob, target_of
 from projections.operations.current import Current
 from projections.queries.documents import DocumentReader

@@ -23,13 +23,13 @@ from api.cli.commands import AsJson
 from api.cli.direct import connected, server, telling
 from api.cli.output import FAILED, Output, plain
 from ingest.errors import InvalidSetting, LogUnavailable, MnemologError
-from ingest.log.archive.archived_log import open_log
+from ingest.log.archive.room import open_log
 from ingest.log.event_log import refuse_unfinished
 from ingest.log.keys import GROWING, MANIFEST, RESTORING, PartitionKeys
+from ingest.log.lag import wait_projected
 from ingest.log.position import Token
 from ingest.platform.settings import Settings, from_environment
 from projections.dead_letters.records import discarded_places
-from projections.health.samples import wait_projected
 from projections.maintenance.room import (
     BackupFailed,
     BackupJob,
@@ -40,9 +40,9 @@ from projections.maintenance.room import (
     Verified,
     Window,
     choose,
-    differences,
     is_empty,
     listed,
+    manifest_differences,
     manifest_of,
     no_such_backup,
     point_of,
@@ -257,7 +257,7 @@ async def _compare(settings: Settings, url: str, target: Target, name: str, at: 
                 partitions,
                 {one: await discarded_places(redis, PartitionKeys(one)) for one in partitions},
             )
-    if different := differences(verified.documents, found):
+    if different := manifest_differences(verified.documents, found):
         hint = "; documents that an earlier release made lack newer fields: `mnemolog rebuild`, then verify again"
         raise ReplayDiffers("; ".join(map(str, different)) + (hint if live else ""))
     return verified

@@ -166,7 +166,7 @@ def _is_ours(url: str) -> bool:
 def _log_server(settings: Settings) -> Finding:
     """Whether the log's server answers, and keeps what it acknowledges."""
     if settings.redis_url is None:
-        from ingest.embedded.valkey import EmbeddedValkey
+        from ingest.embedded.room import EmbeddedValkey
 
         serving = EmbeddedValkey(settings.data_dir / "valkey").serving
         told = "the embedded Valkey runs, and writes to disk before it answers"
@@ -208,7 +208,7 @@ async def _forgetful(url: str) -> str:
 def _model(settings: Settings) -> Finding:
     if settings.embedder != "default":
         return Finding("model", "ok", f"MNEMOLOG_EMBEDDER is {settings.embedder.partition('|')[0]}")
-    from projections.embedding.model_files import is_current
+    from projections.vectors.model_files import is_current
 
     if is_current(settings.model_directory):
         return Finding("model", "ok", f"exported, in {settings.model_directory}")

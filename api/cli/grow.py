@@ -18,7 +18,7 @@ from api.cli.commands import AsJson
 from api.cli.direct import connected, server, telling
 from api.cli.output import USAGE, Output, plain
 from ingest.errors import InvalidSetting
-from ingest.log.archive.archived_log import open_log
+from ingest.log.archive.room import open_log
 from ingest.log.keys import MANIFEST
 from ingest.platform.settings import Settings, from_environment
 from projections.maintenance.room import Counts, Growing, GrowRefused, Window, take_back

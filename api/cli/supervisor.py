@@ -23,7 +23,7 @@ from msgspec import DecodeError, json
 from msgspec.structs import replace
 
 from api.http.serving import bind, ports_of
-from ingest.embedded.valkey import EmbeddedValkey
+from ingest.embedded.room import EmbeddedValkey
 from ingest.errors import ServerStartFailed
 from ingest.log.keys import MANIFEST
 from ingest.platform.files import private_folder

@@ -15,8 +15,8 @@ from ingest.platform.partial import check_missing
 from ingest.roles import READ, READ_WRITE, WRITE
 from projections.condensing.consolidation import Consolidated
 from projections.condensing.crystals import Crystallized
-from projections.condensing.reflection import Reflected
-from projections.condensing.sessions import Digest
+from projections.condensing.insights import Reflected
+from projections.condensing.summaries import Digest
 from projections.queries.observations import Enriched, ObservationView
 from projections.queries.recall import LeastSure
 from projections.queries.sessions import CommitView, SessionView, SummaryView

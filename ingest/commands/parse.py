@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 import msgspec
 
 from ingest.commands.decide import WRITE_TYPES, WriteCommand
-from ingest.errors import CommandRejected, MalformedRequest, RequestTooLarge, kept
+from ingest.errors import CommandRejected, MalformedRequest, RequestTooLarge, without_traceback
 from ingest.names import with_nfc
 from ingest.secrets.scrub import repair_text
 
@@ -185,7 +185,7 @@ def _parse_item(item: bytes, number: int) -> WriteCommand | CommandRejected:
             return parse_json(item, _ANY_WRITE)
         except CommandRejected as fault:
             _loaded_json(item, None)  # a parser that looks for a type leaves at the first fault
-            return kept(fault)
+            return without_traceback(fault)
     except (_NestedTooDeep, RequestTooLarge) as fault:
         return CommandRejected(str(fault))
     except MalformedRequest as fault:
@@ -196,7 +196,7 @@ def _parse_line(line: bytes) -> WriteCommand | CommandRejected:
     try:
         return parse_json(line, _ANY_WRITE)
     except CommandRejected as fault:
-        return kept(fault)
+        return without_traceback(fault)
     except (MalformedRequest, RequestTooLarge) as fault:
         return CommandRejected(str(fault))
 

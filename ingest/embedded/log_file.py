@@ -143,13 +143,11 @@ class Incident(Struct, frozen=True, kw_only=True):
     lost: list[Lost] = []
     compared: bool = False
     """Whether the log was compared with what was acknowledged: `lost` is all of it then."""
-    noted: bool = False
-    """Whether an operator has taken note."""
 
     @property
     def open(self) -> bool:
-        """Whether somebody has to know of it."""
-        return bool(self.lost or (self.entries and not self.compared)) and not self.noted
+        """Whether an operator has to know: acknowledged events are lost, or may be."""
+        return bool(self.lost or (self.entries and not self.compared))
 
     def __str__(self) -> str:
         """For people who have no business with the server's files; names some partitions where they are many."""
@@ -245,7 +243,7 @@ def missing(acknowledged: Mapping[int, Position], there: Mapping[int, Position])
 
 
 def load_incidents(folder: Path) -> list[Incident]:
-    """All that were recorded, oldest first. Raises OSError, and ValidationError for a file of another's."""
+    """Incidents that nobody acknowledged, oldest first. Raises OSError, and ValidationError for a file of another's."""
     try:
         return msgspec.json.decode((folder / INCIDENTS).read_bytes(), type=list[Incident])
     except FileNotFoundError:
@@ -253,33 +251,34 @@ def load_incidents(folder: Path) -> list[Incident]:
 
 
 def record_incident(folder: Path, incident: Incident) -> None:
-    """Add one, or put it in the place of what was recorded of it before. Raises OSError."""
-    others = [one for one in load_incidents(folder) if one.at != incident.at]
+    """Add an incident, or replace what was recorded of it before. Raises OSError."""
+    others = [other for other in load_incidents(folder) if other.at != incident.at]
     _save(folder, [*others, incident][-KEPT_INCIDENTS:])
 
 
 def not_compared(folder: Path) -> Incident | None:
     """The newest incident, if a repair left it to the next start to find out what it cost. Raises OSError."""
-    found = load_incidents(folder)
-    return found[-1] if found and not found[-1].compared else None
+    incidents = load_incidents(folder)
+    return incidents[-1] if incidents and not incidents[-1].compared else None
 
 
 def take_note(folder: Path) -> list[Incident]:
-    """Those that were open and are now noted; what was cut off is deleted. Raises OSError."""
-    found = load_incidents(folder)
-    _save(folder, [msgspec.structs.replace(one, noted=True) for one in found])
-    drop_set_aside(folder)
-    return [one for one in found if one.open]
+    """Forget all incidents, and delete what was cut off; returns those that were open. Raises OSError."""
+    incidents = load_incidents(folder)
+    _drop(folder, incidents)
+    return [incident for incident in incidents if incident.open]
 
 
-def drop_set_aside(folder: Path) -> None:
-    """Delete what was cut off and nobody has to know of: it may say what was forgotten since. Raises OSError."""
-    found = load_incidents(folder)
-    done = {one.kept for one in found if one.kept and not one.open}
-    if done:
-        for kept in done:
-            Path(kept).unlink(missing_ok=True)
-        _save(folder, [msgspec.structs.replace(one, kept="") if one.kept in done else one for one in found])
+def drop_closed(folder: Path) -> None:
+    """Forget incidents that cost nothing, and delete what was cut off: it may hold what was forgotten since."""
+    _drop(folder, [incident for incident in load_incidents(folder) if not incident.open])
+
+
+def _drop(folder: Path, incidents: Sequence[Incident]) -> None:
+    for kept in {incident.kept for incident in incidents if incident.kept}:
+        Path(kept).unlink(missing_ok=True)
+    if incidents:
+        _save(folder, [incident for incident in load_incidents(folder) if incident not in incidents])
 
 
 def found_again(folder: Path, there: Mapping[int, Position]) -> Incident | None:

@@ -22,7 +22,7 @@ from ingest.embedded.log_file import (
     FileFault,
     Incident,
     cut_off,
-    drop_set_aside,
+    drop_closed,
     files_of,
     find_fault,
     found_again,
@@ -144,7 +144,7 @@ class EmbeddedValkey:
                 raise ServerStartFailed(f"the embedded Valkey did not start: {again}") from None
             self._compare(incident)
         else:
-            drop_set_aside(self._directory)
+            drop_closed(self._directory)
             self._compare(None)
         self._starting.replace(self.socket)
 

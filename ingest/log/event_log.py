@@ -6,7 +6,7 @@ written to.
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 from msgspec import Struct
@@ -16,98 +16,75 @@ from ingest.errors import CommandRejected, GrowthUnfinished, LogMoved, RestoreUn
 from ingest.log.keys import GROWING, GROWN, MANIFEST, MOVED, RESTORING
 from ingest.log.position import START, Position, Token
 from ingest.platform.clock import to_ms
-from ingest.platform.connections import Client
+
+if TYPE_CHECKING:  # the MCP bridge imports this module and must not load a client of Redis
+    from ingest.platform.connections import Client
 
 CLOCKS_DIFFER_BY = timedelta(seconds=10)
-"""At most: the time a log began at is by the clock of one node of a cluster, positions are by those of others, too."""
-
-
+"""At most: a log's creation time is by one cluster node's clock, positions are by the clocks of others too."""
 FIRST_MS = 10**12
-"""In 2001: no log is older. With smaller positions clients say "from the beginning", such as `3:1-0`."""
+"""In 2001: no log is older. Clients say "from the beginning" with smaller positions, such as `3:1-0`."""
 
 
 class Growth(Struct, frozen=True):
-    """One growth: how many partitions there were, the newest position of all of them, and the newest that came into
-    each partition that there was then. What was written since is newer than all of before."""
+    """One growth of a log into more partitions, as the manifest stores it.
+
+    `partitions` is how many there were, `newest` the newest position of all of them, and `copied` the newest position
+    that came into each new partition. Anything written since is newer than `newest`.
+    """
 
     partitions: int
     newest: str
     copied: list[str]
 
     def spread(self, token: Mapping[int, Position]) -> Token:
-        """A token with each position of before in all partitions that have what was in its own."""
+        """A token of the smaller log with each position in all partitions that may have what its own one had.
+
+        What was in partition 7 of 16 is in 7, 23, 39 or 55 of 64, at the position it had.
+        """
         return Token.of(
             (part, position)
             for partition, position in token.items()
-            for part in (self._parts(partition) if self._is_of_before(position) else (partition,))
+            for part in range(partition, len(self.copied), self.partitions)
         )
-
-    def with_siblings(self, token: Mapping[int, Position]) -> Token:
-        """A token that also covers what it may have covered of before, where a position of since took its place.
-
-        Of two positions in a partition clients keep the greater one, and what the smaller one named may be in another
-        partition by now.
-        """
-        return Token.of(
-            (part, position if part == partition else Position.parse(self.copied[part]))
-            for partition, position in token.items()
-            for part in ((partition,) if self._is_of_before(position) else self._parts(partition))
-        )
-
-    def reached(self, token: Mapping[int, Position]) -> Token:
-        """A token to wait for: of what came with the growth, no further than a partition has any of it."""
-        return Token(
-            {
-                partition: min(position, Position.parse(self.copied[partition]))
-                if self._is_of_before(position)
-                else position
-                for partition, position in token.items()
-            }
-        )
-
-    def _is_of_before(self, position: Position) -> bool:
-        return position <= Position.parse(self.newest)
-
-    def _parts(self, partition: int) -> range:
-        """The partitions that have what was in one of the smaller log; of another partition itself."""
-        return range(partition, len(self.copied) if partition < self.partitions else partition + 1, self.partitions)
 
 
 class LogHistory(NamedTuple):
-    """How many partitions a log has, since when it exists (None: nobody knows), and its growths, the first one first.
-
-    Its methods return a token as it is to be understood in this log. They raise CommandRejected for one that names a
-    partition which there is not, or is older than the log.
-    """
+    """How many partitions a log has, when it was created (None: unknown), and its growths, oldest first."""
 
     partitions: int
     began_at: datetime | None = None
     growths: Sequence[Growth] = ()
 
-    def to_wait_for(self, token: Token) -> Token:
-        """What must be applied before a read has seen all that the token covers."""
-        found = self._own(token)
-        for growth in self.growths:
-            found = growth.with_siblings(growth.spread(found))
-        return self.growths[-1].reached(found) if self.growths else found
+    def check_token(self, token: Token) -> Token:
+        """The token itself; raises CommandRejected for one that cannot be a position of this log.
 
-    def to_read_on(self, token: Token) -> Token:
-        """Where to go on behind what the token covers: what was not read is not passed over, and nothing comes twice.
-
-        A token that names a partition which the smaller log did not have is one of since; see `as_cursor`.
+        That is a partition that does not exist, a position from before the log was created, or one that a growth left
+        in another partition: between the newest position copied into a partition and the newest of all, there is none.
         """
-        found = self._own(token)
-        for growth in self.growths:
-            if all(partition < growth.partitions for partition in found):
-                found = growth.spread(found)
-        return found
+        self._check_log(token)
+        for partition, position in token.items():
+            if self._is_before_growth(position) and position > Position.parse(self.growths[-1].copied[partition]):
+                raise _before_growth(partition, position)
+        return token
+
+    def check_cursor(self, token: Token) -> Token:
+        """The token itself; raises CommandRejected for a cursor of another log, or from before a growth.
+
+        Reading on from that would repeat events, or miss some. `as_cursor` marks cursors so that one can tell.
+        """
+        self._check_log(token)
+        for partition, position in token.items():
+            if self._is_before_growth(position) and self.partitions - 1 not in token:
+                raise _before_growth(partition, position)
+        return token
 
     def as_cursor(self, token: Token) -> Token:
-        """The token, to be handed out as a place to read on from: not to be taken for one of before a growth."""
+        """The token to hand out as a cursor: in a grown log it names the last partition, which is new."""
         last = self.partitions - 1
         return Token({**token, last: token.get(last, START)}) if self.growths else token
 
-    def _own(self, token: Token) -> Token:
+    def _check_log(self, token: Token) -> None:
         token.check(self.partitions)
         first_ms = 0 if self.began_at is None else to_ms(self.began_at - CLOCKS_DIFFER_BY)
         for partition, position in token.items():
@@ -117,7 +94,14 @@ class LogHistory(NamedTuple):
                     f"{self.began_at:%Y-%m-%dT%H:%M:%SZ}; leave it out, and pass on what this server answers",
                     "after",
                 )
-        return token
+
+    def _is_before_growth(self, position: Position) -> bool:
+        return bool(self.growths) and position.ms >= FIRST_MS and position <= Position.parse(self.growths[-1].newest)
+
+
+def _before_growth(partition: int, position: Position) -> CommandRejected:
+    text = f"{partition}:{position} is a position from before this log got more partitions"
+    return CommandRejected(f"{text}; leave it out, and pass on what this server answers", "after")
 
 
 MAX_ENTRY_BYTES = 1 << 20
@@ -246,7 +230,7 @@ def refuse_unfinished(mark: bytes | None) -> None:
         raise GrowthUnfinished if name.startswith(GROWING) else RestoreUnfinished(name)
 
 
-async def read_history(redis: Client, partitions: int) -> LogHistory:
+async def read_history(redis: "Client", partitions: int) -> LogHistory:
     """The history of a log as its manifest has it."""
     created_at, grown = await redis.hmget(MANIFEST, ["created_at", GROWN])
     return LogHistory(
@@ -256,7 +240,7 @@ async def read_history(redis: Client, partitions: int) -> LogHistory:
     )
 
 
-async def refuse_if_closed(redis: Client) -> None:
+async def refuse_if_closed(redis: "Client") -> None:
     """Raise LogMoved for a log that is or was grown into another one: what is written to it would be left behind.
 
     Raises as `refuse_unfinished` for one that is not whole.

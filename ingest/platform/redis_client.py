@@ -5,7 +5,7 @@ Python, which took a fifth of a projecting worker's time: 52 microseconds for a 
 bytes are the same. It also starts a timer for each answer of a pipeline (15 microseconds); here only for an answer that
 is not there yet.
 
-*Past the memory limit.* What an accepted write needs is counted before it is accepted (`projections.health.pressure`).
+*Past the memory limit.* What an accepted write needs is counted before it is accepted (`projections.health.watch`).
 So what has no claim to that room (a new event, a vector) is refused at `maxmemory`, while projecting what was accepted
 and freeing memory (forgetting) continue: by a script, because a server refuses commands and MULTI there, and lets a
 script that says so write.

@@ -25,8 +25,15 @@ if TYPE_CHECKING:
     from projections.health.watch import Watch
     from projections.search.index import IndexService
     from projections.services import Operations, Queries
-from ingest.errors import CommandRejected, LogFull, LogUnavailable, MalformedRequest, MnemologError, Overloaded
-from ingest.log.archive.segments import ArchiveUnavailable
+from ingest.errors import (
+    ArchiveUnavailable,
+    CommandRejected,
+    LogFull,
+    LogUnavailable,
+    MalformedRequest,
+    MnemologError,
+    Overloaded,
+)
 
 T = TypeVar("T")
 

@@ -10,8 +10,8 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from ingest.platform.settings import mib
-from projections.health.pressure import CheckStatus, Condition
 from projections.health.samples import Sample
+from projections.health.watch import CheckStatus, Condition
 
 Health = Literal["healthy", "degraded", "critical"]
 Offence: TypeAlias = tuple[str, CheckStatus, str, str]

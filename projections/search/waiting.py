@@ -15,6 +15,7 @@ from typing import NamedTuple
 from ingest.errors import Overloaded, ProjectionBehind
 from ingest.log.event_log import LogHistory
 from ingest.log.keys import REPLICAS
+from ingest.log.lag import entries_behind
 from ingest.log.position import START, Position, Token
 from ingest.log.scripts import beat, heard_of
 from ingest.platform.connections import Client
@@ -66,7 +67,7 @@ class Waiting:
         Raises ProjectionBehind after `timeout_s` (None: as long as reads wait here), and CommandRejected for a token of
         another log.
         """
-        token = self._history.to_wait_for(token)
+        token = self._history.check_token(token)
         if token.covered_by(self.applied):
             return
         started = time.monotonic()
@@ -100,8 +101,6 @@ class Waiting:
 
         Of a cluster, as far as its nodes answer.
         """
-        from projections.health.samples import entries_behind  # until it moves below
-
         with partial_reads():
             behind = await entries_behind(self._redis, self._partitions)
         self.lag = behind

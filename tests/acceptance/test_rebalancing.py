@@ -23,9 +23,9 @@ from ingest.commands.handler import CommandHandler
 from ingest.embedded.valkey import EmbeddedValkey
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import PartitionKeys
+from ingest.log.lag import entries_behind
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect
-from projections.health.samples import entries_behind
 from tests.acceptance.running import settings
 
 PARTITIONS = 8

@@ -12,18 +12,13 @@ from typing import Any, cast
 import pytest
 from workshop import PARTITIONS, Workshop
 
-from ingest.errors import DurabilityUnavailable, InvalidSetting
+from ingest.errors import ArchiveUnavailable, DurabilityUnavailable, InvalidSetting
 from ingest.log.archive import segments as segments_module
 from ingest.log.archive.archive import look, verify
-from ingest.log.archive.archived_log import ArchivedLog, open_log
+from ingest.log.archive.archived_log import ArchivedLog
+from ingest.log.archive.room import open_log
 from ingest.log.archive.sealing import ArchiveJob, ArchiveRun, Sealing
-from ingest.log.archive.segments import (
-    ArchiveNotConfigured,
-    ArchiveUnavailable,
-    DamagedArchive,
-    DamagedSegment,
-    MissingFile,
-)
+from ingest.log.archive.segments import ArchiveNotConfigured, DamagedArchive, DamagedSegment, MissingFile
 from ingest.log.archive.store import DirectoryStore
 from ingest.log.event_log import EventLog
 from ingest.log.keys import ARCHIVE_ID, MANIFEST, PartitionKeys

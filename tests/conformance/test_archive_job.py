@@ -24,9 +24,9 @@ from ingest.log.archive.segments import MissingFile, Outrun
 from ingest.log.archive.store import DirectoryStore
 from ingest.log.event_log import Stored
 from ingest.log.keys import ARCHIVE_LEASE, CONSUMER, CONSUMER_GROUP, PartitionKeys
+from ingest.log.lag import entries_behind
 from ingest.log.position import START, Position, partition_of, project_route
 from ingest.platform.connections import Client
-from projections.health.samples import entries_behind
 from tests.conformance.interruptions import Killed, files_with, forget, killing
 
 MARK = "zqxvkmarker7"

@@ -14,13 +14,13 @@ from ingest.events.session import ObservationCompressed, ObservationRecorded, Se
 from ingest.ids import dedup_id
 from ingest.log.event_log import Entry, Stored
 from ingest.log.keys import PartitionKeys
-from ingest.log.memory_log import MemoryLog
 from ingest.log.position import START, Position, session_route
 from ingest.platform.connections import Client
 from projections.condensing.llm.assistant import PAUSE, Assistant, DailyBudget, SkipReason
 from projections.condensing.llm.client import LlmClient
 from projections.condensing.llm.enrich import MAX_RUNS, MIN_CHARS, READ, EnrichJob
 from projections.documents.observations import observation_id
+from tests.support.memory_log import MemoryLog
 
 LONG = "The build of Atlas failed: error 42\n" + "make: *** [all] Error 2\n" * 20
 SHORT = "looked at the log"

@@ -36,7 +36,8 @@ from ingest.errors import (
 )
 from ingest.events.envelope import decode, route_of
 from ingest.events.subject import EventErased
-from ingest.log.archive.archived_log import ArchivedLog, open_to_write
+from ingest.log.archive.archived_log import ArchivedLog
+from ingest.log.archive.room import open_to_write
 from ingest.log.archive.store import DirectoryStore
 from ingest.log.event_log import Entry, EventLog, Moved, Stored, refuse_if_closed
 from ingest.log.group_commit import GroupCommit
@@ -63,13 +64,11 @@ from projections.dead_letters.records import Discarded, discarded_places, letter
 from projections.documents.access import Reader
 from projections.documents.memories import Memory
 from projections.forgetting.receipts import Receipt, load_receipt, save_receipt
-from projections.maintenance import growing as module
 from projections.maintenance import restoring
 from projections.maintenance.backing_up import choose, write_backup
 from projections.maintenance.backups import LogState, RestoreRefused, StoreTarget
-from projections.maintenance.differences import differences, manifest_of
-from projections.maintenance.growing import Growing, GrowRefused, take_back
-from projections.maintenance.restoring import Routed, Window, restore
+from projections.maintenance.differences import manifest_differences, manifest_of
+from projections.maintenance.restoring import Growing, GrowRefused, Routed, Window, restore, take_back
 from projections.queries.documents import DocumentReader
 from projections.queries.log_events import Audit, EventFilter, LogEvents
 from projections.store.protocol import project
@@ -199,7 +198,7 @@ async def test_every_event_is_at_its_position_in_the_partition_of_its_route(live
 async def test_the_documents_are_the_same_once_they_are_projected(lived: Workshop, target: Client):
     before = await manifest_of(lived.redis, range(PARTITIONS))
     await folded(await grown(lived, target), target)
-    assert differences(await documents_of(target, GROWN, PARTITIONS), before) == []
+    assert manifest_differences(await documents_of(target, GROWN, PARTITIONS), before) == []
     kinds = {kind for one in before.partitions.values() for kind in one.kinds}
     assert {"memory", "observation", "session", "lesson", "slot", "action", "relation", "commit", "tombstone"} <= kinds
 
@@ -236,7 +235,7 @@ async def test_a_write_that_is_sent_again_is_known_and_gets_the_position_it_had(
 async def test_ids_are_remembered_for_a_window_from_the_end_of_the_growth(
     lived: Workshop, target: Client, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(module, "ENTRIES_PER_READ", 10)
+    monkeypatch.setattr(restoring, "ENTRIES_PER_READ", 10)
     growing = Growing(lived.redis, lived.log, target, GROWN, window=Window(5_000_000, 10))
     await growing.begin()
     await growing.copy()
@@ -351,7 +350,6 @@ async def test_what_was_forgotten_just_before_is_purged_from_the_new_log(lived: 
 
 
 async def test_a_backup_of_a_grown_log_keeps_how_it_was_grown(lived: Workshop, target: Client, tmp_path: Path):
-    old = str(Token({one: await lived.log.head(one) for one in range(PARTITIONS)}))
     log = await grown(lived, target)
     store = StoreTarget(DirectoryStore(tmp_path / "backups"))
     store.put((await write_backup(target, log, tmp_path / "made", lived.clock)).name, tmp_path / "made")
@@ -362,7 +360,7 @@ async def test_a_backup_of_a_grown_log_keeps_how_it_was_grown(lived: Workshop, t
     again = RedisLog(target, GROWN)
     await again.create_or_check()
     assert again.history == log.history
-    assert len(again.history.to_wait_for(Token.parse(old))) == GROWN
+    assert again.history.growths
 
 
 @pytest.mark.nightly
@@ -382,10 +380,9 @@ async def test_a_log_is_grown_into_a_cluster_and_from_there_again(lived: Worksho
     assert await target.get(name) == b"vector"
     assert await entries(second, PARTITIONS) == before
     await folded(second, target)
-    assert differences(await documents_of(target, 2 * GROWN, PARTITIONS), documents) == []
-    heads = {part: await second.head(part) for part in range(2 * GROWN)}
-    assert second.history.to_wait_for(old).covered_by(heads)
-    assert len(second.history.to_read_on(old)) == 2 * GROWN
+    assert manifest_differences(await documents_of(target, 2 * GROWN, PARTITIONS), documents) == []
+    with pytest.raises(CommandRejected, match="from before this log got more partitions"):
+        second.history.check_cursor(old)
 
 
 # interruptions
@@ -398,8 +395,7 @@ async def test_what_was_killed_goes_on_when_it_is_run_again(
 ):
     before = await entries(lived.log, PARTITIONS)
     with monkeypatch.context() as patch:
-        where = restoring if step == "clear" else module
-        patch.setattr(where, step, killing(getattr(where, step), when))
+        patch.setattr(restoring, step, killing(getattr(restoring, step), when))
         with pytest.raises(Killed):
             await grown(lived, target)
     with pytest.raises(LogMoved):
@@ -414,7 +410,9 @@ async def test_what_was_killed_goes_on_when_it_is_run_again(
     assert await entries(log, PARTITIONS) == before
     await folded(log, target)
     assert (
-        differences(await documents_of(target, GROWN, PARTITIONS), await manifest_of(lived.redis, range(PARTITIONS)))
+        manifest_differences(
+            await documents_of(target, GROWN, PARTITIONS), await manifest_of(lived.redis, range(PARTITIONS))
+        )
         == []
     )
 
@@ -482,7 +480,7 @@ async def test_nothing_is_left_of_another_log_whose_growth_was_interrupted(
     made = await Registry(lived.redis, lived.clock).create(Grant(name="fleet", roles=["read"], tenant=TENANT))
     await lived.redis.set(EMBEDDER, b"of the first")
     with monkeypatch.context() as patch:
-        patch.setattr(module, "finish", killing(module.finish, "before"))
+        patch.setattr(restoring, "finish", killing(restoring.finish, "before"))
         with pytest.raises(Killed):
             await grown(lived, target)
     assert await target.hget(MANIFEST, "grown") is not None
@@ -501,7 +499,7 @@ async def test_digests_of_imported_tombstones_are_there_before_what_they_are_of(
     growing = grow_of(lived, target)
     await growing.begin()
     noted = Routed("x", Entry("ab" * 16, b"x"), noted=True)
-    monkeypatch.setattr(module, "restore_entries", killing(module.restore_entries, "after"))
+    monkeypatch.setattr(restoring, "restore_entries", killing(restoring.restore_entries, "after"))
     with pytest.raises(Killed):
         await growing._append(0, [(Position(1, 0), noted)])  # pyright: ignore[reportPrivateUsage]
     assert await target.smembers(PartitionKeys(0).imported) == {b"\xab" * 16}
@@ -515,7 +513,7 @@ async def test_a_difference_is_found(lived: Workshop, target: Client):
     partition, *_ = [one for one in range(GROWN) if await log.read(one, START, 1)]
     (row,) = await log.read(partition, START, 1)
     await erase(target, partition, row.position, b"another thing")
-    with pytest.raises(module.CopyDiffers):
+    with pytest.raises(restoring.CopyDiffers):
         await growing.compare()
 
 
@@ -558,13 +556,13 @@ async def test_a_process_that_starts_on_the_new_log_meanwhile_is_seen(
     lived: Workshop, target: Client, monkeypatch: pytest.MonkeyPatch
 ):
     """Behind the first look, ahead of the mark."""
-    measure = module.measure
+    measure = restoring.measure
 
     async def measured(redis: Client, log: EventLog) -> LogState:
         await beat(target, WORKERS, "worker", LEASE_TTL // timedelta(milliseconds=1))
         return await measure(redis, log)
 
-    monkeypatch.setattr(module, "measure", measured)
+    monkeypatch.setattr(restoring, "measure", measured)
     await refused(lived, target, RestoreRefused, "uses the log")
     await RedisLog(target, GROWN).create_or_check()
 
@@ -572,13 +570,13 @@ async def test_a_process_that_starts_on_the_new_log_meanwhile_is_seen(
 async def test_what_was_written_to_the_new_log_meanwhile_is_kept(
     lived: Workshop, target: Client, monkeypatch: pytest.MonkeyPatch
 ):
-    measure = module.measure
+    measure = restoring.measure
 
     async def measured(redis: Client, log: EventLog) -> LogState:
         await RedisLog(target, GROWN).append({0: [Entry("x", b"x")]})
         return await measure(redis, log)
 
-    monkeypatch.setattr(module, "measure", measured)
+    monkeypatch.setattr(restoring, "measure", measured)
     await refused(lived, target, RestoreRefused, "not empty")
     assert len(await RedisLog(target, GROWN).read(0, START, 2)) == 1
 
@@ -641,7 +639,7 @@ async def test_a_new_server_whose_clock_is_behind_is_refused(
     growing = grow_of(lived, target)
     await growing.begin()
     await growing.copy()
-    monkeypatch.setattr(module, "info_of_nodes", of_old)
+    monkeypatch.setattr(restoring, "info_of_nodes", of_old)
     with pytest.raises(GrowRefused, match="clock is behind"):
         await growing.finish()
 
@@ -666,7 +664,7 @@ async def test_the_old_log_can_be_taken_back(lived: Workshop, target: Client):
 # tokens and cursors
 
 
-async def test_a_listing_of_the_log_goes_on_where_it_was(lived: Workshop, target: Client):
+async def test_a_listing_goes_on_in_the_grown_log_and_refuses_a_cursor_from_before(lived: Workshop, target: Client):
     async def rest(log: RedisLog, redis: Client, after: str, most: int = 1_000) -> tuple[list[str], str]:
         listing = LogEvents(log, None, DocumentReader(redis, log.partitions))  # type: ignore[arg-type]
         names: list[str] = []
@@ -681,15 +679,14 @@ async def test_a_listing_of_the_log_goes_on_where_it_was(lived: Workshop, target
     everything, end = await rest(lived.log, lived.redis, "")
     cursors = [await rest(lived.log, lived.redis, "", pages) for pages in (0, 1, 9, 20)]
     log = await grown(lived, target)
-    for names, cursor in cursors:
-        behind, _ = await rest(log, target, cursor)
-        assert sorted(names + behind) == sorted(everything)
-    assert (await rest(log, target, end))[0] == []
+    for cursor in (*(cursor for _, cursor in cursors if cursor), end):
+        with pytest.raises(CommandRejected, match="from before this log got more partitions"):
+            await rest(log, target, cursor)
     names, cursor = await rest(log, target, "", 5)
-    assert sorted(names + (await rest(log, target, cursor))[0]) == sorted(everything), "nor is one of since mistaken"
+    assert sorted(names + (await rest(log, target, cursor))[0]) == sorted(everything)
 
 
-async def test_a_live_stream_goes_on_where_it_was(lived: Workshop, target: Client):
+async def test_a_live_stream_goes_on_in_the_grown_log_and_refuses_an_earlier_one(lived: Workshop, target: Client):
     class Replica(NamedTuple):
         applied: dict[int, Position]
 
@@ -702,16 +699,16 @@ async def test_a_live_stream_goes_on_where_it_was(lived: Workshop, target: Clien
         return names, last
 
     everything, _ = await stream(lived.log, lived.redis, Token())
-    names, last = await stream(lived.log, lived.redis, Token(), 150)
+    _, last = await stream(lived.log, lived.redis, Token(), 150)
     log = await grown(lived, target)
-    behind, _ = await stream(log, target, log.history.to_read_on(Token.parse(last)))
-    assert sorted(names + behind) == sorted(everything)
+    with pytest.raises(CommandRejected, match="from before this log got more partitions"):
+        log.history.check_cursor(Token.parse(last))
     names, last = await stream(log, target, Token(), 20)
-    behind, _ = await stream(log, target, log.history.to_read_on(Token.parse(last)))
+    behind, _ = await stream(log, target, log.history.check_cursor(Token.parse(last)))
     assert sorted(names + behind) == sorted(everything)
 
 
-async def test_the_audit_log_goes_on_where_it_was(lived: Workshop, target: Client):
+async def test_the_audit_log_goes_on_in_the_grown_log_and_refuses_a_cursor_from_before(lived: Workshop, target: Client):
     async def rest(log: RedisLog, cursor: str | None, most: int = 1_000) -> tuple[list[str], str | None]:
         names: list[str] = []
         for _ in range(most):
@@ -722,9 +719,12 @@ async def test_the_audit_log_goes_on_where_it_was(lived: Workshop, target: Clien
         return names, cursor
 
     everything, _ = await rest(lived.log, None)
-    names, cursor = await rest(lived.log, None, 4)
+    _, old = await rest(lived.log, None, 4)
     log = await grown(lived, target)
     assert (await rest(log, None))[0] == everything
+    with pytest.raises(CommandRejected, match="not a cursor"):
+        await rest(log, old)
+    names, cursor = await rest(log, None, 4)
     assert names + (await rest(log, cursor))[0] == everything
 
 
@@ -735,7 +735,7 @@ async def test_a_token_of_another_log_is_refused(lived: Workshop, target: Client
     assert began < datetime.now(UTC)
     earlier = Token({0: Position(int(began.timestamp() * 1000) - 3_600_000, 0)})
     with pytest.raises(CommandRejected, match="another log"):
-        log.history.to_wait_for(earlier)
+        log.history.check_token(earlier)
 
 
 async def test_a_memory_is_found_by_its_id(lived: Workshop, target: Client):

@@ -16,13 +16,12 @@ from typing import NamedTuple, TypeVar
 
 from redis.exceptions import WatchError
 
-from ingest.errors import LogUnavailable, MnemologError
+from ingest.errors import ArchiveUnavailable, LogUnavailable, MnemologError
 from ingest.ids import new_event_id
 from ingest.log.archive.archive import CHAIN, FILE, SEALED, STUBS, TRIMMED, VERSION, Archived, load_archived
 from ingest.log.archive.archived_log import ArchivedLog
 from ingest.log.archive.segments import (
     ArchiveManifest,
-    ArchiveUnavailable,
     Content,
     DamagedArchive,
     MissingFile,

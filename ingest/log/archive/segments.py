@@ -20,17 +20,11 @@ import zstandard
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ingest.errors import MnemologError
+from ingest.errors import ArchiveUnavailable, MnemologError
 from ingest.log.event_log import MAX_ENTRY_BYTES, Stored
 from ingest.log.position import START, Position
 
 MANIFEST_FORMAT, MANIFEST_VERSION = "mnemolog-archive", 1
-
-
-class ArchiveUnavailable(MnemologError):
-    """The place of the archive cannot be reached, or refuses. Nothing was lost: try again when it is back."""
-
-    code = "archive_unavailable"
 
 
 class MissingFile(ArchiveUnavailable):

@@ -13,7 +13,6 @@ from ingest.commands.handler import Accepted, CommandHandler
 from ingest.errors import ProjectionBehind
 from ingest.ids import DocumentId
 from ingest.log.group_commit import GroupCommit
-from ingest.log.memory_log import MemoryLog
 from mcp_gateway.last_writes import LastWrites
 from mcp_gateway.tools.tool import ToolContext
 from projections.documents.access import Reader
@@ -26,6 +25,7 @@ from projections.queries.documents import Located
 from projections.queries.memories import RememberAnswer
 from projections.queries.recall import RecallAnswer, RecallRequest, RecallResult
 from projections.services import Operations, Queries
+from tests.support.memory_log import MemoryLog
 
 
 def memory(name: str, **fields: Any) -> Memory:

@@ -18,7 +18,7 @@ def shown(document: dict[str, Any]) -> str:
 
 
 def test_every_collection_of_the_api_is_known_by_how_its_ids_begin():
-    assert COLLECTIONS == {prefix: name for name, (prefix, _) in NATIVE.items()}
+    assert {prefix: name for name, (prefix, _) in NATIVE.items()} == COLLECTIONS
 
 
 @pytest.mark.parametrize(

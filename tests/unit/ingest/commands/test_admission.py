@@ -10,7 +10,7 @@ from ingest.commands.handler import CommandHandler
 from ingest.errors import LogUnavailable, ProjectionBehind, SessionFull
 from ingest.log.event_log import Appended, Entry
 from ingest.log.group_commit import GroupCommit
-from ingest.log.memory_log import MemoryLog
+from tests.support.memory_log import MemoryLog
 
 ADA = Caller("acme")
 

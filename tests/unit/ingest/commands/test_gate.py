@@ -11,7 +11,7 @@ from ingest.errors import CommandRejected, LogFull, Overloaded
 from ingest.events.session import SessionEnded
 from ingest.log.event_log import Appended, Entry
 from ingest.log.group_commit import GroupCommit
-from ingest.log.memory_log import MemoryLog
+from tests.support.memory_log import MemoryLog
 
 ADA = Caller("acme")
 FORGET = ForgetSubject(kind="memory", subject="mem_1", documents=["mem_1"])

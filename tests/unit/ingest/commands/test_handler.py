@@ -14,8 +14,8 @@ from ingest.events.memory import MemoryRecorded
 from ingest.events.session import ObservationRecorded
 from ingest.log.event_log import MAX_ENTRY_BYTES
 from ingest.log.group_commit import GroupCommit
-from ingest.log.memory_log import MemoryLog
 from ingest.log.position import START, Token
+from tests.support.memory_log import MemoryLog
 
 ADA = Caller("acme")
 

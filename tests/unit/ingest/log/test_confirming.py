@@ -12,8 +12,8 @@ from ingest.errors import LogUnavailable
 from ingest.log import group_commit
 from ingest.log.event_log import Appended, Entry
 from ingest.log.group_commit import Confirmations
-from ingest.log.memory_log import MemoryLog
 from ingest.log.position import Position
+from tests.support.memory_log import MemoryLog
 
 AT = Position(5, 0)
 

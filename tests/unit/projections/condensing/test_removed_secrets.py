@@ -12,7 +12,7 @@ from ingest.secrets.scrub import PRIVATE, SECRET
 from projections.compression.accounts import headline
 from projections.compression.compression import compress
 from projections.compression.sentences import stated, statements
-from projections.condensing.sessions import digest
+from projections.condensing.summaries import digest
 from projections.documents.memories import memory
 
 MARKS = (SECRET, PRIVATE, f"{SECRET}.", f"- {SECRET}; {PRIVATE}.")

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from projections.embedding.model_files import (
+from projections.vectors.embedder import ModelUnavailable
+from projections.vectors.model_files import (
     FLOAT_MODEL_FILE,
     MANIFEST_FILE,
     MODEL_FILE,
@@ -21,7 +22,6 @@ from projections.embedding.model_files import (
     sha256_of,
     verify,
 )
-from projections.vectors.embedder import ModelUnavailable
 
 FILES = (MODEL_FILE, TOKENIZER_FILE, STATIC_WEIGHTS_FILE, STATIC_TOKENIZER_FILE)
 
