@@ -21,7 +21,7 @@ from ingest.log.group_commit import GroupCommit, Rows
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect, retry_until_connected
 from ingest.platform.settings import Settings
-from mcp_gateway.last_writes import LastWrites
+from mcp_gateway.room import LastWrites
 from projections.condensing.llm.assistant import Assistant, build_assistant, parse_daily_tokens
 from projections.condensing.operations import Condensing
 from projections.dead_letters.room import DeadLetters
