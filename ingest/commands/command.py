@@ -99,6 +99,14 @@ def decides(
     return register
 
 
+def decides_about(command: type[CommandT], event: type[Any], subject: str, *, keep_names: bool = False) -> None:
+    """Have a type of command decided as an event about what its field `subject` names, with all fields they share."""
+
+    @decides(command, keep_names=keep_names)
+    def decide(command: CommandT, origin: Origin) -> Decision:  # pyright: ignore[reportUnusedFunction]
+        return about(getattr(command, subject), command, origin, data_of(event, command))
+
+
 def writer(*names: str) -> str:
     """Who writes: the first of these that is a name, else nobody. EVERYBODY is none: who could read what it owns?"""
     return next((name for name in names if name and name != EVERYBODY), "")
