@@ -99,15 +99,11 @@ def _end_idle(command: EndIdleSession, origin: Origin) -> Decision:
 
 
 @decides(RetireSession, keep_names=True)
-def _retire_session(command: RetireSession, origin: Origin) -> Decision:
-    need_session(command)
-    return about(command.session_id, command, origin, data_of(SessionRetired, command))
-
-
 @decides(SummariseSession, keep_names=True)
-def _summarise_session(command: SummariseSession, origin: Origin) -> Decision:
+def _note_session(command: RetireSession | SummariseSession, origin: Origin) -> Decision:
     need_session(command)
-    return about(command.session_id, command, origin, data_of(SessionSummarised, command))
+    event = SessionRetired if isinstance(command, RetireSession) else SessionSummarised
+    return about(command.session_id, command, origin, data_of(event, command))
 
 
 @decides(LinkCommit)
@@ -133,7 +129,7 @@ def _observe(command: Observe, origin: Origin) -> Decision:
         raise CommandRejected("an observation needs content or data", "content")
     data = ObservationRecorded(
         kind=command.kind,
-        content=command.content if command.content else "",
+        content=command.content,
         data=storable(command.data, "data") if command.data else {},
     )
     return creating(OBSERVATION, command, origin, data)
