@@ -104,6 +104,8 @@ def decides_about(command: type[CommandT], event: type[Any], subject: str, *, ke
 
     @decides(command, keep_names=keep_names)
     def decide(command: CommandT, origin: Origin) -> Decision:  # pyright: ignore[reportUnusedFunction]
+        if subject == "session_id":
+            need_session(command)
         return about(getattr(command, subject), command, origin, data_of(event, command))
 
 

@@ -14,6 +14,7 @@ from ingest.commands.command import (
     creating,
     data_of,
     decides,
+    decides_about,
     event_of,
     need_session,
     storable,
@@ -98,12 +99,8 @@ def _end_idle(command: EndIdleSession, origin: Origin) -> Decision:
     return about(command.session_id, command, origin, data)
 
 
-@decides(RetireSession, keep_names=True)
-@decides(SummariseSession, keep_names=True)
-def _note_session(command: RetireSession | SummariseSession, origin: Origin) -> Decision:
-    need_session(command)
-    event = SessionRetired if isinstance(command, RetireSession) else SessionSummarised
-    return about(command.session_id, command, origin, data_of(event, command))
+decides_about(RetireSession, SessionRetired, "session_id", keep_names=True)
+decides_about(SummariseSession, SessionSummarised, "session_id", keep_names=True)
 
 
 @decides(LinkCommit)
