@@ -1,4 +1,4 @@
-"""Group commit: many writers, few appends; what was accepted is written, and nobody waits for ever."""
+"""Group commit: many writers, few appends, shared waits for durability; what was accepted is written."""
 
 import asyncio
 from collections.abc import Mapping, Sequence

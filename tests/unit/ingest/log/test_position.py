@@ -1,4 +1,4 @@
-"""Positions are ordered values, and a token says when a reader has caught up."""
+"""Positions are ordered; tokens say when a reader has caught up, and belong to one log; partitions never change."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime

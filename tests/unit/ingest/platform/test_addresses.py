@@ -1,4 +1,4 @@
-"""Which addresses of web servers can be used."""
+"""Addresses of web servers, the proxy and the stored key to reach them with."""
 
 import logging
 import os

@@ -1,3 +1,5 @@
+"""Processes and threads of this machine: priority, locks on folders, clocks and zones."""
+
 import os
 import subprocess
 import sys

@@ -1,3 +1,5 @@
+"""Packing by hiredis, and reads that leave out what is on a node that is down."""
+
 import asyncio
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Spans while nothing is exported."""
+"""Spans while nothing is exported, when they are, and what OpenTelemetry exports of them."""
 
 import subprocess
 import sys

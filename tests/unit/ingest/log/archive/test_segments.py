@@ -1,4 +1,4 @@
-"""A segment gives back exactly what was sealed; whatever else its bytes are, it says that it is damaged, and where."""
+"""Segments, manifests and stores of the archive: damage of any kind is found, with its place."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""When a node counts as silent; what is made of the answers of several primaries."""
+"""The cluster client: slots of keys, silent nodes, topology, merged answers, URLs."""
 
 import asyncio
 import time
