@@ -1,4 +1,4 @@
-"""Names in NFC, wherever they enter."""
+"""Names in NFC, markers around retrieved text, and patterns in linear time."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""Roles that scopes give."""
+"""What keys allow: roles, scopes, projects and agents; and the levels of durability."""
 
 import itertools
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""The write side's shell: what is acknowledged is in the log, and only what is wrong is refused."""
+"""The command handler: what is acknowledged is in the log, and only what is wrong is refused; limits; traces."""
 
 import gc
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Bytes become commands or a fault that says what was wrong and where; never a crash."""
+"""Bytes become commands or an error that says what was wrong and where; never a crash. Values are counted first."""
 
 import json
 import tracemalloc

@@ -1,4 +1,4 @@
-"""What is stored is read back as it was said; what cannot be read says why and is never taken for something else."""
+"""What is stored is read back unchanged; what cannot be read says why and is never mistaken for something else."""
 
 from datetime import timedelta
 from typing import Any

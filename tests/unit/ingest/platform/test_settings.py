@@ -1,4 +1,4 @@
-"""Settings come from the environment; a wrong value or name stops the start and says which. Sizes; foreign variables."""
+"""Settings come from the environment; a wrong value or name stops the start and says which. Sizes; other systems."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Secrets are in no field of an event: text is redacted, a name that holds one is refused or replaced."""
+"""Secrets are in no field of an event, and in no line of a log."""
 
 import json
 import logging

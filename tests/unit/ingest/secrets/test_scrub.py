@@ -1,4 +1,4 @@
-"""Secrets and private text never get past a write; everything else does, unchanged."""
+"""Secrets and private text never get past a write, however they are spelled; everything else does, unchanged."""
 
 import time
 from itertools import product
