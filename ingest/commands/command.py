@@ -188,8 +188,8 @@ def storable(value: dict[str, Any], field: str) -> dict[str, Any]:
         msgpack.encode(value)
     except OverflowError:
         raise CommandRejected("a number does not fit into 64 bits; send it as text", field) from None
-    except ValueError as fault:
-        raise CommandRejected(str(fault), field) from None
+    except ValueError as error:
+        raise CommandRejected(str(error), field) from None
     return value
 
 
