@@ -21,7 +21,7 @@ from ingest.log.group_commit import GroupCommit, Rows
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect, retry_until_connected
 from ingest.platform.settings import Settings
-from mcp_gateway.last_writes import LastWrites
+from mcp_gateway.room import LastWrites
 from projections.condensing.llm.assistant import Assistant, build_assistant, parse_daily_tokens
 from projections.condensing.operations import Condensing
 from projections.dead_letters.room import DeadLetters
@@ -52,7 +52,7 @@ from projections.queries.work import Actions, Relations, Slots
 from projections.search.index import IndexService
 from projections.search.service import ReplicaService
 from projections.search.waiting import work_folder
-from projections.search_engine.service import EngineService
+from projections.search_engine.room import EngineService
 from projections.services import Operations, Queries
 from projections.vectors.embedder import Embedder
 from workers.queue import JobQueue
@@ -109,7 +109,6 @@ async def wire(settings: Settings, stack: AsyncExitStack, api_process: ApiProces
 
 
 def _embedded(settings: Settings) -> Path | None:
-    """The folder of the embedded server; None where the log is on another one."""
     folder = settings.data_dir / "valkey"
     return folder if settings.redis_url == EmbeddedValkey(folder).url else None
 
@@ -181,7 +180,6 @@ async def _index(
 
 
 def _build_embedder(settings: Settings, spec: str) -> Embedder:
-    """The embedder of a spec: the configured one, or that of a rebuild."""
     return build_embedder(spec, directory=settings.model_directory, api_key=settings.embedder_key or "")
 
 

@@ -57,5 +57,5 @@ def nobody(tenant: str) -> Principal:
 
 
 def principal_of(scope: Mapping[str, Any]) -> Principal:
-    """Whose request it is. A request that came past the gate has none, which is a fault of ours."""
+    """Whose request it is. A request that came past the gate has none, which is a bug."""
     return scope[SCOPE_KEY]

@@ -1,6 +1,6 @@
-"""An endpoint of a door: what answers it, and what OpenAPI, the docs page and the compatibility table say of it.
+"""An endpoint of an API: what answers it, and what OpenAPI, the docs page and the compatibility table say of it.
 
-A door lists its endpoints once; routes, `/openapi.json` and `/docs` are made from the list.
+An API lists its endpoints once; routes, `/openapi.json` and `/docs` are made from the list.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -35,8 +35,8 @@ class Endpoint(NamedTuple):
     """One method of one path.
 
     `body` and `query` are what is asked for, `answer` is what comes with `status`. `faults` says which other statuses
-    there are, and when; what every endpoint of the door can answer, the door says once (see `openapi.About`). Of those
-    that are no faults of the door's shape, `answers` has the shape.
+    there are, and when; what every endpoint of the API can answer, the API says once (see `openapi.About`). Of those
+    that are no faults of the API's shape, `answers` has the shape.
     """
 
     method: str
@@ -72,14 +72,14 @@ def routes(endpoints: Sequence[Endpoint]) -> list[Route]:
     The order in which endpoints are listed is of no account: what is more particular is asked first.
     """
     by_path: dict[str, dict[str, Endpoint]] = {}
-    for one in endpoints:
-        by_path.setdefault(one.path, {})[one.method] = one
+    for endpoint in endpoints:
+        by_path.setdefault(endpoint.path, {})[endpoint.method] = endpoint
     return [_route(path, by_path[path]) for path in sorted(by_path, key=_rank)]
 
 
 def open_paths(endpoints: Sequence[Endpoint]) -> frozenset[str]:
     """The paths that answer without a key."""
-    return frozenset(one.path for one in endpoints if one.open)
+    return frozenset(endpoint.path for endpoint in endpoints if endpoint.open)
 
 
 def _route(path: str, by_method: Mapping[str, Endpoint]) -> Route:
@@ -136,11 +136,11 @@ class Shortcut:
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        known = self._known.get((scope.get("method", ""), scope["path"])) if scope["type"] == "http" else None
-        if known is None:
+        fixed = self._known.get((scope.get("method", ""), scope["path"])) if scope["type"] == "http" else None
+        if fixed is None:
             await self._app(scope, receive, send)
             return
-        scope["route"], needs, app = known
+        scope["route"], needs, app = fixed
         scope["path_params"] = {}
         try:
             await admit(scope, needs)

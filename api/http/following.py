@@ -18,7 +18,7 @@ async def followed(
 ) -> AsyncIterator[list[dict[str, Any]]]:
     """The wanted events behind `at`, up to `at_once` at a time, for as long as somebody reads on; moves `at` along.
 
-    After KEEP_ALIVE_S of silence, and as long as that lasts every so often, an empty list. Whoever moves `at` on
+    After KEEP_ALIVE_S of silence, and as long as that lasts every so often, an empty list. Anyone who moves `at` on
     meanwhile skips what is before it.
     """
     while True:

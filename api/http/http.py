@@ -229,7 +229,7 @@ async def on_http_error(request: Request, error: Exception) -> Response:
 
 
 async def on_disconnect(request: Request, error: Exception) -> Response:
-    """The client hung up before its body was complete: nobody reads this, and nothing was stored."""
+    """The client disconnected before its body was complete: nobody reads this, and nothing was stored."""
     return ProblemAnswer(400, "client_disconnected", "the request was not complete")
 
 
@@ -240,7 +240,7 @@ async def on_bug(request: Request, error: Exception) -> Response:
 
 
 async def on_redis_error(request: Request, error: Exception) -> Response:
-    """The server behind everything is away or refuses: say so, and when to come back."""
+    """The server behind everything is down or refuses: say so, and when to come back."""
     detail = f"the log's server does not answer: {error}"
     return ProblemAnswer(503, LogUnavailable.code, detail, retry_after(error))
 

@@ -105,7 +105,7 @@ class DiscardReason(Struct, frozen=True, kw_only=True):
 
 
 class LetterView(Struct, frozen=True, kw_only=True):
-    """An event that could not be applied. `message` is empty for who may not read the event, which is null once gone;
+    """An event that could not be applied. `message` is empty for who can't read the event, which is null once gone;
     `tried_at` and `release` are of the last try."""
 
     position: str
@@ -123,7 +123,7 @@ class LetterView(Struct, frozen=True, kw_only=True):
 
 
 class LettersView(Struct, frozen=True, kw_only=True):
-    """A page of letters, the cursor of the next one, and what became of letters ever, of all that there were.
+    """A page of dead letters, the cursor of the next one, and what became of dead letters ever, of all that there were.
 
     `counts` are of the whole server, and null for who is not its operator.
     """
@@ -187,16 +187,15 @@ def _location(call: NativeCall, position: str) -> LogLocation:
 
 
 def _selection(request: RedriveRequest) -> Selection:
-    """The letters of a code or a type; raises CommandRejected if neither is named, which would be all of them."""
     if not (request.code or request.type):
         raise CommandRejected("name a position, a code or a type", "position")
     return Selection(partition=request.partition, code=request.code, type=request.type, cursor=request.cursor)
 
 
 class ReportView(Struct, frozen=True, kw_only=True):
-    """A reconciliation, finished or under way: what it found in each partition and in all, and what a person has to do.
+    """A reconciliation, finished or in progress: what it found in each partition and in all, and what to do.
 
-    `next` is the partition that it goes on with, null when it is over.
+    `next` is the partition that it continues with, null when it is over.
     """
 
     started_at: datetime
@@ -411,7 +410,6 @@ async def post_projections_rebuild(call: NativeCall, body: RebuildRequest) -> Re
 
 
 def _partitions(call: NativeCall, requested: list[int] | None) -> list[int]:
-    """The requested partitions, or all; raises CommandRejected for one that does not exist."""
     count = call.queries.log.partitions
     partitions = range(count) if requested is None else sorted(set(requested))
     if partitions and partitions[-1] >= count:

@@ -18,10 +18,10 @@ from api.http.http import PROBLEM_JSON, Problem
 from api.http.openapi import ANYTHING, About, Details, Parameter, documented
 from api.monitoring import ops
 from api.native import admin, common, documents, forgetting, keys, log, memories, sessions, work, writes
-from api.viewer import pages as viewer
+from api.viewer import room as viewer
 from ingest.durability import LEVELS
 from ingest.roles import ANY, WRITE, Needs
-from mcp_gateway.tools.catalog import server_version
+from mcp_gateway.profiles import server_version
 from projections.queries.views import Items
 
 MODULES = (writes, memories, work, sessions, documents, log, forgetting, admin, keys, ops, viewer)
@@ -204,7 +204,7 @@ def _denied(needs: Needs) -> str:
 
 
 def endpoints(mcp: Route, further: Sequence[Endpoint] = ()) -> list[Endpoint]:
-    """The endpoints of the native API with those that describe it; `mcp` is the route of the MCP door, `further` are
+    """The endpoints of the native API with those that describe it; `mcp` is the route of the MCP API, `further` are
     those that the settings ask for."""
     described = [*(one for module in MODULES for one in module.ENDPOINTS), *further]
     return documented(ABOUT, [*described, _mcp(mcp)])
@@ -257,7 +257,6 @@ def _docstring(thing: Any) -> str:
 
 
 def _example_of(answer: Shape | None) -> Any:
-    """An example of an answer, whose listings are of one; None where there is none."""
     items = get_args(answer)
     if not items:
         return ANSWERED.get(_name(answer))

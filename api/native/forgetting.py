@@ -168,7 +168,6 @@ async def post_purge(call: NativeCall) -> Queued:
 
 
 def _may_see(receipt: Receipt, call: NativeCall) -> bool:
-    """Whether the subject is in the tenant, and in a project that the key covers."""
     project = receipt.name if receipt.kind == "project" else receipt.project
     whole = not call.key_scope.projects
     return receipt.tenant == call.tenant and (whole or (receipt.kind != "user" and call.key_scope.allows(project)))

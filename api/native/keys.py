@@ -33,7 +33,7 @@ NOT_STORED = {"Cache-Control": "no-store"}
 
 
 class Rotation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """For how long the old key goes on, and until when the new one is valid."""
+    """For how long the old key continues, and until when the new one is valid."""
 
     grace_hours: Annotated[float, Meta(ge=0, le=24 * 90)] = 24.0
     expires_at: datetime | None = None
@@ -46,7 +46,7 @@ class NewKey(KeyView, frozen=True, kw_only=True):
 
 
 class KeysView(Struct, frozen=True):
-    """The keys that the admin may see."""
+    """The keys that the admin can see."""
 
     keys: list[KeyView]
 
@@ -126,7 +126,6 @@ def _admin(request: Request) -> Principal:
 
 
 def _may_manage(admin: Principal, key: Key) -> bool:
-    """Whether an admin may see and change a key: an operator any, others those that reach no further than theirs."""
     if admin.is_operator:
         return True
     key_scope = key.principal().key_scope
@@ -135,7 +134,7 @@ def _may_manage(admin: Principal, key: Key) -> bool:
 
 
 def _check(admin: Principal, grant: Grant) -> None:
-    """Raise AccessDenied or OutOfReach for a key that would be for more than the admin's own."""
+    """Raise AccessDenied or OutsideKeyScope for a key that would be for more than the admin's own."""
     if admin.is_operator:
         return
     if of_the_server := sorted(OF_THE_SERVER.intersection(grant.roles)):
@@ -143,7 +142,7 @@ def _check(admin: Principal, grant: Grant) -> None:
     if grant.tenant != admin.tenant:
         raise OutsideKeyScope("tenant", grant.tenant, "tenant")
     if not _within(admin.key_scope.projects, tuple(grant.projects)):
-        beyond = next((one for one in grant.projects if not admin.key_scope.allows(one)), "(all)")
+        beyond = next((project for project in grant.projects if not admin.key_scope.allows(project)), "(all)")
         raise OutsideKeyScope("project", beyond, "projects")
 
 

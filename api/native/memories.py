@@ -97,5 +97,5 @@ async def get_history(call: NativeCall, id: str, query: After) -> Items[Any]:
 @route("PATCH /v1/memories/{id}", WRITE, 202,
     faults={403: "It is somebody else's: its creator or its owner may do that."})  # fmt: skip
 async def patch_memory(call: NativeCall, id: str, body: MemoryChanges) -> Accepted:
-    """Change a memory: a new version, or who may read it."""
+    """Change a memory: a new version, or who can read it."""
     return await call.operations.memories.change(id, body, call.reader(body.agent_id), call.caller())

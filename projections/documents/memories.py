@@ -150,20 +150,12 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
         )
 
 
-def without_prefix(content: str) -> str:
-    """The summary in the content of a condensed memory (what is embedded); any other content unchanged."""
-    return _SUMMARY_PREFIX.sub("", content, count=1)
-
-
 def confirmed_importance(importance: float, confirmations: int) -> float:
     """What a memory counts as in rankings: a step more once it was confirmed, and for each doubling after; at most 10.
 
     What was stated to be more than that stays.
     """
     return max(importance, min(MOST_IMPORTANT, importance + math.log2(1 + confirmations)))
-
-
-_SUMMARY_PREFIX = re.compile(r"\A\[Summary of [0-9]+ memories\] ")
 
 
 def without_prefix(content: str) -> str:

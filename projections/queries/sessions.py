@@ -95,8 +95,8 @@ class Sessions:
         """The sessions of that id, of whatever project, the most recently heard of first."""
         everywhere = range(self._documents.partitions)
         named = await self._documents.members(session_name(reader.tenant, session_id), everywhere, MAX_NAMED)
-        found = await self._documents.get([(partition, DocumentId(member)) for partition, member in named])
-        places = zip(named, found, strict=True)
+        documents = await self._documents.get([(partition, DocumentId(member)) for partition, member in named])
+        places = zip(named, documents, strict=True)
         located = [Located(place, one) for (place, _), one in places if isinstance(one, Session)]
         readable = [one for one in located if may_read(one.document, reader)]
         return sorted(readable, key=lambda one: getattr(one.document, "seen_ms", 0), reverse=True)
@@ -156,21 +156,21 @@ async def locate_session(
 
 async def _located_within(documents: DocumentReader, tenant: str, session_id: str, key_scope: KeyScope) -> Located:
     """The one session of that id in the projects of a key: what other projects have does not show."""
-    found: list[Located] = []
+    results: list[Located] = []
     for project in key_scope.projects:
         try:
-            found.append(await locate_session(documents, tenant, session_id, project))
+            results.append(await locate_session(documents, tenant, session_id, project))
         except NotFound:
             continue
-    if len(found) > 1:
+    if len(results) > 1:
         raise CommandRejected(f"several projects have a session {session_id!r}; name the project", "project")
-    if not found:
+    if not results:
         raise NotFound(f"there is no session {session_id!r}")
-    return found[0]
+    return results[0]
 
 
 async def find_session(documents: DocumentReader, tenant: str, session_id: str, project: str) -> Session | None:
-    """A project's session; None when there is none."""
+    """A project's session; None if there is none."""
     try:
         located = await locate_session(documents, tenant, session_id, project)
     except NotFound:
@@ -241,4 +241,4 @@ class Commits:
         """The commits made in a session, the newest linked first."""
         listing, within = session_commits(reader.tenant, session_id), times.by_recording_time()
         page = await self._documents.newest(listing, reader, None, None, MAX_OF_SESSION, within)
-        return [one.document for one in page.documents if isinstance(one.document, Commit)]
+        return [located.document for located in page.documents if isinstance(located.document, Commit)]

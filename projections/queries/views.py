@@ -69,8 +69,8 @@ def view_of(document: type, **sources: str | Callable[[Any], Any]) -> Callable[[
 def public_view(document: type[Struct], **made: Callable[[Any], str]) -> Any:
     """The view of documents whose readers get all fields but the internal ones, also those that have their default, and
     texts `made` of them."""
-    kept = [(one.name, one.type) for one in fields(document) if one.name not in INTERNAL]
-    shape = [*kept, *((name, str) for name in made)]
+    selected = [(one.name, one.type) for one in fields(document) if one.name not in INTERNAL]
+    shape = [*selected, *((name, str) for name in made)]
     return view_of(document, **made)(defstruct(document.__name__, shape, kw_only=True, module=__name__))
 
 
@@ -95,7 +95,7 @@ def views(documents: Iterable[Document]) -> Items[Any]:
 
 def page_view(page: DocumentPage, wanted: Callable[[Any], bool] = lambda document: True) -> Page[Any]:
     """Those documents of a page that are wanted."""
-    return Page([view(one.document) for one in page.documents if wanted(one.document)], page.next)
+    return Page([view(located.document) for located in page.documents if wanted(located.document)], page.next)
 
 
 def _getter(

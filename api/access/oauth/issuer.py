@@ -94,7 +94,7 @@ class IssuerKeys:
             self._fetching = asyncio.create_task(self._fetch(), name="keys of the issuer")
 
     async def _fetched(self) -> None:
-        """Return when the fetch that is under way, if any, has ended; it goes on when the one who waits is gone."""
+        """Return when the fetch that is in progress, if any, has ended; it continues when the one who waits is gone."""
         if self._fetching is not None:
             await asyncio.shield(self._fetching)
 

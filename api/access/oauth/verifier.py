@@ -84,7 +84,7 @@ def principal_of_claims(claims: Mapping[str, Any], rules: TokenRules) -> Princip
     """Whom a token lets in. Raises TokenRefused where a claim that the settings name is missing, or holds no names.
 
     What a key could not be, a token is not either: one for some projects has no role for the whole server, one for some
-    agents none of an admin. The scope is passed over then, since clients ask for every scope there is.
+    agents none of an admin. The scope is skipped then, since clients ask for every scope there is.
     """
     tenant: str = _claim(claims, rules.tenant_claim, Name) if rules.tenant_claim else rules.tenant
     projects = _names(claims, rules.projects_claim, ProjectNames)

@@ -23,6 +23,7 @@ from ingest.platform.cluster.routing import (
 )
 from ingest.platform.cluster.topology import Address, ClusterChanged, NodePlace, Topology
 from ingest.platform.partial import waiting_at_most
+from ingest.platform.tasks import waiting_at_most
 
 NODE = Address("127.0.0.1", 7001)
 PATIENCE_S = 0.04
