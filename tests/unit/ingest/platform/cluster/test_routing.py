@@ -22,7 +22,6 @@ from ingest.platform.cluster.routing import (
     slot_of_all,
 )
 from ingest.platform.cluster.topology import Address, ClusterChanged, NodePlace, Topology
-from ingest.platform.partial import waiting_at_most
 from ingest.platform.tasks import waiting_at_most
 
 NODE = Address("127.0.0.1", 7001)
