@@ -55,7 +55,7 @@ class Memories:
         Without these where they are not known in time, or `reader` raises ReaderUnknown: it is stored all the same.
         """
         answer = RememberAnswer(**asdict(accepted))
-        token = Token.parse(accepted.position)
+        token = Token.parse(accepted.position)  # the fold decides what it supersedes, so wait for the fold, briefly
         try:
             if not await self._projected(token):
                 return answer

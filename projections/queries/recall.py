@@ -436,7 +436,7 @@ class QueryVectors:
             try:
                 requested = replace(question, vector=vector, model=embedder.model)
                 return await self._index.search(requested, allowed), degraded
-            except EmbedderMismatch:
+            except EmbedderMismatch:  # the index changed models while the query was embedded: embed it again
                 continue
 
     async def of(self, query: str) -> tuple[NDArray[np.float32] | None, list[str]]:
