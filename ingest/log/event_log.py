@@ -6,7 +6,7 @@ written to.
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 from msgspec import Struct
@@ -16,7 +16,9 @@ from ingest.errors import CommandRejected, GrowthUnfinished, LogMoved, RestoreUn
 from ingest.log.keys import GROWING, GROWN, MANIFEST, MOVED, RESTORING
 from ingest.log.position import START, Position, Token
 from ingest.platform.clock import to_ms
-from ingest.platform.connections import Client
+
+if TYPE_CHECKING:  # the MCP bridge imports this module and must not load a client of Redis
+    from ingest.platform.connections import Client
 
 CLOCKS_DIFFER_BY = timedelta(seconds=10)
 """At most: a log's creation time is by one cluster node's clock, positions are by the clocks of others too."""
@@ -228,7 +230,7 @@ def refuse_unfinished(mark: bytes | None) -> None:
         raise GrowthUnfinished if name.startswith(GROWING) else RestoreUnfinished(name)
 
 
-async def read_history(redis: Client, partitions: int) -> LogHistory:
+async def read_history(redis: "Client", partitions: int) -> LogHistory:
     """The history of a log as its manifest has it."""
     created_at, grown = await redis.hmget(MANIFEST, ["created_at", GROWN])
     return LogHistory(
@@ -238,7 +240,7 @@ async def read_history(redis: Client, partitions: int) -> LogHistory:
     )
 
 
-async def refuse_if_closed(redis: Client) -> None:
+async def refuse_if_closed(redis: "Client") -> None:
     """Raise LogMoved for a log that is or was grown into another one: what is written to it would be left behind.
 
     Raises as `refuse_unfinished` for one that is not whole.

@@ -20,7 +20,7 @@ from ingest.durability import LEVELS, Durability, reaches, weakest
 from ingest.errors import DurabilityUnavailable, LogRefused, LogUnavailable, Overloaded
 from ingest.log.event_log import Appended, Entry, EventLog
 from ingest.log.position import Position
-from ingest.platform.partial import waiting_at_most
+from ingest.platform.tasks import waiting_at_most
 
 logger = logging.getLogger(__name__)
 

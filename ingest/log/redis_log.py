@@ -39,7 +39,8 @@ from ingest.platform.connections import (
     past_memory_limit,
     server_of,
 )
-from ingest.platform.partial import PATIENCE_S, waiting_at_most
+from ingest.platform.partial import PATIENCE_S
+from ingest.platform.tasks import waiting_at_most
 
 logger = logging.getLogger(__name__)
 

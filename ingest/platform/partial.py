@@ -14,6 +14,7 @@ from typing import TypeVar
 from redis.exceptions import ConnectionError, TimeoutError
 
 from ingest.errors import LogUnavailable
+from ingest.platform.tasks import waiting_at_most
 
 T = TypeVar("T")
 
@@ -108,21 +109,3 @@ def check_missing(what: str) -> None:
 def left_out_message(partitions: Collection[int]) -> str:
     """What is missing, in words."""
     return f"left out: partitions {', '.join(map(str, sorted(partitions)))}, on a node of the cluster that is away"
-
-
-_patience_s: ContextVar[float | None] = ContextVar("patience_s", default=None)
-
-
-@contextmanager
-def waiting_at_most(seconds: float | None) -> Generator[None]:
-    """Within, a node is waited for no longer; None for as long as the client waits."""
-    token = _patience_s.set(seconds)
-    try:
-        yield
-    finally:
-        _patience_s.reset(token)
-
-
-def node_timeout_s() -> float | None:
-    """For how long a node is waited for; None for as long as the client waits."""
-    return _patience_s.get()

@@ -251,4 +251,4 @@ def test_what_is_no_place_is_refused(place: DocumentLocation):
 def test_a_server_that_does_not_answer_is_told(place: DocumentLocation):
     done = place.run("backup", REDIS_URL="redis://127.0.0.1:1")
     assert done.returncode == 3
-    assert "the log's server does not answer" in done.stderr
+    assert "Redis does not answer" in done.stderr

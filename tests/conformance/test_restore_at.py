@@ -30,7 +30,7 @@ from projections.maintenance.backups import (
     listed,
 )
 from projections.maintenance.backups import MANIFEST as MANIFEST_FILE
-from projections.maintenance.differences import DocumentManifest, differences, manifest_of
+from projections.maintenance.differences import DocumentManifest, manifest_differences, manifest_of
 from projections.maintenance.restoring import Restored, Verified, point_of, restore, verify
 
 ADMIN = Reader(TENANT, operator=True)
@@ -103,13 +103,13 @@ async def test_a_log_restored_at_a_position_has_the_documents_of_then(place: Doc
     then, documents = await place.head(), await place.live()
     await place.say_more("later")
     now = await place.live()
-    assert differences(documents, now) != []
+    assert manifest_differences(documents, now) != []
     await place.back_up()
     assert await place.restore(then) == 6
     assert await place.head() == then
-    assert differences(await place.live(), documents) == []
-    assert differences((await place.verify(then)).documents, documents) == []
-    assert differences((await place.verify()).documents, now) == []
+    assert manifest_differences(await place.live(), documents) == []
+    assert manifest_differences((await place.verify(then)).documents, documents) == []
+    assert manifest_differences((await place.verify()).documents, now) == []
 
 
 async def test_a_partition_that_the_token_does_not_name_stops_at_its_time(place: DocumentLocation):
@@ -140,7 +140,7 @@ async def test_a_time_is_a_point_too(place: DocumentLocation):
     place.shop.clock.advance(timedelta(hours=1))
     await place.back_up()
     await place.restore(then.recorded_at.isoformat())
-    assert differences(await place.live(), documents) == []
+    assert manifest_differences(await place.live(), documents) == []
 
 
 async def test_what_the_log_was_restored_from_is_written_down(place: DocumentLocation):

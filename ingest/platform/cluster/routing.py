@@ -21,8 +21,7 @@ from redis.exceptions import (
 )
 
 from ingest.platform.cluster.topology import Address, ClusterChanged, NodePlace, NodeSilent, Topology
-from ingest.platform.partial import node_timeout_s
-from ingest.platform.tasks import end
+from ingest.platform.tasks import end, node_timeout_s
 
 T = TypeVar("T")
 
