@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ingest.errors import UnreadableEvent
-from ingest.events.envelope import Recorded, decode
+from ingest.events.envelope import decode
 from ingest.ids import DocumentId
 from ingest.log.event_log import EventLog, Stored
 from ingest.log.keys import GenerationKeys, PartitionKeys
@@ -239,7 +239,11 @@ async def _sample(log: EventLog, partition: int) -> list[Stored]:
 def _documents(sample: Iterable[Stored]) -> list[DocumentId]:
     """Documents that the events touch: of each kind in turn, so that all kinds are sampled."""
     by_kind: dict[str, dict[DocumentId, None]] = {}
-    for event in _readable(sample):
+    for entry in sample:
+        try:
+            event = decode(entry.payload, entry.position)
+        except UnreadableEvent:  # it has no documents on either side
+            continue
         for name in sorted(documents_of([event])):
             by_kind.setdefault(name.partition("_")[0], {})[name] = None
     selected: list[DocumentId] = []
@@ -248,14 +252,6 @@ def _documents(sample: Iterable[Stored]) -> list[DocumentId]:
         selected += (names.pop(0) for names in waiting)
         waiting = [names for names in waiting if names]
     return selected[:DOCUMENTS]
-
-
-def _readable(sample: Iterable[Stored]) -> Iterable[Recorded]:
-    for entry in sample:
-        try:
-            yield decode(entry.payload, entry.position)
-        except UnreadableEvent:  # it has no documents on either side
-            continue
 
 
 def _listings(documents: Iterable[Document]) -> list[str]:
