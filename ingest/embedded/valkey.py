@@ -51,7 +51,7 @@ _MAX_SOCKET_PATH = 100
 class EmbeddedValkey:
     """One Valkey process with its data under `directory`. Start it, give `url` to clients, stop it.
 
-    The starter holds the directory's lock until the server has ended, and so does the server itself: a directory has one
+    Its starter holds the directory's lock until the server has ended, and so does the server: a directory has one
     server, even if its starter was killed.
     """
 
