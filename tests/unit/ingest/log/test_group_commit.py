@@ -347,7 +347,7 @@ class SlowDisk(MemoryLog):
         return self.key_scope
 
 
-@pytest.mark.parametrize("wanted", [None, "memory", "fsync"])
+@pytest.mark.parametrize("requested", [None, "memory", "fsync"])
 async def test_nobody_waits_for_what_the_server_gives_anyway(requested: Durability | None):
     disk = SlowDisk("fsync", "memory")
     assert await Confirmations(disk).reached({0: AT}, requested) == "fsync"
