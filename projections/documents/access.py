@@ -30,7 +30,7 @@ class Reader(NamedTuple):
         return self.agent_id if self.scope == "isolated" and not self.operator else ""
 
 
-def reader_of(tenant: str, scope: Scope, own_agent: str, asked: str, key_scope: KeyScope = ANYWHERE) -> Reader:
+def reader_of(tenant: str, scope: Scope, own_agent: str, requested: str, key_scope: KeyScope = ANYWHERE) -> Reader:
     """The reader for a request: `asked` is whom the request names, `own_agent` whom the server was set up for.
 
     Isolated, `*` lifts the scope and a name replaces the server's. Without any name an isolated read is refused
@@ -39,19 +39,19 @@ def reader_of(tenant: str, scope: Scope, own_agent: str, asked: str, key_scope: 
     scope, is OutOfReach.
     """
     if key_scope.agents:
-        asked = asked or key_scope.sole_agent
+        requested = requested or key_scope.sole_agent
         own_agent = own_agent if own_agent in key_scope.agents else ""
-        lifts = asked == EVERYBODY and scope == "isolated"
-        if lifts or (asked not in ("", EVERYBODY) and asked not in key_scope.agents):
-            raise OutsideKeyScope("agent", asked, "agent_id")
+        lifts = requested == EVERYBODY and scope == "isolated"
+        if lifts or (requested not in ("", EVERYBODY) and requested not in key_scope.agents):
+            raise OutsideKeyScope("agent", requested, "agent_id")
     if scope == "isolated":
-        if asked == EVERYBODY:
+        if requested == EVERYBODY:
             return Reader(tenant, key_scope=key_scope)
-        agent = asked or own_agent
+        agent = requested or own_agent
         if not agent:
             raise ReaderUnknown
         return Reader(tenant, agent, "isolated", key_scope=key_scope)
-    return Reader(tenant, "" if asked == EVERYBODY else asked, key_scope=key_scope)
+    return Reader(tenant, "" if requested == EVERYBODY else requested, key_scope=key_scope)
 
 
 def operator_of(tenant: str, key_scope: KeyScope = ANYWHERE) -> Reader:

@@ -90,8 +90,8 @@ def same_status(one: str, other: str) -> bool:
 
 def blockers(item: WorkItem, open_items: Mapping[str, WorkItem]) -> list[str]:
     """The ids of what must be finished or dropped first, each once, in the item's order; unknown ids are gone."""
-    wanted = dict.fromkeys((*item.requires, *item.gated_by))
-    return [other for other in wanted if other in open_items and is_open(open_items[other].status)]
+    waiting_for = dict.fromkeys((*item.requires, *item.gated_by))
+    return [other for other in waiting_for if other in open_items and is_open(open_items[other].status)]
 
 
 def effective_status(item: WorkItem, open_items: Mapping[str, WorkItem]) -> str:
@@ -154,11 +154,11 @@ def cycles(open_items: Mapping[str, WorkItem], limit: int = FRONTIER) -> list[li
     """
     waits = {name: blockers(open_items[name], open_items) for name in sorted(open_items)}
     waits = {name: others for name, others in waits.items() if is_open(open_items[name].status)}
-    found: list[list[str]] = []
-    while len(found) < limit and (circle := _circle(waits)):
-        found.append(circle)
+    circles: list[list[str]] = []
+    while len(circles) < limit and (circle := _circle(waits)):
+        circles.append(circle)
         waits = {name: others for name, others in waits.items() if name not in circle}
-    return sorted(found)
+    return sorted(circles)
 
 
 def _circle(waits: Mapping[str, list[str]]) -> list[str]:
@@ -242,10 +242,10 @@ class Action(Row, index=True):
     def listing_members(self) -> set[tuple[str, str]]:
         """The `(listing, member)` pairs it stands for."""
         member = by_position(self.position, self.id)
-        found = {(actions(self.tenant, self.project), member), *in_user_listing(self.tenant, self.user_id, member)}
+        members = {(actions(self.tenant, self.project), member), *in_user_listing(self.tenant, self.user_id, member)}
         if self.is_open:
-            found |= {(open_actions(self.tenant), member), (open_actions(self.tenant, self.project), member)}
-        return found
+            members |= {(open_actions(self.tenant), member), (open_actions(self.tenant, self.project), member)}
+        return members
 
 
 def actions(tenant: str, project: str) -> str:

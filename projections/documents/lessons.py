@@ -146,21 +146,21 @@ class Lesson(Row, index=True):
     def listing_members(self) -> set[tuple[str, str]]:
         """The `(listing, member)` pairs it stands for."""
         member = by_position(self.position, self.id)
-        found = {
+        members = {
             (lessons(self.tenant, self.project), member),
             *((derived(source), self.id) for source in self.sources),
             *in_user_listing(self.tenant, self.user_id, member),
         }
         if self.retired_ms or not self.active:
-            return found
+            return members
         if not self.reinforcements:
-            found.add(
+            members.add(
                 (FADING, by_time(to_ms(fades_at(self.confidence, DECAY_RATE, from_ms(self.reinforced_ms))), self.id))
             )
         if self.severity or self.trigger_tool or self.trigger_pattern:
             newest_first = f"{severity_rank(self.severity)}{10**14 - self.recorded_ms:014d}|{self.id}"
-            found.add((rules(self.tenant, self.project, self.trigger_tool), newest_first))
-        return found
+            members.add((rules(self.tenant, self.project, self.trigger_tool), newest_first))
+        return members
 
     def searchable_text(self) -> str:
         """What it says, and when it applies."""

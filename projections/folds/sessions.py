@@ -54,8 +54,8 @@ def _compressed(batch: FoldBatch, event: Recorded) -> None:
     if not batch.mark(event, data.observation):
         return
     match batch.get(data.observation):
-        case Observation() as known:
-            batch.put(observations.compressed(known, data))
+        case Observation() as existing:
+            batch.put(observations.compressed(existing, data))
         case _:
             batch.void(event)
 
@@ -106,15 +106,15 @@ def _retired(batch: FoldBatch, event: Recorded) -> None:
     part = batch.ledgers.begin(session, data.part, event.envelope)
     observations = 0
     for name in data.documents:
-        known = batch.get(name)
-        entry = entry_of(known)
+        existing = batch.get(name)
+        entry = entry_of(existing)
         if entry is not None and (entry.subject == session or entry.subject.partition("_")[0] == OBSERVATION):
             batch.ledgers.note(session, part, entry)
             batch.retire(entry.name)
-            observations += isinstance(known, Observation)
-    known = batch.session(event)
-    if known is not None:
-        batch.put(sessions.retired(known, event, observations, data.idle_since_ms))
+            observations += isinstance(existing, Observation)
+    existing = batch.session(event)
+    if existing is not None:
+        batch.put(sessions.retired(existing, event, observations, data.idle_since_ms))
 
 
 def _commit(event: Recorded) -> str:
@@ -126,5 +126,5 @@ def _committed(batch: FoldBatch, event: Recorded) -> None:
     data = cast(SessionCommitted, event.data)
     name = sessions.commit_id(event, data)
     if batch.mark(event, name):
-        known = batch.get(name)
-        batch.put(sessions.linked_commit(known if isinstance(known, Commit) else None, event, data))
+        existing = batch.get(name)
+        batch.put(sessions.linked_commit(existing if isinstance(existing, Commit) else None, event, data))

@@ -104,8 +104,8 @@ def to_embed(changes: Changes, position: Position) -> Iterable[tuple[str, float]
                 yield name, queue_place(after)
                 continue
             text = searchable_text(after)
-            known = isinstance(before, Searched) and searchable_text(before) == text
-            if text and not known:
+            existing = isinstance(before, Searched) and searchable_text(before) == text
+            if text and not existing:
                 yield name, queue_place(after) if before is None else changed_place(urgency(after), position.ms)
 
 
