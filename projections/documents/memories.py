@@ -1,4 +1,4 @@
-"""Memories: what was kept on purpose, in versions. One that states the same as another of its agent supersedes it."""
+"""Memories, in versions. A memory that states the same as an older one of its agent supersedes it."""
 
 import math
 import re
@@ -129,7 +129,7 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return members
 
     def searchable_text(self) -> str:
-        """What it says, without what a summary says of itself."""
+        """Its text, tags, concepts and files, without the prefix of a summary."""
         content = without_prefix(self.content) if self.condensed else self.content
         return searchable([content, *self.tags, *self.concepts, *self.files])
 
@@ -241,13 +241,13 @@ def _fields(recorded: Recorded, data: MemoryRecorded | MemoryRevised | MemoryCon
 
 
 def with_visibility(existing: Memory, data: MemoryVisibilityChanged, at: datetime) -> Memory:
-    """The memory after it was decided who may read it."""
+    """The memory after a change of who can read it."""
     shared_with = existing.shared_with if data.shared_with is None else data.shared_with
     return replace(existing, visibility=data.visibility, shared_with=shared_with, updated_at=at)
 
 
 def confirmed(existing: Memory, at: datetime) -> Memory:
-    """The memory after it proved right once more."""
+    """The memory after one more confirmation."""
     return replace(existing, confirmations=existing.confirmations + 1, confirmed_at=at)
 
 
@@ -309,12 +309,12 @@ def inheriting(new: Memory, parent: DocumentId, parent_version: int) -> Memory:
 
 
 def retired(old: Memory, successor: str, at: datetime) -> Memory:
-    """The old memory as superseded by its heir."""
+    """The old memory as superseded by its successor."""
     return replace(old, is_latest=False, superseded_at=at, superseded_by=successor)
 
 
 def restored(old: Memory) -> Memory:
-    """The old memory as current again: what stood for it is forgotten."""
+    """The old memory as current again, because what superseded it is forgotten."""
     return replace(old, is_latest=True, superseded_at=None, superseded_by="")
 
 

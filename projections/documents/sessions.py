@@ -33,8 +33,8 @@ class Session(Row, index=True):
     `started_ms` and `updated_ms` are the earliest and latest time that its events claim, so they do not depend on the
     order in which late events arrive; `seen_ms` is when the newest was recorded. `summarised` is how many observations
     its summary covers; `forgotten_at` the position at which something of it was last forgotten, else that of the event
-    that opened it: a session forgotten and taken up again is told from what it was. `told_from` is that event's id,
-    which, other than its position, an import keeps.
+    that opened it: so a session that was forgotten and opened again differs from the
+    old one. `told_from` is that event's id, which an import keeps, unlike its position.
 
     `retired` is how many of its observations are in the log alone, since `retired_ms`; all that was recorded up to
     `retired_through_ms` is retired.
@@ -67,7 +67,7 @@ class Session(Row, index=True):
 
     @property
     def searchable_observations(self) -> int:
-        """How many observations it has that are not retired."""
+        """How many of its observations are not retired."""
         return self.observation_count - self.retired
 
     @property

@@ -28,8 +28,8 @@ class Tombstone(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `position` is that of the forgetting, empty while a replay has only met the erased event. The rest is what a
     forgotten memory leaves to its neighbors: which version it was and whose, what superseded it, what it superseded and
-    whether that was a memory of its own, what it had condensed; and, in a replay, its `heir`, which will supersede it
-    but has not been met.
+    whether that was a memory of its own, what it had condensed; and, in a replay, its `successor`, which will
+    supersede it but has not been reached.
     """
 
     LETTER: ClassVar[bytes] = b"t"
@@ -50,7 +50,7 @@ class Tombstone(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class SupersededEvent(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An event without a document of its own was applied, at `position`: a late repeat of it changes nothing.
+    """The mark of an event without a document of its own, applied at `position`: a late repeat of it changes nothing.
 
     `subject` is the document it was about, `was` its type; `tenant`, `project` and `user_id` say whose it is, so that
     it is erased with them; once it is, the mark stays without its user.
@@ -104,7 +104,7 @@ TYPES = (
     SessionEnded.TYPE,
     SessionSummarised.TYPE,
 )
-"""What an entry may be of, by the number that stands for it. Added to at the end, never reordered."""
+"""Types of entries; stored as the index in this tuple, so only append to it."""
 
 
 class LedgerEntry(NamedTuple):
@@ -175,7 +175,7 @@ def ledger_id(session: str, part: int = 0) -> DocumentId:
 
 
 def holds(ledger: Ledger, name: str) -> bool:
-    """Whether an id is in it, told without unpacking it."""
+    """Whether an id is in it, without unpacking it."""
     return _place_of(ledger, name) is not None
 
 

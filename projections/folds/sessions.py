@@ -49,7 +49,7 @@ def _compressed_subject(event: Recorded) -> str:
 
 @folds(ObservationCompressed, reads=reading(_compressed_subject, mark_of, first_part(session_of)), follows=_further)
 def _compressed(batch: FoldBatch, event: Recorded) -> None:
-    """What a model made of an observation that is forgotten is forgotten, too; of a retired one it comes too late."""
+    """Void if the observation is forgotten (so is what a model made of it) or retired (too late)."""
     data = cast(ObservationCompressed, event.data)
     if not batch.mark(event, data.observation):
         return
@@ -98,7 +98,7 @@ def _retired_reads(event: Recorded) -> set[str]:
 
 @folds(SessionRetired, reads=_retired_reads)
 def _retired(batch: FoldBatch, event: Recorded) -> None:
-    """What it names leaves the documents for the session's ledger; what is not there, or is forgotten, is passed over.
+    """What it names leaves the documents for the session's ledger; what is missing or forgotten is skipped.
 
     It has no mark, and stays in the log for ever: a replay that did not retire would end elsewhere.
     """

@@ -67,7 +67,7 @@ def _listed(members: Mapping[str, Sequence[str]]) -> set[DocumentId]:
 async def are_repeats(store: StateStore, events: Sequence[Recorded]) -> list[bool]:
     """For each event, given a position behind all others, whether its document or its mark is there already.
 
-    Events that leave neither are never said to be.
+    False for events that leave neither.
     """
     names = documents_of(events)
     loaded = await store.load(names)
