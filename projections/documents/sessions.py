@@ -33,7 +33,7 @@ class Session(Row, index=True):
     `started_ms` and `updated_ms` are the earliest and latest time that its events claim, so they do not depend on the
     order in which late events arrive; `seen_ms` is when the newest was recorded. `summarised` is how many observations
     its summary covers; `forgotten_at` the position at which something of it was last forgotten, else that of the event
-    that opened it: so a session that was forgotten and opened again differs from the
+    that opened it, so that a session that was forgotten and opened again differs from the
     old one. `told_from` is that event's id, which an import keeps, unlike its position.
 
     `retired` is how many of its observations are in the log alone, since `retired_ms`; all that was recorded up to
