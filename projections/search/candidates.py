@@ -156,8 +156,8 @@ class Candidates(Protocol):
         """The `count` that occurred last, of those that are at least so important."""
         ...
 
-    def beside(self, documents: NDArray[np.int64], key_scope: int) -> NDArray[np.int64]:
-        """Those up to `reach` places before and after these in their episodes, each once, in no order."""
+    def beside(self, documents: NDArray[np.int64], distance: int) -> NDArray[np.int64]:
+        """Those up to `distance` places before and after these in their episodes, each once, in no order."""
         ...
 
     def without_vectors(self, asked: Meaning, terms: Sequence[str], count: int) -> NDArray[np.int64]:

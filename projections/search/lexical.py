@@ -194,7 +194,7 @@ class Postings:
         return evicted
 
     def _listed(self, term: str) -> tuple[int, Posting]:
-        """The posting of a rare term as the lexical index has it, and the document before which that is complete."""
+        # complete only before the first document of the tail, which tantivy does not have yet
         complete = min(self._tail, default=len(self._rows.ids))
         if RARE * self._lexical.frequency(term) >= complete:
             return 0, NONE

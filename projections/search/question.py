@@ -118,7 +118,6 @@ _ONE_VALUE = {
 
 
 def _having(wanted: Sequence[tuple[str, str]]) -> Callable[[IndexEntry, int], bool]:
-    """Tells whether a document has any of these facet values."""
     (name, *others) = {name for name, _ in wanted} or {""}
     if name in _ONE_VALUE and not others:
         field = attrgetter(_ONE_VALUE[name])

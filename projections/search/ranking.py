@@ -173,7 +173,7 @@ class _Surroundings:
         ordered = np.append(keys[order], np.iinfo(np.int64).max)
         order = np.append(order, n)
         places: dict[int, NDArray[np.intp]] = {}
-        for distance in (d for key_scope in range(1, WINDOW + 1) for d in (-key_scope, key_scope)):
+        for distance in (d for distance in range(1, WINDOW + 1) for d in (-distance, distance)):
             found = np.searchsorted(ordered[:-1], keys + distance)
             present = (ordered[found] == keys + distance) & (np.asarray(pool.episode) >= 0)
             places[distance] = np.where(present, order[found], n)
@@ -187,8 +187,8 @@ class _Surroundings:
     def lift(self, own: Floats) -> Floats:
         """(n,), `NEIGHBOUR_LIFTS` of the scores on either side, or `ALONE_LIFT` where nothing is near."""
         lifted = np.zeros_like(own)
-        for key_scope, share in enumerate(NEIGHBOUR_LIFTS, start=1):
-            lifted += share * (self.take(own, -key_scope) + self.take(own, key_scope))
+        for distance, share in enumerate(NEIGHBOUR_LIFTS, start=1):
+            lifted += share * (self.take(own, -distance) + self.take(own, distance))
         alone = np.all([place == own.size for place in self.places.values()], axis=0)
         return np.where(alone, ALONE_LIFT * own, lifted)
 
@@ -331,7 +331,6 @@ def confidence(
 
 
 def _question_parts(terms: int) -> list[slice]:
-    """All of the question and, where it is long, its overlapping parts."""
     starts = range(0, terms - STEP, STEP) if 2 * terms > 3 * PART else ()
     return [slice(0, terms), *(slice(start, start + PART) for start in starts)]
 

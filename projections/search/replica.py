@@ -203,20 +203,19 @@ class IndexReplica(DocumentColumns):
         ordinal = self.ordinal_of.get(name)
         return None if ordinal is None else int(self.partition[ordinal])
 
-    def around(self, ordinals: NDArray[np.int64], key_scope: int) -> list[int]:
-        """The documents up to `reach` places before and after each in its episode, without itself; in turn."""
+    def around(self, ordinals: NDArray[np.int64], distance: int) -> list[int]:
+        """The documents up to `distance` places before and after each in its episode, without itself; in turn."""
         found: list[int] = []
         episodes: list[int] = self.episode.values[ordinals].tolist()
         places: list[int] = self.sequence.values[ordinals].tolist()
         for episode, place in zip(episodes, places, strict=True):
             if episode >= 0:
                 members = self.episodes[episode]
-                found += members[max(0, place - key_scope) : place]
-                found += members[place + 1 : place + 1 + key_scope]
+                found += members[max(0, place - distance) : place]
+                found += members[place + 1 : place + 1 + distance]
         return found
 
     def _settle(self) -> None:
-        """What is left to do behind some changes, before a search."""
         self._close_holes()
         if self._without_static:
             waiting = [ordinal for ordinal in self._without_static if ordinal in self.alive]
@@ -261,7 +260,7 @@ class IndexReplica(DocumentColumns):
             self._file(ordinal, entry.terms)
 
     def _shared(self, keys: tuple[str, ...], episode: str) -> tuple[str, ...]:
-        """The same keys, as one object with those of the document before it in its episode: mostly they are equal."""
+        # facet tuples of an episode are mostly equal: as one object they take a seventh of the memory
         members = self.episodes[self.episode_of[episode]] if episode in self.episode_of else []
         before = self.facets_of[members[-1]] if members else ()
         return before if before == keys else keys
@@ -320,7 +319,7 @@ class IndexReplica(DocumentColumns):
         self.sequence.append(place)
 
     def _close_holes(self) -> None:
-        """Those left of an episode become neighbours, as in an index that never had the removed ones."""
+        # those left become neighbors, as in an index that never had the removed documents
         for episode in self._holes:
             members = [member for member in self.episodes[episode] if member in self.alive]
             self.episodes[episode] = members

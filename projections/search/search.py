@@ -183,7 +183,6 @@ def _told(
     sure: Floats | None,
     query_terms: Sequence[str],
 ) -> list[Hit]:
-    """The hits at the places of `best`, each with those that repeat it."""
     shown = [place for one in best for place in (one.place, *one.repeats)]
     told = dict(zip(shown, hits(rows, found, shown, scores, parts, DIGITS, sure), strict=True))
     return [replace(told[one.place], repeats=[told[place] for place in one.repeats], terms=query_terms) for one in best]
@@ -247,7 +246,6 @@ def _listed(candidates: Candidates, question: Question, named: NamedTime) -> lis
 
 
 def _unsaid(query_terms: Sequence[str], pool: Pool) -> list[str]:
-    """The terms that no candidate says."""
     distinct_terms = list(dict.fromkeys(query_terms))[:MAX_QUERY_TERMS]
     said = pool.terms.counts(distinct_terms).sum(axis=0)
     return [term for term, times in zip(distinct_terms, said, strict=True) if not times]
@@ -442,7 +440,7 @@ def _near(candidates: Candidates, question: Question, count: int, said: Sequence
 
 
 def _by_text(candidates: Candidates, text: str, count: int) -> list[int]:
-    """The best `count` that say all the words. BM25 over just these: the tail has no place in tantivy's order yet."""
+    # BM25 over just these: the tail has no place in tantivy's order yet
     rows, asked = candidates.rows, list(dict.fromkeys(required_terms(" ".join(text.split()[:WORDS]))))
     found = np.asarray(candidates.by_words(asked, count, every=True), np.int64)
     found = found[best_first(rows, found, np.zeros(len(found)), len(found))]

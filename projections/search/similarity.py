@@ -190,13 +190,11 @@ def _parts(token: str) -> tuple[str, ...]:
 
 
 def _function_words(tokens: Iterable[tuple[str, bool]]) -> frozenset[str]:
-    """Those of the language of which there are most."""
     present = [word for token, _ in tokens if (word := token.casefold()) in _ANY_FUNCTION_WORD]
     return max(FUNCTION_WORDS, key=lambda words: sum(word in words for word in present)) if present else frozenset()
 
 
 def _stem(word: str) -> str:
-    """A word without the ending of a plural."""
     if len(word) < 4 or not word.endswith("s") or word.endswith(("ss", "us", "is")):
         return word
     if word.endswith("ies") and len(word) > 4:

@@ -226,7 +226,6 @@ def load(
 
 
 def _shared(facets_of: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """The same facets, equal ones as one object."""
     known: dict[tuple[str, ...], tuple[str, ...]] = {}
     for keys in facets_of:
         if keys not in known:
@@ -500,7 +499,6 @@ class SnapshotJob:
         return None
 
     async def _start(self, embedder: Embedder) -> tuple[IndexReplica, dict[int, FeedPosition]]:
-        """The newest snapshot's index and positions, else an empty one at the beginning of every feed."""
         at = {partition: FeedPosition() for partition in range(self._partitions)}
         work, kind, table = self._work / "read", (embedder.model, embedder.dimensions), table_of(embedder)
         found = await asyncio.to_thread(load_newest, self._folder, kind[0], work, kind[1], "", table, self._partitions)

@@ -97,7 +97,6 @@ def date_terms(when: date) -> list[str]:
 
 
 def _unaccented(text: str) -> str:
-    """Compatibility forms unified, accents (and Hebrew and Arabic points) dropped."""
     if text.isascii():
         return text
     return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFKD", text)))
@@ -110,7 +109,6 @@ def _runs(text: str) -> list[str]:
 
 
 def _stems(run: str) -> tuple[str, ...]:
-    """Stems of the words of a run that are no stop words: what a word becomes depends on nothing around it."""
     if run.isupper() and len(run) > 1 and run.lower() in STOP_WORDS - OPERATORS:
         return (NAME + run.lower(),)
     return tuple([_stem(word) for word in _words(run) if word not in STOP_WORDS])
@@ -226,12 +224,12 @@ def _best_place(text: str, query_terms: Sequence[str], limit: int) -> int:
     if not found:
         return 0
     weight = {term: 1 / places for term, places in Counter(term for _, term in found).items()}
-    key_scope = limit - LEAD
+    distance = limit - LEAD
     best, best_weight = 0, 0.0
     first, inside = 0, Counter[str]()
     for place, term in found:
         inside[term] += 1
-        while place - found[first][0] > key_scope:
+        while place - found[first][0] > distance:
             inside[found[first][1]] -= 1
             first += 1
         said = sum(weight[one] + 1 for one, count in inside.items() if count)
@@ -260,12 +258,10 @@ def _matches(text: str, query_terms: Sequence[str]) -> list[tuple[int, str]]:
 
 @lru_cache(maxsize=KEPT_LETTERS)
 def _folded(letter: str) -> str:
-    """A letter as `terms` folds it, the first one where that are several: places stay those of the text."""
     return unicodedata.normalize("NFKD", letter)[:1].casefold()[:1] or letter
 
 
 def _start(text: str, place: int) -> int:
-    """The beginning of the sentence that `place` is in, if it is near, else of a word before it."""
     before = text[max(0, place - LEAD) : place]
     if place <= LEAD:
         return 0

@@ -217,7 +217,6 @@ class VectorIndex:
         return counts
 
     def _rows_of(self, documents: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """For every chunk of the documents: the document's place in the argument, and the chunk's row."""
         counts = self._counts(documents)
         places = np.repeat(np.arange(len(documents)), counts)
         ends = np.cumsum(counts)
