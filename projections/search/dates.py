@@ -57,9 +57,9 @@ def resolved_terms(text: str, said_on: date) -> list[str]:
     lowered = text[:SCANNED].lower()
     if not any(hint in lowered for hint in _HINTS):
         return []
-    found = dict.fromkeys(term for terms in _named(lowered, said_on) for term in terms)
-    known = date_terms(said_on) if found else []
-    return [term for term in found if term not in known]
+    named = dict.fromkeys(term for terms in _named(lowered, said_on) for term in terms)
+    own = date_terms(said_on) if named else []
+    return [term for term in named if term not in own]
 
 
 def _named(lowered: str, said_on: date) -> Iterator[list[str]]:
@@ -313,7 +313,7 @@ def _by_weekday(match: re.Match[str], clock: _Clock, others: Sequence[Span]) -> 
 
 def _part(match: re.Match[str], name: str) -> str:
     """What a group matched of those that are called so, with a number behind; empty where none did."""
-    return next((found for group, found in match.groupdict().items() if found and group.rstrip("_") == name), "")
+    return next((named for group, named in match.groupdict().items() if named and group.rstrip("_") == name), "")
 
 
 def _last_word(text: str) -> str:

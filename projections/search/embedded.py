@@ -73,8 +73,8 @@ class EmbeddedIndex:
         occurred = self._index.occurred_ms.values[documents]
         most = offset + count
         if 0 < most < len(documents):
-            kept = occurred >= np.partition(occurred, len(occurred) - most)[len(occurred) - most]
-            documents, occurred = documents[kept], occurred[kept]
+            newest = occurred >= np.partition(occurred, len(occurred) - most)[len(occurred) - most]
+            documents, occurred = documents[newest], occurred[newest]
         return self._places(documents[np.lexsort((-documents, -occurred))][offset:most])
 
     def window(self, allowed: Filter, now_ms: int, offset: int, limit: int) -> Window:
@@ -127,8 +127,8 @@ class EmbeddedIndex:
         if not everywhere:
             matching, count = bitmap(self._newest(ordinals(matching), LOOKED_AT)), LOOKED_AT
         found = set(matching & index.facets.of(facet("concept", words)))
-        if asked := terms(words):
-            found |= set(MatchingWords(index, index.postings, matching).best(asked, count, every=True))
+        if query := terms(words):
+            found |= set(MatchingWords(index, index.postings, matching).best(query, count, every=True))
         documents = np.array(sorted(found), np.int64)
         occurred = index.occurred_ms.values[documents]
         return self._places(documents[np.argsort(-occurred, kind="stable")])
@@ -137,12 +137,12 @@ class EmbeddedIndex:
         return self._places(ordinals(matches(self._index, allowed, now_ms))[:most])
 
     def facets(self, places: Sequence[DocumentLocation]) -> list[Sequence[str]]:
-        known = (self._index.ordinal_of.get(name) for _, name in places)
-        return [() if ordinal is None else self._index.facets_of[ordinal] for ordinal in known]
+        ordinals_of = (self._index.ordinal_of.get(name) for _, name in places)
+        return [() if ordinal is None else self._index.facets_of[ordinal] for ordinal in ordinals_of]
 
     def with_vectors(self, names: Iterable[str]) -> set[str]:
-        known = ((name, self._index.ordinal_of.get(name)) for name in names)
-        return {name for name, ordinal in known if ordinal is not None and self._index.vectors.has(ordinal)}
+        ordinals_of = ((name, self._index.ordinal_of.get(name)) for name in names)
+        return {name for name, ordinal in ordinals_of if ordinal is not None and self._index.vectors.has(ordinal)}
 
     def linked_values(self, allowed: Filter, now_ms: int, name: Linked, most: int) -> list[str]:
         return self._index.facets.linked(name, matches(self._index, allowed, now_ms), most)
@@ -150,13 +150,13 @@ class EmbeddedIndex:
     def links(self, allowed: Filter, now_ms: int, name: Linked, values: Sequence[str]) -> dict[str, Links]:
         index, matching = self._index, matches(self._index, allowed, now_ms)
         memories, observations = (matching & index.facets.of(facet("kind", kind)) for kind in ("memory", "observation"))
-        found: dict[str, Links] = {}
+        links_of: dict[str, Links] = {}
         for value in values:
             members = index.facets.of(facet(name, value))
             links = Links(members.intersection_cardinality(memories), self._episodes(members & observations))
             if links.memories or links.episodes:
-                found[value] = links
-        return found
+                links_of[value] = links
+        return links_of
 
     def lessons_by_confidence(self, allowed: Filter, project: str, now_ms: int, count: int) -> list[RankedLesson]:
         index = self._index
@@ -171,12 +171,12 @@ class EmbeddedIndex:
 
     def notable_memories(self, allowed: Filter, project: str, now_ms: int, count: int) -> list[DocumentLocation]:
         index = self._index
-        found = ordinals(matches(index, replace(allowed, kinds=["memory"]), now_ms))
-        own_project = self._have(found, "project", project) & bool(project)
-        own = self._have(found, "agent", allowed.reader) & bool(allowed.reader)
-        importance, recorded_ms = index.importance.values[found], index.recorded_ms.values[found]
+        documents = ordinals(matches(index, replace(allowed, kinds=["memory"]), now_ms))
+        own_project = self._have(documents, "project", project) & bool(project)
+        own = self._have(documents, "agent", allowed.reader) & bool(allowed.reader)
+        importance, recorded_ms = index.importance.values[documents], index.recorded_ms.values[documents]
         weight = memory_weights(importance, recorded_ms, own_project, own, now_ms)
-        return self._places(found[best_first(index, found, weight, count)])
+        return self._places(documents[best_first(index, documents, weight, count)])
 
     def _places(self, documents: NDArray[np.int64] | Sequence[int]) -> list[DocumentLocation]:
         index = self._index
@@ -304,12 +304,12 @@ class EmbeddedCandidates:
         By the model's too where those have a graph, or where so few match that all are scored anyway.
         """
         index, matching = self._index, self._matching
-        found = [np.empty(0, np.int64)]
+        documents = [np.empty(0, np.int64)]
         if asked.static is not None and count > 0:
-            found.append(index.static.nearest_with_ties(asked.static, matching, max(count, STATIC_CANDIDATES))[0])
+            documents.append(index.static.nearest_with_ties(asked.static, matching, max(count, STATIC_CANDIDATES))[0])
         if asked.vector is not None and (index.vectors.has_graph or len(matching) <= EXACT_OF_MOST_BELOW):
-            found.append(index.vectors.nearest_with_ties(asked.vector, matching, count)[0])
-        return nearest_first(index, asked, np.unique(np.concatenate(found)), count)
+            documents.append(index.vectors.nearest_with_ties(asked.vector, matching, count)[0])
+        return nearest_first(index, asked, np.unique(np.concatenate(documents)), count)
 
     def within(self, from_ms: int, to_ms: int) -> "EmbeddedCandidates":
         narrowed = copy(self)
@@ -320,26 +320,26 @@ class EmbeddedCandidates:
         return narrowed
 
     def newest(self, count: int, importance: float = 0.0) -> list[int]:
-        index, found = self._index, ordinals(self._matching)
-        found = found[index.importance.values[found] >= importance]
-        occurred = index.occurred_ms.values[found].astype(np.float64)
-        return found[best_first(index, found, occurred, count)].tolist()
+        index, documents = self._index, ordinals(self._matching)
+        documents = documents[index.importance.values[documents] >= importance]
+        occurred = index.occurred_ms.values[documents].astype(np.float64)
+        return documents[best_first(index, documents, occurred, count)].tolist()
 
     def beside(self, documents: NDArray[np.int64], distance: int) -> NDArray[np.int64]:
         return among(np.array(self._index.around(documents, distance), np.int64), self._matching)
 
     def without_vectors(self, asked: Meaning, terms: Sequence[str], count: int) -> NDArray[np.int64]:
-        index, found = self._index, ordinals(self._matching)
+        index, documents = self._index, ordinals(self._matching)
         if asked.vector is not None:
-            found = found[index.vectors.without(found)]
+            documents = documents[index.vectors.without(documents)]
         if asked.static is not None:
-            found = found[index.static.without(found)]
-        if len(found) > READ_WITHOUT_VECTOR:
-            recorded = index.recorded_ms.values[found].astype(np.float64)
-            newest = found[best_first(index, found, recorded, READ_WITHOUT_VECTOR)]
-            saying = MatchingWords(index, index.postings, bitmap(found)).best(terms, count)
-            found = np.union1d(newest, np.asarray(saying, np.int64))
-        return found
+            documents = documents[index.static.without(documents)]
+        if len(documents) > READ_WITHOUT_VECTOR:
+            recorded = index.recorded_ms.values[documents].astype(np.float64)
+            newest = documents[best_first(index, documents, recorded, READ_WITHOUT_VECTOR)]
+            saying = MatchingWords(index, index.postings, bitmap(documents)).best(terms, count)
+            documents = np.union1d(newest, np.asarray(saying, np.int64))
+        return documents
 
     def like(self, term: str, edits: int) -> list[set[str]]:
         near = self._index.lexical.near(term, edits, lexical_groups(self._allowed), self._matching, LIKE)

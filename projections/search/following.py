@@ -99,16 +99,16 @@ class Loader:
     def _read(self, least: str, embedder: Embedder, keep: Path | None) -> Loaded | None:
         self._sweep(keep)
         kind = embedder.model, embedder.dimensions
-        known = snapshots.newest(self._snapshots, *kind, partitions=self._partitions)
-        if known is None or known[1].name < least:
+        newest = snapshots.newest(self._snapshots, *kind, partitions=self._partitions)
+        if newest is None or newest[1].name < least:
             return None
         folder = self._folder()
-        found = snapshots.load_newest(
+        loaded = snapshots.load_newest(
             self._snapshots, kind[0], folder, kind[1], least, table_of(embedder), self._partitions
         )
-        if found is None:
+        if loaded is None:
             return None
-        index, manifest = found
+        index, manifest = loaded
         return Loaded(index, embedder, folder, manifest.name, self._start | manifest.partitions)
 
     def _empty(self, embedder: Embedder) -> Loaded:

@@ -173,10 +173,10 @@ class _Surroundings:
         ordered = np.append(keys[order], np.iinfo(np.int64).max)
         order = np.append(order, n)
         places: dict[int, NDArray[np.intp]] = {}
-        for distance in (d for distance in range(1, WINDOW + 1) for d in (-distance, distance)):
-            found = np.searchsorted(ordered[:-1], keys + distance)
-            present = (ordered[found] == keys + distance) & (np.asarray(pool.episode) >= 0)
-            places[distance] = np.where(present, order[found], n)
+        for distance in (sign * places for places in range(1, WINDOW + 1) for sign in (-1, 1)):
+            at = np.searchsorted(ordered[:-1], keys + distance)
+            present = (ordered[at] == keys + distance) & (np.asarray(pool.episode) >= 0)
+            places[distance] = np.where(present, order[at], n)
         return cls(places)
 
     def take(self, column: Floats, distance: int) -> Floats:
@@ -236,9 +236,9 @@ def _mix(lexical: Floats, vector: Floats, alpha: float) -> Floats:
 
 def _standardised(column: Floats) -> Floats:
     """In standard deviations from the mean; nan stays nan, a constant becomes 0."""
-    known = column[~np.isnan(column)]
-    spread = known.std() if known.size else 0.0
-    return (column - known.mean()) / spread if spread > 1e-12 else column * 0.0
+    finite = column[~np.isnan(column)]
+    spread = finite.std() if finite.size else 0.0
+    return (column - finite.mean()) / spread if spread > 1e-12 else column * 0.0
 
 
 def stretched(column: Floats) -> Floats:

@@ -134,8 +134,8 @@ class IndexReplica(DocumentColumns):
         for start in range(0, len(ordinals), EMBEDDED_AT_ONCE):
             some = ordinals[start : start + EMBEDDED_AT_ONCE]
             rows = self.table.embed(self.terms.rows(some))
-            known = rows.any(axis=1)
-            self.static.put_each(some[known], rows[known].astype(np.float16))
+            has_terms = rows.any(axis=1)
+            self.static.put_each(some[has_terms], rows[has_terms].astype(np.float16))
 
     def take_vectors(self, other: "IndexReplica") -> int:
         """Take the vectors of documents that say the same there, as `Put` lets them keep theirs; returns how many."""
@@ -205,15 +205,15 @@ class IndexReplica(DocumentColumns):
 
     def around(self, ordinals: NDArray[np.int64], distance: int) -> list[int]:
         """The documents up to `distance` places before and after each in its episode, without itself; in turn."""
-        found: list[int] = []
+        neighbors: list[int] = []
         episodes: list[int] = self.episode.values[ordinals].tolist()
         places: list[int] = self.sequence.values[ordinals].tolist()
         for episode, place in zip(episodes, places, strict=True):
             if episode >= 0:
                 members = self.episodes[episode]
-                found += members[max(0, place - distance) : place]
-                found += members[place + 1 : place + 1 + distance]
-        return found
+                neighbors += members[max(0, place - distance) : place]
+                neighbors += members[place + 1 : place + 1 + distance]
+        return neighbors
 
     def _settle(self) -> None:
         self._close_holes()
@@ -225,18 +225,18 @@ class IndexReplica(DocumentColumns):
             self.commit()
 
     def _put(self, partition: int, entry: IndexEntry) -> None:
-        known = self.ordinal_of.get(entry.id)
+        existing = self.ordinal_of.get(entry.id)
         row = hashed_text(entry.terms)
-        if known is not None and np.array_equal(self.terms[known], row):
-            self._update(known, entry)
+        if existing is not None and np.array_equal(self.terms[existing], row):
+            self._update(existing, entry)
             return
-        if known is not None:
+        if existing is not None:
             self._remove(entry.id)
         ordinal = self.append(partition, entry, row)
         self.ordinal_of[entry.id] = ordinal
         keys = self._shared(entry_facets(partition, entry), entry.episode)
         self.facets_of.append(keys)
-        self._join_episode(ordinal, entry.episode, known)
+        self._join_episode(ordinal, entry.episode, existing)
         self.retired_ms.append(entry.retired_ms)
         self.expires_ms.append(entry.expires_ms)
         self.alive.add(ordinal)

@@ -118,41 +118,41 @@ def fused(candidates: Candidates, question: Question) -> list[Hit]:
     """The best by relevance (0..1), sureness and importance; by recency too, when a half-life is given."""
     if question.named is not None and question.named.only:
         return _listed(candidates, question, question.named)
-    query_terms = asked = terms(question.text)
-    found, pool = pool_of(candidates, question, query_terms)
+    query_terms = query_words = terms(question.text)
+    documents, pool = pool_of(candidates, question, query_terms)
     understood = corrected(candidates, query_terms, _unsaid(query_terms, pool))
     if understood != query_terms:
         query_terms = understood
-        found, pool = pool_of(candidates, question, query_terms)
-    if not len(found):
+        documents, pool = pool_of(candidates, question, query_terms)
+    if not len(documents):
         return []
-    with span("rank", {"mnemolog.candidates": len(found)}):
-        return _ranked(candidates, question, query_terms, asked, found, pool)
+    with span("rank", {"mnemolog.candidates": len(documents)}):
+        return _ranked(candidates, question, query_terms, query_words, documents, pool)
 
 
 def _ranked(
     candidates: Candidates,
     question: Question,
     query_terms: Sequence[str],
-    asked: Sequence[str],
-    found: NDArray[np.int64],
+    query_words: Sequence[str],
+    documents: NDArray[np.int64],
     pool: Pool,
 ) -> list[Hit]:
     """The best of the pool; `query_terms` are those of `asked`, with what was corrected in them."""
     rows, cues = candidates.rows, cues_of(question.text)
     scores = score(query_terms, pool, mode=question.mode, cues=cues)
     counted = _of_other_than_time(question, query_terms)
-    inside = np.zeros(len(found), np.bool_)
+    inside = np.zeros(len(documents), np.bool_)
     if question.named is not None:
-        inside = _of_time(rows, found, pool.terms, question.named)
+        inside = _of_time(rows, documents, pool.terms, question.named)
     named, whole = _time_lift(inside, scores, counted), _whole_lift(question, pool.terms)
     relevance = stretched(scores.final + named + whole)
     weight, echo = tool_weight(cues, pool.terms), echo_weight(cues, scores.said, pool.terms)
-    weighed, weights = _weigh(rows, question, relevance * weight * echo, found)
+    weighed, weights = _weigh(rows, question, relevance * weight * echo, documents)
     parts = {
         "lexical": scores.lexical,
         "cosine": pool.cosine,
-        "static": np.full(len(found), np.nan) if pool.static is None else pool.static,
+        "static": np.full(len(documents), np.nan) if pool.static is None else pool.static,
         "mix": scores.mix,
         "author": scores.author,
         "coverage": scores.coverage,
@@ -168,29 +168,35 @@ def _ranked(
         **weights,
     }
     fold = question.fold and not cues.several  # who counts wants each of them
-    order = best_first(rows, found, np.round(weighed, DIGITS), len(found) if fold else question.limit)
+    order = best_first(rows, documents, np.round(weighed, DIGITS), len(documents) if fold else question.limit)
     best = distinct(pool.terms, order, question.limit) if fold else [Distinct(place, []) for place in order]
-    sure = _sure(candidates, question, query_terms, frozenset(asked), pool, scores, order, counted, inside)
-    return _told(rows, found, best, weighed, parts, sure, query_terms)
+    confidences = _confidences(
+        candidates, question, query_terms, frozenset(query_words), pool, scores, order, counted, inside
+    )
+    return _to_hits(rows, documents, best, weighed, parts, confidences, query_terms)
 
 
-def _told(
+def _to_hits(
     rows: DocumentColumns,
-    found: NDArray[np.int64],
+    documents: NDArray[np.int64],
     best: Sequence[Distinct],
     scores: Floats,
     parts: Mapping[str, NDArray[Any]],
-    sure: Floats | None,
+    confidences: Floats | None,
     query_terms: Sequence[str],
 ) -> list[Hit]:
     shown = [place for one in best for place in (one.place, *one.repeats)]
-    told = dict(zip(shown, hits(rows, found, shown, scores, parts, DIGITS, sure), strict=True))
-    return [replace(told[one.place], repeats=[told[place] for place in one.repeats], terms=query_terms) for one in best]
+    hit_at = dict(zip(shown, hits(rows, documents, shown, scores, parts, DIGITS, confidences), strict=True))
+    return [
+        replace(hit_at[one.place], repeats=[hit_at[place] for place in one.repeats], terms=query_terms) for one in best
+    ]
 
 
-def _of_time(rows: DocumentColumns, found: NDArray[np.int64], said: TermRows, named: NamedTime) -> NDArray[np.bool_]:
+def _of_time(
+    rows: DocumentColumns, documents: NDArray[np.int64], said: TermRows, named: NamedTime
+) -> NDArray[np.bool_]:
     """(n,), whether each occurred in the time, or says a date of it that is not its own."""
-    occurred = rows.occurred_ms.values[found]
+    occurred = rows.occurred_ms.values[documents]
     occurs = (named.from_ms <= occurred) & (occurred < named.to_ms)
     return np.any([occurs, *(said.in_order(one, DATE_TERMS) for one in named.dates)], axis=0)
 
@@ -219,30 +225,32 @@ def _of_other_than_time(question: Question, query_terms: Sequence[str]) -> NDArr
 def _whole_lift(question: Question, said: TermRows) -> Floats:
     """(n,), of WHOLE_LIFT the share that identifiers, paths, versions and addresses are of the question, for what says
     the parts of all of them in order."""
-    asked = [] if question.mode == "vector" else wholes(question.text)
-    if not asked:
+    identifiers = [] if question.mode == "vector" else wholes(question.text)
+    if not identifiers:
         return np.zeros(len(said))
-    share = sum(map(len, asked)) / len({*terms(question.text)})
-    said_whole = np.sum([said.in_order(one) for one in asked], axis=0).astype(np.float64)
-    return said_whole * (WHOLE_LIFT * min(1.0, share) / len(asked))
+    share = sum(map(len, identifiers)) / len({*terms(question.text)})
+    said_whole = np.sum([said.in_order(one) for one in identifiers], axis=0).astype(np.float64)
+    return said_whole * (WHOLE_LIFT * min(1.0, share) / len(identifiers))
 
 
 def _listed(candidates: Candidates, question: Question, named: NamedTime) -> list[Hit]:
     """The most important of a time, statements before prompts and the output of tools, newest first."""
     rows, inside = candidates.rows, candidates.within(named.from_ms, named.to_ms)
     dated = [ordinal for one in named.dates for ordinal in candidates.by_words(one, LISTED, every=True)]
-    found = np.unique(np.array([*inside.newest(LISTED), *inside.newest(LISTED, IMPORTANT), *dated], np.int64))
-    said = rows.terms.rows(found)
-    kept = _of_time(rows, found, said, named)
-    found, said = found[kept], rows.terms.rows(found[kept])
-    importance = rows.importance.values[found].astype(np.float64) / 10
+    documents = np.unique(np.array([*inside.newest(LISTED), *inside.newest(LISTED, IMPORTANT), *dated], np.int64))
+    said = rows.terms.rows(documents)
+    selected = _of_time(rows, documents, said, named)
+    documents, said = documents[selected], rows.terms.rows(documents[selected])
+    importance = rows.importance.values[documents].astype(np.float64) / 10
     tool = np.where(having(said, PROMPT), TOOL_OUTPUT_WEIGHT, tool_weight(NO_CUES, said))
     scores = np.round(importance * tool, DIGITS)
-    newest = np.array(best_first(rows, found, rows.occurred_ms.values[found].astype(np.float64), len(found)), np.int64)
+    newest = np.array(
+        best_first(rows, documents, rows.occurred_ms.values[documents].astype(np.float64), len(documents)), np.int64
+    )
     order: list[int] = newest[np.argsort(-scores[newest], kind="stable")].tolist()
     best = distinct(said, order, question.limit) if question.fold else [Distinct(place, []) for place in order]
     best = best[: question.limit]
-    return _told(rows, found, best, scores, {"importance": importance, "tool": tool}, None, [])
+    return _to_hits(rows, documents, best, scores, {"importance": importance, "tool": tool}, None, [])
 
 
 def _unsaid(query_terms: Sequence[str], pool: Pool) -> list[str]:
@@ -251,11 +259,11 @@ def _unsaid(query_terms: Sequence[str], pool: Pool) -> list[str]:
     return [term for term, times in zip(distinct_terms, said, strict=True) if not times]
 
 
-def _sure(
+def _confidences(
     candidates: Candidates,
     question: Question,
     query_terms: Sequence[str],
-    asked: Set[str],
+    query_words: Set[str],
     pool: Pool,
     scores: Scores,
     order: Sequence[int],
@@ -279,32 +287,32 @@ def _sure(
         said, near = np.maximum(said, of_time), np.maximum(near, of_time)
     else:
         idf = idf * counted
-    known = table.knows(hashed(term.encode() for term in distinct))
-    if not known.any():
+    in_table = table.knows(hashed(term.encode() for term in distinct))
+    if not in_table.any():
         return confidence_by_words(distinct, near, idf)
     first = [pool.terms.beginning(place, DATE_TERMS, READ_FOR_LANGUAGE) for place in order[:FIRST]]
     shares = [table.knows(one).mean() for one in first if len(one)]
     if shares and np.mean(shares) < KNOWN_FROM:
         return None
     static = np.full(len(pool.terms), np.nan) if pool.static is None else pool.static
-    trust = np.array([1.0 if term in asked else CORRECTED for term in distinct])
-    return confidence(said, near, idf, static, pool.cosine, known, trust)
+    trust = np.array([1.0 if term in query_words else CORRECTED for term in distinct])
+    return confidence(said, near, idf, static, pool.cosine, in_table, trust)
 
 
 def pool_of(candidates: Candidates, question: Question, query_terms: Sequence[str]) -> tuple[NDArray[np.int64], Pool]:
     """The candidates, in the order of their ids, and what is known of them."""
     rows, meaning = candidates.rows, _meaning(candidates, question, query_terms)
-    found = _pool(candidates, question, query_terms, meaning)
+    documents = _pool(candidates, question, query_terms, meaning)
     pool = Pool(
-        terms=rows.terms.rows(found),
-        cosine=cosines_of(rows.vectors, meaning.vector, found),
-        static=cosines_of(rows.static, meaning.static, found),
-        episode=rows.episode.values[found],
-        sequence=rows.sequence.values[found],
-        author=rows.author.values[found],
-        names=rows.author_terms(found),
+        terms=rows.terms.rows(documents),
+        cosine=cosines_of(rows.vectors, meaning.vector, documents),
+        static=cosines_of(rows.static, meaning.static, documents),
+        episode=rows.episode.values[documents],
+        sequence=rows.sequence.values[documents],
+        author=rows.author.values[documents],
+        names=rows.author_terms(documents),
     )
-    return found, pool
+    return documents, pool
 
 
 def _meaning(candidates: Candidates, question: Question, query_terms: Sequence[str]) -> Meaning:
@@ -325,8 +333,8 @@ def _pool(
         said = [] if question.mode == "vector" else [one.by_words(query_terms, CANDIDATES) for one in every]
     with span("search by vectors"):
         near = [one.by_meaning(meaning, CANDIDATES).documents for one in every]
-    found = np.unique(np.concatenate([*(np.array(some, np.int64) for some in said), *near]))
-    places: list[int] = np.union1d(found, candidates.beside(found, REACH)).tolist()
+    documents = np.unique(np.concatenate([*(np.array(some, np.int64) for some in said), *near]))
+    places: list[int] = np.union1d(documents, candidates.beside(documents, REACH)).tolist()
     return np.array(sorted(places, key=candidates.rows.ids.__getitem__), np.int64)
 
 
@@ -389,11 +397,11 @@ def waiting(
 
     All of them when the query has no vectors.
     """
-    rows, asked = candidates.rows, list(dict.fromkeys(terms(question.text)))
-    found = candidates.without_vectors(meaning, asked, count)
-    share = rows.said(found, asked).sum(axis=1) / max(1, len(asked))
-    best = best_first(rows, found, share, count)
-    return found[best], share[best]
+    rows, query_words = candidates.rows, list(dict.fromkeys(terms(question.text)))
+    documents = candidates.without_vectors(meaning, query_words, count)
+    share = rows.said(documents, query_words).sum(axis=1) / max(1, len(query_words))
+    best = best_first(rows, documents, share, count)
+    return documents[best], share[best]
 
 
 K = 60
@@ -433,21 +441,21 @@ def _near(candidates: Candidates, question: Question, count: int, said: Sequence
     unembedded, share = waiting(candidates, question, meaning, count)
     in_text = np.asarray(said, np.int64)
     joins = (share > 0) & ~np.isin(unembedded, in_text)
-    kept = ~(rows.vectors.without(near) & np.isin(near, in_text))
-    documents = np.concatenate([near[kept], unembedded[joins]])
-    scores = np.concatenate([cosine[kept], share[joins]])
+    selected = ~(rows.vectors.without(near) & np.isin(near, in_text))
+    documents = np.concatenate([near[selected], unembedded[joins]])
+    scores = np.concatenate([cosine[selected], share[joins]])
     return documents[best_first(rows, documents, scores, count)].tolist()
 
 
 def _by_text(candidates: Candidates, text: str, count: int) -> list[int]:
     # BM25 over just these: the tail has no place in tantivy's order yet
-    rows, asked = candidates.rows, list(dict.fromkeys(required_terms(" ".join(text.split()[:WORDS]))))
-    found = np.asarray(candidates.by_words(asked, count, every=True), np.int64)
-    found = found[best_first(rows, found, np.zeros(len(found)), len(found))]
-    alone = np.full(len(found), -1, np.int32)
-    pool = Pool(rows.terms.rows(found), np.full(len(found), np.nan), alone, np.zeros_like(alone))
-    lexical = np.round(score(asked, pool, mode="lexical").lexical, 9)
-    return found[best_first(rows, found, lexical, count)].tolist()
+    rows, query_words = candidates.rows, list(dict.fromkeys(required_terms(" ".join(text.split()[:WORDS]))))
+    documents = np.asarray(candidates.by_words(query_words, count, every=True), np.int64)
+    documents = documents[best_first(rows, documents, np.zeros(len(documents)), len(documents))]
+    alone = np.full(len(documents), -1, np.int32)
+    pool = Pool(rows.terms.rows(documents), np.full(len(documents), np.nan), alone, np.zeros_like(alone))
+    lexical = np.round(score(query_words, pool, mode="lexical").lexical, 9)
+    return documents[best_first(rows, documents, lexical, count)].tolist()
 
 
 def _reciprocal_ranks(ranked: Sequence[int], documents: NDArray[np.int64]) -> NDArray[np.float64]:

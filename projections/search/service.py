@@ -311,7 +311,7 @@ class ReplicaService(Waiting):
 
     async def _newer(self, live: Loaded) -> Loaded:
         """What a purge, or a change of the embedder, wants in the place of `live`, nearly caught up."""
-        told, again_at = "", 0.0
+        reported, again_at = "", 0.0
         while True:
             await asyncio.sleep(LOOK_EVERY_S)
             try:
@@ -336,10 +336,10 @@ class ReplicaService(Waiting):
                     continue
                 return fresh
             trouble = f"no usable snapshot {self._purged} or later has vectors of {embedder.model}"
-            if trouble != told:
+            if trouble != reported:
                 left = "erased documents are still in its files" if same else f"it searches with {live.index.model}"
                 logger.warning("index: %s: %s", left, trouble)
-                told = trouble
+                reported = trouble
 
     async def _replace(self, fresh: Loaded) -> None:
         """Change over to `fresh`, once it has all that the old index has; then delete the old one.

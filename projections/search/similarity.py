@@ -234,10 +234,10 @@ def _remembered_tokens(text: str) -> frozenset[str]:
 
 def _tokens(text: str) -> frozenset[str]:
     words = text.lower().split()
-    found = {word for word in words if len(word) >= _MIN_TOKEN}
+    tokens = {word for word in words if len(word) >= _MIN_TOKEN}
     if not text.isascii():
-        found = {pair or run for word in found for pair, run in _PARTS.findall(word)}
-    return frozenset(found) or frozenset({" " + " ".join(words)})
+        tokens = {pair or run for word in tokens for pair, run in _PARTS.findall(word)}
+    return frozenset(tokens) or frozenset({" " + " ".join(words)})
 
 
 def jaccard(left: Collection[str], right: Collection[str]) -> float:
@@ -352,7 +352,7 @@ def distinct(documents: TermRows, places: Sequence[int], limit: int) -> list[Dis
 
     What stands behind the last of them is not looked at, so `repeats` are what a reader would have been shown.
     """
-    found: list[Distinct] = []
+    distinct_results: list[Distinct] = []
     said: list[frozenset[int]] = []
     having: defaultdict[int, list[int]] = defaultdict(list)
     for place in places:
@@ -362,15 +362,15 @@ def distinct(documents: TermRows, places: Sequence[int], limit: int) -> list[Dis
         near = sorted({number for hashed in smallest for number in having[hashed]})
         same = next((number for number in near if _alike(terms, said[number])), None)
         if same is not None:
-            found[same].repeats.append(place)
-        elif len(found) == limit:
+            distinct_results[same].repeats.append(place)
+        elif len(distinct_results) == limit:
             break
         else:
             for hashed in smallest:
-                having[hashed].append(len(found))
-            found.append(Distinct(place, []))
+                having[hashed].append(len(distinct_results))
+            distinct_results.append(Distinct(place, []))
             said.append(terms)
-    return found
+    return distinct_results
 
 
 def _alike(one: frozenset[int], other: frozenset[int]) -> bool:

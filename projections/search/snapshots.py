@@ -226,12 +226,12 @@ def load(
 
 
 def _shared(facets_of: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    known: dict[tuple[str, ...], tuple[str, ...]] = {}
+    stored: dict[tuple[str, ...], tuple[str, ...]] = {}
     for keys in facets_of:
-        if keys not in known:
+        if keys not in stored:
             shared = tuple(map(sys.intern, keys))
-            known[shared] = shared
-    return [known[keys] for keys in facets_of]
+            stored[shared] = shared
+    return [stored[keys] for keys in facets_of]
 
 
 def names_of(path: Path) -> list[str]:
@@ -261,13 +261,16 @@ def load_newest(
     One that is damaged is passed over; so is one that was pruned while it was read, which gave way to a newer one.
     """
     tried: set[Path] = set()
-    while (found := newest(folder, model, dimensions, tried, partitions)) is not None and found[1].name >= least:
+    while (candidate := newest(folder, model, dimensions, tried, partitions)) is not None:
+        path, manifest = candidate
+        if manifest.name < least:
+            return None
         try:
-            return load(*found, work, model=model, dimensions=dimensions, table=table), found[1]
+            return load(path, manifest, work, model=model, dimensions=dimensions, table=table), manifest
         except UnusableSnapshot as error:
             logger.warning("index: %s; it is passed over", error)
             shutil.rmtree(work, ignore_errors=True)
-            tried.add(found[0])
+            tried.add(path)
     return None
 
 
@@ -319,37 +322,37 @@ def compacted(
     With `without_vectors_for` a model, its dimensions and table, vectors of that one are to be put into it, and no
     others are but the static ones.
     """
-    kept = ordinals(index.alive)
-    places: list[int] = kept.tolist()
+    living = ordinals(index.alive)
+    places: list[int] = living.tolist()
     model, dimensions, table = without_vectors_for or (index.model, index.vectors.dimensions, index.table)
     fresh = IndexReplica(folder, dimensions, model, table)
     fresh.ids = [index.ids[place] for place in places]
     fresh.ordinal_of = {name: ordinal for ordinal, name in enumerate(fresh.ids)}
-    fresh.terms = TermColumn.made_of(index.terms.rows(kept))
+    fresh.terms = TermColumn.made_of(index.terms.rows(living))
     fresh.facets_of = [index.facets_of[place] for place in places]
-    fresh.facets = index.facets.renumbered(kept)
-    fresh.alive = bitmap(np.arange(len(kept)))
+    fresh.facets = index.facets.renumbered(living)
+    fresh.alive = bitmap(np.arange(len(living)))
     for name in COLUMNS:
-        setattr(fresh, name, Column.of(getattr(index, name).values[kept]))
+        setattr(fresh, name, Column.of(getattr(index, name).values[living]))
     _renumber_authors(index, fresh)
     _renumber_episodes(index, fresh)
     if without_vectors_for is None:
-        fresh.vectors = index.vectors.renumbered(kept)
+        fresh.vectors = index.vectors.renumbered(living)
     if table is not None and index.table is not None and table.name == index.table.name:
-        fresh.static = index.static.renumbered(kept)
+        fresh.static = index.static.renumbered(living)
     else:
         fresh.embed_terms(ordinals(fresh.alive))
     index.commit()
     for place, terms in index.lexical.all_terms():
-        ordinal = int(np.searchsorted(kept, place))
+        ordinal = int(np.searchsorted(living, place))
         fresh.lexical.add(ordinal, terms, lexical_facets(fresh.facets_of[ordinal]))
     fresh.lexical.commit()
     return fresh
 
 
 def _renumber_authors(index: IndexReplica, fresh: IndexReplica) -> None:
-    known, author = np.unique(fresh.author.values, return_inverse=True)
-    fresh.authors = [index.authors[place] for place in known.tolist()]
+    stored, author = np.unique(fresh.author.values, return_inverse=True)
+    fresh.authors = [index.authors[place] for place in stored.tolist()]
     fresh.author_of = {name: place for place, name in enumerate(fresh.authors)}
     fresh.author = Column.of(author.astype(np.int32))
 
@@ -357,13 +360,13 @@ def _renumber_authors(index: IndexReplica, fresh: IndexReplica) -> None:
 def _renumber_episodes(index: IndexReplica, fresh: IndexReplica) -> None:
     """Episodes with anybody left, in their order; sequences have no holes, so they stay."""
     names = list(index.episode_of)
-    known = np.unique(fresh.episode.values)
-    known = known[known >= 0]
-    left: list[int] = known.tolist()
+    stored = np.unique(fresh.episode.values)
+    stored = stored[stored >= 0]
+    left: list[int] = stored.tolist()
     fresh.episode_of = {names[place]: number for number, place in enumerate(left)}
     fresh.episodes = [[fresh.ordinal_of[index.ids[member]] for member in index.episodes[place]] for place in left]
     outside = fresh.episode.values < 0
-    fresh.episode = Column.of(np.where(outside, -1, np.searchsorted(known, fresh.episode.values)).astype(np.int32))
+    fresh.episode = Column.of(np.where(outside, -1, np.searchsorted(stored, fresh.episode.values)).astype(np.int32))
 
 
 LINK_S = 0.2
@@ -488,8 +491,8 @@ class SnapshotJob:
         """The newest usable snapshot. Each is read whole once, to see that it is."""
         damaged: set[Path] = set()
         self._checked = {path: error for path, error in self._checked.items() if path.exists()}
-        while (found := newest(self._folder, model, dimensions, damaged, self._partitions)) is not None:
-            path, manifest = found
+        while (candidate := newest(self._folder, model, dimensions, damaged, self._partitions)) is not None:
+            path, manifest = candidate
             if path not in self._checked:
                 self._checked[path] = damage(path, manifest)
             if (error := self._checked[path]) is None:
@@ -501,8 +504,10 @@ class SnapshotJob:
     async def _start(self, embedder: Embedder) -> tuple[IndexReplica, dict[int, FeedPosition]]:
         at = {partition: FeedPosition() for partition in range(self._partitions)}
         work, kind, table = self._work / "read", (embedder.model, embedder.dimensions), table_of(embedder)
-        found = await asyncio.to_thread(load_newest, self._folder, kind[0], work, kind[1], "", table, self._partitions)
-        if found is not None:
-            return found[0], at | found[1].partitions
+        candidate = await asyncio.to_thread(
+            load_newest, self._folder, kind[0], work, kind[1], "", table, self._partitions
+        )
+        if candidate is not None:
+            return candidate[0], at | candidate[1].partitions
         await asyncio.to_thread(shutil.rmtree, work, True)
         return await asyncio.to_thread(IndexReplica, work, embedder.dimensions, embedder.model, table), at

@@ -137,15 +137,15 @@ class VectorIndex:
 
     def cosine(self, query: Floats, documents: NDArray[np.int64]) -> Floats:
         """Cosine of each document's best chunk with the unit-length query: `(n,) float32`, nan where there is none."""
-        found = np.full(len(documents), np.nan, np.float32)
+        documents_found = np.full(len(documents), np.nan, np.float32)
         places, rows = self._rows_of(documents)
         if len(rows):
             scores = self._score(query, rows)
             best = np.full(len(documents), -np.inf, np.float32)
             np.maximum.at(best, places, scores)
-            known = np.isfinite(best)
-            found[known] = best[known]
-        return found
+            scored = np.isfinite(best)
+            documents_found[scored] = best[scored]
+        return documents_found
 
     def nearest(self, query: Floats, matching: BitMap, count: int) -> NDArray[np.int64]:
         """Up to `count` of the matching documents, by cosine, best first. Exact unless very many match."""
@@ -160,11 +160,11 @@ class VectorIndex:
         """
         documents = self._worth_scoring(query, matching, count)
         scores = self.cosine(query, documents)
-        known = np.flatnonzero(~np.isnan(scores))
-        if len(known) > count > 0:
-            least = np.partition(scores[known], len(known) - count)[len(known) - count]
-            known = known[scores[known] >= least]
-        best = known[np.argsort(-scores[known], kind="stable")] if count > 0 else known[:0]
+        scored = np.flatnonzero(~np.isnan(scores))
+        if len(scored) > count > 0:
+            least = np.partition(scores[scored], len(scored) - count)[len(scored) - count]
+            scored = scored[scores[scored] >= least]
+        best = scored[np.argsort(-scores[scored], kind="stable")] if count > 0 else scored[:0]
         return documents[best], scores[best]
 
     def without(self, documents: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -193,16 +193,16 @@ class VectorIndex:
         if self._graph is not None and len(matching) > (
             EXACT_OF_MOST_BELOW if len(matching) > MOST * len(self) else EXACT_BELOW
         ):
-            found = self._nearest_in_graph(self._graph, query, matching, count)
-            if len(found) >= count:
-                return np.union1d(found, self._unlinked_documents(matching))
+            documents_found = self._nearest_in_graph(self._graph, query, matching, count)
+            if len(documents_found) >= count:
+                return np.union1d(documents_found, self._unlinked_documents(matching))
         return ordinals(matching)
 
     def _nearest_in_graph(self, graph: hnswlib.Index, query: Floats, matching: BitMap, count: int) -> NDArray[np.int64]:
-        wanted = min(count * OVER_FETCH, self._linked)
-        graph.set_ef(max(EF_SEARCH, wanted))
+        depth = min(count * OVER_FETCH, self._linked)
+        graph.set_ef(max(EF_SEARCH, depth))
         try:
-            labels, _ = graph.knn_query(query, k=wanted, num_threads=1)
+            labels, _ = graph.knn_query(query, k=depth, num_threads=1)
         except RuntimeError:  # hnswlib raises when deletions leave it fewer than k
             return np.empty(0, np.int64)
         return among(self._document.values[labels[0].astype(np.int64)], matching)

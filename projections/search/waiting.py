@@ -138,11 +138,11 @@ class Searches:
         if len(self._waiting) >= MAX_WAITING:
             raise Overloaded(f"{MAX_WAITING:,} searches are waiting for the index")
         loop = asyncio.get_running_loop()
-        one = _Waiting(question, allowed, loop.create_future(), copy_context())
-        self._waiting.append(one)
+        search = _Waiting(question, allowed, loop.create_future(), copy_context())
+        self._waiting.append(search)
         if not self._under_way:
             self._begin(loop)
-        return await one.done
+        return await search.done
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
         self._under_way = True
@@ -169,9 +169,9 @@ class Searches:
             self._begin(loop)
 
 
-def _answer(done: "asyncio.Future[list[Hit]]", found: list[Hit]) -> None:
+def _answer(done: "asyncio.Future[list[Hit]]", result: list[Hit]) -> None:
     if not done.done():  # the asker may have gone away
-        done.set_result(found)
+        done.set_result(result)
 
 
 def _fail(done: "asyncio.Future[list[Hit]]", error: Exception) -> None:
@@ -190,8 +190,8 @@ async def announce(redis: Client, replica: str, snapshot: str) -> None:
 
 async def sign_off(redis: Client, replica: str) -> None:
     """A replica is down, and has left no file."""
-    found: list[bytes] = await redis.zrange(REPLICAS, 0, -1)
-    if members := [raw.decode() for raw in found if _parts(raw.decode())[0] == replica]:
+    result: list[bytes] = await redis.zrange(REPLICAS, 0, -1)
+    if members := [raw.decode() for raw in result if _parts(raw.decode())[0] == replica]:
         await redis.zrem(REPLICAS, *members)
 
 

@@ -184,7 +184,7 @@ class EngineCandidates:
         return found[np.array(self._allows, np.bool_)[found]]
 
     def without_vectors(self, asked: Meaning, terms: Sequence[str], count: int) -> NDArray[np.int64]:
-        # of the newest READ_WITHOUT_VECTOR and of those that say a term best: looking at all would take the engine too long
+        # only of the newest and of those that say a term best: looking at all would take the engine too long
         if asked.vector is not None and self._index.embedded == self._index.documents:
             return np.empty(0, np.int64)
         query = filter_query(self._allowed, self._now_ms)

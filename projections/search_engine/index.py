@@ -78,8 +78,8 @@ class EngineIndex:
         return self._of.documents
 
     def search(self, question: Question, allowed: Filter) -> list[Hit]:
-        key_scope = searching.REACH if question.ranking == "fused" else 0
-        return searching.search(EngineCandidates(self._of, allowed, question.now_ms, key_scope), question)
+        distance = searching.REACH if question.ranking == "fused" else 0
+        return searching.search(EngineCandidates(self._of, allowed, question.now_ms, distance), question)
 
     def count(self, allowed: Filter, now_ms: int) -> int:
         if allowed.embedded is None or self._all_embedded:
@@ -92,8 +92,8 @@ class EngineIndex:
         return self._as_given(name, {written: group.documents for written, group in grouped.items()})
 
     def recorded_last(self, allowed: Filter, now_ms: int, count: int) -> list[DocumentLocation]:
-        found = self._in_time(filter_query(allowed, now_ms), "recorded", count, newest_first=True)
-        return [place for _, place in sorted(found, key=lambda one: (-one[0], one[1][1]))[:count]]
+        located = self._in_time(filter_query(allowed, now_ms), "recorded", count, newest_first=True)
+        return [place for _, place in sorted(located, key=lambda one: (-one[0], one[1][1]))[:count]]
 
     def most_recent(self, allowed: Filter, now_ms: int, count: int, offset: int = 0) -> list[DocumentLocation]:
         return self._search(filter_query(allowed, now_ms), count, offset=offset, sort="occurred").places
@@ -112,16 +112,16 @@ class EngineIndex:
         rows = {place: at_ms for at_ms, (place, _) in zip(times, page.rows, strict=True)}
         for at_ms in moments.keys() - crowded:
             rows |= dict.fromkeys(self._search(moments[at_ms], MAX_OF_ONE_MOMENT).places, at_ms)
-        found = sorted(((at_ms, place) for place, at_ms in rows.items()), key=_time_and_id, reverse=True)
-        return Window(found, 0 if first in crowded else max(0, offset - newer), crowded, page.total)
+        located = sorted(((at_ms, place) for place, at_ms in rows.items()), key=_time_and_id, reverse=True)
+        return Window(located, 0 if first in crowded else max(0, offset - newer), crowded, page.total)
 
     def nearest(self, allowed: Filter, now_ms: int, when_ms: int) -> list[DocumentLocation]:
         query = filter_query(allowed, now_ms)
-        found = [
+        located = [
             *self._in_time(f"{query} {between('occurred', None, when_ms)}", "occurred", 1, newest_first=True),
             *self._in_time(f"{query} {between('occurred', when_ms, None)}", "occurred", 1, newest_first=False),
         ]
-        closest = sorted((abs(at_ms - when_ms), name, partition) for at_ms, (partition, name) in found)
+        closest = sorted((abs(at_ms - when_ms), name, partition) for at_ms, (partition, name) in located)
         return [(partition, DocumentId(name)) for _, name, partition in closest[:1]]
 
     def around(
@@ -129,12 +129,12 @@ class EngineIndex:
     ) -> tuple[list[DocumentLocation], list[DocumentLocation]]:
         query, key = filter_query(allowed, now_ms), (when_ms, anchor)
         same = self._search(f"{query} {between('occurred', when_ms, when_ms)}", TIES).places
-        found = [
+        located = [
             *self._in_time(f"{query} @occurred:[-inf ({when_ms}]", "occurred", before, newest_first=True),
             *((when_ms, place) for place in same),
             *self._in_time(f"{query} @occurred:[({when_ms} +inf]", "occurred", after, newest_first=False),
         ]
-        ordered = sorted(found, key=_time_and_id)
+        ordered = sorted(located, key=_time_and_id)
         past = [one[1] for one in ordered if _time_and_id(one) < key]
         future = [one[1] for one in ordered if _time_and_id(one) > key]
         return past[len(past) - min(before, len(past)) :], future[:after]
