@@ -24,6 +24,7 @@ from projections.search.index import (
     Window,
     lesson_weights,
     memory_weights,
+    time_and_id,
 )
 from projections.search.lexical import MatchingWords
 from projections.search.question import LEXICAL, BitMap, Filter, Hit, Question, among, bitmap, facet, ordinals
@@ -90,7 +91,7 @@ class EmbeddedIndex:
         newer = int(np.count_nonzero(occurred > first))
         near = (occurred >= last) & (occurred <= first)
         times: list[int] = occurred[near].tolist()
-        found = sorted(zip(times, self._places(documents[near]), strict=True), key=_time_and_id, reverse=True)
+        found = sorted(zip(times, self._places(documents[near]), strict=True), key=time_and_id, reverse=True)
         many = Counter(at_ms for at_ms in times if at_ms in (first, last))
         crowded = frozenset(at_ms for at_ms, count in many.items() if count > MAX_OF_ONE_MOMENT)
         start = offset - newer if first in crowded else 0
@@ -196,10 +197,6 @@ class EmbeddedIndex:
         if len(observations) <= 1:
             return len(observations)
         return len(set(self._index.episode.values[ordinals(observations)].tolist()))
-
-
-def _time_and_id(one: tuple[int, DocumentLocation]) -> tuple[int, str]:
-    return one[0], one[1][1]
 
 
 def _closest(documents: NDArray[np.int64], away: NDArray[np.int64], count: int) -> NDArray[np.int64]:

@@ -286,7 +286,7 @@ class Facets:
             self._listed[name].discard(value)
 
     def dump(self) -> dict[str, bytes]:
-        """Serialised bitmaps, for a snapshot."""
+        """Serialized bitmaps, for a snapshot."""
         return {key: members.serialize() for key, members in self._bitmaps.items()}
 
     def renumbered(self, kept: NDArray[np.int64]) -> "Facets":

@@ -368,6 +368,7 @@ async def read_feed(redis: Client, partition: int, at: FeedPosition, block_ms: i
     writes that the server lost is noticed, also when others took their place.
     """
     feed, last = PartitionKeys(partition).of_generation(at.generation), Position.parse(at.feed)
+    # look back after the read: a trim or a loss between the two is noticed, because entries are only ever removed
     answer: Any = await redis.xread({feed.changes: at.feed}, count=ENTRIES_A_READ, block=block_ms)
     trimmed, is_there = await look_back(redis, feed, at.feed)
     rows: list[tuple[bytes, dict[bytes, bytes]]] = answer[0][1] if answer else []
@@ -399,6 +400,7 @@ async def trim_feed(redis: Client, partition: int, at: FeedPosition) -> None:
     """Remove what is told up to `at`, and leave a note for followers that had not read it."""
     feed, last = PartitionKeys(partition).of_generation(at.generation), Position.parse(at.feed)
     async with past_memory_limit(redis) as pipe:  # it frees memory
+        # in one transaction: whoever finds entries missing also finds the note that they were trimmed, not lost
         pipe.xtrim(feed.changes, minid=str(Position(last.ms, last.seq + 1)), approximate=False)
         pipe.set(feed.trimmed, str(last))
         await pipe.execute()

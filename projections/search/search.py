@@ -84,38 +84,41 @@ def _kind(name: str) -> Literal["observation", "memory", "lesson", "summary"]:
 Floats = NDArray[np.float64]
 
 CANDIDATES = 100
-"""From each leg; measured on LoCoMo: 30 costs 0.5 points of recall@10, more than 100 gives nothing."""
+"""Documents from each leg. Measured on LoCoMo: 30 costs 0.5 points of recall@10, more than 100 gains nothing."""
 REACH = 1
-"""Neighbours that join the pool on either side; two are no better (72.7 against 72.7 recall@5, measured on LoCoMo)."""
+"""Neighbors on either side that join the pool; two are no better (72.7 against 72.7 recall@5, measured on LoCoMo)."""
 HALF_LIFE_ALPHA = 0.7
-"""Weight of similarity against recency when a half-life is asked for and no weight is given."""
+"""Weight of similarity against recency when a question has a half-life and no weight."""
 IMPORTANCE_LIFT = 0.02
 """A step of importance above or below 5 moves a memory by 2 %: among equals it decides, and nothing more. What an
 observation's rules guess does not count."""
 SUMMARY_WEIGHT = 0.5
-"""A summary repeats what was said, of many things: who said it comes first."""
+"""A summary repeats many statements: their sources come first."""
 FIRST, READ_FOR_LANGUAGE, KNOWN_FROM = 10, 200, 0.53
-"""Results, terms of each, and the share of them that the static table knows on average, from which what it does not
-know tells something: of English work and code it knows 0.58 to 0.9, of German and Spanish 0.41 to 0.51."""
+"""If the static table knows less than this share of the first results' first terms, they are in a language that it does
+not know, so confidence is unknown: it knows 0.58 to 0.9 of English work and code, 0.41 to 0.51 of German and
+Spanish."""
 NAMED_TIME_LIFT = 2.5
-"""In standard deviations of a leg, for what occurred in the time that the question names, or says a date of it. Of the
+"""In standard deviations of a leg, for documents that occurred in, or name a date of, the time in the question. Of the
 93 questions of LoCoMo (dev) that name one: recall@5 / @10 83.9 / 95.7 at 0, 86.0 / 96.1 at 1.5, 87.1 / 96.1 from 2 to
 2.5, 86.0 / 96.1 at 3, 85.0 / 95.0 at 4."""
 FIRST_BY = 0.5
-"""Before the best of other times, what says as much and is of the time."""
+"""How far a document of the named time is put before the best of other times if it says as much of the question."""
 WHOLE_LIFT = 4.0
-"""In the same, for what says an identifier, path, version or address in the order of its parts, when it is all that is
-asked; of agent work (dev) recall@5 is 41.9 with it and 40.2 without, over the 29 questions that have one."""
+"""In the same unit, for documents that say an identifier, path, version or address in the order of its parts, if the
+question asks for nothing else. On agent work (dev) recall@5 is 41.9 with it and 40.2 without, over 29 such
+questions."""
 LISTED = 150
-"""The newest of a named time, and of those that are IMPORTANT, which are weighed where nothing else is asked for."""
+"""The newest documents of a named time, and the newest IMPORTANT ones, that are weighed if only a time is named."""
 IMPORTANT = 7
+"""Of 10: what an agent called important, above the default of 5."""
 CONFIDENCE_DIGITS = 3
 DIGITS = 6
 """Scores that differ by less are equal, and equals are ordered by id."""
 
 
 def fused(candidates: Candidates, question: Question) -> list[Hit]:
-    """The best by relevance (0..1), sureness and importance; by recency too, when a half-life is given."""
+    """The best by relevance (0..1), confidence and importance; also by recency if the question has a half-life."""
     if question.named is not None and question.named.only:
         return _listed(candidates, question, question.named)
     query_terms = query_words = terms(question.text)
@@ -138,7 +141,7 @@ def _ranked(
     documents: NDArray[np.int64],
     pool: Pool,
 ) -> list[Hit]:
-    """The best of the pool; `query_terms` are those of `asked`, with what was corrected in them."""
+    """The best of the pool; `query_terms` are `query_words` with their spelling corrected."""
     rows, cues = candidates.rows, cues_of(question.text)
     scores = score(query_terms, pool, mode=question.mode, cues=cues)
     counted = _of_other_than_time(question, query_terms)
@@ -195,17 +198,17 @@ def _to_hits(
 def _of_time(
     rows: DocumentColumns, documents: NDArray[np.int64], said: TermRows, named: NamedTime
 ) -> NDArray[np.bool_]:
-    """(n,), whether each occurred in the time, or says a date of it that is not its own."""
+    """(n,), whether each occurred in the named time, or says a date of it other than its own."""
     occurred = rows.occurred_ms.values[documents]
     occurs = (named.from_ms <= occurred) & (occurred < named.to_ms)
     return np.any([occurs, *(said.in_order(one, DATE_TERMS) for one in named.dates)], axis=0)
 
 
 def _time_lift(inside: NDArray[np.bool_], scores: Scores, counted: NDArray[np.bool_]) -> Floats:
-    """(n,), for what is `inside` the time that the question names.
+    """(n,), for documents `inside` the time that the question names.
 
-    Where the best of it says as much of the question as the best of all, it comes before that: a text that is written
-    every day would else be lost among all the others that say the same.
+    If the best of them says as much of the question as the best of all, it is put first: otherwise a text that is
+    written every day would be lost among the others that say the same.
     """
     final = scores.final
     if not inside.any():
@@ -217,14 +220,14 @@ def _time_lift(inside: NDArray[np.bool_], scores: Scores, counted: NDArray[np.bo
 
 
 def _of_other_than_time(question: Question, query_terms: Sequence[str]) -> NDArray[np.bool_]:
-    """(distinct terms,), whether an answer should say each: it need not say the time that the question names."""
+    """(distinct terms,), whether an answer should say each term: it need not say those that name the time."""
     named = set[str]() if question.named is None else {*terms(question.text)} - {*terms(question.named.rest)}
     return np.array([term not in named for term in dict.fromkeys(query_terms)], np.bool_)
 
 
 def _whole_lift(question: Question, said: TermRows) -> Floats:
-    """(n,), of WHOLE_LIFT the share that identifiers, paths, versions and addresses are of the question, for what says
-    the parts of all of them in order."""
+    """(n,), WHOLE_LIFT times the share of the question that is identifiers, paths, versions and addresses, for
+    documents that say the parts of all of them in order."""
     identifiers = [] if question.mode == "vector" else wholes(question.text)
     if not identifiers:
         return np.zeros(len(said))
@@ -234,7 +237,7 @@ def _whole_lift(question: Question, said: TermRows) -> Floats:
 
 
 def _listed(candidates: Candidates, question: Question, named: NamedTime) -> list[Hit]:
-    """The most important of a time, statements before prompts and the output of tools, newest first."""
+    """The most important of a time, newest first; prompts and tool output after statements."""
     rows, inside = candidates.rows, candidates.within(named.from_ms, named.to_ms)
     dated = [ordinal for one in named.dates for ordinal in candidates.by_words(one, LISTED, every=True)]
     documents = np.unique(np.array([*inside.newest(LISTED), *inside.newest(LISTED, IMPORTANT), *dated], np.int64))
@@ -270,10 +273,12 @@ def _confidences(
     counted: NDArray[np.bool_],
     inside: NDArray[np.bool_],
 ) -> Floats | None:
-    """How sure each of the pool is an answer; None where that is not known: without both words and static vectors, and
-    where the first results are in a language that no static vector knows. Without words, as of punctuation, it is 0.
+    """(n,) 0..1, how likely each document of the pool is an answer. 0 for a question without words, such as
+    punctuation.
 
-    What is `inside` the time that the question names says the words for it; where nothing is, they do not count.
+    None if unknown: without both words and static vectors, or if the first results are in a language without static
+    vectors. Documents `inside` the named time count as saying the words that name it; if there are none, those words
+    do not count.
     """
     distinct, table = list(dict.fromkeys(query_terms)), candidates.table
     if table is None or question.mode != "hybrid":
@@ -300,7 +305,7 @@ def _confidences(
 
 
 def pool_of(candidates: Candidates, question: Question, query_terms: Sequence[str]) -> tuple[NDArray[np.int64], Pool]:
-    """The candidates, in the order of their ids, and what is known of them."""
+    """The candidates, in the order of their ids, and the pool of their columns."""
     rows, meaning = candidates.rows, _meaning(candidates, question, query_terms)
     documents = _pool(candidates, question, query_terms, meaning)
     pool = Pool(
@@ -341,7 +346,7 @@ def _pool(
 def _weigh(
     rows: DocumentColumns, question: Question, relevance: Floats, pool: NDArray[np.int64]
 ) -> tuple[Floats, dict[str, Floats]]:
-    """Relevance (0..1) times how sure a lesson still is and how important a memory was called; with recency if asked.
+    """Relevance (0..1) times a lesson's current confidence and a memory's importance; with recency if asked for.
 
     `alpha * relevance + (1 - alpha) * exp(-ln 2 / half_life * age)`, memex's formula; age from `occurred_at`.
     """
@@ -358,8 +363,8 @@ def _weigh(
     return weighed, weights
 
 
-ALPHA = 0.7
-HALF_LIFE_DAYS = 30.0
+# memex's own constants: its clients expect its order
+ALPHA, HALF_LIFE_DAYS = 0.7, 30.0
 CANDIDATES_PER_RESULT, MAX_CANDIDATES = 3, 150
 
 
@@ -404,6 +409,7 @@ def waiting(
     return documents[best], share[best]
 
 
+# agent-memory's own constants
 K = 60
 PER_RESULT = 2
 """From each list, for each result that is shown."""

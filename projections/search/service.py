@@ -15,7 +15,7 @@ import asyncio
 import logging
 import shutil
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -42,9 +42,8 @@ logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 RETRY_S = 1.0
-LAG_EVERY_S = 0.5
-LOOK_EVERY_S = 0.5
-"""For a purge, or another embedder."""
+LAG_EVERY_S = LOOK_EVERY_S = 0.5
+"""How often the lag is measured, and a purge or another embedder is looked for."""
 LOAD_AGAIN_S = 2.0
 """After a look that found no such snapshot: to find that one is damaged takes reading all of it."""
 SIGN_OFF_S = 1.0
@@ -72,9 +71,9 @@ class ReplicaService(Waiting):
         self._thread = ThreadPoolExecutor(1, "index")
         self._searches = Searches(self._thread, self._search_now)
         self._one_change = asyncio.Lock()
-        """Of all that change the index, one waits for its thread at a time: a search waits for no more than that."""
+        """Only one change at a time is queued for the index thread, so a search waits for one change at most."""
         self._one_in_background = asyncio.Lock()
-        """Of comparisons and vectors, one waits for its turn among the changes: what was written goes first."""
+        """Only one comparison or batch of vectors competes for that lock, so new writes go first."""
         self._live: Loaded | None = None
         self._caught_up: set[int] = set()
         self._tasks: list[asyncio.Task[None]] = []
@@ -142,18 +141,13 @@ class ReplicaService(Waiting):
 
     @property
     def applied(self) -> dict[int, Position]:
-        unsure = self._unsure
+        comparisons = {} if self._live is None else self._live.comparisons
+        unsure = {partition for partition, comparison in comparisons.items() if not comparison.complete}
         return {partition: START if partition in unsure else at.position for partition, at in self.at.items()}
 
     @property
     def comparing(self) -> list[int]:
         return [] if self._live is None else sorted(self._live.comparisons)
-
-    @property
-    def _unsure(self) -> Collection[int]:
-        if self._live is None:
-            return ()
-        return [partition for partition, comparison in self._live.comparisons.items() if not comparison.complete]
 
     @property
     def at(self) -> dict[int, FeedPosition]:

@@ -43,14 +43,14 @@ from projections.vectors.static import STATIC, StaticTable, table_of
 logger = logging.getLogger(__name__)
 
 FORMAT = 5
-"""Those of another format are passed over: the index is made from the documents then."""
+"""Those of another format are skipped: the index is made from the documents then."""
 KEPT = 2
 """Snapshots kept: the newest, and one more for a replica that is reading it."""
 _TEXTS = "texts.msgpack.zst"
 
 
 class UnusableSnapshot(MnemologError):
-    """A snapshot is of another format or model, torn, or altered; it is passed over."""
+    """A snapshot is of another format or model, torn, or altered; it is skipped."""
 
     code = "unusable_snapshot"
 
@@ -123,6 +123,7 @@ def save(index: IndexReplica, at: Mapping[int, FeedPosition], folder: Path, name
         files={str(path.relative_to(work)): _sha256(path) for path in sorted(work.rglob("*")) if path.is_file()},
     ).signed
     (work / "manifest.json").write_bytes(msgspec.json.encode(manifest))
+    # atomic: a reader sees a whole snapshot or none; a crash leaves `.writing-…`, which `prune` removes
     work.rename(folder / name)
     return manifest
 
@@ -136,7 +137,7 @@ def newest(
 ) -> tuple[Path, SnapshotManifest] | None:
     """The newest snapshot made with `model`, with vectors of `dimensions` if given; None when there is none.
 
-    Those in `without` are passed over; so are those of a log of another number of `partitions`, if that is given.
+    Those in `without` are skipped; so are those of a log of another number of `partitions`, if that is given.
     """
     for path in sorted(folder.glob("[!.]*"), reverse=True):
         if path in without or (manifest := _manifest(path)) is None:
@@ -157,11 +158,6 @@ def _manifest(path: Path) -> SnapshotManifest | None:
     return manifest if manifest.digest in ("", manifest.signed.digest) else None
 
 
-def _model_of(path: Path) -> str | None:
-    manifest = _manifest(path)
-    return None if manifest is None else manifest.model
-
-
 def damage(path: Path, manifest: SnapshotManifest) -> str | None:
     """What is wrong with the files of a snapshot; None for nothing. Reads all of it."""
     try:
@@ -180,7 +176,7 @@ def load(
     dimensions: int | None = None,
     table: StaticTable | None = None,
 ) -> IndexReplica:
-    """The index of a snapshot, working in the new folder `work`; static vectors of another `table` are made anew.
+    """The index of a snapshot, working in the new folder `work`; static vectors of another `table` are made again.
 
     Raises UnusableSnapshot for an altered file, when the snapshot is pruned meanwhile, and when its vectors are not of
     the `model` and `dimensions` that are wanted: vectors of two models must never be compared.
@@ -195,7 +191,8 @@ def load(
         shutil.rmtree(work, ignore_errors=True)
         link_or_copy(path / "lexical", work)
         for name, expected in manifest.files.items():
-            # the linked ones: tantivy takes a folder whose files went away for a new, empty index
+            # hash the linked copies, not the originals, which may be pruned meanwhile: tantivy takes a folder whose
+            # files disappeared for a new, empty index, and searches would silently find nothing
             inside = Path(name).relative_to("lexical") if name.startswith("lexical/") else None
             if _sha256(path / name if inside is None else work / inside) != expected:
                 raise UnusableSnapshot(f"{path / name} was altered")
@@ -258,7 +255,7 @@ def load_newest(
     """The index of the newest usable snapshot made with `model`, working in the new folder `work`; None without one.
 
     Those of a log of another number of `partitions`, if that is given, or with names before `least`, do not count.
-    One that is damaged is passed over; so is one that was pruned while it was read, which gave way to a newer one.
+    One that is damaged is skipped; so is one that was pruned while it was read, which gave way to a newer one.
     """
     tried: set[Path] = set()
     while (candidate := newest(folder, model, dimensions, tried, partitions)) is not None:
@@ -268,7 +265,7 @@ def load_newest(
         try:
             return load(path, manifest, work, model=model, dimensions=dimensions, table=table), manifest
         except UnusableSnapshot as error:
-            logger.warning("index: %s; it is passed over", error)
+            logger.warning("index: %s; it is skipped", error)
             shutil.rmtree(work, ignore_errors=True)
             tried.add(path)
     return None
@@ -277,7 +274,7 @@ def load_newest(
 def discard_older(folder: Path, name: str, model: str) -> None:
     """Delete the snapshots of a model that are older than the one of that name."""
     for path in sorted(folder.glob("[!.]*")):
-        if path.name < name and _model_of(path) == model:
+        if path.name < name and (manifest := _manifest(path)) is not None and manifest.model == model:
             gone = path.with_name(f".pruned-{path.name}")
             path.rename(gone)
             shutil.rmtree(gone, ignore_errors=True)
@@ -287,7 +284,7 @@ def prune(folder: Path, kept: int = KEPT) -> None:
     """Delete all but the newest snapshots, and what an interrupted one left."""
     complete = sorted(folder.glob("[!.]*"))
     for path in complete[: max(0, len(complete) - kept)]:
-        # at once, so that nobody finds half of it
+        # renamed first, so that no replica starts to read a folder that is half deleted
         path.rename(path.with_name(f".pruned-{path.name}"))
     for path in [*folder.glob(".writing-*"), *folder.glob(".pruned-*")]:
         if path.is_dir():
@@ -452,10 +449,11 @@ class SnapshotJob:
             manifest = await asyncio.to_thread(save, index, at, self._folder, str(new_event_id()))
         finally:
             shutil.rmtree(self._work, ignore_errors=True)
+        # only now: a feed must not lose entries before a complete snapshot covers them
         for partition, position in at.items():
             await trim_feed(self._redis, partition, position)
         await asyncio.to_thread(prune, self._folder, 1 if compact else KEPT)
-        if compact:
+        if compact:  # last: replicas reload when they see it, and the older snapshots are gone by then
             async with past_memory_limit(self._redis) as pipe:
                 pipe.set(PURGED, manifest.name)
                 await pipe.execute()

@@ -157,12 +157,9 @@ def _parts(piece: str) -> list[str]:
     if len(piece) > LONGEST_WORD:
         return [piece.casefold()[:LONGEST_WORD]]
     if UNSPACED.search(piece):
-        return _bigrams(piece.casefold())
+        word = piece.casefold()
+        return [word[at : at + 2] for at in range(max(1, len(word) - 1))]
     return [part.casefold()[:LONGEST_WORD] for part in _CAMEL.split(piece)]
-
-
-def _bigrams(word: str) -> list[str]:
-    return [word[at : at + 2] for at in range(max(1, len(word) - 1))]
 
 
 def _named_day(iso_date: str) -> list[str]:

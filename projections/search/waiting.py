@@ -158,9 +158,9 @@ class Searches:
             if done.cancelled():
                 continue
             try:
-                loop.call_soon_threadsafe(_answer, done, asker.run(self._search, question, allowed))
+                loop.call_soon_threadsafe(_settle, done, asker.run(self._search, question, allowed))
             except Exception as error:
-                loop.call_soon_threadsafe(_fail, done, error)
+                loop.call_soon_threadsafe(_settle, done, error)
         loop.call_soon_threadsafe(self._ended, loop)
 
     def _ended(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -169,14 +169,13 @@ class Searches:
             self._begin(loop)
 
 
-def _answer(done: "asyncio.Future[list[Hit]]", result: list[Hit]) -> None:
-    if not done.done():  # the asker may have gone away
-        done.set_result(result)
-
-
-def _fail(done: "asyncio.Future[list[Hit]]", error: Exception) -> None:
-    if not done.done():
-        done.set_exception(error)
+def _settle(done: "asyncio.Future[list[Hit]]", outcome: list[Hit] | Exception) -> None:
+    if done.done():  # the asker has been canceled
+        return
+    if isinstance(outcome, Exception):
+        done.set_exception(outcome)
+    else:
+        done.set_result(outcome)
 
 
 STALE_MS = 10_000

@@ -21,6 +21,7 @@ from projections.search.index import (
     Window,
     lesson_weights,
     memory_weights,
+    time_and_id,
 )
 from projections.search.question import Filter, Hit, Question, entry_facets, facet
 from projections.search_engine.candidates import EngineCandidates, EngineIndexed, asked_terms
@@ -112,7 +113,7 @@ class EngineIndex:
         rows = {place: at_ms for at_ms, (place, _) in zip(times, page.rows, strict=True)}
         for at_ms in moments.keys() - crowded:
             rows |= dict.fromkeys(self._search(moments[at_ms], MAX_OF_ONE_MOMENT).places, at_ms)
-        located = sorted(((at_ms, place) for place, at_ms in rows.items()), key=_time_and_id, reverse=True)
+        located = sorted(((at_ms, place) for place, at_ms in rows.items()), key=time_and_id, reverse=True)
         return Window(located, 0 if first in crowded else max(0, offset - newer), crowded, page.total)
 
     def nearest(self, allowed: Filter, now_ms: int, when_ms: int) -> list[DocumentLocation]:
@@ -134,9 +135,9 @@ class EngineIndex:
             *((when_ms, place) for place in same),
             *self._in_time(f"{query} @occurred:[({when_ms} +inf]", "occurred", after, newest_first=False),
         ]
-        ordered = sorted(located, key=_time_and_id)
-        past = [one[1] for one in ordered if _time_and_id(one) < key]
-        future = [one[1] for one in ordered if _time_and_id(one) > key]
+        ordered = sorted(located, key=time_and_id)
+        past = [one[1] for one in ordered if time_and_id(one) < key]
+        future = [one[1] for one in ordered if time_and_id(one) > key]
         return past[len(past) - min(before, len(past)) :], future[:after]
 
     def saying(self, allowed: Filter, now_ms: int, words: str, *, everywhere: bool) -> list[DocumentLocation]:
@@ -323,7 +324,3 @@ class EngineIndex:
 
 def _slices(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
     return (items[start : start + size] for start in range(0, len(items), size))
-
-
-def _time_and_id(one: tuple[int, DocumentLocation]) -> tuple[int, str]:
-    return one[0], one[1][1]
