@@ -40,7 +40,7 @@ NEIGHBOUR_LIFTS = (0.3, 0.15)
 ALONE_LIFT = 0.5
 """Share of its own score that a document without neighbors gains, or memories would lose to observations. With a
 quarter of the turns taken out of their sessions, recall of evidence among them is 52% at 0 and 65% at 0.5; of the rest
-68 and 66. """
+68 and 66."""
 EPISODE_LIFT = 0.3
 """Share of the mean of the episode's best `EPISODE_BEST` that is added; without 80.0."""
 EPISODE_BEST = 3
