@@ -41,7 +41,12 @@ Result = TypeVar("Result")
 def remembered(function: Callable[[str], Result]) -> Callable[[str], Result]:
     """The function, with the results of the last REMEMBERED short texts cached."""
     cached = lru_cache(maxsize=REMEMBERED)(function)
-    return wraps(function)(lambda text: cached(text) if len(text) <= SHORT else function(text))
+
+    @wraps(function)
+    def remembering(text: str) -> Result:
+        return cached(text) if len(text) <= SHORT else function(text)
+
+    return remembering
 
 
 def _words_in(text: str) -> frozenset[str]:
