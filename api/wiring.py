@@ -52,7 +52,7 @@ from projections.queries.work import Actions, Relations, Slots
 from projections.search.index import IndexService
 from projections.search.service import ReplicaService
 from projections.search.waiting import work_folder
-from projections.search_engine.service import EngineService
+from projections.search_engine.room import EngineService
 from projections.services import Operations, Queries
 from projections.vectors.embedder import Embedder
 from workers.queue import JobQueue

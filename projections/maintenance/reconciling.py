@@ -39,8 +39,8 @@ from projections.folds.fold import documents_of
 from projections.folds.forgetting import forgotten_ids
 from projections.maintenance.differences import differences
 from projections.maintenance.repairs import Findings, ReconcileReport, Repairs, load_report, save_report
-from projections.search.reading import FeedGap, live_generation, read_feed
-from projections.search.snapshots import FeedPosition, names_of, newest
+from projections.search.replica import FeedGap, FeedPosition, live_generation, read_feed
+from projections.search.snapshots import names_of, newest
 from projections.store.feed import Put, Remove, Vectors, read_entry
 from projections.store.redis_store import RedisStore, scanned
 from projections.vectors.embedder import Embedder, Embedders

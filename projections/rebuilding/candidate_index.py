@@ -19,9 +19,8 @@ from projections.embedding.live import Choice, chosen
 from projections.search import snapshots
 from projections.search.comparing import catch_up
 from projections.search.question import ordinals
-from projections.search.replica import IndexReplica
-from projections.search.snapshot_job import SnapshotJob
-from projections.search.snapshots import FeedPosition, UnusableSnapshot, compacted
+from projections.search.replica import FeedPosition, IndexReplica
+from projections.search.snapshots import SnapshotJob, UnusableSnapshot, compacted
 from projections.store.feed import Vectors
 from projections.vectors.embedder import Embedder, Embedders, ModelUnavailable
 from projections.vectors.static import StaticTable, table_of

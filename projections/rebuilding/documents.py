@@ -34,7 +34,7 @@ from projections.rebuilding import rebuilds as steps
 from projections.rebuilding.canaries import Canaries, Difference, PartitionCanaries, ask, verdict
 from projections.rebuilding.job import REPORT_EVERY_S, PartitionProgress, Strategy, partition_lease
 from projections.rebuilding.rebuilds import Part, Rebuild, unread
-from projections.search.reading import end_of_feed, live_generation
+from projections.search.replica import end_of_feed, live_generation
 from projections.store.feed import Switched, entry_fields, read_entry
 from projections.store.protocol import project
 from projections.store.rebuild_store import RebuildStore

@@ -43,9 +43,8 @@ from projections.search import snapshots
 from projections.search.embedded import matches, search
 from projections.search.question import BitMap, Filter, Question, ordinals
 from projections.search.ranking import Mode
-from projections.search.reading import live_generation
-from projections.search.snapshot_job import SnapshotJob
-from projections.search.snapshots import UnusableSnapshot
+from projections.search.replica import live_generation
+from projections.search.snapshots import SnapshotJob, UnusableSnapshot
 from projections.store.redis_store import scanned
 from projections.vectors.embedder import Embedders, EmbeddingError, ModelUnavailable
 

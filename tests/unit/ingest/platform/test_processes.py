@@ -1,14 +1,31 @@
-"""A lock that says whose it is, and that children hold, too."""
+"""Processes and threads of this machine: priority, locks on folders, clocks and zones."""
 
 import os
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from ingest.errors import InUse, ServerStartFailed
+from ingest.platform.clock import machine_zone, time_zone
 from ingest.platform.locking import Lock
+from ingest.platform.processes import LOWEST_NICENESS, give_way
+
+
+def niceness() -> int:
+    return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+
+def test_only_the_thread_that_gives_way_has_the_lowest_priority():
+    before = niceness()
+    with ThreadPoolExecutor(1, initializer=give_way) as pool:
+        assert pool.submit(niceness).result() == LOWEST_NICENESS
+    assert niceness() == before
 
 
 def lock(folder: Path) -> Lock:
@@ -80,3 +97,32 @@ def test_a_folder_that_is_a_file_is_told(tmp_path: Path, below: str):
     (tmp_path / "file").touch()
     with pytest.raises(ServerStartFailed, match=r"cannot be written: .*; choose another"):
         Lock(tmp_path / below / "lock", "the data folder", "choose another").take("mnemolog up")
+
+
+def test_a_zone_is_named_by_iana_and_utc_without_a_name():
+    assert time_zone("Europe/Berlin") == ZoneInfo("Europe/Berlin")
+    assert time_zone("") is UTC
+
+
+@pytest.mark.parametrize(
+    "name", ["Nowhere/City", "../../etc/passwd", "/etc/passwd", "Europe", "+02:00", "\0", "\ud800"]
+)
+def test_what_names_no_zone_is_refused(name: str):
+    with pytest.raises(ValueError, match="is no time zone"):
+        time_zone(name)
+
+
+@pytest.mark.parametrize(
+    ("variable", "zone"),
+    [("Asia/Tokyo", "Asia/Tokyo"), (":Asia/Tokyo", "Asia/Tokyo"), ("CET-1CEST", ""), ("Nowhere/City", "")],
+)
+def test_the_zone_of_the_machine_is_the_one_that_its_environment_names(
+    variable: str, zone: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("TZ", variable)
+    assert machine_zone() == zone
+
+
+def test_the_zone_of_the_machine_is_known_to_servers(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("TZ", raising=False)
+    assert time_zone(machine_zone())

@@ -3,9 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from projections.search.candidates import corrected, edits, is_slip
+from projections.search.candidates import best_first, corrected, edits, is_slip
+from projections.search.columns import Column
 from projections.search.embedded import EmbeddedCandidates, search
 from projections.search.question import Filter, Question
 from projections.search.replica import IndexReplica
@@ -125,3 +129,26 @@ def test_a_misspelled_question_finds_what_it_asks_for(index: IndexReplica, put: 
     index.commit()
     found = search(index, Question(text="paymnet provder", vector=None), ANYBODY)
     assert [hit.id for hit in found] == ["mem_1"]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.tuples(st.text("ab_é", max_size=12), st.sampled_from([0.0, 0.25, 0.5])), max_size=40),
+    st.integers(0, 50),
+)
+def test_the_best_of_any_scores_are_what_sorting_all_would_give(scored: list[tuple[str, float]], count: int):
+    """Ids that agree in the eight bytes that are packed are told apart too."""
+    index = IndexReplica.__new__(IndexReplica)
+    index.ids = [name for name, _ in scored]
+    keys = [int.from_bytes(name.encode()[:8].ljust(8, b"\0")) for name in index.ids]
+    index.id_key = Column.of(np.asarray(keys, np.uint64))
+    places = np.arange(len(scored))
+    scores = np.asarray([score for _, score in scored], np.float64)
+    found = best_first(index, places, scores, count)
+    wanted = sorted((-score, name) for name, score in scored)[:count]
+    assert [(-scores[place], index.ids[place]) for place in found] == wanted
+
+
+def test_the_packed_id_of_a_document_goes_with_it(index: IndexReplica, put: Callable[..., str]):
+    put("mem_1", "tea")
+    assert int(index.id_key[0]) == int.from_bytes(b"mem_1\0\0\0")
