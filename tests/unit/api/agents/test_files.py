@@ -159,7 +159,7 @@ def test_a_link_is_followed_and_the_mode_stays(written: Path, tmp_path: Path):
     ("content", "said"),
     [
         (b'{"a": 1,}', "line 1, column"),
-        (b"[1]", "no object"),
+        (b"[1]", "not an object"),
         (b"\xff{}", "byte 0 is not UTF-8"),
         (b'{"hooks": 7}', "hooks is not an object"),
     ],
