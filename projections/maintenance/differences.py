@@ -219,7 +219,7 @@ async def _read_contents(redis: Client, keys: GenerationKeys) -> _Contents:
     async for key in redis.scan_iter(match=f"{prefix}*", count=1000):
         count, digest = 0, hashlib.sha256()
         while True:  # all members score 0, so they come in the order of their bytes
-            page: list[bytes] = await redis.zrange(key, count, count + MEMBERS_PER_READ - 1)
+            page: list[bytes] = await redis.zrange(key.decode(), count, count + MEMBERS_PER_READ - 1)
             count += len(page)
             digest.update(b"".join(map(_framed, page)))
             if len(page) < MEMBERS_PER_READ:

@@ -526,8 +526,9 @@ class Growing:
 
     async def copy_keys(self) -> None:
         """Copy what is stored beside the log: receipts, numbers, API keys, and what is cached for a time."""
+        growth = await self._growth()
         async for records in kept_keys(self._source, self._old.partitions):
-            await put_kept(self._target, [copy for record in records for copy in await self._kept(record)])
+            await put_kept(self._target, [copy for record in records for copy in await self._kept(record, growth)])
         for name in await self._source.smembers(ACCESS_KEYS):
             row = row_key(access_row_pk(name.decode()))
             if fields := await self._source.hgetall(row):
@@ -559,16 +560,15 @@ class Growing:
         """
         if await measure(self._source, self._old) != self._state:
             raise GrowRefused("the old log was written to meanwhile; stop what writes to it, and grow it again")
-        newest = max(map(Position.parse, self._state.heads.values()))
+        growth = await self._growth()
+        newest = Position.parse(growth.newest)
         nodes = await info_of_nodes(self._target, "server")
         if newest.ms >= min(int(info["server_time_usec"]) for info in nodes) // 1000:
             raise GrowRefused(
                 f"the new server's clock is behind {newest.recorded_at:%Y-%m-%d %H:%M:%S} UTC, the time of the "
                 "old log's newest event; set it, and run this again"
             )
-        copied = [str(await self._new.head(part)) for part in range(self._new.partitions)]
-        growths = [*self._old.history.growths, Growth(self._old.partitions, str(newest), copied)]
-        await self._target.hset(MANIFEST, GROWN, msgspec.json.encode(growths))
+        await self._target.hset(MANIFEST, GROWN, msgspec.json.encode([*self._old.history.growths, growth]))
         await finish(self._target, self._new.partitions, self._state, self._window)
 
     async def _check_source(self, projected: bool) -> None:
@@ -621,15 +621,17 @@ class Growing:
             await self._target.sadd(keys.imported, *noted)  # first: what is in the log already is not copied again
         await restore_entries(self._target, keys, self._window.ids, [(at, copy.entry) for at, copy in entries])
 
-    async def _kept(self, record: Kept) -> list[Kept]:
+    async def _growth(self) -> Growth:
+        copied = [str(await self._new.head(part)) for part in range(self._new.partitions)]
+        return Growth(self._old.partitions, str(max(map(Position.parse, self._state.heads.values()))), copied)
+
+    async def _kept(self, record: Kept, growth: Growth) -> list[Kept]:
         """What a key beside the old log is in the new one."""
         match record:
             case HashField(key=key) if key == RECEIPTS:
                 receipt = msgspec.json.decode(record.value, type=Receipt)
                 if receipt.until:
-                    until = Token.parse(receipt.until).items()
-                    spread = Token.of((part, position) for old, position in until for part in self._parts(old))
-                    receipt = replace(receipt, until=str(spread))
+                    receipt = replace(receipt, until=str(growth.spread(Token.parse(receipt.until))))
                 return [replace(record, value=msgspec.json.encode(receipt))]
             case HashField(key=key):
                 return [] if key == MANIFEST else [record]

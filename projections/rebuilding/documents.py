@@ -33,7 +33,7 @@ from projections.folds.fold import Changes
 from projections.rebuilding import rebuilds as steps
 from projections.rebuilding.canaries import Canaries, Difference, PartitionCanaries, ask, verdict
 from projections.rebuilding.job import REPORT_EVERY_S, PartitionProgress, Strategy, partition_lease
-from projections.rebuilding.rebuilds import Part, Rebuild, unread
+from projections.rebuilding.rebuilds import Part, Rebuild, State, unread
 from projections.search.replica import end_of_feed, live_generation
 from projections.store.feed import Switched, entry_fields, read_entry
 from projections.store.protocol import project
@@ -265,9 +265,10 @@ class DocumentRebuild(Strategy):
 
         return PartitionProgress(step, level)
 
-    def stop_filling(self) -> None:
-        """Free the cached documents."""
-        self._filling = None
+    async def free(self, state: State | None) -> None:
+        """Free the cached documents unless partitions are being filled."""
+        if state != "running":
+            self._filling = None
 
     async def keep_level(self, rebuild: Rebuild) -> None:
         """Apply what is forgotten while a rebuild waits for its operator to the rebuilt documents too."""

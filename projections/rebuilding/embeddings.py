@@ -37,8 +37,8 @@ from projections.rebuilding.candidate_index import (
     location_of,
     missing,
 )
-from projections.rebuilding.job import REPORT_EVERY_S, PartitionProgress, Strategy
-from projections.rebuilding.rebuilds import Part, Rebuild
+from projections.rebuilding.job import ALONE, REPORT_EVERY_S, PartitionProgress, Strategy
+from projections.rebuilding.rebuilds import Part, Rebuild, State
 from projections.search import snapshots
 from projections.search.embedded import matches, search
 from projections.search.question import BitMap, Filter, Question, ordinals
@@ -132,9 +132,10 @@ class _VectorRebuild(Strategy):
             return False
         return await is_live(self._redis, embedders_of(rebuild)[1 if rebuild.state == "switching" else 0])
 
-    def stop_filling(self) -> None:
-        """Free the names of the documents to embed."""
-        self._names, self._filled, self._names_are_of = {}, {}, ""
+    async def free(self, state: State | None) -> None:
+        """Free the names of the documents to embed unless partitions are being filled."""
+        if state != "running":
+            self._names, self._filled, self._names_are_of = {}, {}, ""
 
     async def _all_names(self, rebuild: Rebuild) -> dict[int, list[DocumentId]]:
         return {}
@@ -202,9 +203,11 @@ class EmbeddingRebuild(_VectorRebuild):
         finally:
             await asyncio.to_thread(shutil.rmtree, live.folder, True)
 
-    async def release(self) -> None:
-        """Free the index in memory and the work folder."""
-        await self._indexes.release()
+    async def free(self, state: State | None) -> None:
+        """See `Strategy`; the index in memory and the work folder are freed unless it is compared or switched to."""
+        await super().free(state)
+        if state not in ALONE:
+            await self._indexes.release()
 
     async def _all_names(self, rebuild: Rebuild) -> dict[int, list[DocumentId]]:
         """The documents of the newest snapshot, by partition; newer ones are embedded at the end."""
@@ -229,7 +232,7 @@ class EmbeddingRebuild(_VectorRebuild):
 
     async def _switched(self, after: Choice) -> None:
         await self._queue_missing(await self._indexes.candidate(after))
-        await self.release()
+        await self._indexes.release()
 
     async def _queue_missing(self, candidate: Candidate) -> None:
         """Queue documents without a vector of the live model: the other one embedded some until the last moment.

@@ -74,11 +74,8 @@ class Strategy(ABC):
         """Delete what is no longer read; false when another worker has one of its partitions."""
         return True
 
-    def stop_filling(self) -> None:  # noqa: B027
-        """Free what is held for filling."""
-
-    async def release(self) -> None:  # noqa: B027
-        """Free what is held for comparing and switching."""
+    async def free(self, state: State | None) -> None:  # noqa: B027
+        """Free the memory and files that a rebuild in that state does not need; None: there is no rebuild."""
 
 
 class RebuildJob:
@@ -113,12 +110,11 @@ class RebuildJob:
         """Free what was held for a rebuild that another worker ended."""
         if not self._running.locked():
             async with self._running:
-                self._stop_filling()
-                await self._release()
+                await self._free(None)
 
     async def aclose(self) -> None:
         """Stop; the other workers continue."""
-        await self._release()
+        await self._free(None)
 
     async def forget_unread(self) -> bool:
         """Delete what is kept for a rollback, after something was forgotten; returns whether all of it is deleted.
@@ -144,10 +140,7 @@ class RebuildJob:
         for kept in await self._rebuilds.kept(due=True):
             await self._tidy_up(kept)
         rebuild = await self._rebuilds.current()
-        if rebuild is None or rebuild.state != "running":
-            self._stop_filling()
-        if rebuild is None or rebuild.state not in ALONE:
-            await self._release()
+        await self._free(rebuild.state if rebuild else None)
         if rebuild is None:
             return False
         try:
@@ -193,24 +186,17 @@ class RebuildJob:
         return task.result()
 
     async def _under_lease(self, rebuild: Rebuild) -> bool:
+        # comparing and switching act on all partitions at once: two workers would switch what the other still compares
         async with lease(self._redis, REBUILD_LEASE, self._id, JOB_LEASE_TTL) as mine:
             if not mine:
                 return False
-            match rebuild.state:
-                case "comparing":
-                    return await self._compare(rebuild)
-                case "switching" | "rolling_back":
-                    return await self._switch(rebuild, back=rebuild.state == "rolling_back")
-                case _:
-                    return False
-
-    async def _compare(self, rebuild: Rebuild) -> bool:
-        canaries = await self._strategies[rebuild.what].compare(rebuild)
-        if canaries is None:
-            return False
-        logger.info("rebuild %s: %s", rebuild.id, canaries.said)
-        await self._rebuilds.change(rebuild.id, lambda current: steps.compared(current, canaries))
-        return True
+            if rebuild.state != "comparing":
+                return await self._switch(rebuild, back=rebuild.state == "rolling_back")
+            canaries = await self._strategies[rebuild.what].compare(rebuild)
+            if canaries is not None:
+                logger.info("rebuild %s: %s", rebuild.id, canaries.said)
+                await self._rebuilds.change(rebuild.id, lambda current: steps.compared(current, canaries))
+            return canaries is not None
 
     async def _switch(self, rebuild: Rebuild, *, back: bool) -> bool:
         """Switch, or roll back; one that was interrupted finds some of it done."""
@@ -246,17 +232,13 @@ class RebuildJob:
         logger.error("rebuild %s failed: %s", rebuild.id, error)
         await self._rebuilds.change(rebuild.id, lambda current: steps.failed(current, str(error), self._rebuilds.now))
 
-    def _stop_filling(self) -> None:
-        for strategy in self._strategies.values():
-            strategy.stop_filling()
-
-    async def _release(self) -> None:
-        """End a comparison or switch in progress, and free what was held for it."""
-        if self._task is not None:
+    async def _free(self, state: State | None) -> None:
+        """End a comparison or switch that is in progress for another state, and free what the state does not need."""
+        if self._task is not None and state not in ALONE:
             await end(self._task)
             self._task = None
         for strategy in self._strategies.values():
-            await strategy.release()
+            await strategy.free(state)
 
     async def _tidy_up(self, rebuild: Rebuild) -> bool:
         """Delete what a rebuild has left over; false when another worker has one of its partitions."""
