@@ -215,10 +215,13 @@ def together(found: list[Setup]) -> list[Setup]:
 
 
 def _one_after_the_other(first: Setup, second: Setup) -> Setup:
-    return first._replace(
-        install=lambda value: second.install(first.install(value)),
-        remove=lambda value: second.remove(first.remove(value)),
-    )
+    def install(value: Any) -> Any:
+        return second.install(first.install(value))
+
+    def remove(value: Any) -> Any:
+        return second.remove(first.remove(value))
+
+    return first._replace(install=install, remove=remove)
 
 
 def _opencode_rules(scope: Scope, system: System, body: str) -> list[Setup]:
