@@ -137,8 +137,8 @@ class Stored(NamedTuple):
 
 async def entry_at(log: "EventLog", partition: int, position: Position) -> Stored | None:
     """The entry at one position, or the stub of an erased one; None when the log has neither."""
-    found = await log.read_back(partition, Position(position.ms, position.seq + 1), 1)
-    return found[0] if found and found[0].position == position else None
+    rows = await log.read_back(partition, Position(position.ms, position.seq + 1), 1)
+    return rows[0] if rows and rows[0].position == position else None
 
 
 async def pages(
@@ -147,8 +147,8 @@ async def pages(
     """The entries of a partition behind `after` and up to a position (None: to its end), some at a time."""
     while (up_to is None or after < up_to) and (rows := await log.read(partition, after, limit)):
         after = rows[-1].position
-        if found := rows if up_to is None or after <= up_to else [row for row in rows if row.position <= up_to]:
-            yield found
+        if page := rows if up_to is None or after <= up_to else [row for row in rows if row.position <= up_to]:
+            yield page
 
 
 class EventLog(Protocol):
@@ -184,12 +184,12 @@ class EventLog(Protocol):
         """What an answer of `append` means: what was appended has this durability, whatever happens next."""
         ...
 
-    async def why_never(self, wanted: Durability) -> str:
+    async def why_never(self, requested: Durability) -> str:
         """Why nothing that is appended can become as durable as `wanted`, and what to do; empty where it can, or where
         the log does not say. Raises LogUnavailable."""
         ...
 
-    async def confirm(self, newest: Mapping[int, Position], wanted: Durability) -> Durability:
+    async def confirm(self, newest: Mapping[int, Position], requested: Durability) -> Durability:
         """Wait, some seconds at most, until what was appended to partitions up to a position is as durable as `wanted`.
 
         Returns what it has reached, which may be less. Raises DurabilityUnavailable where the log can never reach it,

@@ -16,7 +16,7 @@ from ingest.log.position import Position, Token
 from projections.documents.lessons import DECAY_FLOOR, WEEK
 from projections.documents.memories import MOST_IMPORTANT
 from projections.search.question import Filter, Hit, Question
-from projections.search.snapshots import FeedPosition
+from projections.search.replica import FeedPosition
 from projections.vectors.embedder import Embedder, Embedders
 
 DocumentLocation: TypeAlias = tuple[int, DocumentId]
@@ -29,6 +29,11 @@ Result = TypeVar("Result")
 
 MAX_OF_ONE_MOMENT = 1_000
 """Documents of one millisecond up to which a page is given all of them, so that the asker may order them."""
+
+
+def time_and_id(located: tuple[int, DocumentLocation]) -> tuple[int, str]:
+    """What documents are sorted by where those of one moment have an order: the time in ms, then the id."""
+    return located[0], located[1][1]
 
 
 class Window(NamedTuple):

@@ -16,8 +16,7 @@ from ingest.log.position import Position
 from ingest.platform.connections import Client
 from ingest.platform.tracing import batch
 from projections.search.comparing import begin as begin_comparison
-from projections.search.reading import FeedGap, Read, live_generation, read_feed
-from projections.search.snapshots import FeedPosition
+from projections.search.replica import FeedGap, FeedPosition, Read, live_generation, read_feed
 from projections.search_engine.comparing import Compared, GenerationEnded
 from projections.search_engine.layout import COMPARING, FILLING, READY, PartitionIndex, State
 from projections.search_engine.schema import Named
@@ -129,7 +128,6 @@ class PartitionFiller:
             await self._end_comparison()
 
     def _wait_ms(self, state: State, compared_s: float) -> int | None:
-        """How long the next entry may be waited for."""
         if state.phase == READY:
             return BLOCK_MS
         if self._comparison is None:  # another partition's turn
@@ -138,7 +136,6 @@ class PartitionFiller:
         return int(1000 * min(LONGEST_REST_S, compared_s)) or None if state.complete else None
 
     async def _begin(self, state: State | None, why: str) -> State:
-        """Have the partition filled from its documents: reads cannot rely on it till then."""
         logger.info("search index: %s is filled from its documents: %s", self._place, why)
         await self._end_comparison()
         at = (await begin_comparison(self._redis, self._partition, why)).at
