@@ -31,7 +31,7 @@ from projections.documents.rows import derived, of_user
 from projections.documents.sessions import SESSION, Commit, Session, session_commits, sessions, summary_id
 from projections.documents.slots import Slot, slot_id
 from projections.documents.tombstones import Ledger, SupersededEvent, unpacked
-from projections.forgetting.derived import Derived, is_derived_by_server, read_sources, sources_of, verdict
+from projections.condensing.remaining import Derived, is_derived_by_server, read_sources, sources_of, verdict
 from projections.forgetting.forgetting_run import KINDS as KINDS
 from projections.forgetting.forgetting_run import OF_A_PROJECT, ForgettingRun, Stream, Watch, session_of, stream_of
 from projections.forgetting.forgetting_run import Forgotten as Forgotten

@@ -26,7 +26,7 @@ from projections.documents.relations import Relation, relations
 from projections.documents.sessions import SESSION, Commit, Session, Summary, commits
 from projections.documents.slots import Slot, slots
 from projections.documents.tombstones import Ledger, SupersededEvent, Tombstone, marks
-from projections.forgetting.derived import Verdict
+from projections.condensing.remaining import Verdict
 from projections.operations.current import Current
 
 KINDS: dict[type[Document], SubjectKind] = {
