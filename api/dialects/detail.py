@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from api.http.http import MAX_BODY_BYTES, Json, body, parsed
 from api.http.openapi import TEXT
-from ingest.commands.sizing import check_values
+from ingest.commands.parse import check_values
 from ingest.errors import MalformedRequest, MnemologError
 from ingest.names import with_nfc
 from mcp_gateway.surrogates import repaired_json

@@ -9,7 +9,7 @@ from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.transcripts import MAX_BYTES, TRANSCRIPT, conversation
 from api.importing import sessions
 from api.importing.mapping import ImportRow, Mapped, Step, needed, text
-from ingest.commands.requests import Observe
+from ingest.commands.decide import Observe
 from ingest.errors import CommandRejected
 
 SYSTEM = AGENT = "antigravity"

@@ -9,7 +9,7 @@ import httpx
 
 from api.importing.mapping import Record
 from api.importing.source import Unusable, decoded
-from ingest.platform.proxies import proxy_options
+from ingest.platform.addresses import proxy_options
 
 TIMEOUT_S = 60.0
 PATIENCE_S, FIRST_PAUSE_S = 10.0, 0.2

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from api.dialects.agentmemory import records as agentmemory
 from api.importing.mapping import TITLE_CHARS, Step, event_id
-from ingest.commands.requests import Observe, SummariseSession, TrackSession
+from ingest.commands.decide import Observe, SummariseSession, TrackSession
 from ingest.events.session import Outcome
 from ingest.secrets.scrub import beginning
 

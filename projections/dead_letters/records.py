@@ -21,7 +21,7 @@ from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.position import START, Position
 from ingest.platform.clock import Clock, system_clock
 from ingest.platform.connections import Client, Transaction
-from ingest.platform.release import release
+from ingest.platform.processes import release
 from projections.folds.fold import Changes
 from projections.store.protocol import project
 from projections.store.redis_store import RedisStore

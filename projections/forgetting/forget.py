@@ -15,14 +15,12 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from ingest.commands.decide import Caller
-from ingest.commands.requests import ForgetSubject, Remember, SetSlot, WriteAction
+from ingest.commands.decide import Caller, ForgetSubject, Remember, SetSlot, WriteAction
 from ingest.durability import Durability, weakest
 from ingest.errors import Forbidden, NotFound
 from ingest.events.subject import SubjectKind
 from ingest.ids import DocumentId, new_event_id
-from ingest.log.partitions import partition_of, project_route
-from ingest.log.position import Token
+from ingest.log.position import Token, partition_of, project_route
 from projections.documents.access import Reader, may_forget, may_read
 from projections.documents.document import Document
 from projections.documents.memories import Memory

@@ -15,8 +15,7 @@ from typing import NamedTuple, TypeAlias
 from ingest.events.envelope import SESSION_TYPES
 from ingest.events.subject import MAX_FORGOTTEN, SubjectKind
 from ingest.ids import MEMORY, DocumentId, document_id
-from ingest.log.partitions import partition_of, project_route, session_route
-from ingest.log.position import START, Position, Token
+from ingest.log.position import START, Position, Token, partition_of, project_route, session_route
 from projections.condensing.claims import Remainder
 from projections.condensing.remaining import Derived, is_derived_by_server, remaining
 from projections.condensing.slots import contributed, without

@@ -20,12 +20,12 @@ from rebuilding import rebuild
 from waiting import wait_until
 
 import projections.dead_letters.records
-import projections.rebuilding.generations
+import projections.rebuilding.documents
 import workers.runner
 from ingest.embedded.valkey import EmbeddedValkey
 from ingest.errors import AlteredEntry, BeingRebuilt, CommandRejected, NotFound
 from ingest.events.envelope import decode, encode
-from ingest.events.observation import ObservationRecorded
+from ingest.events.session import ObservationRecorded
 from ingest.events.subject import EventErased
 from ingest.ids import EventId
 from ingest.log.archive.store import DirectoryStore
@@ -38,13 +38,13 @@ from ingest.platform.tasks import end
 from projections.dead_letters.records import Outcome, PartitionDeadLetters, discarded_places, letter_counts
 from projections.dead_letters.room import DeadLetters, LogLocation, Reason, Selection
 from projections.documents.access import Reader
-from projections.maintenance.backup.contents import choose, write_backup
-from projections.maintenance.backup.restoring import restore
-from projections.maintenance.backup.target import StoreTarget
-from projections.maintenance.manifests import DocumentManifest, differences, manifest_of, replay
+from projections.maintenance.backing_up import choose, write_backup
+from projections.maintenance.backups import StoreTarget
+from projections.maintenance.differences import DocumentManifest, differences, manifest_of, replay
 from projections.maintenance.repairs import Repairs
+from projections.maintenance.restoring import restore
 from projections.queries.documents import DocumentReader
-from projections.rebuilding.generations import fill
+from projections.rebuilding.documents import fill
 from projections.rebuilding.rebuilds import Rebuilds
 from workers.runner import PartitionRunner
 
@@ -100,7 +100,7 @@ async def log(redis: Client, monkeypatch: pytest.MonkeyPatch) -> Letters:
 def fold(monkeypatch: pytest.MonkeyPatch) -> Fold:
     """A fold that does not like POISON until it is told to be well, in every place that folds."""
     faulty = Fold()
-    for module in (workers.runner, projections.dead_letters.records, projections.rebuilding.generations):
+    for module in (workers.runner, projections.dead_letters.records, projections.rebuilding.documents):
         monkeypatch.setattr(module, "project", faulty)
     monkeypatch.setattr(workers.runner, "FIRST_PAUSE_S", 0.001)
     return faulty

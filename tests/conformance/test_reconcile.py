@@ -12,8 +12,7 @@ import pytest
 from altering import alter
 from workshop import DIMENSIONS, PARTITIONS, TENANT, HashEmbedder, Workshop
 
-from ingest.commands.decide import Caller
-from ingest.commands.requests import LinkCommit
+from ingest.commands.decide import Caller, LinkCommit
 from ingest.ids import DocumentId
 from ingest.log.event_log import Stored
 from ingest.log.keys import CONSUMER, CONSUMER_GROUP, GenerationKeys, PartitionKeys
@@ -24,11 +23,10 @@ from projections.documents.access import Reader
 from projections.documents.document import listings
 from projections.documents.observations import Observation
 from projections.forgetting.forget import Forgetting
-from projections.maintenance.manifests import manifest_of
-from projections.maintenance.reconcile_job import EVERY, ReconcileJob
-from projections.maintenance.reconciling import NewestSnapshot
+from projections.maintenance.differences import manifest_of
+from projections.maintenance.reconciling import EVERY, NewestSnapshot, ReconcileJob
 from projections.maintenance.repairs import Fault, ReconcileReport, load_report
-from projections.rebuilding.generations import fill
+from projections.rebuilding.documents import fill
 from projections.store.feed import Put, Remove, entry_fields, read_entry
 from projections.vectors.embedder import Embedder, FixedEmbedder
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ingest.errors import LeaseLost
 from ingest.events.envelope import Recorded, encode
-from ingest.events.observation import ObservationRecorded
+from ingest.events.session import ObservationRecorded
 from ingest.ids import EventId
 from ingest.log.event_log import Entry
 from ingest.log.keys import CONSUMER_GROUP, LEASE_TTL, PartitionKeys

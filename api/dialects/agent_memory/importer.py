@@ -21,11 +21,11 @@ from api.importing.mapping import (
     when_given,
     whole,
 )
-from ingest.commands.requests import RecordLesson, ReinforceLesson, ReviseLesson, TriggerLesson
+from ingest.commands.decide import RecordLesson, ReinforceLesson, ReviseLesson, TriggerLesson
 from ingest.errors import CommandRejected
 from ingest.events.lesson import EVERY_PROJECT, Severity, fingerprint
 from ingest.ids import LESSON, content_id
-from ingest.log.partitions import project_route
+from ingest.log.position import project_route
 
 SYSTEM = "agent-memory"
 SESSION, PROMPT, OBSERVATION, LESSON_ROW, END = "session", "prompt", "observation", "lesson", "session end"

@@ -7,11 +7,11 @@ nothing is here.
 from typing import cast, get_args
 
 from api.importing.mapping import ImportRow, Mapped, Record, Step, event_id, names, needed, text, when, when_given
-from ingest.commands.requests import ChangeVisibility, Remember
+from ingest.commands.decide import ChangeVisibility, Remember
 from ingest.errors import CommandRejected
 from ingest.events.memory import Purpose, Visibility
 from ingest.ids import MEMORY, DocumentId, document_id
-from ingest.log.partitions import project_route
+from ingest.log.position import project_route
 
 SYSTEM = "agentd"
 PROJECT = "agentd"

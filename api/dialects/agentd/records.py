@@ -11,8 +11,7 @@ from datetime import datetime
 from msgspec import UNSET, Struct, UnsetType
 
 from api.dialects.agentd import importer as imports
-from ingest.commands.decide import Caller, decide
-from ingest.commands.requests import Remember
+from ingest.commands.decide import Caller, Remember, decide
 from ingest.events.envelope import Recorded
 from ingest.events.memory import MemoryRecorded, Purpose, Visibility
 from ingest.ids import DocumentId, EventId

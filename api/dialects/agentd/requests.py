@@ -11,7 +11,7 @@ from starlette.requests import Request
 
 from api.dialects.agentd.records import MemoryView
 from api.http.http import asked_for
-from ingest.commands.decision import EVERYBODY
+from ingest.commands.command import EVERYBODY
 from ingest.errors import CommandRejected
 from ingest.events.memory import Purpose, Visibility
 from ingest.names import with_nfc

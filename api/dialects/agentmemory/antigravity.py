@@ -12,7 +12,7 @@ from api.dialects.agentmemory.condensing import reflected, summarised
 from api.dialects.agentmemory.endpoints import Arguments, call_of, command, reply, session_of
 from api.dialects.agentmemory.transcripts import Conversation, brain, conversations
 from api.importing.antigravity import AGENT, observed
-from ingest.commands.requests import TrackSession
+from ingest.commands.decide import TrackSession
 from ingest.errors import MnemologError, NotFound
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import ToolAnswer, ToolContext

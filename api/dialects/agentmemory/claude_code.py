@@ -17,12 +17,12 @@ from starlette.responses import Response
 from api.dialects.agentmemory.endpoints import Arguments, call_of, failure, settings, success
 from api.importing import claude_code
 from api.importing.mapping import events_of
-from ingest.commands.sizing import check_values
+from ingest.commands.parse import check_values
 from ingest.errors import AccessDenied, CommandRejected, RequestTooLarge
 from ingest.events.envelope import Event, route_of
-from ingest.events.observation import ObservationRecorded
+from ingest.events.session import ObservationRecorded
 from ingest.ids import OBSERVATION, EventId, document_id
-from ingest.log.partitions import partition_of
+from ingest.log.position import partition_of
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import ToolContext
 

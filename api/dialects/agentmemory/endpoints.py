@@ -13,8 +13,7 @@ from starlette.responses import Response
 from api.dialects.agentmemory.operations import Schema
 from api.http.http import MAX_BODY_BYTES, Json, body, parsed
 from api.services import READER_HEADER, services
-from ingest.commands.parse import parse_object
-from ingest.commands.sizing import MAX_VALUES, check_values
+from ingest.commands.parse import MAX_VALUES, check_values, parse_object
 from ingest.errors import CommandRejected, MalformedRequest, NotFound, ReaderUnknown
 from ingest.names import header_name
 from ingest.platform.settings import Settings

@@ -18,7 +18,7 @@ from api.http.http import Json
 from api.services import services
 from ingest.errors import LogUnavailable
 from mcp_gateway.tools.catalog import server_version
-from projections.health.pressure import LOG
+from projections.health.watch import LOG
 
 PING_S = 2.0
 """A store that takes longer to say that it is there is taken to be away."""

@@ -42,7 +42,7 @@ from api.importing.mapping import (
     when_given,
     whole,
 )
-from ingest.commands.requests import (
+from ingest.commands.decide import (
     AnyCommand,
     CondenseMemories,
     LinkCommit,
@@ -54,9 +54,9 @@ from ingest.commands.requests import (
 from ingest.errors import CommandRejected
 from ingest.events.action import ActionEdge, EdgeType
 from ingest.ids import ACTION, MEMORY, OBSERVATION, document_id
-from ingest.log.partitions import project_route, session_route
+from ingest.log.position import project_route, session_route
 from projections.documents.actions import BLOCKED
-from projections.search.statements import statement_key, states_the_same
+from projections.search.similarity import statement_key, states_the_same
 
 SYSTEM = "agentmemory"
 SESSION, OBSERVATION_ROW, SUMMARY, END = "session", "observation", "summary", "session end"

@@ -20,10 +20,10 @@ from api.importing.mapping import (
     when_given,
     whole,
 )
-from ingest.commands.requests import RecordLesson, ReinforceLesson, SetSlot
+from ingest.commands.decide import RecordLesson, ReinforceLesson, SetSlot
 from ingest.errors import CommandRejected
 from ingest.events.lesson import EVERY_PROJECT
-from ingest.events.observation import ObservationCompressed
+from ingest.events.session import ObservationCompressed
 from projections.compression.compression import CONFIDENCE, compress
 
 LESSON, SLOT, MODEL = "lesson", "slot", "agentmemory"

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Any, Literal, TypeAlias, cast, get_args
 
-from ingest.commands.requests import Observe
+from ingest.commands.decide import Observe
 from ingest.events.memory import MemoryType
 from projections.compression.compression import VALID_TYPES, spoken
 from projections.documents.relations import Relation

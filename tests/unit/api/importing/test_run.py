@@ -15,7 +15,7 @@ from api.importing.report import MAX_EXAMPLES, MAX_REASONS, OTHER, ImportReport
 from api.importing.run import ImportState, Run, StateFile, nowhere, server, state_folder
 from api.importing.source import WholeSource
 from api.importing.transcripts import Format, LinesSource
-from ingest.commands.requests import Observe, Remember
+from ingest.commands.decide import Observe, Remember
 from ingest.errors import CommandRejected
 from projections.operations.importing import read_event, read_header
 
