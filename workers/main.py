@@ -37,9 +37,7 @@ from projections.embedding.live import LiveEmbedder
 from projections.folds.fold import Changes
 from projections.forgetting.forget import Forgetting
 from projections.forgetting.forget_job import ForgetJob
-from projections.forgetting.purge import Purge, PurgedIndex
-from projections.forgetting.purge_engine import SearchEnginePurge
-from projections.forgetting.purge_snapshots import SnapshotPurge
+from projections.forgetting.purge import Purge, PurgedIndex, SearchEnginePurge, SnapshotPurge
 from projections.forgetting.retire_job import RetireJob
 from projections.maintenance.room import BackupJob, IndexNames, NewestSnapshot, ReconcileJob, target_of
 from projections.operations.current import Current

@@ -39,8 +39,7 @@ from projections.documents.sessions import Session, Summary, session_document_id
 from projections.embedding.embed_job import DocumentVectors, EmbeddingQueue
 from projections.forgetting.forget import Forgetting
 from projections.forgetting.forget_job import ForgetJob
-from projections.forgetting.purge import Purge
-from projections.forgetting.purge_snapshots import SnapshotPurge
+from projections.forgetting.purge import Purge, SnapshotPurge
 from projections.forgetting.retire_job import RetireJob
 from projections.operations.current import Current
 from projections.queries.documents import DocumentReader
