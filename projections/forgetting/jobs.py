@@ -85,6 +85,7 @@ class ForgetJob:
         done = 0
         tried: set[str] = set()
         while await self._waiting(tried):  # also what was asked for while the lease was being given up
+            # one worker at a time, or both would count what went; `_save` covers a lease that ran out
             async with lease(self._redis, FORGET_LEASE, self._id, JOB_LEASE_TTL) as mine:
                 if not mine:
                     break
@@ -102,6 +103,7 @@ class ForgetJob:
         receipt = replace(receipt, status="running", attempts=receipt.attempts + 1, error="")
         await self._save(receipt)
         try:
+            # kept in the receipt before anything is appended: a repeat must not take what was recorded since
             if not receipt.until:
                 receipt = replace(receipt, until=str(await self._current.settle()))
                 await self._save(receipt)
@@ -132,6 +134,7 @@ class ForgetJob:
                 break
         receipt, _ = await self._counted(receipt, self._made_of(receipt, names, texts))
         receipt, _ = await self._counted(receipt, self._parked(receipt))
+        # only when all tombstones are projected: the purge deletes what the folds have noted
         removed = await self._purge.run()
         if not removed.snapshot:
             raise NotPurged("no snapshot could be written, so the old ones are still there")

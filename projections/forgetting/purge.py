@@ -108,6 +108,7 @@ class Purge:
         Without the name of a snapshot when there could be none, another purge took too long, or what a rebuild keeps
         could not be deleted: then the notes stay. They also stay when it raises what ArchiveJob.rewrite does.
         """
+        # two at once would each take off notes that the other still works on, and write two snapshots
         async with lease(self._redis, PURGE_LEASE, self._id, JOB_LEASE_TTL, wait_s=WAIT_FOR_OTHER_S) as mine:
             return await self._purge() if mine else Removed()
 
@@ -116,19 +117,21 @@ class Purge:
         if any(b"" in members for members in notes.values()) and not await self._rebuilds.forget_unread():
             return Removed()  # the notes stay: the next run tries again
         cached = await self._forget_vectors(notes)
-        feeds = await self._feed_entries()
+        feeds = await self._feed_entries()  # counted before `clean` trims them
         cleaned = await self._index.clean()
         removed = Removed(
             embedding_cache=cached,
             change_feeds=feeds,
             snapshot=cleaned.name if cleaned else "",
             older_snapshots=cleaned.older if cleaned else 0,
+            # after everything that deletes: the file has the bytes of what went until it is written anew
             append_only_file=await self._rewrite_log_file(),
         )
         if cleaned is None:
             return removed  # the notes stay: the next run tries again
         if self._archive is not None:
             removed = replace(removed, archive_segments=await self._archive.rewrite())
+        # last, so that a crash at any point above repeats the work; only those read: others may have come meanwhile
         for partition, members in notes.items():
             if members:
                 await self._redis.srem(PartitionKeys(partition).purging, *members)
@@ -219,6 +222,7 @@ class SnapshotPurge:
     async def clean(self) -> Cleaned | None:
         """Write a compacted snapshot, delete the older ones and trim the feeds; None where none could be written."""
         older = len(list(self._folder.glob("[!.]*"))) if self._folder.exists() else 0
+        # the new snapshot is complete before older ones go and feeds are trimmed: replicas can start at any moment
         manifest = await self._snapshot.run(force=True, compact=True)
         return None if manifest is None else Cleaned(manifest.name, older)
 
@@ -291,6 +295,7 @@ class SearchEnginePurge:
             for partition, end in enumerate(ends):
                 await trim_feed(self._redis, partition, end)
             await self._collect(live)
+            # where the engine is the log's server its file is rewritten by the purge
             if self._engine is not self._redis:
                 await rewrite_log_file(self._engine)
         except (RedisError, OSError) as error:
