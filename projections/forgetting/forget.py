@@ -1,4 +1,4 @@
-"""Forgetting: makes a plan of what goes with a subject, and appends its tombstones.
+"""Forgetting: makes a plan of what goes with a subject, and appends its tombstones; forgetting in bulk.
 
 A memory that is forgotten by its id goes with the versions before it that its author wrote: deleting the newest deletes
 all of it. What it superseded because it states the same, or what another agent wrote, is a memory of its own, and
@@ -9,10 +9,10 @@ not.
 """
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from datetime import timedelta
 from hashlib import blake2b
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -25,7 +25,7 @@ from ingest.log.position import Token, partition_of, project_route
 from ingest.platform.clock import Clock, system_clock, to_ms
 from projections.documents.access import Reader, may_forget, may_read
 from projections.documents.actions import actions
-from projections.documents.document import Document
+from projections.documents.document import Document, Searched, searchable_text
 from projections.documents.lessons import lessons
 from projections.documents.memories import Memory, memories
 from projections.documents.observations import Observation, session_observations
@@ -33,8 +33,7 @@ from projections.documents.relations import relations
 from projections.documents.rows import derived
 from projections.documents.sessions import Session, sessions, summary_id
 from projections.documents.slots import Slot, slots
-from projections.forgetting.plan import KINDS, Cut, Erase, Keep, Plan, Rewrite, Step, successor_event
-from projections.forgetting.retired import Retired
+from projections.forgetting.plan import KINDS, Cut, Erase, Keep, Plan, Retired, Rewrite, Step, successor_event
 from projections.operations.current import Current
 from projections.queries.lookup import Lookup, expired, unimportant
 from projections.queries.work import Actions
@@ -42,7 +41,16 @@ from projections.queries.work import Actions
 _LOOKS = 5
 """How often a forgetting looks again before it leaves what others derive meanwhile to them."""
 
-Watch: TypeAlias = Callable[[Iterable[Document]], None]
+SAMPLES = 20
+"""Texts of forgotten documents that a probe searches for."""
+
+
+class Samples:
+    """The ids of what one or several forgettings forgot, and texts of some; kept in memory only."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, None] = {}
+        self.texts: list[str] = []
 
 
 class Forgotten(Struct, frozen=True, kw_only=True):
@@ -63,9 +71,9 @@ class Forgotten(Struct, frozen=True, kw_only=True):
 class Forgetting:
     """Forgets what belongs to a subject. Repeating a forgetting with its event id changes nothing."""
 
-    def __init__(self, current: Current, watch: Watch | None = None, done: Collection[str] = ()) -> None:
-        """`watch` is called with all documents before they are forgotten; those `done` were, and are skipped."""
-        self._current, self._watch, self._done = current, watch, done
+    def __init__(self, current: Current, samples: Samples | None = None) -> None:
+        """Documents are noted in `samples` before they are forgotten; those that it has were, and are skipped."""
+        self._current, self._samples = current, samples
 
     async def document(
         self, name: str, reader: Reader, caller: Caller, *, reason: str = "", event_id: str = ""
@@ -140,8 +148,9 @@ class Forgetting:
         until: Token | None = None,
     ) -> "_Run":
         now, event_id = await self._current.settle(), event_id or str(new_event_id())
-        plan = Plan(self._current, caller.tenant, event_id, now if until is None else until, self._done)
-        return _Run(self._current, plan, caller, kind, subject, reason, event_id, self._watch)
+        samples = self._samples or Samples()
+        plan = Plan(self._current, caller.tenant, event_id, now if until is None else until, samples.names)
+        return _Run(self._current, plan, caller, kind, subject, reason, event_id, samples)
 
     async def _older(self, documents: Sequence[Document], reader: Reader) -> list[Memory]:
         """The versions that these memories revised and this reader may forget, too."""
@@ -168,11 +177,11 @@ class _Run:
         subject: str,
         reason: str,
         event_id: str,
-        watch: Watch | None,
+        samples: Samples,
     ) -> None:
         self.plan, self.subject = plan, subject
         self.kind: SubjectKind = kind
-        self._current, self._reason, self._event_id, self._watch = current, reason, event_id, watch
+        self._current, self._reason, self._event_id, self._samples = current, reason, event_id, samples
         # what was made of it goes with it, also in projects that the caller's key is not for
         self._caller = caller._replace(key_scope=caller.key_scope._replace(projects=()))
         self._token = Token()
@@ -205,15 +214,19 @@ class _Run:
         """Append the events of steps, in their order."""
         for step in steps:
             match step:
-                case Erase(stream, documents):
-                    if self._watch is not None:
-                        self._watch(documents)
+                case Erase(stream, documents, digest):
+                    for document in documents:
+                        self._samples.names[document.id] = None
+                        if isinstance(document, Searched) and len(self._samples.texts) < SAMPLES:
+                            self._samples.texts.append(searchable_text(document))
                     alone = self.kind not in ("session", "user", "project") and not self._counts
-                    suffix = "" if alone else f":{step.digest}"
-                    await self._append(self._tombstone(suffix, *stream, documents=[one.id for one in documents]))
+                    suffix = "" if alone else f":{digest}"
+                    await self._append(
+                        self._tombstone(suffix, *stream, documents=[document.id for document in documents])
+                    )
                     self._counts.update(KINDS.get(type(one)) or "event" for one in documents)
-                case Keep(document, taken):
-                    suffix = f":{step.digest}:stays"
+                case Keep(document, taken, digest):
+                    suffix = f":{digest}:stays"
                     await self._append(self._tombstone(suffix, document.project, kept=[document.id], sources=taken))
                 case Cut(memory):
                     await self._replace(step, memory, *self._successor(step))

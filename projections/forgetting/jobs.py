@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Protocol
 
@@ -21,12 +21,12 @@ from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client
 from projections.condensing.summaries import fingerprint
 from projections.documents.access import Reader
-from projections.documents.document import Document, Searched, searchable_text
+from projections.documents.document import searchable_text
 from projections.documents.observations import Observation, session_observations
 from projections.documents.sessions import RETIRABLE, Session
 from projections.documents.tombstones import Ledger, count_of, entries, ledger_id
 from projections.embedding.live import models_of
-from projections.forgetting.forget import Forgetting, Forgotten
+from projections.forgetting.forget import Forgetting, Forgotten, Samples
 from projections.forgetting.purge import Purge
 from projections.forgetting.receipts import Receipt, all_receipts, load_receipt, save_receipt
 from projections.operations.current import Current
@@ -35,8 +35,6 @@ from projections.vectors.embedder import Embedders, cache_key, chunk
 
 logger = logging.getLogger(__name__)
 
-SAMPLES = 20
-"""Texts of forgotten documents that the probe searches for; kept in memory only."""
 PASSES = 3
 """What was moved about in a listing while it was read is found by looking again."""
 
@@ -126,19 +124,36 @@ class ForgetJob:
     async def _forget(self, receipt: Receipt) -> Receipt:
         if not receipt.name and not (receipt.kind == "project" and receipt.nameless):
             raise Unnamed(f"the receipt does not name the {receipt.kind}")
-        names: dict[str, None] = {}
-        texts: list[str] = []
+        caller = Caller(receipt.tenant, "forget", receipt.agent_id)
+        until = Token.parse(receipt.until) if receipt.until else Token()
+        samples = Samples()
+        forgetting = Forgetting(self._current, samples)
+        options = {"reason": receipt.reason, "event_id": receipt.id}
         for _ in range(PASSES):
-            receipt, found = await self._counted(receipt, self._pass(receipt, names, texts))
-            if not found:
+            match receipt.kind:
+                case "user":
+                    step = forgetting.user(receipt.name, caller, until=until, **options)
+                case "project":
+                    step = forgetting.project(receipt.name, caller, until=until, **options)
+                case "session":
+                    session = await find_session(self._current.documents, receipt.tenant, receipt.name, receipt.project)
+                    if session is None:
+                        break
+                    step = forgetting.session(session, caller, until=until, **options)
+                case _:
+                    operator = Reader(receipt.tenant, operator=True)
+                    step = forgetting.documents([receipt.name], operator, caller, reason=receipt.reason)
+            receipt, count = await self._counted(receipt, step)
+            if not count:
                 break
-        receipt, _ = await self._counted(receipt, self._made_of(receipt, names, texts))
-        receipt, _ = await self._counted(receipt, self._parked(receipt))
+        step = forgetting.made_of(list(samples.names), receipt.kind, receipt.subject, caller, **options)
+        receipt, _ = await self._counted(receipt, step)
+        receipt, _ = await self._counted(receipt, self._parked(receipt, until))
         # only when all tombstones are projected: the purge deletes what the folds have noted
         removed = await self._purge.run()
         if not removed.snapshot:
             raise NotPurged("no snapshot could be written, so the old ones are still there")
-        probe = await self._purge.probe(receipt.tenant, list(names), texts)
+        probe = await self._purge.probe(receipt.tenant, list(samples.names), samples.texts)
         if probe.found:
             raise NotPurged(f"{probe.found} documents are still found")
         so_far = receipt.removed
@@ -166,54 +181,15 @@ class ForgetJob:
         await self._save(receipt)
         return receipt, forgotten.total
 
-    async def _pass(self, receipt: Receipt, names: dict[str, None], texts: list[str]) -> Forgotten:
-        caller = Caller(receipt.tenant, "forget", receipt.agent_id)
-        until = Token.parse(receipt.until) if receipt.until else Token()
-        forgetting = Forgetting(self._current, lambda found: self._sample(found, names, texts), names)
-        match receipt.kind:
-            case "user":
-                return await forgetting.user(
-                    receipt.name, caller, reason=receipt.reason, event_id=receipt.id, until=until
-                )
-            case "project":
-                return await forgetting.project(
-                    receipt.name, caller, reason=receipt.reason, event_id=receipt.id, until=until
-                )
-            case "session":
-                session = await find_session(self._current.documents, receipt.tenant, receipt.name, receipt.project)
-                if session is None:
-                    return Forgotten(event_id=receipt.id, documents={}, position="")
-                return await forgetting.session(
-                    session, caller, reason=receipt.reason, event_id=receipt.id, until=until
-                )
-            case _:
-                operator = Reader(receipt.tenant, operator=True)
-                return await forgetting.documents([receipt.name], operator, caller, reason=receipt.reason)
-
-    async def _made_of(self, receipt: Receipt, names: dict[str, None], texts: list[str]) -> Forgotten:
-        caller = Caller(receipt.tenant, "forget", receipt.agent_id)
-        forgetting = Forgetting(self._current, lambda found: self._sample(found, names, texts))
-        return await forgetting.made_of(
-            list(names), receipt.kind, receipt.subject, caller, reason=receipt.reason, event_id=receipt.id
-        )
-
-    async def _parked(self, receipt: Receipt) -> Forgotten:
+    async def _parked(self, receipt: Receipt, until: Token) -> Forgotten:
         """Discard and erase the dead letters whose events say that they are of the subject.
 
-        What an unreadable one is about nobody can tell: it stays, until somebody discards it.
+        An unreadable event does not say whose it is: it stays until someone discards it.
         """
-        until = Token.parse(receipt.until) if receipt.until else Token()
         count = await self._erase_dead_letters(
             lambda event: _is_of(event, receipt), until, receipt.tenant, reason="forgotten", agent_id=receipt.agent_id
         )
         return Forgotten(event_id=receipt.id, documents={"dead_letter": count} if count else {}, position="")
-
-    @staticmethod
-    def _sample(found: Iterable[Document], names: dict[str, None], texts: list[str]) -> None:
-        for document in found:
-            names[document.id] = None
-            if isinstance(document, Searched) and len(texts) < SAMPLES:
-                texts.append(searchable_text(document))
 
 
 def _is_of(event: Mapping[str, Any], receipt: Receipt) -> bool:

@@ -6,19 +6,25 @@ no other; a user with every document that names the user and every session of it
 is recorded after a forgetting began stays. A slot that an observation was reflected into stays, without those lines.
 
 A plan changes nothing: it is made a page of documents at a time, and `forget` appends each page before the next.
+Retired observations are read out of the log again: forgetting needs to know what they said, and what came of it.
 """
 
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from hashlib import blake2b
 from typing import NamedTuple, TypeAlias
 
-from ingest.events.envelope import SESSION_TYPES
-from ingest.events.subject import MAX_FORGOTTEN, SubjectKind
-from ingest.ids import MEMORY, DocumentId, document_id
+from ingest.errors import UnreadableEvent
+from ingest.events.envelope import SESSION_TYPES, Recorded, decode
+from ingest.events.session import ObservationCompressed, ObservationRecorded
+from ingest.events.subject import MAX_FORGOTTEN, EventErased, SubjectKind
+from ingest.ids import MEMORY, OBSERVATION, DocumentId, document_id
+from ingest.log.event_log import EventLog
 from ingest.log.position import START, Position, Token, partition_of, project_route, session_route
+from ingest.platform.clock import from_ms
 from projections.condensing.claims import Remainder
 from projections.condensing.remaining import Derived, is_derived_by_server, remaining
 from projections.condensing.slots import contributed, without
+from projections.documents import observations
 from projections.documents.actions import Action, actions
 from projections.documents.document import Document
 from projections.documents.lessons import Lesson, lessons
@@ -33,13 +39,24 @@ from projections.documents.sessions import (
     Summary,
     commits,
     session_commits,
+    session_document_id,
     sessions,
     summary_id,
 )
 from projections.documents.slots import Slot, slot_id, slots
-from projections.documents.tombstones import Ledger, SupersededEvent, Tombstone, marks, unpacked
-from projections.forgetting.retired import Retired
+from projections.documents.tombstones import (
+    Ledger,
+    LedgerEntry,
+    SupersededEvent,
+    Tombstone,
+    holds,
+    ledger_id,
+    ledgers,
+    marks,
+    unpacked,
+)
 from projections.operations.current import Current
+from projections.queries.documents import DocumentReader
 
 KINDS: dict[type[Document], SubjectKind] = {
     Observation: "observation",
@@ -79,11 +96,8 @@ class Erase(NamedTuple):
 
     stream: Stream
     documents: list[Document]
-
-    @property
-    def digest(self) -> str:
-        """Made of what it names, so that a forgetting that is repeated after a crash appends nothing twice."""
-        return _digest(*sorted(one.id for one in self.documents))
+    digest: str
+    """Made of what it names, as in the other steps: a forgetting repeated after a crash appends nothing twice."""
 
 
 class Keep(NamedTuple):
@@ -91,11 +105,7 @@ class Keep(NamedTuple):
 
     document: Derived
     taken: list[str]
-
-    @property
-    def digest(self) -> str:
-        """Made of what it names."""
-        return _digest(self.document.id, *sorted(self.taken))
+    digest: str
 
 
 class Cut(NamedTuple):
@@ -109,11 +119,7 @@ class Cut(NamedTuple):
     references: list[str]
     referenced_actions: list[tuple[str, str]]
     successor: DocumentId
-
-    @property
-    def digest(self) -> str:
-        """Made of what it names."""
-        return _digest(self.memory.id, self.left.content)
+    digest: str
 
 
 class Rewrite(NamedTuple):
@@ -121,11 +127,7 @@ class Rewrite(NamedTuple):
 
     slot: Slot
     content: str
-
-    @property
-    def digest(self) -> str:
-        """Made of what it names."""
-        return _digest(self.slot.id, self.content)
+    digest: str
 
 
 Step: TypeAlias = Erase | Keep | Cut | Rewrite
@@ -257,7 +259,7 @@ class Plan:
                     slot = await self._current.get(project_route(self._tenant, home), name) if lines else None
                     if isinstance(slot, Slot) and name not in self.gone:
                         content = without(label, slot.content, lines)
-                        steps += [Rewrite(slot, content)] if content != slot.content else []
+                        steps += [Rewrite(slot, content, _digest(slot.id, content))] if content != slot.content else []
         return steps
 
     async def _fates(self, sources: Sequence[Document] | Sequence[str]) -> tuple[list[Step], list[Document]]:
@@ -301,8 +303,9 @@ class Plan:
             if left is None:
                 going.append(document)
             elif outcome.is_whole:
-                steps += [Keep(document, outcome.taken)] if outcome.taken else []
-                self._stays |= {document.id: None} if outcome.taken else {}
+                if taken := outcome.taken:
+                    self._stays[document.id] = None
+                    steps.append(Keep(document, taken, _digest(document.id, *sorted(taken))))
             elif isinstance(document, Memory) and document.id not in self.gone:
                 steps.append(await self._cut_down(document, left))
         return steps, going
@@ -311,11 +314,12 @@ class Plan:
         references = [name for name in memory.references if name not in self.gone]
         located = await self._reader.find_all([*map(DocumentId, references)])
         of_actions = [(one.document.id, one.document.project) for one in located if isinstance(one.document, Action)]
-        event_id = successor_event(self._event_id, _digest(memory.id, left.content))
+        digest = _digest(memory.id, left.content)
+        event_id = successor_event(self._event_id, digest)
         successor = document_id(MEMORY, project_route(self._tenant, memory.project), event_id)
         self.gone.add(memory.id)
         self._stays[successor] = None
-        return Cut(memory, left, references, of_actions, successor)
+        return Cut(memory, left, references, of_actions, successor, digest)
 
     def _erasures(self, documents: Iterable[Document]) -> list[Step]:
         """Tombstones of documents, each in its stream."""
@@ -327,11 +331,12 @@ class Plan:
                 lines_of = self._lines.setdefault(one.project, {})
                 for label, lines in contributed([one]).items():
                     lines_of.setdefault(label, set()).update(lines)
-        return [
-            Erase(stream, going[start : start + MAX_FORGOTTEN])
-            for stream, going in streams.items()
-            for start in range(0, len(going), MAX_FORGOTTEN)
-        ]
+        steps: list[Step] = []
+        for stream, going in streams.items():
+            for start in range(0, len(going), MAX_FORGOTTEN):
+                some = going[start : start + MAX_FORGOTTEN]
+                steps.append(Erase(stream, some, _digest(*sorted(one.id for one in some))))
+        return steps
 
     async def _find_source(self, names: Sequence[str]) -> list[Document]:
         return await self.find([name for name in names if name not in self.gone])
@@ -396,3 +401,131 @@ def _stream_of(document: Document) -> Stream | None:
 
 def _digest(*parts: str) -> str:
     return blake2b("\0".join(parts).encode(), digest_size=8).hexdigest()
+
+
+RETIRED_PAGE = 100
+"""Observations, or ledgers, that are in memory at once."""
+READ = 200
+"""Log entries read at a time: those of one session are seldom far apart."""
+LAST_SEQ = 999_999
+"""The log has at most a million entries of one millisecond."""
+
+
+class Retired:
+    """Reads the ledgers, and in the log what they tell of."""
+
+    def __init__(self, documents: DocumentReader, log: EventLog) -> None:
+        self._documents, self._log = documents, log
+
+    async def of_session(self, session: Session) -> AsyncIterator[list[Observation]]:
+        """A session's retired observations, some at a time; those that are being forgotten are left out."""
+        home = self._home(session.tenant, session.project, session.session_id)
+        for ledger in await self._parts(home, session.id):
+            async for page in self.of_ledger(ledger):
+                yield page
+
+    async def of_ledger(
+        self, ledger: Ledger, wanted: Callable[[LedgerEntry], bool] = lambda entry: True
+    ) -> AsyncIterator[list[Observation]]:
+        """The wanted observations of one part of a ledger, as they were, model's compressions included."""
+        entries = unpacked(ledger)
+        chosen = [one for one in entries if one.is_observation and wanted(one)]
+        compressed = {one.subject: one for one in entries if one.was == ObservationCompressed.TYPE and not one.erased}
+        for start in range(0, len(chosen), RETIRED_PAGE):
+            page = chosen[start : start + RETIRED_PAGE]
+            yield await self._read(ledger, page, [compressed[one.name] for one in page if one.name in compressed])
+
+    async def find(self, names: Collection[str], tenant: str) -> list[Observation]:
+        """Those of these observations that are retired. Looks through all of a tenant's ledgers."""
+        missing = {name for name in names if name.partition("_")[0] == OBSERVATION}
+        found: list[Observation] = []
+        if not missing:
+            return found
+        async for page in self._documents.pages(ledgers(tenant), range(self._documents.partitions), RETIRED_PAGE):
+            for ledger in page:
+                held = {name for name in missing if isinstance(ledger, Ledger) and holds(ledger, name)}
+                if held and isinstance(ledger, Ledger):
+                    async for some in self.of_ledger(ledger, lambda entry, held=held: entry.name in held):
+                        found += some
+                    missing -= held
+            if not missing:
+                break
+        return found
+
+    async def notes(self, recorded: Recorded, name: str) -> bool:
+        """Whether the session of an event has retired the observation."""
+        envelope = recorded.envelope
+        home = self._home(envelope.tenant, envelope.project, envelope.session_id)
+        session = session_document_id(envelope.tenant, envelope.project, envelope.session_id)
+        return any(holds(ledger, name) for ledger in await self._parts(home, session))
+
+    def _home(self, tenant: str, project: str, session_id: str) -> int:
+        return partition_of(session_route(tenant, project, session_id), self._documents.partitions)
+
+    async def _parts(self, home: int, session: str) -> list[Ledger]:
+        (first,) = await self._documents.get([(home, ledger_id(session))])
+        if not isinstance(first, Ledger):
+            return []
+        others = await self._documents.get([(home, ledger_id(session, part)) for part in range(1, first.parts)])
+        return [first, *(one for one in others if isinstance(one, Ledger))]
+
+    async def _read(
+        self, ledger: Ledger, page: Sequence[LedgerEntry], compressions: Sequence[LedgerEntry]
+    ) -> list[Observation]:
+        home = self._home(ledger.tenant, ledger.project, ledger.session_id)
+        recorded = await _recorded_at(self._log, home, {one.position for one in (*page, *compressions)})
+        found: dict[DocumentId, Observation] = {}
+        for entry in page:
+            seen = _observation(ledger, entry, recorded.get(entry.position))
+            if seen is not None:
+                found[entry.name] = seen
+        for entry in compressions:
+            said = recorded.get(entry.position)
+            if said is not None and isinstance(said.data, ObservationCompressed) and entry.subject in found:
+                found[entry.subject] = observations.compressed(found[entry.subject], said.data)
+        return list(found.values())
+
+
+async def _recorded_at(log: EventLog, partition: int, positions: Collection[Position]) -> dict[Position, Recorded]:
+    """What the log has at these positions; nothing for what cannot be read."""
+    found: dict[Position, Recorded] = {}
+    waiting = sorted(positions)
+    at = 0
+    while at < len(waiting):
+        rows = await log.read(partition, _before(waiting[at]), READ)
+        if not rows:
+            break
+        stored = {row.position: row.payload for row in rows}
+        while at < len(waiting) and waiting[at] <= rows[-1].position:
+            if (payload := stored.get(waiting[at])) is not None:
+                try:
+                    found[waiting[at]] = decode(payload, waiting[at])
+                except UnreadableEvent:
+                    pass  # a newer release wrote it: it is forgotten by its id
+            at += 1
+    return found
+
+
+def _before(position: Position) -> Position:
+    return Position(position.ms, position.seq - 1) if position.seq else Position(position.ms - 1, LAST_SEQ)
+
+
+def _observation(ledger: Ledger, entry: LedgerEntry, recorded: Recorded | None) -> Observation | None:
+    """The observation that an entry notes; without its text when the log has none; None when that was erased."""
+    if recorded is not None and isinstance(recorded.data, ObservationRecorded):
+        return observations.observation(recorded, recorded.data, ledger.session)
+    if recorded is not None and isinstance(recorded.data, EventErased):
+        return None
+    return Observation(
+        id=entry.name,
+        event_id=entry.name,
+        tenant=ledger.tenant,
+        project=ledger.project,
+        session_id=ledger.session_id,
+        session=ledger.session,
+        agent_id=entry.agent_id,
+        user_id=entry.user_id,
+        occurred_at=from_ms(entry.occurred_ms),
+        recorded_at=from_ms(entry.recorded_ms),
+        position=str(entry.position),
+    )
