@@ -12,16 +12,16 @@ Durability = Literal["memory", "fsync", "replicated"]
 LEVELS: tuple[Durability, ...] = get_args(Durability)
 
 
-def reaches(reached: Durability, wanted: Durability | None) -> bool:
+def reaches(reached: Durability, requested: Durability | None) -> bool:
     """Whether a level is what was wanted, or better; without a wish anything is."""
-    return wanted is None or LEVELS.index(reached) >= LEVELS.index(wanted)
+    return requested is None or LEVELS.index(reached) >= LEVELS.index(requested)
 
 
 def weakest(levels: Iterable[Durability]) -> Durability:
     """The weakest of some levels; `memory` of none."""
-    found = set(levels)
+    distinct = set(levels)
     for level in LEVELS:
-        if level in found:
+        if level in distinct:
             return level
     return "memory"
 

@@ -47,14 +47,14 @@ def allow(roles: frozenset[Role], needs: Needs) -> bool:
 
 def roles_by_scope(entries: Iterable[str]) -> Mapping[str, frozenset[Role]]:
     """The roles that each OAuth scope gives, of entries like `notes=read+write`; raises ValueError for what is none."""
-    found: dict[str, frozenset[Role]] = {}
+    roles_of: dict[str, frozenset[Role]] = {}
     for entry in entries:
         scope, _, names = entry.rpartition("=")
         roles = frozenset(names.split("+"))
         if not _SCOPE.fullmatch(scope) or not roles <= frozenset(ROLES):
             raise ValueError(f"{entry!r} is not SCOPE=ROLE or SCOPE=ROLE+ROLE; roles are {', '.join(ROLES)}")
-        found[scope] = found.get(scope, frozenset()) | cast("frozenset[Role]", roles)
-    return found
+        roles_of[scope] = roles_of.get(scope, frozenset()) | cast("frozenset[Role]", roles)
+    return roles_of
 
 
 class KeyScope(NamedTuple):

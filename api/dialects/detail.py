@@ -14,7 +14,7 @@ from api.http.openapi import TEXT
 from ingest.commands.parse import check_values
 from ingest.errors import MalformedRequest, MnemologError
 from ingest.names import with_nfc
-from mcp_gateway.surrogates import repaired_json
+from mcp_gateway.lenient import repaired_json
 
 M = TypeVar("M", bound=BaseModel)
 

@@ -183,8 +183,8 @@ class EmbeddedValkey:
             there = newest_positions(redis)
         lost, incident = missing(acknowledged, there), incident or not_compared(self._directory)
         if lost or incident is not None:
-            found = incident or Incident(at=datetime.now(UTC))
-            self.incident = replace(found, lost=lost, compared=not found.entries or bool(acknowledged))
+            base = incident or Incident(at=datetime.now(UTC))
+            self.incident = replace(base, lost=lost, compared=not base.entries or bool(acknowledged))
             record_incident(self._directory, self.incident)
             logger.log(logging.ERROR if self.incident.open else logging.WARNING, "%s", self.incident.whole())
         save_acknowledged(self._directory, {**dict.fromkeys(acknowledged, START), **there})

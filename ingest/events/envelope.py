@@ -151,8 +151,8 @@ _NAMED = {"project": "", "agent_id": "", "session_id": "", "user_id": ""}
 
 
 SESSION_TYPES = frozenset(
-    one.TYPE
-    for one in (
+    item.TYPE
+    for item in (
         ObservationRecorded,
         ObservationCompressed,
         SessionStarted,

@@ -20,7 +20,7 @@ from ingest.durability import LEVELS, Durability, reaches, weakest
 from ingest.errors import DurabilityUnavailable, LogRefused, LogUnavailable, Overloaded
 from ingest.log.event_log import Appended, Entry, EventLog
 from ingest.log.position import Position
-from ingest.platform.partial import waiting_at_most
+from ingest.platform.tasks import waiting_at_most
 
 logger = logging.getLogger(__name__)
 
@@ -276,10 +276,10 @@ class Confirmations:
         waiting: set[asyncio.Task[Durability]] = set()
         for partition, position in newest.items():
             waiting.add(self._join(self._log.server_of(partition), partition, position, wanted))
-        found = weakest(await asyncio.gather(*map(asyncio.shield, waiting)))
-        if reaches(found, wanted):
+        durability = weakest(await asyncio.gather(*map(asyncio.shield, waiting)))
+        if reaches(durability, wanted):
             self._can_until[wanted] = time.monotonic() + REACHED_COUNTS_S
-        return found
+        return durability
 
     def _join(self, server: str, partition: int, position: Position, wanted: Durability) -> "asyncio.Task[Durability]":
         """The wait of those who ask for the same of the same server."""
@@ -305,5 +305,5 @@ class Confirmations:
 
     def _looked(self, task: "asyncio.Task[Durability]") -> None:
         self._looking, self._looked_at = None, time.monotonic()
-        if not task.cancelled() and (fault := task.exception()) is not None:
-            logger.info("the log's server does not say how durable writes are: %s", fault)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.info("the log's server does not say how durable writes are: %s", error)

@@ -39,7 +39,8 @@ from ingest.platform.connections import (
     past_memory_limit,
     server_of,
 )
-from ingest.platform.partial import PATIENCE_S, waiting_at_most
+from ingest.platform.partial import PATIENCE_S
+from ingest.platform.tasks import waiting_at_most
 
 logger = logging.getLogger(__name__)
 
@@ -241,7 +242,7 @@ class RedisLog:
             except (ConnectionError, TimeoutError, BusyLoadingError, OSError) as error:
                 raise LogUnavailable(f"the log did not answer: {error}") from error
         _check_there(newest, found)
-        return weakest([_reached(one, wanted) for one in answers_of(answer)])
+        return weakest([_reached(reply, wanted) for reply in answers_of(answer)])
 
 
 def _why_never(info: Mapping[str, Any], wanted: Durability) -> str:
@@ -346,11 +347,11 @@ def queue_stubs_between(pipe: Commands, keys: PartitionKeys, after: Position, un
 
 def read_entries(keys: PartitionKeys, rows: Iterable[tuple[bytes, Mapping[bytes, bytes]]]) -> list[Stored]:
     """Rows of the stream, each compared with its checksum; one without fields is an entry that was erased."""
-    log, found = keys.log, list[Stored]()
+    log, entries = keys.log, list[Stored]()
     for place, fields in rows:
         position = Position.parse(place)
-        found.append(Stored(position, payload_of(log, position, fields) if fields else b""))
-    return found
+        entries.append(Stored(position, payload_of(log, position, fields) if fields else b""))
+    return entries
 
 
 def merged(

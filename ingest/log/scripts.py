@@ -120,7 +120,7 @@ async def restore_entries(
 
 async def begin_window(redis: Client, keys: Sequence[PartitionKeys], window_ms: int) -> None:
     """Have the window in which restored ids are remembered begin now, in each of these partitions."""
-    await _BEGIN_WINDOW.call_each(redis, [((one.dedup, one.dedup_previous), (window_ms,)) for one in keys])
+    await _BEGIN_WINDOW.call_each(redis, [((key.dedup, key.dedup_previous), (window_ms,)) for key in keys])
 
 
 async def acquire_lease(redis: Client, keys: PartitionKeys, worker_id: str, ttl_ms: int) -> int:
@@ -160,12 +160,12 @@ async def beat(redis: Client, registry: str, member: str, ttl_ms: int, earlier: 
 
     Members that begin with `earlier` are what the same one said before, and are taken out.
     """
-    return [one.decode() for one in await _BEAT.call(redis, (registry,), (member, ttl_ms, earlier))]
+    return [member.decode() for member in await _BEAT.call(redis, (registry,), (member, ttl_ms, earlier))]
 
 
 async def heard_of(redis: Client, registry: str, ttl_ms: int) -> list[str]:
     """The members of a registry that said within `ttl_ms` that they are up, by the server's clock."""
-    return [one.decode() for one in await _HEARD_OF.call(redis, (registry,), (ttl_ms,))]
+    return [member.decode() for member in await _HEARD_OF.call(redis, (registry,), (ttl_ms,))]
 
 
 async def finish_embedding(

@@ -138,7 +138,7 @@ def portioned(words: Words) -> list[Words]:
 
 def _whole(answers: list[Any]) -> Any:
     """The answer of a command that was given in portions: counts add up, and any error is the whole's."""
-    if error := next((one for one in answers if isinstance(one, Exception)), None):
+    if error := next((answer for answer in answers if isinstance(answer, Exception)), None):
         return error
     return sum(answers) if isinstance(answers[0], int) else answers[0]
 
@@ -263,12 +263,12 @@ class SharedConnectionClient(RedisServer):
         return [answer for answers in await asyncio.gather(*map(self.ask, parts)) for answer in answers]
 
     async def aclose(self, close_connection_pool: bool | None = None) -> None:
-        for one in self._shared:
-            await one.aclose()
+        for connection in self._shared:
+            await connection.aclose()
         await super().aclose(close_connection_pool)
 
     def _least_busy(self) -> "SharedConnection":
-        return min(self._shared, key=lambda one: one.waiting)
+        return min(self._shared, key=lambda connection: connection.waiting)
 
 
 def _parts(groups: Sequence[Sequence[Command]]) -> list[list[Command]]:

@@ -28,9 +28,8 @@ from projections.rebuilding.job import RebuildJob
 from projections.search import snapshots
 from projections.search.embedded import search
 from projections.search.question import Filter, Question
-from projections.search.reading import end_of_feed, live_generation, trim_feed
-from projections.search.snapshot_job import SnapshotJob
-from projections.search.snapshots import FeedPosition, UnusableSnapshot
+from projections.search.replica import end_of_feed, live_generation, trim_feed
+from projections.search.snapshots import FeedPosition, SnapshotJob, UnusableSnapshot
 from projections.search.terms import terms
 from projections.search.waiting import replicas
 from projections.search_engine import schema

@@ -25,7 +25,7 @@ from projections.forgetting.receipts import load_receipt as load_receipt
 from projections.forgetting.receipts import save_receipt as save_receipt
 from projections.operations.current import Current
 from projections.rebuilding.job import RebuildJob
-from projections.search.snapshot_job import SnapshotJob
+from projections.search.snapshots import SnapshotJob
 from projections.search.waiting import work_folder
 from projections.vectors.embedder import Embedders
 

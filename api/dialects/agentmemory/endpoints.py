@@ -18,7 +18,7 @@ from ingest.errors import CommandRejected, MalformedRequest, NotFound, ReaderUnk
 from ingest.names import header_name
 from ingest.platform.settings import Settings
 from mcp_gateway import lenient
-from mcp_gateway.surrogates import repaired_json
+from mcp_gateway.lenient import repaired_json
 from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.documents.document import Document
 from projections.documents.memories import BY_WORDS

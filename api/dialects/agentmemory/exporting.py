@@ -24,7 +24,7 @@ from ingest.errors import ProjectionBehind, ReaderUnknown
 from ingest.platform.clock import system_clock
 from ingest.platform.partial import whole_reads
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.catalog import server_version
+from mcp_gateway.profiles import server_version
 from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.documents.access import Reader
 from projections.queries.views import Page, view

@@ -17,7 +17,7 @@ from api.dialects.agentmemory.endpoints import call_of, settings, success
 from api.http.http import Json
 from api.services import services
 from ingest.errors import LogUnavailable
-from mcp_gateway.tools.catalog import server_version
+from mcp_gateway.profiles import server_version
 from projections.health.watch import LOG
 
 PING_S = 2.0

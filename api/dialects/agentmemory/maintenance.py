@@ -22,7 +22,7 @@ from api.dialects.agentmemory.operations import DRY_RUN, fields
 from api.dialects.session_projects import home_of, homes
 from ingest.errors import NotFound, ReaderUnknown
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.catalog import server_version
+from mcp_gateway.profiles import server_version
 from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.documents.observations import Observation
 from projections.forgetting.forget import Sweep

@@ -30,7 +30,7 @@ from ingest.log.position import Token, partition_of, session_route
 from ingest.platform.tasks import in_thread
 from mcp_gateway import lenient
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.catalog import server_version
+from mcp_gateway.profiles import server_version
 from mcp_gateway.tools.tool import ToolContext
 from projections.documents.access import Reader, may_forget, may_read
 from projections.documents.actions import Action

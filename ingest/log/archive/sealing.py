@@ -203,22 +203,22 @@ class Sealing:
             pipe.multi()
             pipe.hset(keys.archived, TRIMMED, str(last))
             pipe.xtrim(keys.log, minid=f"{last.ms}-{last.seq + 1}", approximate=False)
-            _queue_moved(pipe, keys, [one for one in stubs if read_stub(keys, one) in payloads.items()])
+            _queue_moved(pipe, keys, [stub for stub in stubs if read_stub(keys, stub) in payloads.items()])
             await _execute(pipe, keys)
 
     async def _affected(
         self, keys: PartitionKeys, manifest: ArchiveManifest, after: Position
     ) -> list[tuple[Sealed, list[bytes]]]:
         """The next few segments behind a position in which something was erased, each with all its stubs."""
-        found: list[tuple[Sealed, list[bytes]]] = []
-        while len(found) < REWRITTEN_PER_COMMIT:
+        affected: list[tuple[Sealed, list[bytes]]] = []
+        while len(affected) < REWRITTEN_PER_COMMIT:
             oldest: list[bytes] = await queue_stubs_between(self._redis, keys, after, manifest.sealed, 1)
             if not oldest:
                 break
             sealed = manifest.holding(read_stub(keys, oldest[0]).position)
-            found.append((sealed, await queue_stubs_between(self._redis, keys, after, sealed.last, -1)))
+            affected.append((sealed, await queue_stubs_between(self._redis, keys, after, sealed.last, -1)))
             after = sealed.last
-        return found
+        return affected
 
     async def _with_stubs(
         self, manifest: ArchiveManifest, sealed: Sealed, stubs: Sequence[bytes], writer: str

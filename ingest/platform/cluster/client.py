@@ -181,8 +181,8 @@ class SlotTransaction(AsyncCoreCommands):
                     raise
                 may_repeat = False
             self._bind()
-            for one in queued:
-                self._pipe.execute_command(*one.args, **one.options)
+            for item in queued:
+                self._pipe.execute_command(*item.args, **item.options)
         raise ClusterChanged("a transaction was not carried out: its slot keeps moving")
 
     async def _first_watch(self, args: tuple[Any, ...]) -> Any:

@@ -21,8 +21,7 @@ from redis.exceptions import (
 )
 
 from ingest.platform.cluster.topology import Address, ClusterChanged, NodePlace, NodeSilent, Topology
-from ingest.platform.partial import node_timeout_s
-from ingest.platform.tasks import end
+from ingest.platform.tasks import end, node_timeout_s
 
 T = TypeVar("T")
 
@@ -82,7 +81,7 @@ class Router:
         The commands of one node go through one connection in their order, those of different nodes at the same time.
         What has no slot is answered by a list, with the answer of every connection that carried out commands before it.
         """
-        answers: list[Any] = [None if one.slot is not None else [] for one in queued]
+        answers: list[Any] = [None if item.slot is not None else [] for item in queued]
         todo = [n for n, one in enumerate(queued) if one.slot is not None]
         may_repeat = self.repeat
         for pause in PAUSES_S:
@@ -205,14 +204,14 @@ class Router:
         One whose slot has no primary, or a silent one, gets that for an answer.
         """
         groups: dict[Address, tuple[NodePlace, list[int]]] = {}
-        wanted = set(todo)
-        for n, one in enumerate(queued):
-            if one.slot is None:
+        requested = set(todo)
+        for n, command in enumerate(queued):
+            if command.slot is None:
                 for _, group in groups.values():
                     group.append(n)
-            elif n in wanted:
+            elif n in requested:
                 try:
-                    place = self.topology.place_of(one.slot)
+                    place = self.topology.place_of(command.slot)
                 except ClusterChanged as error:
                     answers[n] = error
                 else:
@@ -235,30 +234,30 @@ class Router:
 
     async def _take(
         self, answers: list[Any], todo: list[int], queued: Sequence[QueuedCommand],
-        place: NodePlace, group: Sequence[int], found: list[Any] | Exception, may_repeat: bool,
+        place: NodePlace, group: Sequence[int], replies: list[Any] | Exception, may_repeat: bool,
     ) -> bool:  # fmt: skip
         """Keep what a node answered, and note in `todo` what has to be sent again. True when a connection broke."""
-        if isinstance(found, Exception):
+        if isinstance(replies, Exception):
             slots = {queued[n].slot for n in group} - {None}
-            goes_on = await self.goes_on(found, place, next(slot for slot in slots if slot is not None), may_repeat)
+            goes_on = await self.goes_on(replies, place, next(slot for slot in slots if slot is not None), may_repeat)
             for n in group:
                 if queued[n].slot is None:
                     if not goes_on:
-                        answers[n].append(found)
+                        answers[n].append(replies)
                 elif goes_on:
                     todo.append(n)
                 else:
-                    answers[n] = found
+                    answers[n] = replies
             return True
-        for n, answer in zip(group, found, strict=True):
-            one = queued[n]
-            if one.slot is None:
+        for n, answer in zip(group, replies, strict=True):
+            command = queued[n]
+            if command.slot is None:
                 answers[n].append(answer)
             elif isinstance(answer, MovedError):
                 await self.heed(answer, place)
                 todo.append(n)
             elif isinstance(answer, AskError):
-                answers[n] = await self._asked(answer, place, one)
+                answers[n] = await self._asked(answer, place, command)
             elif isinstance(answer, REDIRECTED):
                 await self.heed(answer, place)
                 todo.append(n)
@@ -266,16 +265,16 @@ class Router:
                 answers[n] = answer
         return False
 
-    async def _asked(self, error: AskError, place: NodePlace, one: QueuedCommand) -> Any:
+    async def _asked(self, error: AskError, place: NodePlace, command: QueuedCommand) -> Any:
         try:
-            return await self._ask(error, place, one.args, one.options)
-        except (RedisError, OSError) as fault:
-            return fault
+            return await self._ask(error, place, command.args, command.options)
+        except (RedisError, OSError) as error:
+            return error
 
     async def _ask(self, error: AskError, place: NodePlace, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
         """The answer of the node that a slot is moving to, for a key that is there already."""
-        told: Any = error
-        client = self.topology.client_at(Address(told.host or place.address.host, int(told.port)))
+        redirection: Any = error
+        client = self.topology.client_at(Address(redirection.host or place.address.host, int(redirection.port)))
         async with client.pipeline(transaction=False) as pipe:
             pipe.execute_command("ASKING")
             pipe.execute_command(*args, **options)

@@ -103,13 +103,13 @@ class Topology:
 
     def primaries(self) -> list[NodePlace]:
         """Every primary that has slots, in the order of the slots."""
-        found = dict.fromkeys(address for address in self._slots if address is not None)
-        return [NodePlace(address, self.client_at(address), self._version) for address in found]
+        addresses = dict.fromkeys(address for address in self._slots if address is not None)
+        return [NodePlace(address, self.client_at(address), self._version) for address in addresses]
 
     def moved(self, error: MovedError, by: Address) -> None:
         """Believe a node that named another one as the primary of a slot."""
-        told: Any = error
-        self._slots[int(told.slot_id)] = Address(told.host or by.host, int(told.port))
+        redirection: Any = error
+        self._slots[int(redirection.slot_id)] = Address(redirection.host or by.host, int(redirection.port))
 
     def silence(self, place: NodePlace) -> None:
         """Ask a node nothing until it answers again: whoever asks would wait as long as the one before."""
@@ -173,7 +173,7 @@ class Topology:
                 if best is not None:
                     if best.covered == REDIS_CLUSTER_HASH_SLOTS:
                         break
-                    to_ask = [one for one in to_ask if not self.is_silent(one)]
+                    to_ask = [node for node in to_ask if not self.is_silent(node)]
         finally:
             await end(*asking)
         if best is None:
@@ -207,10 +207,10 @@ class Topology:
     def _to_ask(self, without: Address | None) -> list[Address]:
         """Every node that is known, in any order: what one got wrong, another may know."""
         primaries = {address for address in self._slots if address is not None}
-        known = list({*self._seeds, *primaries, *self._others} - {without})
-        random.shuffle(known)
-        known.sort(key=self.is_silent)
-        return known if without is None else [*known, without]
+        nodes = list({*self._seeds, *primaries, *self._others} - {without})
+        random.shuffle(nodes)
+        nodes.sort(key=self.is_silent)
+        return nodes if without is None else [*nodes, without]
 
     async def _close_unused(self, primaries: frozenset[Address]) -> None:
         """A command under way on a node that is no primary any more ends first; it is closed at a later refresh."""
@@ -247,7 +247,7 @@ def _view(ranges: Sequence[Sequence[Any]], asked: Address) -> _View:
     others: set[Address] = set()
     for first, last, primary, *replicas in ranges:
         slots[first : last + 1] = [_address(primary, asked)] * (last + 1 - first)
-        others.update(found for found in (_address(one, asked) for one in replicas) if found is not None)
+        others.update(other for other in (_address(replica, asked) for replica in replicas) if other is not None)
     return _View(slots, frozenset(others))
 
 
