@@ -13,7 +13,7 @@ LEVELS: tuple[Durability, ...] = get_args(Durability)
 
 
 def reaches(reached: Durability, requested: Durability | None) -> bool:
-    """Whether a level is what was wanted, or better; without a wish anything is."""
+    """Whether a level is the requested one or better; always true if none was requested."""
     return requested is None or LEVELS.index(reached) >= LEVELS.index(requested)
 
 
@@ -27,7 +27,7 @@ def weakest(levels: Iterable[Durability]) -> Durability:
 
 
 def parse_durability(text: str | None, field: str) -> Durability | None:
-    """The level that a text names, None where nothing is said; raises CommandRejected naming `field`."""
+    """The level that a text names, None for None; raises CommandRejected naming `field`."""
     if text is None:
         return None
     for level in LEVELS:

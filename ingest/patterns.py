@@ -71,7 +71,7 @@ def found_in(pattern: str, text: str) -> bool:
 
 @lru_cache(maxsize=CACHED_PATTERNS)
 def _outcome(pattern: str) -> Pattern | str:
-    """The compiled pattern, or why there is none: a bad pattern that is stored must not be compiled at every read."""
+    """The compiled pattern, or why it cannot be used: a stored bad pattern must not be compiled at every read."""
     try:
         pattern_ = cast(Pattern, re2.compile(pattern.encode(), _options()))
     except UnicodeEncodeError:

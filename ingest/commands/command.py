@@ -110,7 +110,7 @@ def decides_about(command: type[CommandT], event: type[Any], subject: str, *, ke
 
 
 def writer(*names: str) -> str:
-    """Who writes: the first of these that is a name, else nobody. EVERYBODY is none: who could read what it owns?"""
+    """The writer: the first of these that is a name, else "". EVERYBODY is not: nobody could read what it owns."""
     return next((name for name in names if name and name != EVERYBODY), "")
 
 

@@ -21,7 +21,7 @@ from ingest.errors import CommandRejected, MalformedRequest, RequestTooLarge, wi
 from ingest.names import with_nfc
 from ingest.secrets.scrub import repair_text
 
-if TYPE_CHECKING:  # whoever parses loads this, also where no big body ever comes: the stdio bridge
+if TYPE_CHECKING:  # the stdio bridge imports this module too, and never gets a big body
     import numpy as np
     from numpy.typing import NDArray
 
@@ -179,7 +179,7 @@ _msgpack_item = msgspec.msgpack.Decoder(_ANY_WRITE, ext_hook=_no_extension)
 
 
 def _parse_item(item: bytes, number: int) -> WriteCommand | CommandRejected:
-    """An item of a JSON array. Raises MalformedRequest where it is no JSON, because then the array is none."""
+    """An item of a JSON array. Raises MalformedRequest if it is not JSON, because then the array is not either."""
     try:
         try:
             return parse_json(item, _ANY_WRITE)

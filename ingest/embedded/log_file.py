@@ -224,7 +224,7 @@ def cut_off(fault: FileFault, folder: Path) -> Incident:
         shutil.copyfileobj(source, target, _BLOCK)
         target.flush()
         os.fsync(target.fileno())
-    entries = _entries(fault)
+    entries = _entries(fault)  # the copy is on disk before the original is cut
     with fault.file.open("r+b") as file:
         file.truncate(fault.at)
         os.fsync(file.fileno())
@@ -293,7 +293,7 @@ def found_again(folder: Path, there: Mapping[int, Position]) -> Incident | None:
 
 
 def trouble(folder: Path) -> str:
-    """What health tells of the open incidents; empty when there is none."""
+    """What health reports about open incidents; empty if there are none."""
     try:
         open_incidents = [str(incident) for incident in load_incidents(folder) if incident.open]
     except (OSError, msgspec.MsgspecError) as error:
@@ -306,7 +306,7 @@ def _save(folder: Path, incidents: Sequence[Incident]) -> None:
     written.write_bytes(msgspec.json.format(msgspec.json.encode(incidents), indent=2))
     sync(written)
     written.replace(folder / INCIDENTS)
-    sync(folder)
+    sync(folder)  # the rename too, or a power cut brings the old file back
 
 
 def _entries(fault: FileFault) -> dict[int, list[str]]:
@@ -400,7 +400,7 @@ class LogCheck:
         )
 
     def _wrong(self, command: Sequence[bytes]) -> Iterator[str]:
-        """What is wrong with a command; an empty one is none."""
+        """What is wrong with a command; an empty one stands for unreadable bytes."""
         name = command[0] if command else b""
         key = next(iter(command[2 if name == b"XGROUP" else 1 :]), b"")
         log, erased = _LOG.fullmatch(key), _ERASED.fullmatch(key)
@@ -459,8 +459,8 @@ class LogCheck:
 
 
 def _commands(data: mmap.mmap) -> Iterator[tuple[int, list[bytes]]]:
-    """The commands of a file, each with its first byte; an empty one stands for bytes that are none, also where the
-    server would pass over that."""
+    """The commands of a file, each with its first byte; an empty one stands for bytes that are not a command, even
+    where the server would skip them."""
     at = 0
     while at < len(data):
         begin, words = at, list[bytes]()

@@ -184,12 +184,12 @@ class EventLog(Protocol):
         """What an answer of `append` means: what was appended has this durability, whatever happens next."""
         ...
 
-    async def why_never(self, wanted: Durability) -> str:
+    async def why_never(self, requested: Durability) -> str:
         """Why nothing that is appended can become as durable as `wanted`, and what to do; empty where it can, or where
         the log does not say. Raises LogUnavailable."""
         ...
 
-    async def confirm(self, newest: Mapping[int, Position], wanted: Durability) -> Durability:
+    async def confirm(self, newest: Mapping[int, Position], requested: Durability) -> Durability:
         """Wait, some seconds at most, until what was appended to partitions up to a position is as durable as `wanted`.
 
         Returns what it has reached, which may be less. Raises DurabilityUnavailable where the log can never reach it,

@@ -14,6 +14,7 @@ from ingest.platform.connections import Client
 from ingest.platform.partial import UNREACHABLE, leave_out
 
 LAG_LOOK_S = 0.1
+"""Between two looks at the checkpoints."""
 
 
 async def entries_behind(redis: Client, partitions: int) -> dict[int, int]:
@@ -39,7 +40,7 @@ async def entries_behind(redis: Client, partitions: int) -> dict[int, int]:
 async def wait_projected(redis: Client, token: Token, timeout_s: float) -> None:
     """Return once the documents cover a position; raises ProjectionBehind after `timeout_s`.
 
-    For processes without an index replica, which is told of every step; this one asks, ten times a second.
+    For processes without an index replica (which follows every step): this polls ten times a second.
     """
     deadline = time.monotonic() + timeout_s
     while not token.covered_by(await _checkpoints(redis, list(token))):

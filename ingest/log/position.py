@@ -183,6 +183,7 @@ class SharedPositions:
         row = self._row(self._own, writer)
         for partition, position in written.items():
             cell = position.ms << _SEQ_BITS | min(position.seq, _MAX_SEQ)
+            # eight aligned bytes are written whole: readers in other processes need no lock
             if self._cells[row + partition] < cell:
                 self._cells[row + partition] = cell
 

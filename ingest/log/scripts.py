@@ -58,6 +58,7 @@ class Script:
         answers = await ask_apart(redis, self._commands(calls, await self.sha(redis)))
         unknown = [n for n, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
         if unknown:
+            # a server that restarted, or took over, has no scripts; none of these calls was carried out
             sha = await self.sha(redis, reload=True)
             again = await ask_apart(redis, self._commands([calls[n] for n in unknown], sha))
             for n, answer in zip(unknown, again, strict=True):
@@ -125,6 +126,7 @@ async def begin_window(redis: Client, keys: Sequence[PartitionKeys], window_ms: 
 
 async def acquire_lease(redis: Client, keys: PartitionKeys, worker_id: str, ttl_ms: int) -> int:
     """A fencing token larger than every one before, or 0 when another worker holds the partition."""
+    # the token comes with the lease in one script: a worker that lost it writes with an older one, which is refused
     return int(await _ACQUIRE_LEASE.call(redis, (keys.lease, keys.fence), (worker_id, ttl_ms)))
 
 

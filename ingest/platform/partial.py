@@ -66,7 +66,7 @@ def leave_out(unread: Collection[int], requested: Iterable[int], error: Exceptio
 
     Raises the error where none of those is left (see `made_of_parts`), and outside of `partial_reads`.
     """
-    so_far = _left_out.get()
+    so_far = _left_out.get()  # None: nothing may be missing
     if so_far is None or so_far.issuperset((_whole.get() or {*requested}) - {*unread}):
         raise error
     so_far.update(unread)

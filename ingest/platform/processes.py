@@ -112,7 +112,7 @@ def give_way() -> None:
     if (call := _SCHED_SETATTR.get(platform.machine())) is not None and sys.platform == "linux":
         attributes = _SchedulingAttributes(nice=LOWEST_NICENESS, runtime=SLICE_NS)
         attributes.size = ctypes.sizeof(attributes)
-        # refused or passed over by a kernel that knows no such turns: niceness stays
+        # an older kernel refuses or ignores it; the niceness stays
         ctypes.CDLL(None).syscall(call, 0, ctypes.byref(attributes), 0)
 
 

@@ -156,7 +156,7 @@ HOOK_VARIABLES: dict[str, str] = {
     "MNEMOLOG_HOOK_LESSONS": "0: the hooks tell an agent no lessons before a tool is used",
     "MNEMOLOG_HOOK_PROMPTS": "1: the hooks tell an agent what memory has about a prompt; 0: not, whatever is installed",
 }
-"""What only `api/agents/recording.py` reads. Servers and commands pass over them."""
+"""Read only by `api/agents/recording.py`. Servers and commands ignore them."""
 
 
 _Parse = Callable[[str, str], object]
@@ -396,7 +396,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     def search_engine(self) -> str | None:
         """The URL of the search engine that has the index; None where each process has its own.
 
-        Raises InvalidSetting where there is none at that place.
+        Raises InvalidSetting if the setting names no server.
         """
         try:
             return search_engine_of(self.index, self.redis_url)
@@ -504,7 +504,7 @@ IGNORED = {
 
 
 def stated(name: str, environ: Mapping[str, str]) -> tuple[str, str]:
-    """The variable that sets `name`, ours before others, and its value; empty where there is none."""
+    """The variable that sets `name`, ours before others, and its value; empty if unset."""
     if value := environ.get(name):
         return name, value
     others = ((other, _value(other, environ)) for other, ours in OTHER_NAMES.items() if ours == name)

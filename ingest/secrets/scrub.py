@@ -145,7 +145,7 @@ def beginning(text: str, limit: int) -> str:
 
 
 def families_of(text: str) -> list[tuple[str, tuple[int, int]]]:
-    """The rules that find something in a text, and where; for whoever looks for false alarms."""
+    """The rules that find something in a text, and where; for finding false alarms."""
     raw = text.encode("ascii", "replace")
     chosen = [_families()[0][index] for index in _matching(text, raw)]
     return [(family.name, span) for family in chosen for span in family.find(raw, text)]

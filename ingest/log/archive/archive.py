@@ -124,6 +124,7 @@ class Archive:
     async def identity(self) -> Identity:
         """Which archive this is; a log without one gets its name now."""
         if self._identity is None:
+            # HSETNX: of several processes that begin an archive, one names it
             await self._redis.hsetnx(MANIFEST, ARCHIVE_ID, str(new_event_id()))
             log, archive = await self._redis.hmget(MANIFEST, ["created_at", ARCHIVE_ID])
             self._identity = Identity((log or b"").decode(), archive.decode())

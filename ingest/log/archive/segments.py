@@ -138,7 +138,7 @@ SEGMENT_ENTRIES = 10_000
 SEGMENT_BYTES = 8 << 20
 """Of payloads, before compression: what a reader keeps in memory for one segment. The last entry may go beyond."""
 MAX_UNPACKED_BYTES = SEGMENT_BYTES + MAX_ENTRY_BYTES + 64 * SEGMENT_ENTRIES
-"""A frame that claims more is none of ours: it is not unpacked."""
+"""A frame that claims more was not written by mnemolog, and is not unpacked."""
 
 FORMAT, FORMAT_VERSION = "mnemolog-segment", 1
 
@@ -257,7 +257,7 @@ def file_of(version: int, content: Content, writer: str) -> str:
 
 
 def version_of(name: str) -> int | None:
-    """The version of the manifest that a file was written for; None for a name that is none of ours."""
+    """The version of the manifest that a file was written for; None for any other file name."""
     kind, _, rest = name.partition("-")
     digits = rest.partition("-")[0]
     return int(digits) if kind in ("segment", "manifest") and digits.isascii() and digits.isdigit() else None
@@ -273,7 +273,7 @@ def appended(manifest: ArchiveManifest, content: Content, writer: str) -> Archiv
 
 
 def replaced(manifest: ArchiveManifest, contents: Mapping[str, Content], writer: str) -> ArchiveManifest:
-    """The next version, with other contents in the place of segments by name; the chain behind them is made anew."""
+    """The next version, with other contents in the place of segments by name; the chain after them is recomputed."""
     version, chain = manifest.version + 1, chain_start(manifest.archive, manifest.partition)
     segments: list[Sealed] = []
     for segment in manifest.segments:

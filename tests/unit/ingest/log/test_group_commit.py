@@ -56,11 +56,11 @@ class WatchedLog:
     async def standing_durability(self) -> Durability:
         return await self._log.standing_durability()
 
-    async def why_never(self, wanted: Durability) -> str:
-        return await self._log.why_never(wanted)
+    async def why_never(self, requested: Durability) -> str:
+        return await self._log.why_never(requested)
 
-    async def confirm(self, newest: Mapping[int, Position], wanted: Durability) -> Durability:
-        return await self._log.confirm(newest, wanted)
+    async def confirm(self, newest: Mapping[int, Position], requested: Durability) -> Durability:
+        return await self._log.confirm(newest, requested)
 
     async def read(self, partition: int, after: Position, limit: int) -> list[Stored]:
         return await self._log.read(partition, after, limit)
@@ -341,16 +341,16 @@ class SlowDisk(MemoryLog):
             raise LogUnavailable("away")
         return self.standing
 
-    async def confirm(self, newest: Mapping[int, Position], wanted: Durability) -> Durability:
-        self.asked.append((dict(newest), wanted))
+    async def confirm(self, newest: Mapping[int, Position], requested: Durability) -> Durability:
+        self.asked.append((dict(newest), requested))
         await self.gate.wait()
         return self.key_scope
 
 
-@pytest.mark.parametrize("wanted", [None, "memory", "fsync"])
-async def test_nobody_waits_for_what_the_server_gives_anyway(wanted: Durability | None):
+@pytest.mark.parametrize("requested", [None, "memory", "fsync"])
+async def test_nobody_waits_for_what_the_server_gives_anyway(requested: Durability | None):
     disk = SlowDisk("fsync", "memory")
-    assert await Confirmations(disk).reached({0: AT}, wanted) == "fsync"
+    assert await Confirmations(disk).reached({0: AT}, requested) == "fsync"
     assert disk.asked == []
 
 
@@ -370,7 +370,7 @@ async def test_writes_that_come_during_a_wait_share_the_next_one():
 async def test_levels_do_not_wait_for_each_other():
     disk = SlowDisk("memory", "fsync")
     confirmations = Confirmations(disk)
-    waiting = [asyncio.create_task(confirmations.reached({0: AT}, wanted)) for wanted in ("replicated", "fsync")]
+    waiting = [asyncio.create_task(confirmations.reached({0: AT}, requested)) for requested in ("replicated", "fsync")]
     await wait_until(lambda: len(disk.asked) == 2)
     disk.gate.set()
     assert await asyncio.gather(*waiting) == ["fsync", "fsync"]

@@ -15,12 +15,12 @@ from ingest.platform.partial import (
     left_out,
     left_out_message,
     made_of_parts,
-    node_timeout_s,
     partial_reads,
     readable,
     whole_reads,
 )
 from ingest.platform.redis_client import packed_by_hiredis
+from ingest.platform.tasks import node_timeout_s
 
 WORDS = st.one_of(st.text(max_size=30), st.binary(max_size=30), st.integers(), st.floats(allow_nan=False))
 COMMANDS = st.tuples(st.sampled_from(["SET", "CONFIG GET", b"HSET"]), WORDS, WORDS)
