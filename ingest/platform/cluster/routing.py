@@ -377,7 +377,7 @@ def slot_of(key: Key) -> int:
 
 
 def slot_of_all(command: Sequence[Any]) -> int:
-    """The one slot of a command's keys; raises KeysApart."""
+    """The one slot of a command's keys; raises KeysInDifferentSlots."""
     slots = {slot_of(key) for key in keys_of(command)}
     if len(slots) != 1:
         what = f"keys of {len(slots)} slots" if slots else "no key"
