@@ -269,8 +269,8 @@ class Router:
     async def _asked(self, error: AskError, node: NodePlace, command: QueuedCommand) -> Any:
         try:
             return await self._ask(error, node, command.args, command.options)
-        except (RedisError, OSError) as error:
-            return error
+        except (RedisError, OSError) as failed:
+            return failed
 
     async def _ask(self, error: AskError, node: NodePlace, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
         """The answer of the node that a slot is moving to, for a key that is there already."""
