@@ -190,7 +190,6 @@ def _reading(output: Output, file: Path) -> Generator[Readable]:
 
 
 def _counted(progress: Progress, blocks: Iterator[bytes], file: Path) -> Iterator[bytes]:
-    """The blocks, with a progress bar in KiB."""
     size = None if file == STDIN_STDOUT else file.stat().st_size // KIB
     task = progress.add_task("KiB", total=size)
     sent = 0
@@ -309,7 +308,6 @@ def _resumable(output: Output, state: ImportState, file: StateFile, *, dry: bool
 
 @contextmanager
 def _explained(output: Output) -> Generator[None]:
-    """Turns an unreadable source into a message and its exit code."""
     try:
         yield
     except Unusable as error:
@@ -336,7 +334,6 @@ def _first_line(blocks: Iterator[bytes]) -> bytes:
 
 
 def _absolute(location: str) -> str:
-    """A path that is the same from any working directory; a URL as it is."""
     return location if "://" in location or not location else str(Path(location).expanduser().absolute())
 
 
