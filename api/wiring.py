@@ -27,7 +27,7 @@ from projections.condensing.operations import Condensing
 from projections.dead_letters.room import DeadLetters
 from projections.embedding.factory import build_embedder
 from projections.embedding.live import LiveEmbedder
-from projections.forgetting.forget import Forgetting
+from projections.forgetting.room import Forgetting
 from projections.health.queries import Diagnose, ProjectionProgress
 from projections.health.samples import HealthSampler
 from projections.health.watch import Limits, Watch

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from functools import partial
+from itertools import starmap
 from typing import Any, NamedTuple
 
 from ingest.commands.handler import CommandHandler
@@ -29,18 +30,13 @@ from projections.condensing.llm.assistant import build_assistant, parse_daily_to
 from projections.condensing.llm.assistant import check as check_llm
 from projections.condensing.llm.enrich import EnrichJob
 from projections.condensing.operations import Condensing
-from projections.dead_letters.room import PartitionDeadLetters
+from projections.dead_letters.room import DeadLetters, PartitionDeadLetters
 from projections.documents.sessions import Session
 from projections.embedding.embed_job import LOOK_AGAIN_S, DocumentVectors, EmbeddingQueue, EmbedJob, LaterTexts
 from projections.embedding.factory import build_embedder
 from projections.embedding.live import LiveEmbedder
 from projections.folds.fold import Changes
-from projections.forgetting.forget import Forgetting
-from projections.forgetting.forget_job import ForgetJob
-from projections.forgetting.purge import Purge, PurgedIndex
-from projections.forgetting.purge_engine import SearchEnginePurge
-from projections.forgetting.purge_snapshots import SnapshotPurge
-from projections.forgetting.retire_job import RetireJob
+from projections.forgetting.room import Forgetting, purging_jobs
 from projections.maintenance.room import BackupJob, IndexNames, NewestSnapshot, ReconcileJob, target_of
 from projections.operations.current import Current
 from projections.queries.documents import DocumentReader
@@ -50,8 +46,8 @@ from projections.search.waiting import work_folder
 from projections.search_engine.room import EngineNames, SearchEngineIndexes, Servers
 from projections.vectors.embedder import Embedder
 from workers.host import RunnerHost
-from workers.jobs.upkeep import Condense, Upkeep
 from workers.queue import Job, JobQueue, build_worker, run_worker
+from workers.upkeep import Condense, Upkeep
 
 logger = logging.getLogger(__name__)
 
@@ -197,27 +193,22 @@ class WorkerProcess:
             condense=condense if settings.condense_threshold else None,
         )
         archive = _archive(at_hand)
-        purge = Purge(
-            redis,
-            settings.partitions,
-            at_hand.embedders,
-            _purged_index(at_hand, snapshots),
-            rebuilding,
-            archive=archive,
-        )
         reconciling = ReconcileJob(redis, log, partial(_index_of, at_hand), at_hand.embedders)
         jobs = [
             Job("upkeep", upkeep.run, UPKEEP_EVERY_S),
             Job("summarise", upkeep.summarise),
             Job("condense", upkeep.condense, settings.condense_every),
-            Job("purge", purge.run_if_wanted, settings.purge_every),
-            Job("forget", ForgetJob(redis, current, purge, wait).run, UPKEEP_EVERY_S),
             # the next minute's goes on with what is left
             Job("reconcile", reconciling.run, UPKEEP_EVERY_S),
         ]
-        if (days := settings.retain_sessions_days) is not None:
-            retiring = RetireJob(redis, current, at_hand.embedders, timedelta(days=days))
-            jobs.append(Job("retire", retiring.run, _retiring_every_s(days)))
+        letters = DeadLetters(redis, log, current.documents)
+        jobs += starmap(
+            Job,
+            purging_jobs(
+                settings, redis, at_hand.engine, current, at_hand.embedders, snapshots, rebuilding, archive, wait,
+                letters.erase_all,
+            ),
+        )  # fmt: skip
         if assistant is not None:
             at_hand.stack.push_async_callback(assistant.aclose)
             enrichment = EnrichJob(redis, log, assistant, partial(_append, log), range(settings.partitions))
@@ -313,14 +304,6 @@ def _index_of(at_hand: _AtHand, embedder: Embedder) -> IndexNames:
     return NewestSnapshot(at_hand.settings.snapshots, embedder.model)
 
 
-def _purged_index(at_hand: _AtHand, snapshots: SnapshotJob) -> PurgedIndex:
-    settings = at_hand.settings
-    if at_hand.engine is not None:
-        return SearchEnginePurge(at_hand.redis, at_hand.engine, settings.partitions)
-    work = work_folder(settings.cache_dir / "probes")
-    return SnapshotPurge(at_hand.redis, at_hand.embedders, snapshots, settings.snapshots, work)
-
-
 def _archive(at_hand: _AtHand) -> ArchiveJob | None:
     """None for a log without an archive."""
     if not isinstance(at_hand.log, ArchivedLog):
@@ -333,11 +316,6 @@ async def _seal_and_trim(archive: ArchiveJob) -> None:
         await archive.run()
     except MnemologError as error:
         logger.warning("nothing is archived: %s", error)
-
-
-def _retiring_every_s(days: float) -> float:
-    """A minute; less where sessions are kept for less, as in a test."""
-    return min(UPKEEP_EVERY_S, max(1.0, days * 86_400 / 4))
 
 
 async def _append(log: RedisLog, partition: int, event: Event) -> None:

@@ -175,7 +175,7 @@ async def crystallize(
         project = await _project_of(current, session, reader)
     ids = [one.id for one in chosen]
     content = contents(done)
-    told = [one.id for one in done if says(content, told(one))]  # not all find room
+    quoted = [one.id for one in done if says(content, told(one))]  # not all find room
     writing = Writing(current, caller)
     remembered = await writing.give(
         Remember(
@@ -187,7 +187,7 @@ async def crystallize(
             tags=[CRYSTAL],
             files=made.files_affected,
             references=ids,
-            derived_from=told or ids,
+            derived_from=quoted or ids,
             keep_duplicates=True,
         )
     )

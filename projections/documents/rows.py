@@ -5,10 +5,10 @@ sorted sets of document ids, named by what they list; here are the names that be
 """
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
-from msgspec.structs import asdict
 
 from ingest.events.envelope import Recorded
 from ingest.log.keys import row_key
@@ -113,7 +113,12 @@ def row_origin(recorded: Recorded) -> dict[str, Any]:
 
 def same_fields(data: Struct, document: type[Struct]) -> dict[str, Any]:
     """The fields of an event's data that its document has under the same names."""
-    return {name: value for name, value in asdict(data).items() if name in document.__struct_fields__}
+    return {name: getattr(data, name) for name in _common_fields(type(data), document)}
+
+
+@cache
+def _common_fields(data: type[Struct], document: type[Struct]) -> tuple[str, ...]:
+    return tuple(name for name in data.__struct_fields__ if name in document.__struct_fields__)
 
 
 _PART = "\x1d"

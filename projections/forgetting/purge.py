@@ -6,20 +6,36 @@ is taken off only after everything was done, so that a crash at any point repeat
 
 import asyncio
 import logging
+import shutil
+import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from msgspec.structs import replace
-from redis.exceptions import ResponseError
+from redis.exceptions import RedisError, ResponseError
 
 from ingest.ids import new_event_id
 from ingest.log.archive.sealing import ArchiveJob
 from ingest.log.keys import JOB_LEASE_TTL, PURGE_LEASE, PartitionKeys, embedding
 from ingest.log.lease import lease
+from ingest.log.position import Position
+from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client, past_memory_limit
 from projections.embedding.live import models_of
 from projections.forgetting.receipts import Probe, Removed
 from projections.rebuilding.job import RebuildJob
+from projections.search import snapshots
+from projections.search.embedded import search
+from projections.search.question import Filter, Question
+from projections.search.replica import end_of_feed, live_generation, trim_feed
+from projections.search.snapshots import FeedPosition, SnapshotJob, UnusableSnapshot
+from projections.search.terms import terms
+from projections.search.waiting import replicas
+from projections.search_engine import schema
+from projections.search_engine.layout import PartitionIndex, encoded, encoded_term, place_of
+from projections.search_engine.schema import Named
+from projections.search_engine.writing import read_state
 from projections.vectors.embedder import Embedders, cache_key_of
 
 logger = logging.getLogger(__name__)
@@ -91,6 +107,7 @@ class Purge:
         Without the name of a snapshot when there could be none, another purge took too long, or what a rebuild keeps
         could not be deleted: then the notes stay. They also stay when it raises what ArchiveJob.rewrite does.
         """
+        # two at once would each take off notes that the other still works on, and write two snapshots
         async with lease(self._redis, PURGE_LEASE, self._id, JOB_LEASE_TTL, wait_s=WAIT_FOR_OTHER_S) as mine:
             return await self._purge() if mine else Removed()
 
@@ -99,19 +116,21 @@ class Purge:
         if any(b"" in members for members in notes.values()) and not await self._rebuilds.forget_unread():
             return Removed()  # the notes stay: the next run tries again
         cached = await self._forget_vectors(notes)
-        feeds = await self._feed_entries()
+        feeds = await self._feed_entries()  # counted before `clean` trims them
         cleaned = await self._index.clean()
         removed = Removed(
             embedding_cache=cached,
             change_feeds=feeds,
             snapshot=cleaned.name if cleaned else "",
             older_snapshots=cleaned.older if cleaned else 0,
+            # after everything that deletes: the file has the bytes of what went until it is written anew
             append_only_file=await self._rewrite_log_file(),
         )
         if cleaned is None:
             return removed  # the notes stay: the next run tries again
         if self._archive is not None:
             removed = replace(removed, archive_segments=await self._archive.rewrite())
+        # last, so that a crash at any point above repeats the work; only those read: others may have come meanwhile
         for partition, members in notes.items():
             if members:
                 await self._redis.srem(PartitionKeys(partition).purging, *members)
@@ -179,3 +198,175 @@ async def rewrite_log_file(server: Client) -> str:
     except ResponseError as error:  # managed services forbid it; one may be under way
         return f"not rewritten: {error}"
     return "being rewritten"
+
+
+WAIT_FOR_REPLICAS_S = 30.0
+
+
+class SnapshotPurge:
+    """Purges the snapshots in `folder`; `work` is a folder of this worker's own."""
+
+    def __init__(
+        self,
+        redis: Client,
+        embedders: Embedders,
+        snapshot: SnapshotJob,
+        folder: Path,
+        work: Path,
+        clock: Clock = system_clock,
+    ) -> None:
+        self._redis, self._embedders, self._snapshot = redis, embedders, snapshot
+        self._folder, self._work, self._clock = folder, work, clock
+
+    async def clean(self) -> Cleaned | None:
+        """Write a compacted snapshot, delete the older ones and trim the feeds; None where none could be written."""
+        older = len(list(self._folder.glob("[!.]*"))) if self._folder.exists() else 0
+        # the new snapshot is complete before older ones go and feeds are trimmed: replicas can start at any moment
+        manifest = await self._snapshot.run(force=True, compact=True)
+        return None if manifest is None else Cleaned(manifest.name, older)
+
+    async def probe(self, tenant: str, names: Sequence[str], texts: Sequence[str]) -> Probe:
+        """Look for forgotten documents in the newest snapshot: by id, and by searching for what they said."""
+        found = await asyncio.to_thread(snapshots.newest, self._folder, (await self._embedders.refresh()).model)
+        if found is None:
+            return Probe(documents=len(names), queries=0, found=0)
+        return await asyncio.to_thread(self._search, *found, tenant, names, texts)
+
+    def _search(
+        self, path: Path, manifest: snapshots.SnapshotManifest, tenant: str, names: Sequence[str], texts: Sequence[str]
+    ) -> Probe:
+        try:
+            index = snapshots.load(path, manifest, self._work)
+        except UnusableSnapshot as error:
+            logger.warning("the probe found no snapshot to search: %s", error)
+            return Probe(documents=len(names), queries=0, found=0)
+        try:
+            gone = set(names)
+            found = gone & index.ordinal_of.keys()
+            for text in texts:
+                question = Question(text=text[:2000], vector=None, mode="lexical", now_ms=to_ms(self._clock()))
+                hits = search(index, question, Filter(tenant=tenant, operator=True, as_of_ms=to_ms(self._clock())))
+                found |= {hit.id for hit in hits} & gone
+            return Probe(documents=len(gone), queries=len(texts), found=len(found))
+        finally:
+            shutil.rmtree(self._work, ignore_errors=True)
+
+    async def await_readers(self, name: str) -> tuple[int, int]:
+        """Wait until every live replica has started from this snapshot or a newer one."""
+        deadline = asyncio.get_running_loop().time() + WAIT_FOR_REPLICAS_S
+        while True:
+            try:
+                live = await replicas(self._redis)
+            except RedisError:
+                live = []
+            reloaded = sum(one >= name for _, one in live)
+            if reloaded == len(live) or asyncio.get_running_loop().time() > deadline:
+                return reloaded, len(live) - reloaded
+            await asyncio.sleep(0.2)
+
+
+WAIT_FOR_ENGINE_S = 30.0
+LOOK_AGAIN_S = 0.2
+NAMES_AT_ONCE = 500
+WORDS = 32
+"""Of a forgotten text, by which it is searched for."""
+FIRST = 100
+
+
+class SearchEnginePurge:
+    """Purges the indexes of an engine."""
+
+    def __init__(self, redis: Client, engine: Client, partitions: int) -> None:
+        self._redis, self._engine, self._partitions = redis, engine, partitions
+
+    async def clean(self) -> Cleaned | None:
+        """Wait until every index has all removals and dropped ones are gone, then trim the feeds.
+
+        None where that takes too long, or the engine is away. Words and values that only removed documents had leave
+        the engine's dictionaries when it collects them: it is asked to, and may refuse.
+        """
+        try:
+            ends = [await self._end(partition) for partition in range(self._partitions)]
+            live = await self._wait_for(ends)
+            if live is None:
+                logger.warning("the purge waits for the search index: it has not all removals yet")
+                return None
+            for partition, end in enumerate(ends):
+                await trim_feed(self._redis, partition, end)
+            await self._collect(live)
+            # where the engine is the log's server its file is rewritten by the purge
+            if self._engine is not self._redis:
+                await rewrite_log_file(self._engine)
+        except (RedisError, OSError) as error:
+            logger.warning("the purge waits for the search engine: %s", error)
+            return None
+        return Cleaned(live.name)
+
+    async def await_readers(self, name: str) -> tuple[int, int]:
+        """Readers hold nothing of the index."""
+        return 0, 0
+
+    async def probe(self, tenant: str, names: Sequence[str], texts: Sequence[str]) -> Probe:
+        """Look for documents by id, and by searching for what they said, in the index that readers use."""
+        live = (await schema.read_catalogue(self._engine)).catalogue.live
+        found: set[str] = set()
+        if live is not None:
+            found = await self._there(live, names)
+            for text in texts:
+                found |= set(names) & await self._said(live, tenant, text)
+        return Probe(documents=len(names), queries=len(texts), found=len(found))
+
+    async def _end(self, partition: int) -> FeedPosition:
+        generation = await live_generation(self._redis, partition)
+        feed = PartitionKeys(partition).of_generation(generation)
+        return FeedPosition(generation=generation, feed=await end_of_feed(self._redis, feed))
+
+    async def _wait_for(self, ends: Sequence[FeedPosition]) -> Named | None:
+        """The live index, once all indexes have what the feeds have; None when that takes too long."""
+        until = time.monotonic() + WAIT_FOR_ENGINE_S
+        while time.monotonic() < until:
+            catalogue = (await schema.read_catalogue(self._engine)).catalogue
+            behind = catalogue.leaving or not all([await self._has(one, ends) for one in catalogue.filled])
+            if catalogue.live is not None and not behind:
+                return catalogue.live
+            await asyncio.sleep(LOOK_AGAIN_S)
+        return None
+
+    async def _has(self, index: Named, ends: Sequence[FeedPosition]) -> bool:
+        for partition, end in enumerate(ends):
+            state = await read_state(self._engine, PartitionIndex(index.name, partition))
+            if state is None or not state.complete or state.generation < end.generation:
+                return False
+            if state.generation == end.generation and Position.parse(state.feed) < Position.parse(end.feed):
+                return False
+        return True
+
+    async def _collect(self, live: Named) -> None:
+        try:
+            await schema.command(self._engine, "FT.DEBUG", "GC_FORCEINVOKE", live.name)
+        except ResponseError as error:
+            logger.debug("the engine collects when it will: %s", error)
+
+    async def _there(self, live: Named, names: Sequence[str]) -> set[str]:
+        found: set[str] = set()
+        for start in range(0, len(names), NAMES_AT_ONCE):
+            some = names[start : start + NAMES_AT_ONCE]
+            async with self._engine.pipeline(transaction=False) as pipe:
+                for name in some:
+                    for partition in range(self._partitions):
+                        pipe.exists(PartitionIndex(live.name, partition).document(name))
+                answers = await pipe.execute()
+            parts = [answers[n : n + self._partitions] for n in range(0, len(answers), self._partitions)]
+            found |= {name for name, is_there in zip(some, parts, strict=True) if any(is_there)}
+        return found
+
+    async def _said(self, live: Named, tenant: str, text: str) -> set[str]:
+        """The ids of the documents that say most of what a text says."""
+        words = list(dict.fromkeys(map(encoded_term, terms(text))))[:WORDS]
+        if not words:
+            return set()
+        query = f"@tenant:{{{encoded(tenant)}}} @terms:({'|'.join(words)})"
+        answer = await schema.command(
+            self._engine, "FT.SEARCH", live.name, query, "VERBATIM", "NOCONTENT", "LIMIT", 0, FIRST, "DIALECT", 2
+        )
+        return {place_of(key)[1] for key in answer[1:]}

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from ingest.events.envelope import Recorded
 from ingest.events.subject import EventErased, SubjectForgotten
 from ingest.log.position import START, Position, Token
-from workers.jobs.upkeep import SOURCE as UPKEEP
+from workers.upkeep import SOURCE as UPKEEP
 
 REMEMBERED = 400
 """Acknowledged commands that agents send again."""

@@ -24,9 +24,8 @@ from projections.condensing.operations import Condensing
 from projections.condensing.slots import PENDING
 from projections.documents.access import Reader
 from projections.documents.slots import Slot, slot_id
-from projections.forgetting import forget_job as forget_module
+from projections.forgetting import jobs as forget_module
 from projections.forgetting.forget import Forgetting, Forgotten, user_digest
-from projections.forgetting.forget_job import ForgetJob
 from projections.forgetting.purge import Purge
 from projections.forgetting.receipts import Receipt, Removed, load_receipt, save_receipt
 from projections.operations.current import Current
@@ -275,7 +274,7 @@ async def test_what_is_asked_for_while_a_worker_is_at_it_is_done_in_the_same_run
             asked.append(await ask(shop, "user", "lee", number=2))
             assert await shop.forget_job(shop.purge("other")).run() == 0
 
-    assert await ForgetJob(shop.redis, shop.current, shop.purge(), meanwhile, shop.clock).run() == 2
+    assert await shop.forget_job_that(meanwhile, current=shop.current).run() == 2
     assert await marked(shop) == []
 
 
@@ -325,7 +324,7 @@ async def test_what_is_recorded_after_it_began_stays(
             later.append((await shop.remember("a new memory", **said)).id)
             await project()
 
-    job = ForgetJob(shop.redis, shop.current, shop.purge(), meanwhile, shop.clock)
+    job = shop.forget_job_that(meanwhile, current=shop.current)
     assert await job.run() == 1
     assert [await shop.gone(name) for name in later] == [False] * 3
     assert (await shop.session("s1")).observation_count == 1
@@ -348,7 +347,7 @@ async def test_what_was_made_of_the_subject_while_it_was_forgotten_is_found(shop
             made.append((await shop.learn(f"a lesson of {MARK}", derived_from=[made[0]])).id)
             await shop.project()
 
-    job = ForgetJob(shop.redis, shop.current, shop.purge(), meanwhile, shop.clock)
+    job = shop.forget_job_that(meanwhile, current=shop.current)
     assert await job.run() == 1
     assert await marked(shop) == []
     assert [await shop.gone(name) for name in made] == [True, True]

@@ -155,7 +155,7 @@ async def test_an_altered_entry_is_parked_at_the_first_attempt_and_the_rest_goes
 
 
 async def test_what_a_crash_left_unacknowledged_is_applied_once(log: Log):
-    """Delivered but not saved; and saved but, by an older release, not acknowledged."""
+    """Delivered to a worker that died before it saved them."""
     saved = await log.append("a")
     async with running(log, await log.fence()):
         await wait_until(lambda: log.applied_up_to(saved[-1]))

@@ -13,8 +13,7 @@ from ingest.events.session import ObservationCompressed
 from ingest.log.group_commit import GroupCommit
 from ingest.log.position import Token
 from ingest.platform.clock import system_clock
-from projections.forgetting.clear import KEPT, Sweep, Swept
-from projections.forgetting.forget import Forgetting
+from projections.forgetting.forget import KEPT, Forgetting, Sweep, Swept
 from projections.operations.current import Current
 
 

@@ -30,8 +30,8 @@ from projections.documents.lessons import fades_at, is_retired
 from projections.documents.memories import EPISODIC, Memory
 from projections.forgetting.forget import Forgetting
 from projections.operations.current import Current
-from workers.jobs import upkeep as upkeep_module
-from workers.jobs.upkeep import Condense, Upkeep
+from workers import upkeep as upkeep_module
+from workers.upkeep import Condense, Upkeep
 
 MS = timedelta(milliseconds=1)
 TOPICS = ("kettle", "harbour", "violin", "glacier", "lantern", "orchard", "pulley", "saddle", "thimble", "walnut")

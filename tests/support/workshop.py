@@ -32,17 +32,16 @@ from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
 from ingest.platform.connections import Client
 from projections.condensing.operations import Condensing
+from projections.dead_letters.room import DeadLetters
 from projections.documents.document import Document
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.sessions import Session, Summary, session_document_id, summary_id
 from projections.embedding.embed_job import DocumentVectors, EmbeddingQueue
 from projections.forgetting.forget import Forgetting
-from projections.forgetting.forget_job import ForgetJob
-from projections.forgetting.purge import Purge
-from projections.forgetting.purge_snapshots import SnapshotPurge
-from projections.forgetting.retire_job import RetireJob
-from projections.operations.current import Current
+from projections.forgetting.jobs import ForgetJob, RetireJob
+from projections.forgetting.purge import Purge, SnapshotPurge
+from projections.operations.current import Current, Wait
 from projections.queries.documents import DocumentReader
 from projections.rebuilding.documents import DocumentRebuild
 from projections.rebuilding.embeddings import EmbeddingRebuild
@@ -52,7 +51,7 @@ from projections.search.snapshots import SnapshotJob
 from projections.store.protocol import project
 from projections.store.redis_store import RedisStore
 from projections.vectors.embedder import Embedders, FixedEmbedder
-from workers.jobs.upkeep import Condense, Upkeep
+from workers.upkeep import Condense, Upkeep
 
 D = TypeVar("D")
 PARTITIONS = 3
@@ -301,4 +300,16 @@ class Workshop:
 
     def forget_job(self, purge: Purge | None = None, current: Current | None = None) -> ForgetJob:
         """The forgetting of a worker."""
-        return ForgetJob(self.redis, current or self.another_current(), purge or self.purge(), self.wait, self.clock)
+        return self.forget_job_that(self.wait, purge, current)
+
+    def forget_job_that(self, wait: Wait, purge: Purge | None = None, current: Current | None = None) -> ForgetJob:
+        """The same, with another way to wait for what it appended."""
+        letters = DeadLetters(self.redis, self.log, self.documents, self.clock)
+        return ForgetJob(
+            self.redis,
+            current or self.another_current(),
+            purge or self.purge(),
+            wait,
+            letters.erase_all,
+            self.clock,
+        )

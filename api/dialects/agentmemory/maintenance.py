@@ -25,7 +25,7 @@ from mcp_gateway.lenient import BadArgument
 from mcp_gateway.profiles import server_version
 from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.documents.observations import Observation
-from projections.forgetting.clear import Sweep
+from projections.forgetting.forget import Sweep
 from projections.queries.log_events import AuditEntry
 
 

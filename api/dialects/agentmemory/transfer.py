@@ -38,7 +38,7 @@ from projections.documents.document import Document, Tombstone
 from projections.documents.memories import Memory
 from projections.documents.sessions import session_document_id, summary_id
 from projections.documents.slots import Slot
-from projections.forgetting.clear import Clear
+from projections.forgetting.forget import Clear
 from projections.operations.memories import MemoryChanges
 from projections.services import Operations
 
@@ -79,7 +79,7 @@ async def import_export(request: Request) -> Response:
 
 async def _taken_over(call: ToolContext, export: dict[str, Any], strategy: Strategy) -> Response:
     reader, caller, operations = call.reader(), call.caller(), call.operations
-    clear = Clear(operations.current, operations.forgetting, call.queries)
+    clear = Clear(operations.current, operations.forgetting, call.queries.lookup, call.queries.actions)
     try:
         done = await ExportImport(call.commands, operations, clear).run(export, strategy, reader, caller)
     except CommandRejected as refused:

@@ -24,7 +24,7 @@ from projections.condensing.llm.assistant import Assistant, Skipped
 from projections.documents.document import searchable_text
 from projections.documents.observations import Observation, observation
 from projections.documents.tombstones import Tombstone
-from projections.forgetting.retired import Retired
+from projections.forgetting.plan import Retired
 from projections.queries.documents import DocumentReader
 
 logger = logging.getLogger(__name__)

@@ -18,8 +18,8 @@ from ingest.platform.connections import Client
 from projections.documents.index_entry import IndexEntry
 from projections.embedding.embed_job import DocumentVectors, EmbeddingQueue
 from projections.embedding.live import Choice, choice_of, chosen, declare
-from projections.forgetting import purge_engine
-from projections.forgetting.purge_engine import SearchEnginePurge
+from projections.forgetting import purge as purge_engine
+from projections.forgetting.purge import SearchEnginePurge
 from projections.rebuilding.embeddings import EngineEmbeddingRebuild
 from projections.rebuilding.rebuilds import Rebuilds
 from projections.search.index import DocumentLocation

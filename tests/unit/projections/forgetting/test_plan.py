@@ -1,7 +1,7 @@
 from projections.documents.observations import Observation
 from projections.documents.sessions import Session
 from projections.documents.tombstones import SupersededEvent
-from projections.forgetting.forgetting_run import KINDS, OF_A_PROJECT
+from projections.forgetting.plan import KINDS, OF_A_PROJECT
 
 
 def test_forgetting_a_project_looks_for_every_kind_of_document():

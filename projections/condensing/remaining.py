@@ -4,7 +4,8 @@ A document stays as long as sources that are left say it, word for word; then it
 server put together loses what only the forgotten said. Everything else that was derived from the forgotten goes.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -40,8 +41,8 @@ Find: TypeAlias = Callable[[Sequence[str]], Awaitable[list[Document]]]
 """Returns those of the documents that are there."""
 
 
-class Verdict(Struct, frozen=True):
-    """What is left of a derived document; None for nothing."""
+class Remaining(Struct, frozen=True):
+    """What is left of a derived document; `left` is None for nothing."""
 
     document: Derived
     left: Remainder | None
@@ -49,12 +50,13 @@ class Verdict(Struct, frozen=True):
     @property
     def is_whole(self) -> bool:
         """Whether the document stays as it is, with fewer sources."""
-        return self.left is not None and self.left.content == _content(self.document)
+        content = "" if isinstance(self.document, Relation) else self.document.content
+        return self.left is not None and self.left.content == content
 
     @property
     def taken(self) -> list[str]:
-        """The sources that it is derived from no more."""
-        return [one for one in sources_of(self.document) if self.left is None or one not in self.left.sources]
+        """The sources that it is no longer derived from."""
+        return [name for name in sources_of(self.document) if self.left is None or name not in self.left.sources]
 
 
 def sources_of(document: Document) -> list[str]:
@@ -75,25 +77,38 @@ def is_derived_by_server(document: Document) -> bool:
     return isinstance(document, Memory) and is_made(document)
 
 
-class SourceTexts(Struct, frozen=True):
-    """What sources say; `reduced` are those that do not say all that they did."""
+async def remaining(
+    reader: DocumentReader, find: Find, documents: Sequence[Derived], is_gone: Callable[[Document], bool]
+) -> list[Remaining]:
+    """What is left of each of these documents, given what those of their sources say that are there and not gone.
 
-    texts: dict[str, str]
-    reduced: frozenset[str]
+    A summary of something that is gone stands for what is left of its session. `find` also finds what is retired.
+    """
+    names = list(dict.fromkeys(name for document in documents for name in sources_of(document)))
+    summaries = [name for name in names if name.partition("_")[0] == SUMMARY]
+    others = await find([name for name in names if name not in summaries])
+    texts = {one.id: _text_of(one) for one in others if not is_gone(one)}
+    reduced: set[str] = set()
+    """Summaries that do not say all that they did."""
+    for name in summaries:
+        texts[name], is_whole = await _text_of_session(reader, name, is_gone)
+        reduced |= {name} if not is_whole else set()
+    texts = {name: text for name, text in texts.items() if text}
+    return await asyncio.to_thread(lambda: [_remaining(document, texts, reduced) for document in documents])
 
 
-def verdict(document: Derived, said: SourceTexts) -> Verdict:
-    """What is left of a document, given what those of its sources say that are there."""
-    texts = {one: said.texts[one] for one in sources_of(document) if one in said.texts}
+def _remaining(document: Derived, all_texts: Mapping[str, str], reduced: Collection[str]) -> Remaining:
+    texts = {name: all_texts[name] for name in sources_of(document) if name in all_texts}
     if isinstance(document, Relation):  # a model read it out of all that a source said
-        return Verdict(document, _left_of_relation(document, {one: texts[one] for one in texts.keys() - said.reduced}))
-    return Verdict(document, _left(document, texts))
+        whole = {name: text for name, text in texts.items() if name not in reduced}
+        return Remaining(document, _left_of_relation(document, whole))
+    return Remaining(document, _left(document, texts))
 
 
 def _left_of_relation(relation: Relation, texts: Mapping[str, str]) -> Remainder | None:
     """A relation stays with the sources that name both of its ends."""
     ends = [end.partition(":")[2] for end in (relation.source, relation.target)]
-    both = [one for one in relation.sources if one in texts and all(says(texts[one], end) for end in ends)]
+    both = [name for name in relation.sources if name in texts and all(says(texts[name], end) for end in ends)]
     return Remainder("", both) if both else None
 
 
@@ -121,44 +136,21 @@ def _labels(document: Memory | Lesson) -> list[str]:
     return [label for label in labels if label and label not in SERVER_TAGS and label not in document.content]
 
 
-def _content(document: Derived) -> str:
-    return "" if isinstance(document, Relation) else document.content
-
-
-async def read_sources(
-    documents: DocumentReader, find: Find, names: Sequence[str], is_gone: Callable[[Document], bool]
-) -> SourceTexts:
-    """What the documents of these names say; nothing of those that are not there, or are gone.
-
-    A summary that tells of something that is gone says what is left of its session. `find` also finds what is retired.
-    """
-    found: dict[str, str] = {}
-    summaries = [name for name in names if name.partition("_")[0] == SUMMARY]
-    for one in await find([name for name in names if name not in summaries]):
-        if not is_gone(one) and (said := _said_by(one)):
-            found[one.id] = said
-    reduced: set[str] = set()
-    for name in summaries:
-        found[name], whole = await _of_session(documents, name, is_gone)
-        reduced |= {name} if not whole else set()
-    return SourceTexts({name: said for name, said in found.items() if said}, frozenset(reduced))
-
-
-async def _of_session(documents: DocumentReader, name: str, is_gone: Callable[[Document], bool]) -> tuple[str, bool]:
+async def _text_of_session(reader: DocumentReader, name: str, is_gone: Callable[[Document], bool]) -> tuple[str, bool]:
     """What a session's summary says, or else what is left of the session; and whether it is the summary."""
     session_name = DocumentId(f"{SESSION}_{name.partition('_')[2]}")
-    located = await documents.find_all([session_name, DocumentId(name)])
+    located = await reader.find_all([session_name, DocumentId(name)])
     session = next((one.document for one in located if isinstance(one.document, Session)), None)
     summary = next((one.document for one in located if isinstance(one.document, Summary)), None)
     if session is None or is_gone(session):
         return "", False
     if summary is not None and not is_gone(summary):
-        return _said_by(summary), True
-    left = [one for one in await observations_of(documents, session) if not is_gone(one)]
-    return "\n".join(_said_by(one) for one in left), False
+        return _text_of(summary), True
+    left = [one for one in await observations_of(reader, session) if not is_gone(one)]
+    return "\n".join(_text_of(one) for one in left), False
 
 
-def _said_by(document: Document) -> str:
+def _text_of(document: Document) -> str:
     match document:
         case Observation():
             parts = [document.content, account(document), *document.concepts, *document.files]

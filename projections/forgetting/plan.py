@@ -1,0 +1,531 @@
+"""The plan of a forgetting: which documents go, which stay with fewer sources, and which are cut down.
+
+A document goes with what was derived from it and nothing else says (condensing answers what remains of it) and, for a
+condensed memory, with what that stands for. A session goes with its observations, its summary and the commits made in
+no other; a user with every document that names the user and every session of its own; a project with everything. What
+is recorded after a forgetting began stays. A slot that an observation was reflected into stays, without those lines.
+
+A plan changes nothing: it is made a page of documents at a time, and `forget` appends each page before the next.
+Retired observations are read out of the log again: forgetting needs to know what they said, and what came of it.
+"""
+
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from hashlib import blake2b
+from typing import NamedTuple, TypeAlias
+
+from ingest.errors import UnreadableEvent
+from ingest.events.envelope import SESSION_TYPES, Recorded, decode
+from ingest.events.session import ObservationCompressed, ObservationRecorded
+from ingest.events.subject import MAX_FORGOTTEN, EventErased, SubjectKind
+from ingest.ids import MEMORY, OBSERVATION, DocumentId, document_id
+from ingest.log.event_log import EventLog
+from ingest.log.position import START, Position, Token, partition_of, project_route, session_route
+from ingest.platform.clock import from_ms
+from projections.condensing.claims import Remainder
+from projections.condensing.remaining import Derived, is_derived_by_server, remaining
+from projections.condensing.slots import contributed, without
+from projections.documents import observations
+from projections.documents.actions import Action, actions
+from projections.documents.document import Document
+from projections.documents.lessons import Lesson, lessons
+from projections.documents.memories import Memory, memories
+from projections.documents.observations import Observation, session_observations
+from projections.documents.relations import Relation, relations
+from projections.documents.rows import derived, of_user
+from projections.documents.sessions import (
+    SESSION,
+    Commit,
+    Session,
+    Summary,
+    commits,
+    session_commits,
+    session_document_id,
+    sessions,
+    summary_id,
+)
+from projections.documents.slots import Slot, slot_id, slots
+from projections.documents.tombstones import (
+    Ledger,
+    LedgerEntry,
+    SupersededEvent,
+    Tombstone,
+    holds,
+    ledger_id,
+    ledgers,
+    marks,
+    unpacked,
+)
+from projections.operations.current import Current
+from projections.queries.documents import DocumentReader
+
+KINDS: dict[type[Document], SubjectKind] = {
+    Observation: "observation",
+    Memory: "memory",
+    Lesson: "lesson",
+    Slot: "slot",
+    Action: "action",
+    Relation: "relation",
+    Commit: "commit",
+    Session: "session",
+}
+OF_A_PROJECT: dict[type[Document], Callable[[str, str], str]] = {
+    Memory: memories,
+    Lesson: lessons,
+    Slot: slots,
+    Action: actions,
+    Relation: relations,
+    Commit: commits,
+    SupersededEvent: marks,
+}
+"""The listing of a project's documents, by tenant and project; sessions are listed across partitions, with all that
+they hold."""
+
+PAGE = 100
+"""Documents whose derived ones are looked for in one round trip."""
+
+
+class Stream(NamedTuple):
+    """Where documents are: a project's own stream, or that of one of its sessions."""
+
+    project: str
+    session_id: str = ""
+
+
+class Erase(NamedTuple):
+    """A tombstone for documents of one stream."""
+
+    stream: Stream
+    documents: list[Document]
+    digest: str
+    """Made of what it names, as in the other steps: a forgetting repeated after a crash appends nothing twice."""
+
+
+class Keep(NamedTuple):
+    """A document that stays, and is no longer derived from `taken`."""
+
+    document: Derived
+    taken: list[str]
+    digest: str
+
+
+class Cut(NamedTuple):
+    """A memory that goes, and what others still say of it, which takes its place.
+
+    `references` are those of the memory that stay; `referenced_actions`, with their projects, point to the successor.
+    """
+
+    memory: Memory
+    left: Remainder
+    references: list[str]
+    referenced_actions: list[tuple[str, str]]
+    successor: DocumentId
+    digest: str
+
+
+class Rewrite(NamedTuple):
+    """A slot whose history goes, and what it holds from now on."""
+
+    slot: Slot
+    content: str
+    digest: str
+
+
+Step: TypeAlias = Erase | Keep | Cut | Rewrite
+
+
+def successor_event(event_id: str, digest: str) -> str:
+    """The id of the event that puts what is left of a cut memory in its place."""
+    return f"{event_id}:{digest}:left"
+
+
+class Plan:
+    """What has been planned so far of one forgetting."""
+
+    def __init__(self, current: Current, tenant: str, event_id: str, until: Token, done: Collection[str] = ()) -> None:
+        """`until` is where it began: what was recorded later stays. Documents that are `done` were forgotten before."""
+        self._current, self._reader, self._retired = current, current.documents, Retired(current.documents, current.log)
+        self._tenant, self._event_id, self._until = tenant, event_id, until
+        self._partitions = range(self._reader.partitions)
+        self.covers: Callable[[Document], bool] = lambda document: False
+        """Whether a document is of the subject, and so no longer a source of anything."""
+        self.gone: set[str] = set(done)
+        """Ids of what goes."""
+        self._stays: dict[str, None] = {}
+        """Ids of what was derived from it and stays."""
+        self._sessions: set[DocumentId] = set()
+        self._touched: set[DocumentId] = set()
+        """Sessions that go, and those that lose something."""
+        self._lines: dict[str, dict[str, set[str]]] = {}
+        """Lines that erased observations may have put into slots, by project and label."""
+
+    # what belongs to a subject, a page at a time
+
+    async def of_session(self, session: Session) -> AsyncIterator[Sequence[Document]]:
+        """A session's observations, those that are retired, its commits; then the session itself."""
+        self._sessions.add(DocumentId(session.id))
+        home = self._partition(Stream(session.project, session.session_id))
+        async for page in self._reader.pages(session_observations(session.id), [home]):
+            yield page
+        async for page in self._retired.of_session(session):
+            yield page
+        async for page in self._reader.pages(session_commits(self._tenant, session.session_id), self._partitions):
+            own = [one for one in page if isinstance(one, Commit) and one.session_ids == [session.session_id]]
+            yield [one for one in own if one.project == session.project]
+        yield [session]
+
+    async def of_user(self, user_id: str) -> AsyncIterator[Sequence[Document]]:
+        """Every document that names a user, and every session of its own."""
+        self.covers = lambda document: getattr(document, "user_id", "") == user_id
+        for partition in self._partitions:
+            async for page in self._reader.pages(of_user(self._tenant, user_id), [partition]):
+                subjects = [DocumentId(one.subject) for one in page if isinstance(one, SupersededEvent)]
+                for ledger in [one for one in page if isinstance(one, Ledger)]:
+                    async for retired in self._retired.of_ledger(ledger, lambda entry: entry.user_id == user_id):
+                        yield retired
+                    marked = [one.subject for one in unpacked(ledger) if one.user_id == user_id]
+                    subjects += [name for name in marked if name == ledger.session]
+                named = [*page, *await self._reader.get([(partition, name) for name in subjects])]
+                for session in [one for one in named if isinstance(one, Session)]:
+                    async for own in self.of_session(session):
+                        yield own
+                yield [one for one in named if one is not None and not isinstance(one, Session)]
+
+    async def of_project(self, project: str) -> AsyncIterator[Sequence[Document]]:
+        """Every session of a project, and all its documents."""
+        self.covers = lambda document: getattr(document, "project", None) == project
+        async for page in self._reader.pages(sessions(self._tenant, project), self._partitions):
+            for session in [one for one in page if isinstance(one, Session)]:
+                async for own in self.of_session(session):
+                    yield own
+        for listing in OF_A_PROJECT.values():
+            async for page in self._reader.pages(listing(self._tenant, project), [self._partition(Stream(project))]):
+                yield page
+
+    async def find(self, names: Sequence[str]) -> list[Document]:
+        """Those of the documents that are there; retired observations are read out of the log."""
+        documents: list[Document] = [one.document for one in await self._reader.find_all([*map(DocumentId, names)])]
+        present = {one.id for one in documents}
+        return documents + await self._retired.find([name for name in names if name not in present], self._tenant)
+
+    # what becomes of it
+
+    async def erase(self, documents: Sequence[Document]) -> list[Step]:
+        """The steps that erase documents, with what becomes of those derived from them.
+
+        The derived ones first: a forgetting that is interrupted in between finds them again by what they are derived
+        from.
+        """
+        going = {one.id: one for one in documents if one.id not in self.gone and not self._is_late(one)}
+        going = {name: one for name, one in going.items() if _stream_of(one) is not None}
+        self.gone.update(going)
+        sources = [one for one in going.values() if type(one) in KINDS]
+        self._touched.update(name for one in sources if (name := _session_of(one)) is not None)
+        steps, derived_too = await self._fates(sources)
+        others = [one for one in going.values() if type(one) not in KINDS]
+        return [*steps, *self._erasures([*derived_too, *sources, *others])]
+
+    async def made_of(self, names: Sequence[str]) -> list[Step]:
+        """What becomes of what was made of documents that are forgotten already."""
+        self.gone.update(names)
+        self._sessions.update(DocumentId(name) for name in names if name.startswith(f"{SESSION}_"))
+        return await self._made_of_gone(names)
+
+    async def _made_of_gone(self, names: Sequence[str]) -> list[Step]:
+        steps: list[Step] = []
+        for start in range(0, len(names), PAGE):
+            fates, going = await self._fates(names[start : start + PAGE])
+            steps += [*fates, *self._erasures(going)]
+        return steps
+
+    async def again(self) -> list[Step]:
+        """What is left to do when everything is planned: what others derived meanwhile, and what stayed then.
+
+        Whichever of two forgettings that run at once looks last, sees what both have forgotten.
+        """
+        steps = await self._made_of_gone([*self.gone, *map(summary_id, self._touched)])
+        stayed = [name for name in self._stays if name not in self.gone]
+        documents = [one.document for one in await self._reader.find_all([*map(DocumentId, stayed)])]
+        judged, going = await self._judge([one for one in documents if isinstance(one, Derived)])
+        self.gone.update(one.id for one in going)
+        return [*steps, *judged, *self._erasures(going)]
+
+    async def slots(self) -> list[Step]:
+        """Take what the erased observations said out of the slots that sessions are reflected into."""
+        steps: list[Step] = []
+        for project, lines_of in self._lines.items():
+            for home in dict.fromkeys([project, ""]):  # the nameless one's for callers who know no projects
+                for label, lines in lines_of.items():
+                    name = slot_id(self._tenant, home, label)
+                    slot = await self._current.get(project_route(self._tenant, home), name) if lines else None
+                    if isinstance(slot, Slot) and name not in self.gone:
+                        content = without(label, slot.content, lines)
+                        steps += [Rewrite(slot, content, _digest(slot.id, content))] if content != slot.content else []
+        return steps
+
+    async def _fates(self, sources: Sequence[Document] | Sequence[str]) -> tuple[list[Step], list[Document]]:
+        """Steps for what was derived from these and stays, and what of it goes, with what that was a source of."""
+        steps: list[Step] = []
+        going: dict[str, Document] = {}
+        waiting: Sequence[Document | str] = sources
+        while waiting:
+            condensed = {name for one in waiting if isinstance(one, Memory) for name in one.condensed}
+            made = [one for one in await self._made_of(waiting) if one.id not in self.gone]
+            further = [one for one in made if one.id in condensed]
+            judged, not_left = await self._judge(
+                [one for one in made if isinstance(one, Derived) and one.id not in condensed]
+            )
+            further += not_left
+            self.gone.update(one.id for one in further)
+            steps, going = [*steps, *judged], {**going, **{one.id: one for one in further}}
+            waiting = [*further, *(step.memory.id for step in judged if isinstance(step, Cut))]
+        return steps, list(going.values())
+
+    async def _made_of(self, sources: Sequence[Document | str]) -> list[Document]:
+        """What names these as its sources, and what a condensed memory stands for."""
+        names: list[str] = []
+        for one in sources:
+            name = one if isinstance(one, str) else one.id
+            session = name if name.startswith(f"{SESSION}_") else None if isinstance(one, str) else _session_of(one)
+            names += [name] if session is None else [name, summary_id(DocumentId(session))]
+        made = await self._reader.members_of([derived(name) for name in dict.fromkeys(names)], self._partitions)
+        made += [DocumentId(name) for one in sources if isinstance(one, Memory) for name in one.condensed]
+        return [one.document for one in await self._reader.find_all(list(dict.fromkeys(made)))]
+
+    async def _judge(self, candidates: Sequence[Derived]) -> tuple[list[Step], list[Document]]:
+        """Steps for those of which something is left; and the others."""
+        candidates = [one for one in candidates if is_derived_by_server(one) or not self._is_late(one)]
+        if not candidates:
+            return [], []
+        steps: list[Step] = []
+        going: list[Document] = []
+        for outcome in await remaining(self._reader, self._find_source, candidates, self._is_gone):
+            document, left = outcome.document, outcome.left
+            if left is None:
+                going.append(document)
+            elif outcome.is_whole:
+                if taken := outcome.taken:
+                    self._stays[document.id] = None
+                    steps.append(Keep(document, taken, _digest(document.id, *sorted(taken))))
+            elif isinstance(document, Memory) and document.id not in self.gone:
+                steps.append(await self._cut_down(document, left))
+        return steps, going
+
+    async def _cut_down(self, memory: Memory, left: Remainder) -> Cut:
+        references = [name for name in memory.references if name not in self.gone]
+        located = await self._reader.find_all([*map(DocumentId, references)])
+        of_actions = [(one.document.id, one.document.project) for one in located if isinstance(one.document, Action)]
+        digest = _digest(memory.id, left.content)
+        event_id = successor_event(self._event_id, digest)
+        successor = document_id(MEMORY, project_route(self._tenant, memory.project), event_id)
+        self.gone.add(memory.id)
+        self._stays[successor] = None
+        return Cut(memory, left, references, of_actions, successor, digest)
+
+    def _erasures(self, documents: Iterable[Document]) -> list[Step]:
+        """Tombstones of documents, each in its stream."""
+        streams: dict[Stream, list[Document]] = {}
+        for one in documents:
+            if (stream := _stream_of(one)) is not None:
+                streams.setdefault(stream, []).append(one)
+            if isinstance(one, Observation):
+                lines_of = self._lines.setdefault(one.project, {})
+                for label, lines in contributed([one]).items():
+                    lines_of.setdefault(label, set()).update(lines)
+        steps: list[Step] = []
+        for stream, going in streams.items():
+            for start in range(0, len(going), MAX_FORGOTTEN):
+                some = going[start : start + MAX_FORGOTTEN]
+                steps.append(Erase(stream, some, _digest(*sorted(one.id for one in some))))
+        return steps
+
+    async def _find_source(self, names: Sequence[str]) -> list[Document]:
+        return await self.find([name for name in names if name not in self.gone])
+
+    def _is_gone(self, document: Document) -> bool:
+        """Whether nothing can be derived from a document any more."""
+        if document.id in self.gone or self.covers(document) or isinstance(document, Tombstone):
+            return True
+        match document:
+            case Observation(session=session):
+                return session in self._sessions
+            case Summary(session=session):
+                return session in self._sessions or session in self._touched
+            case Session(id=name):
+                return name in self._sessions
+            case _:
+                return False
+
+    def _is_late(self, document: Document) -> bool:
+        """Whether a document was recorded, or a session opened, after the forgetting began."""
+        if isinstance(document, Session):
+            if not document.forgotten_at or document.told_from.startswith(self._event_id):
+                return False  # what is left of a session that this forgetting met was opened before
+            position = document.forgotten_at
+        else:
+            position = getattr(document, "position", "")
+        stream = _stream_of(document)
+        if not position or stream is None:
+            return False
+        return Position.parse(position) > self._until.get(self._partition(stream), START)
+
+    def _partition(self, stream: Stream) -> int:
+        route = (
+            session_route(self._tenant, *stream) if stream.session_id else project_route(self._tenant, stream.project)
+        )
+        return partition_of(route, len(self._partitions))
+
+
+def _session_of(document: Document) -> DocumentId | None:
+    """The session whose summary tells of a document."""
+    match document:
+        case Observation(session=session):
+            return session
+        case Session(id=name):
+            return DocumentId(name)
+        case _:
+            return None
+
+
+def _stream_of(document: Document) -> Stream | None:
+    """The stream that holds a document; None for what goes with another, or is gone."""
+    match document:
+        case Observation() | Session():
+            return Stream(document.project, document.session_id)
+        case SupersededEvent(was=was, erased=erased):
+            return None if erased or was in SESSION_TYPES else Stream(document.project)
+        case Summary() | Tombstone() | Ledger():
+            return None
+        case _:
+            return Stream(document.project)
+
+
+def _digest(*parts: str) -> str:
+    return blake2b("\0".join(parts).encode(), digest_size=8).hexdigest()
+
+
+RETIRED_PAGE = 100
+"""Observations, or ledgers, that are in memory at once."""
+READ = 200
+"""Log entries read at a time: those of one session are seldom far apart."""
+LAST_SEQ = 999_999
+"""The log has at most a million entries of one millisecond."""
+
+
+class Retired:
+    """Reads the ledgers, and in the log what they tell of."""
+
+    def __init__(self, documents: DocumentReader, log: EventLog) -> None:
+        self._documents, self._log = documents, log
+
+    async def of_session(self, session: Session) -> AsyncIterator[list[Observation]]:
+        """A session's retired observations, some at a time; those that are being forgotten are left out."""
+        home = self._home(session.tenant, session.project, session.session_id)
+        for ledger in await self._parts(home, session.id):
+            async for page in self.of_ledger(ledger):
+                yield page
+
+    async def of_ledger(
+        self, ledger: Ledger, wanted: Callable[[LedgerEntry], bool] = lambda entry: True
+    ) -> AsyncIterator[list[Observation]]:
+        """The wanted observations of one part of a ledger, as they were, model's compressions included."""
+        entries = unpacked(ledger)
+        chosen = [one for one in entries if one.is_observation and wanted(one)]
+        compressed = {one.subject: one for one in entries if one.was == ObservationCompressed.TYPE and not one.erased}
+        for start in range(0, len(chosen), RETIRED_PAGE):
+            page = chosen[start : start + RETIRED_PAGE]
+            yield await self._read(ledger, page, [compressed[one.name] for one in page if one.name in compressed])
+
+    async def find(self, names: Collection[str], tenant: str) -> list[Observation]:
+        """Those of these observations that are retired. Looks through all of a tenant's ledgers."""
+        missing = {name for name in names if name.partition("_")[0] == OBSERVATION}
+        found: list[Observation] = []
+        if not missing:
+            return found
+        async for page in self._documents.pages(ledgers(tenant), range(self._documents.partitions), RETIRED_PAGE):
+            for ledger in page:
+                held = {name for name in missing if isinstance(ledger, Ledger) and holds(ledger, name)}
+                if held and isinstance(ledger, Ledger):
+                    async for some in self.of_ledger(ledger, lambda entry, held=held: entry.name in held):
+                        found += some
+                    missing -= held
+            if not missing:
+                break
+        return found
+
+    async def notes(self, recorded: Recorded, name: str) -> bool:
+        """Whether the session of an event has retired the observation."""
+        envelope = recorded.envelope
+        home = self._home(envelope.tenant, envelope.project, envelope.session_id)
+        session = session_document_id(envelope.tenant, envelope.project, envelope.session_id)
+        return any(holds(ledger, name) for ledger in await self._parts(home, session))
+
+    def _home(self, tenant: str, project: str, session_id: str) -> int:
+        return partition_of(session_route(tenant, project, session_id), self._documents.partitions)
+
+    async def _parts(self, home: int, session: str) -> list[Ledger]:
+        (first,) = await self._documents.get([(home, ledger_id(session))])
+        if not isinstance(first, Ledger):
+            return []
+        others = await self._documents.get([(home, ledger_id(session, part)) for part in range(1, first.parts)])
+        return [first, *(one for one in others if isinstance(one, Ledger))]
+
+    async def _read(
+        self, ledger: Ledger, page: Sequence[LedgerEntry], compressions: Sequence[LedgerEntry]
+    ) -> list[Observation]:
+        home = self._home(ledger.tenant, ledger.project, ledger.session_id)
+        recorded = await _recorded_at(self._log, home, {one.position for one in (*page, *compressions)})
+        found: dict[DocumentId, Observation] = {}
+        for entry in page:
+            seen = _observation(ledger, entry, recorded.get(entry.position))
+            if seen is not None:
+                found[entry.name] = seen
+        for entry in compressions:
+            said = recorded.get(entry.position)
+            if said is not None and isinstance(said.data, ObservationCompressed) and entry.subject in found:
+                found[entry.subject] = observations.compressed(found[entry.subject], said.data)
+        return list(found.values())
+
+
+async def _recorded_at(log: EventLog, partition: int, positions: Collection[Position]) -> dict[Position, Recorded]:
+    """What the log has at these positions; nothing for what cannot be read."""
+    found: dict[Position, Recorded] = {}
+    waiting = sorted(positions)
+    at = 0
+    while at < len(waiting):
+        rows = await log.read(partition, _before(waiting[at]), READ)
+        if not rows:
+            break
+        stored = {row.position: row.payload for row in rows}
+        while at < len(waiting) and waiting[at] <= rows[-1].position:
+            if (payload := stored.get(waiting[at])) is not None:
+                try:
+                    found[waiting[at]] = decode(payload, waiting[at])
+                except UnreadableEvent:
+                    pass  # a newer release wrote it: it is forgotten by its id
+            at += 1
+    return found
+
+
+def _before(position: Position) -> Position:
+    return Position(position.ms, position.seq - 1) if position.seq else Position(position.ms - 1, LAST_SEQ)
+
+
+def _observation(ledger: Ledger, entry: LedgerEntry, recorded: Recorded | None) -> Observation | None:
+    """The observation that an entry notes; without its text when the log has none; None when that was erased."""
+    if recorded is not None and isinstance(recorded.data, ObservationRecorded):
+        return observations.observation(recorded, recorded.data, ledger.session)
+    if recorded is not None and isinstance(recorded.data, EventErased):
+        return None
+    return Observation(
+        id=entry.name,
+        event_id=entry.name,
+        tenant=ledger.tenant,
+        project=ledger.project,
+        session_id=ledger.session_id,
+        session=ledger.session,
+        agent_id=entry.agent_id,
+        user_id=entry.user_id,
+        occurred_at=from_ms(entry.occurred_ms),
+        recorded_at=from_ms(entry.recorded_ms),
+        position=str(entry.position),
+    )

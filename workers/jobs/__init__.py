@@ -1,1 +1,0 @@
-"""The arq jobs, one file each."""
