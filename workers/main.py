@@ -381,7 +381,7 @@ async def queue_rebuilding(queue: JobQueue, rebuilds: Rebuilds, rebuilding: Rebu
     while True:
         wanted = False
         try:
-            if wanted := await rebuilds.wanted():
+            if wanted := await rebuilds.has_work():
                 await queue.enqueue("rebuild", job_id=f"rebuild:{worker}")
             else:
                 await rebuilding.rest()

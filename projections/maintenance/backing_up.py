@@ -81,9 +81,9 @@ class Member(Struct, frozen=True, array_like=True, tag="member"):
     value: bytes
 
 
-Kept = HashField | Text | Member
-encode_kept = msgspec.msgpack.Encoder().encode
-_decode_kept = msgspec.msgpack.Decoder(Kept).decode
+StoredKey = HashField | Text | Member
+encode_key = msgspec.msgpack.Encoder().encode
+_decode_key = msgspec.msgpack.Decoder(StoredKey).decode
 
 
 class BackupIndex(Struct, frozen=True):
@@ -106,11 +106,11 @@ class Backup(Struct, frozen=True):
         for sealed in chain.segments:
             yield self._unpacked(chain, sealed)
 
-    def kept(self) -> Iterator[list[Kept]]:
+    def kept(self) -> Iterator[list[StoredKey]]:
         """The keys beside the log, a segment at a time."""
         for entries in self.entries(self.index.kept):
             try:
-                yield [_decode_kept(entry.payload) for entry in entries]
+                yield [_decode_key(entry.payload) for entry in entries]
             except msgspec.MsgspecError as error:
                 raise DamagedBackup(self.manifest.name, f"a kept key cannot be read: {error}") from None
 
@@ -206,7 +206,7 @@ async def write_backup(redis: Client, log: EventLog, folder: Path, clock: Clock)
         return Chain(log=state.log, archive=stamp_of(created_at), partition=partition)
 
     # receipts before the log: one that says `done` must not stand beside what it says is gone
-    kept = await _sealed(folder, chain(KEPT), _numbered(kept_keys(redis, log.partitions)))
+    kept = await _sealed(folder, chain(KEPT), _numbered(keys_beside_log(redis, log.partitions)))
     partitions: list[Chain] = []
     for partition, head in state.heads.items():
         sealed = await _sealed(folder, chain(partition), pages(log, partition, Position.parse(head)))
@@ -246,14 +246,14 @@ async def _sealed(folder: Path, chain: Chain, entries: AsyncIterator[Sequence[St
     return chain
 
 
-async def _numbered(pages_of_keys: AsyncIterator[list[Kept]]) -> AsyncIterator[list[Stored]]:
+async def _numbered(pages_of_keys: AsyncIterator[list[StoredKey]]) -> AsyncIterator[list[Stored]]:
     number = 0
     async for records in pages_of_keys:
-        yield [Stored(Position(n, 0), encode_kept(record)) for n, record in enumerate(records, number + 1)]
+        yield [Stored(Position(n, 0), encode_key(record)) for n, record in enumerate(records, number + 1)]
         number += len(records)
 
 
-async def kept_keys(redis: Client, partitions: int) -> AsyncIterator[list[Kept]]:
+async def keys_beside_log(redis: Client, partitions: int) -> AsyncIterator[list[StoredKey]]:
     """What is permanent and cannot be made from the log: receipts, document numbers, how the log was grown, what was
     asked of a model, and which dead letters are discarded.
     """
@@ -261,7 +261,7 @@ async def kept_keys(redis: Client, partitions: int) -> AsyncIterator[list[Kept]]
         yield [HashField(LOG_MANIFEST, GROWN, grown)]
     hashes = [RECEIPTS, *sorted([key.decode() async for key in redis.scan_iter(match=NUMBERS, count=1000)])]
     for key in hashes:
-        fields: list[Kept] = []
+        fields: list[StoredKey] = []
         async for field, value in redis.hscan_iter(key, count=FIELDS_PER_PAGE):
             fields.append(HashField(key, field.decode(), value))
             if len(fields) >= FIELDS_PER_PAGE:
@@ -346,14 +346,14 @@ class BackupJob:
             if not force and not due(state, status.newest, status.listed_at, self._clock(), self._every):
                 return None
             try:
-                newest, made = await self._renew(state)
+                newest, is_new = await self._renew(state)
             except Exception as error:  # whatever it is, the status shows it
                 await save_status(self._redis, replace(status, error=str(error)[:500]))
                 raise
             finally:
                 await asyncio.to_thread(shutil.rmtree, self._work, ignore_errors=True)
             await save_status(self._redis, Status(target=str(self._target), newest=newest, listed_at=self._clock()))
-            return newest if made else None
+            return newest if is_new else None
 
     async def _renew(self, state: LogState) -> tuple[BackupManifest | None, bool]:
         """The newest backup of the log, and whether it was made just now."""
@@ -363,8 +363,8 @@ class BackupJob:
                 logger.warning("backup %s in %s is damaged: %s", backup.name, self._target, backup.trouble)
         backups = [backup.manifest for backup in existing if backup.manifest is not None]
         newest = newest_of(state.log, backups)
-        made = changed(state, newest)
-        if made:
+        is_new = changed(state, newest)
+        if is_new:
             newest = await write_backup(self._redis, self._log, self._work / "new", self._clock)
             await asyncio.to_thread(self._target.put, newest.name, self._work / "new")
             backups.append(newest)
@@ -373,4 +373,4 @@ class BackupJob:
         if newest is not None and (outdated := to_delete(newest, backups, self._keep)):
             await asyncio.to_thread(self._target.delete, outdated)
             logger.info("backups deleted: %s", ", ".join(outdated))
-        return newest, made
+        return newest, is_new

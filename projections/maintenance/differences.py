@@ -246,8 +246,8 @@ ENTRIES_PER_READ = 500
 class Replay:
     """One partition's documents, made from its entries in their order.
 
-    An entry that cannot be read or applied is passed over, as a worker passes over it when it is parked; `parked` has
-    the positions. Those of `without` (discarded dead letters) are passed over unread.
+    An entry that cannot be read or applied is skipped, like one that a worker parks; `parked` has their positions.
+    Those in `without` (discarded dead letters) are skipped unread.
     """
 
     def __init__(self, without: Collection[Position] = ()) -> None:
@@ -257,12 +257,12 @@ class Replay:
         self._without = without
 
     async def apply(self, entries: Sequence[Stored]) -> None:
-        """Go on with these entries; if any of them fails, each alone."""
-        wanted = [entry for entry in entries if entry.payload and entry.position not in self._without]
+        """Apply the next entries; if any of them fails, each alone."""
+        readable = [entry for entry in entries if entry.payload and entry.position not in self._without]
         try:
-            await self._save(wanted)
+            await self._save(readable)
         except Exception:  # whatever a fold raises parks the event, in a worker too
-            for entry in wanted:
+            for entry in readable:
                 try:
                     await self._save([entry])
                 except Exception:
@@ -272,7 +272,7 @@ class Replay:
 
     @property
     def manifest(self) -> PartitionManifest:
-        """The manifest of what is there so far."""
+        """The manifest of the documents so far."""
         return manifest_of_store(self.store, self.position)
 
     async def _save(self, entries: Sequence[Stored]) -> None:
@@ -285,10 +285,10 @@ async def replay(
     log: EventLog, partition: int, up_to: Position | None = None, without: Collection[Position] = ()
 ) -> Replay:
     """A partition's log, up to a position (to its end, when none is given), folded from zero."""
-    made = Replay(without)
+    replayed = Replay(without)
     async for entries in pages(log, partition, up_to, limit=ENTRIES_PER_READ):
-        await made.apply(entries)
-    return made
+        await replayed.apply(entries)
+    return replayed
 
 
 async def replay_manifest(
@@ -298,7 +298,7 @@ async def replay_manifest(
 
     `without` has the positions that are discarded, by partition.
     """
-    discarded = without or {}
-    return DocumentManifest(
-        {one: (await replay(log, one, without=discarded.get(one, ()))).manifest for one in partitions}
-    )
+    discarded, manifests = without or {}, dict[int, PartitionManifest]()
+    for partition in partitions:
+        manifests[partition] = (await replay(log, partition, without=discarded.get(partition, ()))).manifest
+    return DocumentManifest(manifests)

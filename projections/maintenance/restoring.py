@@ -64,7 +64,7 @@ from ingest.platform.connections import Client, info_of_nodes
 from ingest.platform.settings import Settings
 from projections.dead_letters.records import discarded_places, place_of
 from projections.forgetting.receipts import Receipt
-from projections.maintenance.backing_up import Backup, HashField, Kept, Member, Text, kept_keys, opened
+from projections.maintenance.backing_up import Backup, HashField, Member, StoredKey, Text, keys_beside_log, opened
 from projections.maintenance.backups import (
     BackupManifest,
     ListedBackup,
@@ -279,7 +279,7 @@ async def _restore(redis: Client, backup: Backup, progress: Progress, at: Point 
     source = backup.kept()
     while kept := await asyncio.to_thread(next, source, None):
         for start in range(0, len(kept), RECORDS_PER_WRITE):
-            await put_kept(redis, kept[start : start + RECORDS_PER_WRITE])
+            await put_keys(redis, kept[start : start + RECORDS_PER_WRITE])
         done += len(kept)
         progress(done, backup.manifest.records)
     for chain in backup.index.partitions:
@@ -335,7 +335,7 @@ def routed(stored: Stored) -> Routed:
     return Routed(route, entry, isinstance(event.data, EventErased | SubjectForgotten))
 
 
-async def put_kept(redis: Client, records: Sequence[Kept]) -> None:
+async def put_keys(redis: Client, records: Sequence[StoredKey]) -> None:
     """Write keys that are stored beside the log."""
     async with redis.pipeline(transaction=False) as pipe:
         for record in records:
@@ -527,8 +527,8 @@ class Growing:
     async def copy_keys(self) -> None:
         """Copy what is stored beside the log: receipts, numbers, API keys, and what is cached for a time."""
         growth = await self._growth()
-        async for records in kept_keys(self._source, self._old.partitions):
-            await put_kept(self._target, [copy for record in records for copy in await self._kept(record, growth)])
+        async for records in keys_beside_log(self._source, self._old.partitions):
+            await put_keys(self._target, [copy for record in records for copy in await self._kept(record, growth)])
         for name in await self._source.smembers(ACCESS_KEYS):
             row = row_key(access_row_pk(name.decode()))
             if fields := await self._source.hgetall(row):
@@ -625,7 +625,7 @@ class Growing:
         copied = [str(await self._new.head(part)) for part in range(self._new.partitions)]
         return Growth(self._old.partitions, str(max(map(Position.parse, self._state.heads.values()))), copied)
 
-    async def _kept(self, record: Kept, growth: Growth) -> list[Kept]:
+    async def _kept(self, record: StoredKey, growth: Growth) -> list[StoredKey]:
         """What a key beside the old log is in the new one."""
         match record:
             case HashField(key=key) if key == RECEIPTS:

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ingest.errors import UnreadableEvent
-from ingest.events.envelope import Recorded, decode
+from ingest.events.envelope import decode
 from ingest.ids import DocumentId
 from ingest.log.event_log import EventLog, Stored
 from ingest.log.keys import GenerationKeys, PartitionKeys
@@ -91,8 +91,8 @@ def answer_differences(partition: int, live: Answers, candidate: Answers) -> lis
             if mine.count == other.count
             else f"{mine.count} members, {other.count} in what was rebuilt",
         )
-        for name, one, two in differences(live.listings, candidate.listings)
-        for mine, other in [(one or NO_MEMBERS, two or NO_MEMBERS)]
+        for name, *sides in differences(live.listings, candidate.listings)
+        for mine, other in [(side or NO_MEMBERS for side in sides)]
         if mine != other
     ]
     return [*documents, *listings]
@@ -113,13 +113,13 @@ def without_newer(live: Answers, candidate: Answers, stored: Mapping[str, Any]) 
     return Answers(documents, candidate.listings), newer
 
 
-def verdict(asked: int, differing: Sequence[Difference], newer: Collection[str] = ()) -> Canaries:
+def verdict(count: int, differing: Sequence[Difference], newer: Collection[str] = ()) -> Canaries:
     """Whether the canaries of all partitions agree; `newer` fields are named, and were not compared."""
-    text = f"all {asked} canaries agree" if not differing else f"{len(differing)} of {asked} canaries differ"
+    text = f"all {count} canaries agree" if not differing else f"{len(differing)} of {count} canaries differ"
     if newer:
         text += f"; not compared, because the documents that are read now are older: {', '.join(sorted(newer))}"
     return Canaries(
-        asked=asked, differing=len(differing), differences=list(differing[:LISTED]), agree=not differing, said=text
+        asked=count, differing=len(differing), differences=list(differing[:LISTED]), agree=not differing, said=text
     )
 
 
@@ -149,7 +149,7 @@ def recall_verdict(probes: Sequence[RecallProbe], not_compared: str = "") -> Can
     What only the live ones find is listed. With `not_compared`, which says why the live ones could not be asked, an
     operator decides.
     """
-    asked = len(probes)
+    count = len(probes)
     live, candidate = sum(probe.live for probe in probes), sum(probe.candidate for probe in probes)
     words = sum(probe.words for probe in probes)
     lost = [
@@ -157,15 +157,15 @@ def recall_verdict(probes: Sequence[RecallProbe], not_compared: str = "") -> Can
         for probe in probes
         if probe.live and not probe.candidate
     ]
-    agree = not not_compared and candidate >= max(FOUND_AT_LEAST * words, live - WORSE_AT_MOST * asked)
-    overlap = sum(probe.overlap for probe in probes) / asked if asked else 1.0
+    agree = not not_compared and candidate >= max(FOUND_AT_LEAST * words, live - WORSE_AT_MOST * count)
+    overlap = sum(probe.overlap for probe in probes) / count if count else 1.0
     text = (
-        f"by meaning the new vectors find {candidate} of {asked} documents among the first ten, the live ones {live}, "
+        f"by meaning the new vectors find {candidate} of {count} documents among the first ten, the live ones {live}, "
         f"words {words}; overlap@10 {overlap:.2f}"
     )
     if not_compared:
         text += f"; the live ones could not be asked: {not_compared}"
-    return Canaries(asked=asked, differing=len(lost), differences=lost[:LISTED], agree=agree, said=text)
+    return Canaries(asked=count, differing=len(lost), differences=lost[:LISTED], agree=agree, said=text)
 
 
 def _document_difference(live: Document | None, candidate: Document | None) -> str:
@@ -239,7 +239,11 @@ async def _sample(log: EventLog, partition: int) -> list[Stored]:
 def _documents(sample: Iterable[Stored]) -> list[DocumentId]:
     """Documents that the events touch: of each kind in turn, so that all kinds are sampled."""
     by_kind: dict[str, dict[DocumentId, None]] = {}
-    for event in _readable(sample):
+    for entry in sample:
+        try:
+            event = decode(entry.payload, entry.position)
+        except UnreadableEvent:  # it has no documents on either side
+            continue
         for name in sorted(documents_of([event])):
             by_kind.setdefault(name.partition("_")[0], {})[name] = None
     selected: list[DocumentId] = []
@@ -248,14 +252,6 @@ def _documents(sample: Iterable[Stored]) -> list[DocumentId]:
         selected += (names.pop(0) for names in waiting)
         waiting = [names for names in waiting if names]
     return selected[:DOCUMENTS]
-
-
-def _readable(sample: Iterable[Stored]) -> Iterable[Recorded]:
-    for entry in sample:
-        try:
-            yield decode(entry.payload, entry.position)
-        except UnreadableEvent:  # it has no documents on either side
-            continue
 
 
 def _listings(documents: Iterable[Document]) -> list[str]:

@@ -122,23 +122,25 @@ class RebuildJob:
         A rebuild that is being rolled back applies the forgetting before it is read again.
         """
         why = "something was forgotten, so what was read before was deleted: there is no way back"
-        for rebuild in await self._kept_documents():
-            await self._rebuilds.change(rebuild.id, lambda kept: steps.without_way_back(kept, self._rebuilds.now, why))
-        for rebuild in await self._kept_documents():
+        for rebuild in await self._retained_documents():
+            await self._rebuilds.change(
+                rebuild.id, lambda current: steps.without_way_back(current, self._rebuilds.now, why)
+            )
+        for rebuild in await self._retained_documents():
             if rebuild.kept_until is not None:
                 await asyncio.sleep(max(0.0, (rebuild.kept_until - self._rebuilds.now).total_seconds()))
             if not await self._tidy_up(rebuild):
                 return False
         return True
 
-    async def _kept_documents(self) -> list[Rebuild]:
+    async def _retained_documents(self) -> list[Rebuild]:
         # a rebuild of embeddings keeps nothing but cached vectors, and a purge deletes those of forgotten texts
-        return [rebuild for rebuild in await self._rebuilds.kept() if rebuild.what == "documents"]
+        return [rebuild for rebuild in await self._rebuilds.retained() if rebuild.what == "documents"]
 
     async def _step(self, until: float) -> bool:
         """One step of the current rebuild; false when there is nothing to do for this worker now."""
-        for kept in await self._rebuilds.kept(due=True):
-            await self._tidy_up(kept)
+        for retained in await self._rebuilds.retained(due=True):
+            await self._tidy_up(retained)
         rebuild = await self._rebuilds.current()
         await self._free(rebuild.state if rebuild else None)
         if rebuild is None:

@@ -138,7 +138,7 @@ def troubled(rebuild: Rebuild, why: str) -> Rebuild:
 
 def compared(rebuild: Rebuild, canaries: Canaries) -> Rebuild:
     """The canaries were compared: on to the switch, or wait for the operator and say why."""
-    _must_be(rebuild, "comparing", asked="compared")
+    _must_be(rebuild, "comparing", order="compared")
     if not canaries.agree:
         return replace(rebuild, state="ready", canaries=canaries, why=canaries.said)
     if rebuild.switch == "manual":
@@ -150,7 +150,7 @@ def to_switch(rebuild: Rebuild, *, force: bool = False) -> Rebuild:
     """The operator orders the switch. Refused while the canaries differ, unless with `force`."""
     if rebuild.state in ("switching", "switched"):
         return rebuild
-    _must_be(rebuild, "ready", asked="switched")
+    _must_be(rebuild, "ready", order="switched")
     if not force and (rebuild.canaries is None or not rebuild.canaries.agree):
         raise WrongRebuildState(f"{rebuild.why}; look at its canaries, then switch with force or cancel it")
     return replace(rebuild, state="switching", why="")
@@ -158,7 +158,7 @@ def to_switch(rebuild: Rebuild, *, force: bool = False) -> Rebuild:
 
 def switched(rebuild: Rebuild, now: datetime, keep: timedelta) -> Rebuild:
     """Every partition reads what was rebuilt; it can be rolled back for `keep`."""
-    _must_be(rebuild, "switching", asked="marked as switched")
+    _must_be(rebuild, "switching", order="marked as switched")
     return replace(rebuild, state="switched", finished_at=now, kept_until=now + keep, way_back=True, why="")
 
 
@@ -166,7 +166,7 @@ def to_roll_back(rebuild: Rebuild, now: datetime) -> Rebuild:
     """The operator orders a rollback. Refused when what was read before is no longer kept."""
     if rebuild.state in ("rolling_back", "rolled_back"):
         return rebuild
-    _must_be(rebuild, "switched", asked="rolled back")
+    _must_be(rebuild, "switched", order="rolled back")
     if not rebuild.way_back or rebuild.kept_until is None or rebuild.kept_until <= now:
         raise WrongRebuildState(rebuild.why or "what was read before is not kept any more: there is no way back")
     return replace(rebuild, state="rolling_back", kept_until=None, way_back=False)
@@ -174,7 +174,7 @@ def to_roll_back(rebuild: Rebuild, now: datetime) -> Rebuild:
 
 def rolled_back(rebuild: Rebuild, now: datetime) -> Rebuild:
     """Every partition reads again what it read before."""
-    _must_be(rebuild, "rolling_back", asked="marked as rolled back")
+    _must_be(rebuild, "rolling_back", order="marked as rolled back")
     return replace(rebuild, state="rolled_back", finished_at=now, kept_until=now + READERS_FINISH, why="")
 
 
@@ -182,7 +182,7 @@ def cancelled(rebuild: Rebuild, now: datetime) -> Rebuild:
     """The operator cancels it. Refused once it has begun to switch."""
     if rebuild.state == "cancelled":
         return rebuild
-    _must_be(rebuild, "running", "comparing", "ready", asked="cancelled")
+    _must_be(rebuild, "running", "comparing", "ready", order="cancelled")
     return replace(rebuild, state="cancelled", finished_at=now, kept_until=now, why="")
 
 
@@ -221,10 +221,10 @@ def tidied(rebuild: Rebuild) -> Rebuild:
     return replace(rebuild, kept_until=None, way_back=False)
 
 
-def _must_be(rebuild: Rebuild, *states: State, asked: str) -> None:
+def _must_be(rebuild: Rebuild, *states: State, order: str) -> None:
     if rebuild.state not in states:
         raise WrongRebuildState(
-            f"rebuild {rebuild.id} is {rebuild.state}; only one that is {' or '.join(states)} can be {asked}"
+            f"rebuild {rebuild.id} is {rebuild.state}; only one that is {' or '.join(states)} can be {order}"
         )
 
 
@@ -274,7 +274,7 @@ class Rebuilds:
             embedders=embedders,
         )  # fmt: skip
         await self._write(rebuild.id, lambda _: rebuild)
-        for earlier in await self.kept():  # there would be three copies of the documents in memory
+        for earlier in await self.retained():  # there would be three copies of the documents in memory
             await self.change(earlier.id, lambda kept: without_way_back(kept, self.now, "another rebuild has begun"))
         return rebuild
 
@@ -309,7 +309,7 @@ class Rebuilds:
         name = (await self._state()).current
         return await self.get(name) if name else None
 
-    async def kept(self, *, due: bool = False) -> list[Rebuild]:
+    async def retained(self, *, due: bool = False) -> list[Rebuild]:
         """Rebuilds with unread generations that are still stored; with `due`, only those to be deleted by now."""
         until = to_ms(self._clock())
         state = await self._state()
@@ -321,7 +321,7 @@ class Rebuilds:
         parts = [part for rebuild in rebuilds for part in rebuild.parts if part.partition == partition]
         return {generation for part in parts for generation in (part.before, part.generation)}
 
-    async def wanted(self) -> bool:
+    async def has_work(self) -> bool:
         """Whether there is work for a worker. One round trip."""
         state = await self._state()
         return bool(state.current) or any(over <= to_ms(self._clock()) for over in state.kept.values())

@@ -20,6 +20,7 @@ from ingest.platform.connections import Client
 from projections.documents.access import Reader
 from projections.queries.listed import Listed
 from projections.queries.lookup import DocumentLocation
+from projections.search.replica import live_generation
 
 logger = logging.getLogger(__name__)
 
@@ -120,7 +121,10 @@ class ReEmbedding:
         by_partition: dict[int, dict[str, float]] = {}
         for partition, name in locations:
             by_partition.setdefault(partition, {})[name] = score
-        queues = {partition: await self._queue(partition) for partition in by_partition}
+        queues: dict[int, str] = {}
+        for partition in by_partition:
+            keys, generation = PartitionKeys(partition), await live_generation(self._redis, partition)
+            queues[partition] = keys.of_generation(generation).embed_queue
         for partition, scores in by_partition.items():
             await self._redis.zadd(queues[partition], scores)
         while not self._cancelled:
@@ -132,10 +136,6 @@ class ReEmbedding:
         self._progress = replace(
             self._progress, processed=self._progress.processed + len(locations), errors=self._progress.errors + missing
         )
-
-    async def _queue(self, partition: int) -> str:
-        keys = PartitionKeys(partition)
-        return keys.of_generation(int(await self._redis.get(keys.generation) or 1)).embed_queue
 
     async def _without(self, names: Sequence[str]) -> int:
         """How many have no vector once new ones must have arrived."""

@@ -442,7 +442,7 @@ async def test_vectors_that_find_nothing_wait_and_say_so(shop: Workshop, machine
     assert await live_model(shop) == "test/old"
     await shop.rebuilds.change(rebuild.id, lambda one: steps.cancelled(one, shop.rebuilds.now))
     await shop.rebuild_job().run(1.0)
-    assert await shop.rebuilds.kept() == []
+    assert await shop.rebuilds.retained() == []
     assert await live_model(shop) == "test/old"
 
 

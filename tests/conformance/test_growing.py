@@ -389,7 +389,7 @@ async def test_a_log_is_grown_into_a_cluster_and_from_there_again(lived: Worksho
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("step", ["make_room", "clear", "restore_entries", "put_kept", "discarded_places", "finish"])
+@pytest.mark.parametrize("step", ["make_room", "clear", "restore_entries", "put_keys", "discarded_places", "finish"])
 async def test_what_was_killed_goes_on_when_it_is_run_again(
     lived: Workshop, target: Client, monkeypatch: pytest.MonkeyPatch, step: str, when: str
 ):
