@@ -1,1 +1,1 @@
-"""The write side: what can be said, whether it may be, the log it is said to."""
+"""The write side: commands, the decisions on them, and the log their events are appended to."""

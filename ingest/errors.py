@@ -1,4 +1,4 @@
-"""Every error a caller can act on, one class per decision. They carry values; the doors turn them into words."""
+"""Every error a caller can act on, one class per decision. They carry values; each API turns them into words."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -14,8 +14,8 @@ class MnemologError(Exception):
 
 
 def without_traceback(error: E) -> E:
-    """The same error without traceback and context, to be kept: those would keep alive what the frames hold, often the
-    error itself, in a cycle that only the collector ends."""
+    """The same error without traceback and context, for storing: those keep the frames' objects alive, often the error
+    itself, in a cycle that only the garbage collector ends."""
     error.__traceback__ = error.__context__ = error.__cause__ = None
     return error
 
@@ -49,7 +49,7 @@ class RequestTooLarge(MnemologError):
 
 
 class Overloaded(MnemologError):
-    """There is more to do than can be done; nothing was stored. Retry the same event ids after `retry_after_s`.
+    """The server has more work than it can take; nothing was stored. Retry the same event ids after `retry_after_s`.
 
     `cause` is one word for machines: `queue` (a bounded queue is full), `memory`, `lag` or `disk` (a ceiling was
     reached), `limit` (this caller asks too often).
@@ -63,13 +63,13 @@ class Overloaded(MnemologError):
 
 
 class LogUnavailable(MnemologError):
-    """The log did not acknowledge. The outcome is unknown: retrying the same event ids is safe."""
+    """The log did not acknowledge. The outcome is unknown; retrying with the same event ids is safe."""
 
     code = "log_unavailable"
 
 
 class LogRefused(LogUnavailable):
-    """The log's server answers but refuses to write (full disk or memory, too few replicas): trying on is no use."""
+    """The log's server answers but refuses to write (full disk or memory, too few replicas): retrying is no use."""
 
 
 class DurabilityUnavailable(CommandRejected):
@@ -107,7 +107,7 @@ class LogFull(LogRefused):
 
 
 class IssuerUnavailable(MnemologError):
-    """The keys of the issuer of access tokens cannot be read, so nobody can tell whether a token holds."""
+    """The keys of the access tokens' issuer cannot be read, so tokens cannot be checked."""
 
     code = "issuer_unavailable"
 
@@ -125,7 +125,7 @@ class NotFound(MnemologError):
 
 
 class Forbidden(MnemologError):
-    """The document is somebody else's: its creator or its owner may do that."""
+    """The document belongs to another agent: only its creator or owner may do that."""
 
     code = "forbidden"
 
@@ -156,27 +156,27 @@ class OutsideKeyScope(AccessDenied, CommandRejected):
 
 
 class TooManyRequests(Overloaded):
-    """A key asked more often than it may. Nothing was done."""
+    """A key made more requests than it may. Nothing was done."""
 
     def __init__(self, kind: str, per_minute: int, retry_after_s: int) -> None:
         super().__init__(f"this key may send {per_minute:,} {kind} a minute", retry_after_s, "limit")
 
 
 class ReaderUnknown(CommandRejected):
-    """The scope is isolated, and nobody says which agent reads."""
+    """The scope is isolated, and the request does not say which agent reads."""
 
     def __init__(self) -> None:
         super().__init__("the scope is isolated: say which agent reads (X-Agent-Id)", "agent_id")
 
 
 class AlreadyThere(CommandRejected):
-    """Something of that name exists and was not to be overwritten."""
+    """Something of that name exists and must not be overwritten."""
 
     code = "already_there"
 
 
 class RebuildUnderWay(MnemologError):
-    """Another rebuild has not ended: one at a time. `rebuild` is its id."""
+    """Another rebuild is in progress, and there is one at a time. `rebuild` is its id."""
 
     code = "rebuild_under_way"
 
@@ -186,7 +186,7 @@ class RebuildUnderWay(MnemologError):
 
 
 class WrongRebuildState(MnemologError):
-    """The rebuild is not where that can be asked of it; nothing was changed."""
+    """The rebuild is not in a state that allows this; nothing was changed."""
 
     code = "wrong_rebuild_state"
 
@@ -224,7 +224,7 @@ class ProjectionBehind(MnemologError):
 
 
 class IndexUnavailable(ProjectionBehind):
-    """The server that has the index does not answer, or has none. Documents are there, and writes go on."""
+    """The server that has the index does not answer, or has no index. Documents and writes are not affected."""
 
     code = "index_unavailable"
 
@@ -247,7 +247,7 @@ class PartitionCountMismatch(MnemologError):
 
 
 class LogMoved(MnemologError):
-    """The log is being, or was, grown into another one: what is written to it now would not be there."""
+    """The log is being, or was, grown into another one, which would lack anything written here now."""
 
     code = "log_moved"
 
@@ -328,7 +328,7 @@ class BeingRebuilt(MnemologError):
 
 
 class LeaseLost(MnemologError):
-    """Another worker owns the partition now; whatever this worker was about to save has not been saved."""
+    """Another worker owns the partition now; what this worker was about to save was not saved."""
 
     code = "lease_lost"
 
@@ -340,18 +340,18 @@ class ServerStartFailed(MnemologError):
 
 
 class InUse(ServerStartFailed):
-    """Another process works on the same data folder or port; nothing of it was touched."""
+    """Another process uses the same data folder or port; nothing was touched."""
 
     code = "in_use"
 
 
 class DamagedLogFile(ServerStartFailed):
-    """The log's file is damaged where no interrupted write can have damaged it; nothing of it was changed."""
+    """The log's file is damaged in a way that no interrupted write explains; nothing was changed."""
 
     code = "damaged_log_file"
 
 
 class InvalidSetting(MnemologError):
-    """An environment variable has an impossible value, or a name nobody reads."""
+    """An environment variable has an invalid value or an unknown name."""
 
     code = "invalid_setting"

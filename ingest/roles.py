@@ -69,11 +69,11 @@ class KeyScope(NamedTuple):
     within_tenant: bool = False
 
     def allows(self, project: str) -> bool:
-        """Whether documents of a project are within reach."""
+        """Whether the key covers a project."""
         return not self.projects or project in self.projects
 
     def speaks_for(self, agent: str) -> bool:
-        """Whether the name of an agent may be used; where agents are named, nobody's may not."""
+        """Whether an agent's name may be used; a key for some agents must name one."""
         return not self.agents or agent in self.agents
 
     @property

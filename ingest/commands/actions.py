@@ -1,4 +1,4 @@
-"""Actions: what may be asked of them, and what becomes of it."""
+"""Commands on actions, and the events they become."""
 
 from typing import Annotated
 

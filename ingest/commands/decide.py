@@ -51,7 +51,7 @@ MAX_METADATA_BYTES = 4096
 _NAME_FIELDS = ("project", "session_id", "agent_id", "user_id", "event_id")
 _WRITES = frozenset(get_args(WriteCommand))
 _EXPLAINED_SOURCES = ("native", "mcp")
-"""Sources whose callers see why a write is refused. The others are hooks and clients of other systems, and imports."""
+"""Sources whose callers see why a write is refused. Others are hooks, other systems' clients, and imports."""
 
 
 def stated_agent(name: str, header: str) -> str:
@@ -66,8 +66,8 @@ def stated_agent(name: str, header: str) -> str:
 def decide(
     command: AnyCommand, caller: Caller, event_id: EventId, now: datetime, *, is_clean: bool = False
 ) -> Decision:
-    """The decision on one command; raises CommandRejected with the field at fault, OutOfReach for another project or
-    agent than those of the caller's key. `is_clean`: `are_clean` has found that it holds no secret.
+    """The decision on one command; raises CommandRejected with the field at fault, OutsideKeyScope for a project or
+    agent outside the caller's key. `is_clean`: `are_clean` has found that it holds no secret.
 
     The same command with the same event id decides the same subject, so a repeat acknowledges the same document.
     """
@@ -85,7 +85,7 @@ def decide(
         raise CommandRejected(f"metadata is over {MAX_METADATA_BYTES} bytes", "metadata")
     decision = DECIDERS[type(command)](command, Origin(caller, event_id, now))
     if caller.key_scope is not ANYWHERE:
-        check_reach(caller.key_scope, decision.event.envelope)
+        check_key_scope(caller.key_scope, decision.event.envelope)
     return decision
 
 
@@ -96,8 +96,8 @@ def _names_of(command: AnyCommand, caller: Caller) -> Names:
     return "refuse" if caller.source in _EXPLAINED_SOURCES else "replace"
 
 
-def check_reach(key_scope: KeyScope, envelope: Envelope) -> None:
-    """Raise OutOfReach for an event of a project, or in the name of an agent, that a key is not for."""
+def check_key_scope(key_scope: KeyScope, envelope: Envelope) -> None:
+    """Raise OutsideKeyScope for an event of a project, or in the name of an agent, that the key does not cover."""
     if not key_scope.allows(envelope.project):
         raise OutsideKeyScope("project", envelope.project, "project")
     if not key_scope.speaks_for(envelope.agent_id):

@@ -1,4 +1,4 @@
-"""Forgetting: what may be asked, and what becomes of it."""
+"""The command to forget, and the event it becomes."""
 
 from typing import Annotated
 

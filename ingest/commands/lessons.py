@@ -1,4 +1,4 @@
-"""Lessons: what may be asked of them, and what becomes of it."""
+"""Commands on lessons, and the events they become."""
 
 from typing import Annotated
 

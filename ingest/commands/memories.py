@@ -1,4 +1,4 @@
-"""Memories, and the relations between documents: what may be asked of them, and what becomes of it."""
+"""Commands on memories and on relations between documents, and the events they become."""
 
 from datetime import datetime, timedelta
 from typing import Annotated

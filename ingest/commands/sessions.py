@@ -1,4 +1,4 @@
-"""Sessions, the observations and the commits made in them: what may be asked of them, and what becomes of it."""
+"""Commands on sessions, and on the observations and commits in them, and the events they become."""
 
 from typing import Annotated, Any, Literal
 

@@ -1,4 +1,4 @@
-"""Slots: what may be asked of them, and what becomes of it."""
+"""Commands on slots, and the events they become."""
 
 from typing import Annotated
 

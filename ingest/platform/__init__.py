@@ -1,1 +1,1 @@
-"""Processes, connections, files and settings: what everything runs on, and knows nothing of memory."""
+"""What everything runs on: processes, connections, files and settings. Nothing here is about memories."""

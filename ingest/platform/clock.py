@@ -1,4 +1,4 @@
-"""The one place that asks what time it is, and in which zone. Everything else is handed the answer."""
+"""The one place that reads the clock and the time zone. Everything else is handed the time."""
 
 import os
 from collections.abc import Callable

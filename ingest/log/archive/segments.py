@@ -157,17 +157,17 @@ def is_full(entries: Sequence[Stored]) -> bool:
 
 async def filled(pages: AsyncIterator[Sequence[Stored]]) -> AsyncGenerator[list[Stored]]:
     """The entries again, as many at a time as a segment takes; the last of them may be fewer."""
-    page: list[Stored] = []
+    segment: list[Stored] = []
     size = 0
     async for page in pages:
         for entry in page:
-            page.append(entry)
+            segment.append(entry)
             size += len(entry.payload)
-            if len(page) >= SEGMENT_ENTRIES or size >= SEGMENT_BYTES:
-                yield page
-                page, size = [], 0
-    if page:
-        yield page
+            if len(segment) >= SEGMENT_ENTRIES or size >= SEGMENT_BYTES:
+                yield segment
+                segment, size = [], 0
+    if segment:
+        yield segment
 
 
 def pack(partition: int, entries: Sequence[Stored]) -> bytes:

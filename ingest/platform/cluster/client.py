@@ -65,7 +65,7 @@ class SpreadPipeline(AsyncCoreCommands):
         self._queued = []
 
     def execute_command(self, *args: Any, **options: Any) -> Self:
-        """Queue a command; raises KeysApart for keys of several slots."""
+        """Queue a command; raises KeysInDifferentSlots for keys of several slots."""
         self._queued.append(QueuedCommand(slot_of_all(args), args, options))
         return self
 
@@ -138,7 +138,7 @@ class SlotTransaction(AsyncCoreCommands):
         return await self.execute_command("WATCH", *names)
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
-        """Queue a command, or run it at once between WATCH and `multi`; raises KeysApart for a key of another slot."""
+        """Queue a command, or run it at once between WATCH and `multi`; raises KeysInDifferentSlots."""
         slot = slot_of_all(args)
         if self._slot is None:
             self._slot = slot
@@ -237,7 +237,7 @@ class ClusterClient(AsyncCoreCommands):
     """Sends each command to the primary of its keys' slot. Reads go to primaries, too: they see what was written.
 
     What names no key is asked of every primary; see `MERGED` for what is made of the answers. MGET, UNLINK and DEL may
-    name keys of several slots; everything else raises KeysApart then.
+    name keys of several slots; everything else raises KeysInDifferentSlots then.
     """
 
     def __init__(self, url: str, *, connections: int, read_timeout_s: float, repeat: bool) -> None:

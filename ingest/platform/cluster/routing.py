@@ -269,8 +269,8 @@ class Router:
     async def _asked(self, error: AskError, node: NodePlace, command: QueuedCommand) -> Any:
         try:
             return await self._ask(error, node, command.args, command.options)
-        except (RedisError, OSError) as error:
-            return error
+        except (RedisError, OSError) as failed:
+            return failed
 
     async def _ask(self, error: AskError, node: NodePlace, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
         """The answer of the node that a slot is moving to, for a key that is there already."""
@@ -377,7 +377,7 @@ def slot_of(key: Key) -> int:
 
 
 def slot_of_all(command: Sequence[Any]) -> int:
-    """The one slot of a command's keys; raises KeysApart."""
+    """The one slot of a command's keys; raises KeysInDifferentSlots."""
     slots = {slot_of(key) for key in keys_of(command)}
     if len(slots) != 1:
         what = f"keys of {len(slots)} slots" if slots else "no key"
