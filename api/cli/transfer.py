@@ -19,11 +19,29 @@ from rich.text import Text
 from api.cli.client import ApiClient, ClientError
 from api.cli.commands import AsJson, Url, connect
 from api.cli.output import FAILED, USAGE, Output, answering, one_line
-from api.importing.report import ImportReport, document, show
-from api.importing.run import BATCH, MAX_BATCH, ImportState, Run, StateFile, nowhere, server, state_folder
-from api.importing.source import Readable, Source, Unusable, utf8
-from api.importing.systems import SYSTEMS, ImportRequest, opened, shown
-from api.importing.transcripts import Format
+from api.dialects.registry import IMPORTERS
+from api.importing.room import (
+    BATCH,
+    MAX_BATCH,
+    Format,
+    ImportReport,
+    ImportRequest,
+    ImportState,
+    Readable,
+    Run,
+    Source,
+    StateFile,
+    Unusable,
+    document,
+    nowhere,
+    open_source,
+    server,
+    show,
+    state_folder,
+    systems,
+    utf8,
+    without_password,
+)
 from ingest.platform.clock import system_clock
 from ingest.platform.settings import from_environment
 from projections.operations.exporting import End
@@ -35,6 +53,7 @@ BLOCK_BYTES = 1 << 16
 KIB = 1 << 10
 LAST_BYTES = 1 << 10
 """More than the last line of an export has."""
+SYSTEMS = systems(IMPORTERS)
 SHOWN_REJECTED = 10
 """Rejected lines that a person is shown; `--json` has more."""
 
@@ -235,7 +254,7 @@ def _run(options: Options, output: Output, client: ApiClient | None, tenant: str
     file = StateFile(options.system, _absolute(options.location), url, variant, state_folder())
     with _explained(output):
         wanted = ImportRequest(_absolute(options.location), tenant, options.secret, options.project, options.form)
-        source = opened(options.system, wanted)
+        source = open_source(options.system, wanted, IMPORTERS)
         with closing(source):
             report = _taken(options, output, client, source, file, tenant)
     _say(options, output, report)
@@ -266,7 +285,7 @@ def _taken(
 
 def _state(options: Options, output: Output, source: Source, file: StateFile, url: str) -> ImportState:
     """The state to begin with: that of an import which was not finished, else a new one."""
-    fresh = ImportState(options.system, shown(options.location), url, source.fingerprint)
+    fresh = ImportState(options.system, without_password(options.location), url, source.fingerprint)
     known = None if options.dry_run or options.restart else file.read()
     if known is None:
         return fresh
@@ -283,7 +302,9 @@ def _state(options: Options, output: Output, source: Source, file: StateFile, ur
 
 
 def _say(options: Options, output: Output, report: ImportReport) -> None:
-    output.document(document(report, system=options.system, location=shown(options.location), dry_run=options.dry_run))
+    output.document(
+        document(report, system=options.system, location=without_password(options.location), dry_run=options.dry_run)
+    )
     show(output, report, dry=options.dry_run)
     if options.dry_run:
         output.note("nothing was sent: this was a dry run")

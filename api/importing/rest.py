@@ -1,7 +1,6 @@
 """REST answers of other systems' servers, gathered into lists: what is paged newest first is read whole."""
 
 import time
-from collections.abc import Mapping
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -16,10 +15,6 @@ PATIENCE_S, FIRST_PAUSE_S = 10.0, 0.2
 """How long a request is repeated while the server is busy or away; the pause doubles."""
 MAX_ITEMS = 2_000_000
 """Items of one list that are gathered at most: they are all in memory."""
-AGENTMEMORY_SESSIONS = 100
-AGENTD_PAGE, AGENT_MEMORY_PAGE = 200, 100
-"""The most that those servers answer at once."""
-STATUSES, SEVERITIES = ("active", "completed", "failed"), ("critical", "warning", "info")
 
 
 def is_url(location: str) -> bool:
@@ -77,74 +72,3 @@ class RestServer:
         if not isinstance(listed, list):
             raise Unusable(f"{self.url}{path} answered no list; is that the right server?")
         return [cast(Record, one) for one in cast("list[Any]", listed) if isinstance(one, dict)]
-
-
-def agentmemory_export(server: RestServer) -> Record:
-    """The whole export of an agentmemory server, gathered from pages of sessions."""
-    whole: Record = {}
-    while True:
-        page: Any = server.get(
-            "/agentmemory/export",
-            maxSessions=AGENTMEMORY_SESSIONS,
-            offset=len(cast("list[Any]", whole.get("sessions", []))),
-        )
-        if not isinstance(page, dict) or not isinstance(cast(Record, page).get("sessions"), list):
-            fault: Any = cast(Record, page).get("error") if isinstance(page, dict) else None
-            raise Unusable(f"{server.url} answered no export of agentmemory{f': {fault}' if fault else ''}")
-        part = cast(Record, page)
-        if not whole:
-            whole = part
-        else:
-            whole["sessions"] += part["sessions"]
-            whole["observations"] = {**(whole.get("observations") or {}), **(part.get("observations") or {})}
-        pagination = cast(Mapping[str, Any], part.get("pagination") or {})
-        if not pagination.get("hasMore") or not part["sessions"]:
-            return whole
-        if len(whole["sessions"]) > MAX_ITEMS:
-            raise Unusable(f"{server.url} has over {MAX_ITEMS:,} sessions")
-
-
-def agentd_memories(server: RestServer) -> list[Record]:
-    """All memories of an agentd server."""
-    return server.pages("/memories", "items", AGENTD_PAGE)
-
-
-class AgentMemory:
-    """What the REST API of an agent-memory server tells: all observations, and as many of the others as it lists.
-
-    It lists at most AGENT_MEMORY_PAGE sessions or rules for one question, so it is asked one for each project,
-    status and severity; `cut` says where even that was not enough.
-    """
-
-    def __init__(self, server: RestServer) -> None:
-        self.cut: list[str] = []
-        self.observations = server.pages("/api/observations", "", AGENT_MEMORY_PAGE)
-        stats: Any = server.get("/api/admin/stats")
-        named: Any = cast(Record, stats).get("by_project") if isinstance(stats, dict) else None
-        projects = sorted(
-            {str(one.get("project_name") or "") for one in self.observations}
-            | set(cast("dict[str, Any]", named if isinstance(named, dict) else {}))
-        )
-        self.sessions = self._listed(
-            server, "/api/sessions", [{"project": one, "status": status} for one in projects for status in STATUSES]
-        )
-        self.lessons = self._listed(
-            server,
-            "/api/lessons",
-            [
-                {"severity": severity, "active": active, **project}
-                for severity in SEVERITIES
-                for active in ("true", "false")
-                for project in ({}, *({"project": one} for one in projects))
-            ],
-        )
-
-    def _listed(self, server: RestServer, path: str, questions: list[dict[str, str]]) -> list[Record]:
-        found: dict[Any, Record] = {}
-        for question in questions:
-            items = server.items(path, "", limit=AGENT_MEMORY_PAGE, **question)
-            if len(items) >= AGENT_MEMORY_PAGE:
-                about = ", ".join(f"{name} {value!r}" for name, value in question.items())
-                self.cut.append(f"{path} lists at most {AGENT_MEMORY_PAGE} ({about}): there may be more")
-            found.update((one.get("id"), one) for one in items)
-        return list(found.values())

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 import msgspec
 
 from api.importing.claude_code import TranscriptLine
-from api.importing.mapping import ImportRow, Mapped, Record
+from api.importing.mapping import ImportRow, Mapped, Record, text
 from ingest.secrets.scrub import repair_text
 
 Cursor: TypeAlias = list[str | int]
@@ -25,6 +25,26 @@ class Unusable(Exception):
     def __init__(self, message: str, *, busy: bool = False) -> None:
         super().__init__(message)
         self.busy = busy
+
+
+class ImportRequest(NamedTuple):
+    """What to import: the location as it was given, and what else was."""
+
+    location: str
+    tenant: str
+    secret: str = ""
+    project: str | None = None
+    form: str = "auto"
+    """What the lines of a file of lines are."""
+
+    def place(self, what: str) -> str:
+        """The location; raises Unusable, which names `what` it may be, without one."""
+        if not self.location:
+            raise Unusable(f"a location is needed: {what}")
+        return self.location
+
+
+Opener: TypeAlias = Callable[[ImportRequest], "Source"]
 
 
 class Placed(NamedTuple):
@@ -197,3 +217,17 @@ def _object(text: bytes) -> Record | None:
     except Unusable:
         return None
     return cast(Record, found) if isinstance(found, dict) else None
+
+
+def list_in(path: Path, *fields: str) -> list[Record]:
+    """The objects of the list in a file; what is none of them becomes an empty one, and is refused with a reason."""
+    found = listed(document(path), *fields)
+    if found is None:
+        raise Unusable(f"{path} has no list, nor an object with one as {' or '.join(map(repr, fields))}")
+    return [cast(Record, one) if isinstance(one, dict) else {} for one in found]
+
+
+def rows_by_time(found: list[Record], kind: str, time: str) -> list[ImportRow]:
+    """Rows by time, the oldest first."""
+    ordered = sorted(enumerate(found), key=lambda one: (text(one[1], time), text(one[1], "id"), one[0]))
+    return [ImportRow(kind, text(one, "id") or f"number {place}", one) for place, one in ordered]

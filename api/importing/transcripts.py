@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from api.dialects.agentmemory.transcripts import TRANSCRIPT, brain
 from api.importing import antigravity, claude_code
+from api.importing.antigravity import TRANSCRIPT, brain
 from api.importing.mapping import ImportRow, Mapped, Step
 from api.importing.source import Cursor, Placed, Unusable, lines
 from ingest.commands.parse import parse_batch
@@ -95,7 +95,7 @@ class LinesSource:
                         yield Placed(row, [name, max(done, number)])
                         done = max(done, number)
             case Format.ANTIGRAVITY:
-                for number, row in enumerate(antigravity.turns(file), 1):
+                for number, row in enumerate(antigravity.rows(file), 1):
                     if number > done:
                         yield Placed(row, [name, number])
             case _:

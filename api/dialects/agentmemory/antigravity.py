@@ -10,8 +10,7 @@ from starlette.responses import Response
 from api.dialects.agentmemory.answers import answer
 from api.dialects.agentmemory.condensing import reflected, summarised
 from api.dialects.agentmemory.endpoints import Arguments, call_of, command, reply, session_of
-from api.dialects.agentmemory.transcripts import Conversation, brain, conversations
-from api.importing.antigravity import AGENT, observed
+from api.importing.antigravity import AGENT, Conversation, brain, conversations, observed
 from ingest.commands.requests import TrackSession
 from ingest.errors import MnemologError, NotFound
 from mcp_gateway.lenient import BadArgument

@@ -5,13 +5,20 @@ they are over; then memories, a version after the one it follows, and what refer
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from functools import cached_property
+from itertools import islice
+from pathlib import Path
 from typing import Any, cast, get_args
 
 from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.importer_parts import (
     LESSON,
+    LOOKED_AT,
+    OURS,
     SLOT,
+    agentmemory_export,
+    agentmemory_tables,
     compressed,
     follows,
     lesson,
@@ -42,6 +49,18 @@ from api.importing.mapping import (
     when_given,
     whole,
 )
+from api.importing.rest import RestServer, is_url
+from api.importing.sessions import hook_observation
+from api.importing.source import (
+    ImportRequest,
+    Source,
+    Unusable,
+    WholeSource,
+    document,
+    fingerprint_of,
+    is_sqlite,
+)
+from api.importing.sql import Sqlite
 from ingest.commands.requests import (
     AnyCommand,
     CondenseMemories,
@@ -188,7 +207,7 @@ class Export:
         if not content and not data:
             raise CommandRejected("it says nothing: neither raw, narrative nor title", "raw")
         agent = text(record, "agentId") or text(known, "agentId")
-        observed = dialect.observe(session_id, project, hook, data, kind=kind, content=content, agent_id=agent)
+        observed = hook_observation(session_id, project, hook, data, kind=kind, content=content, agent_id=agent)
         if record.get("imageData") is not None:
             lost.append("imageData: the image")
         step = Step(observed, f"{OBSERVATION_ROW}\0{name}", at, compressed(record, observed.kind, content, data, lost))
@@ -372,3 +391,28 @@ class Export:
     def _project_of(self, name: str) -> str:
         known = self._memories.get(name) or self._actions.get(name)
         return text(known, "project") if known is not None else self._places[name][0]
+
+
+def open_source(request: ImportRequest) -> Source:
+    """The source of an export, of its SQLite file, or of a running server. Raises Unusable."""
+    place = request.place("an export file, its SQLite file, or the URL of its server")
+    export: Any
+    if is_url(place):
+        with RestServer(place, request.secret) as server:
+            export = agentmemory_export(server)
+    elif is_sqlite(Path(place)):
+        with closing(Sqlite(Path(place))) as database:
+            export = agentmemory_tables(database)
+    else:
+        export = document(Path(place))
+    if not isinstance(export, dict):
+        raise Unusable(f"{place} is no export of agentmemory: it is no JSON object")
+    fields = {name: value for name, value in cast(Record, export).items() if name != "exportedAt"}
+    found = Export(fields, request.tenant)
+    source = WholeSource(SYSTEM, found.rows, found.total, found.mapped, fingerprint_of(fields))
+    if any(OURS.fullmatch(row.name) for row in islice(found.rows(), LOOKED_AT)):
+        source.notes.append("mnemolog made this export: on the server that made it, everything would be there twice")
+    pagination = fields.get("pagination")
+    if not is_url(place) and isinstance(pagination, dict) and cast(Record, pagination).get("hasMore"):
+        source.notes.append("the file is one page of an export: import the others, too, or from the running server")
+    return source

@@ -1,11 +1,10 @@
 """Parts of the importer: the order of rows, sessions that no list has, lessons, slots, observations. Pure."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from api.dialects.agent_memory.importer import lesson_id
-from api.dialects.agentmemory import records as dialect
-from api.importing import lessons
+from api.importing import sessions as lessons
 from api.importing.mapping import (
     ImportRow,
     Mapped,
@@ -20,6 +19,13 @@ from api.importing.mapping import (
     when_given,
     whole,
 )
+from api.importing.rest import MAX_ITEMS, RestServer
+from api.importing.sessions import UNKNOWN_PROJECT
+from api.importing.source import (
+    Unusable,
+    decoded,
+)
+from api.importing.sql import Database
 from ingest.commands.requests import RecordLesson, ReinforceLesson, SetSlot
 from ingest.errors import CommandRejected
 from ingest.events.lesson import EVERY_PROJECT
@@ -27,6 +33,21 @@ from ingest.events.observation import ObservationCompressed
 from projections.compression.compression import CONFIDENCE, compress
 
 LESSON, SLOT, MODEL = "lesson", "slot", "agentmemory"
+_SCOPES = {
+    "sessions": "mem:sessions",
+    "memories": "mem:memories",
+    "summaries": "mem:summaries",
+    "lessons": "mem:lessons",
+    "slots": "mem:slots",
+    "relations": "mem:relations",
+    "actions": "mem:actions",
+    "actionEdges": "mem:action-edges",
+}
+_OBSERVATIONS = "mem:obs:"
+LOOKED_AT = 1_000
+"""Rows by whose names an export of our own is recognised."""
+OURS = re.compile(r"(obs|mem)_[0-9a-f]{20}")
+AGENTMEMORY_SESSIONS = 100
 
 
 def lesson(row: ImportRow, tenant: str) -> Mapped:
@@ -60,7 +81,7 @@ def lesson(row: ImportRow, tenant: str) -> Mapped:
         origin=text(record, "source") or "manual",
         occurred_at=created,
     )
-    key, name = f"{LESSON}\0{row.name}", lesson_id(tenant, project, content)
+    key, name = f"{LESSON}\0{row.name}", lessons.lesson_id(tenant, project, content)
     steps = [Step(recorded, key, began)]
     for place, at in enumerate(past.confirmed):
         steps.append(Step(ReinforceLesson(project=project, lesson=name), f"{key}\0confirmed {place}", at))
@@ -167,12 +188,12 @@ def unlisted(name: str, rows: list[Any]) -> Record:
     """A session that an export only has observations of: it began with the first and ended with the last."""
     times = sorted(filter(None, (text(cast(Record, one), "timestamp") for one in rows if isinstance(one, dict))))
     span = {"startedAt": times[0], "endedAt": times[-1]} if times else {}
-    return {"id": name, "project": dialect.UNKNOWN_PROJECT, **span}
+    return {"id": name, "project": UNKNOWN_PROJECT, **span}
 
 
 def project_of(session: Record) -> str:
     """The project of a session."""
-    return text(session, "project") or dialect.UNKNOWN_PROJECT
+    return text(session, "project") or UNKNOWN_PROJECT
 
 
 def row_of(kind: str, value: object, place: str, **more: str) -> ImportRow:
@@ -195,3 +216,56 @@ def listed(export: Mapping[str, Any], field: str) -> list[Any]:
 def records(export: Mapping[str, Any], field: str) -> list[Record]:
     """The objects in a list."""
     return [cast(Record, one) for one in listed(export, field) if isinstance(one, dict)]
+
+
+def agentmemory_export(server: RestServer) -> Record:
+    """The whole export of an agentmemory server, gathered from pages of sessions."""
+    whole: Record = {}
+    while True:
+        page: Any = server.get(
+            "/agentmemory/export",
+            maxSessions=AGENTMEMORY_SESSIONS,
+            offset=len(cast("list[Any]", whole.get("sessions", []))),
+        )
+        if not isinstance(page, dict) or not isinstance(cast(Record, page).get("sessions"), list):
+            fault: Any = cast(Record, page).get("error") if isinstance(page, dict) else None
+            raise Unusable(f"{server.url} answered no export of agentmemory{f': {fault}' if fault else ''}")
+        part = cast(Record, page)
+        if not whole:
+            whole = part
+        else:
+            whole["sessions"] += part["sessions"]
+            whole["observations"] = {**(whole.get("observations") or {}), **(part.get("observations") or {})}
+        pagination = cast(Mapping[str, Any], part.get("pagination") or {})
+        if not pagination.get("hasMore") or not part["sessions"]:
+            return whole
+        if len(whole["sessions"]) > MAX_ITEMS:
+            raise Unusable(f"{server.url} has over {MAX_ITEMS:,} sessions")
+
+
+def agentmemory_tables(database: Database) -> Record:
+    """The export object of an agentmemory file, a table of JSON values by scope and key. Raises Unusable."""
+    if not {"scope", "key", "value"} <= database.columns("kv_store"):
+        raise Unusable("this is no file of agentmemory: it has no table `kv_store`")
+    export: Record = {name: _values(database, scope) for name, scope in _SCOPES.items()}
+    scopes = database.ask(
+        "SELECT DISTINCT scope FROM kv_store WHERE scope >= ? AND scope < ? ORDER BY scope",
+        [_OBSERVATIONS, f"{_OBSERVATIONS}\U0010ffff"],
+    )
+    export["observations"] = {
+        one["scope"].removeprefix(_OBSERVATIONS): _values(database, one["scope"]) for one in scopes
+    }
+    return export
+
+
+def _values(database: Database, scope: str) -> list[Any]:
+    """The values of a scope, oldest first as far as ids tell; what is no JSON stays a text, and is refused later."""
+    found = database.ask("SELECT value FROM kv_store WHERE scope = ? ORDER BY key", [scope])
+    return [_value(one["value"]) for one in found]
+
+
+def _value(stored: Any) -> Any:
+    try:
+        return decoded(stored if isinstance(stored, bytes) else str(stored).encode(), "a value")
+    except Unusable:
+        return stored

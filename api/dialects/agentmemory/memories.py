@@ -24,6 +24,7 @@ from api.dialects.agentmemory.operations import DELETE, MAX_LISTED_RELATIONS, fi
 from api.dialects.agentmemory.records import Record, View, renamed
 from api.dialects.agentmemory.searching import alike
 from api.http.http import Json
+from api.importing.sessions import hook_observation
 from ingest.commands.requests import Relate, Remember
 from ingest.errors import MnemologError, NotFound, ProjectionBehind, ReaderUnknown
 from ingest.platform.partial import check_missing
@@ -142,7 +143,7 @@ async def save_memory(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     if session:
         # Its id and nothing of its content, which would outlive it here when it is forgotten.
         data = {"tool_name": SAVE_TOOL, "tool_input": {"memoryId": accepted.id, "type": kind}}
-        link = dialect.observe(session, remember.project, "post_tool_use", data, agent_id=agent)
+        link = hook_observation(session, remember.project, "post_tool_use", data, agent_id=agent)
         await call.write(link)
     return succeeded(**await _saved(call, remember, accepted.id, agent, kind))
 

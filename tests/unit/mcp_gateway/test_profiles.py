@@ -5,7 +5,7 @@ from pkgutil import resolve_name
 import pytest
 from jsonschema import Draft202012Validator
 
-from api.dialects.profiles import PROFILES
+from api.dialects.registry import PROFILES
 from mcp_gateway.attachments import Attachments
 from mcp_gateway.profiles import UnknownProfile
 from mcp_gateway.tools.tool import Deferred, Tool

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from api.cli.client import ClientError
-from api.dialects.agentmemory.transcripts import MAX_BYTES
+from api.importing.antigravity import MAX_BYTES
 from api.importing.mapping import ImportRow, Mapped, Step
 from api.importing.report import MAX_EXAMPLES, MAX_REASONS, OTHER, ImportReport
 from api.importing.run import ImportState, Run, StateFile, nowhere, server, state_folder

@@ -1,4 +1,8 @@
-"""memex: a REST API and an MCP server, each on a port of its own."""
+"""memex: a REST API and an MCP server, each on a port of its own.
+
+Hands the registry a description of what to build. Without it memex's clients have no server, and its memories cannot
+be imported.
+"""
 
 from operator import attrgetter
 
@@ -18,5 +22,5 @@ MEMEX = Dialect(
         ),
     ),
     mcp_profile="api.dialects.memex.tools:MEMEX_PROFILE",
-    importer="api.importing.systems:memex_source",
+    importer="api.dialects.memex.importer:open_source",
 )

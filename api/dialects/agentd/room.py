@@ -1,4 +1,8 @@
-"""agentd-memory: a REST API on a port of its own."""
+"""agentd-memory: a REST API on a port of its own.
+
+Hands the registry a description of what to build. Without it agentd's command line and page have no server, and its
+memories cannot be imported.
+"""
 
 from operator import attrgetter
 
@@ -12,5 +16,5 @@ AGENTD = Dialect(
             "MNEMOLOG_AGENTD_PORT", "agentd-memory", attrgetter("agentd_ports"), "api.dialects.agentd.app:create_app"
         ),
     ),
-    importer="api.importing.systems:agentd_source",
+    importer="api.dialects.agentd.importer:open_source",
 )
