@@ -8,8 +8,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from pkgutil import resolve_name
 
-from api.importing.report import ImportReport, document, show
-from api.importing.run import BATCH, MAX_BATCH, ImportState, Run, StateFile, nowhere, server, state_folder
+from api.importing.run import (
+    BATCH,
+    MAX_BATCH,
+    ImportReport,
+    ImportState,
+    Run,
+    StateFile,
+    document,
+    nowhere,
+    server,
+    show,
+    state_folder,
+)
 from api.importing.source import ImportRequest, Opener, Readable, Source, Unusable, utf8
 from api.importing.transcripts import SYSTEM, USUAL, Format, LinesSource
 from ingest.errors import CommandRejected

@@ -22,14 +22,15 @@ from api.importing.mapping import (
     when_given,
     whole,
 )
-from api.importing.rest import RestServer, is_url
 from api.importing.sessions import lesson_id
 from api.importing.source import (
     ImportRequest,
+    RestServer,
     Source,
     Unusable,
     WholeSource,
     fingerprint_of,
+    is_url,
     rows_by_time,
 )
 from api.importing.sql import Database, Postgres, Section, is_postgres, tables_source

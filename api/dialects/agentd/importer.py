@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import cast, get_args
 
 from api.importing.mapping import ImportRow, Mapped, Record, Step, event_id, names, needed, text, when, when_given
-from api.importing.rest import RestServer, is_url
 from api.importing.source import (
     ImportRequest,
+    RestServer,
     Source,
     WholeSource,
     fingerprint_of,
+    is_url,
     list_in,
     rows_by_time,
 )

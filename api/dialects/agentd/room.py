@@ -10,7 +10,7 @@ from api.dialects.dialect import Dialect, Listener
 
 AGENTD = Dialect(
     "agentd",
-    state="api.dialects.agentd.state:AgentdState",
+    state="api.dialects.agentd.app:AgentdState",
     listeners=(
         Listener(
             "MNEMOLOG_AGENTD_PORT", "agentd-memory", attrgetter("agentd_ports"), "api.dialects.agentd.app:create_app"

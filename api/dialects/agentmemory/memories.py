@@ -6,7 +6,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.answers import failed, succeeded
 from api.dialects.agentmemory.endpoints import (
     SOURCE,
     Arguments,
@@ -20,7 +19,7 @@ from api.dialects.agentmemory.endpoints import (
     success,
     written_document,
 )
-from api.dialects.agentmemory.operations import DELETE, MAX_LISTED_RELATIONS, fields
+from api.dialects.agentmemory.operations import DELETE, MAX_LISTED_RELATIONS, failed, fields, succeeded
 from api.dialects.agentmemory.records import Record, View, renamed
 from api.dialects.agentmemory.searching import alike
 from api.http.http import Json

@@ -12,7 +12,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.answers import answer
 from api.dialects.agentmemory.endpoints import (
     CWD_CHARS,
     Arguments,
@@ -25,7 +24,7 @@ from api.dialects.agentmemory.endpoints import (
     session_of,
     success,
 )
-from api.dialects.agentmemory.operations import MAX_OBSERVATIONS, OF_SESSION, fields
+from api.dialects.agentmemory.operations import MAX_OBSERVATIONS, OF_SESSION, answer, fields
 from api.dialects.agentmemory.records import Record
 from api.dialects.agentmemory.sessions import list_sessions, session_records
 from api.dialects.fitting import Fitted, fitted

@@ -9,13 +9,13 @@ from msgspec.structs import replace
 
 from api.dialects.memex import records as memex
 from api.importing.mapping import ImportRow, Mapped, Step, needed, number, when
-from api.importing.rest import is_url
 from api.importing.source import (
     ImportRequest,
     Source,
     Unusable,
     WholeSource,
     fingerprint_of,
+    is_url,
     list_in,
     rows_by_time,
 )

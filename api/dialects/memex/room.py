@@ -10,7 +10,7 @@ from api.dialects.dialect import Dialect, Listener
 
 MEMEX = Dialect(
     "memex",
-    state="api.dialects.memex.state:MemexState",
+    state="api.dialects.memex.app:MemexState",
     listeners=(
         Listener("MNEMOLOG_MEMEX_PORT", "memex", attrgetter("memex_ports"), "api.dialects.memex.app:create_app"),
         Listener(

@@ -8,7 +8,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
-from api.dialects.faults import at_the_gate
+from api.dialects.errors import at_the_gate
 from api.http.http import HANDLERS, PROBLEM_JSON, TYPE_PREFIX, Problem, answer
 from ingest.errors import (
     CommandRejected,

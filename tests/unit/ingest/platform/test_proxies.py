@@ -10,7 +10,7 @@ import pytest
 
 import mnemolog_client.proxies
 from api.cli.client import ApiClient
-from api.importing.rest import RestServer
+from api.importing.source import RestServer
 from ingest.platform import proxies
 from projections.condensing.llm.client import LlmClient
 from projections.embedding.openai_compatible import OpenAICompatibleEmbedder
