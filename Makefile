@@ -84,9 +84,9 @@ chaos: $(DEV)
 cluster-faults: $(DEV)
 	$(BIN)/python -m tests.chaos.cluster_faults $(ARGS)
 
-# All figures of benchmarks/README.md; nothing else should run on the machine. ARGS="--quick" shows that it works.
+# The benchmarks that need no data; nothing else should run on the machine. ARGS="--quick" shows that they work.
 bench: $(DEV)
-	$(BIN)/python -m benchmarks.all --out build/bench $(ARGS)
+	$(BIN)/python -m benchmarks all --out build/bench/results.json $(ARGS)
 
 # The documentation as a site, in build/site. Pages ask nothing of any other host.
 docs: $(DOCS)

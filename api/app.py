@@ -24,19 +24,19 @@ from api.http.http import HANDLERS
 from api.http.serving import Listeners
 from api.monitoring import ops
 from api.monitoring.ops import ProcessFigures
-from api.native import oauth
 from api.native.catalog import endpoints
+from api.native.keys import metadata_endpoints
 from api.services import tool_context
 from api.spooling import Spooling
 from api.viewer.pages import OPEN_PATHS
 from api.wiring import wire
+from ingest.commands.command import writer
 from ingest.commands.decide import Caller
-from ingest.commands.decision import writer
+from ingest.commands.spool import Spool
 from ingest.errors import InvalidSetting
-from ingest.log.spool import Spool
+from ingest.platform.addresses import LOOPBACK
 from ingest.platform.processes import tune_interpreter
 from ingest.platform.settings import Settings
-from ingest.platform.web_url import LOOPBACK
 from ingest.roles import ANY
 from mcp_gateway.server import Gateway
 from projections.condensing.llm.assistant import check as check_llm
@@ -97,7 +97,7 @@ def _native(settings: Settings, gateway: Gateway, api_process: ApiProcess | None
             tune_interpreter()
             yield
 
-    described = endpoints(gateway.route, [] if resource is None else oauth.endpoints(resource))
+    described = endpoints(gateway.route, [] if resource is None else metadata_endpoints(resource))
     own = [one for one in described if one.path != gateway.route.path]
     return Starlette(
         routes=[
@@ -115,7 +115,6 @@ def _native(settings: Settings, gateway: Gateway, api_process: ApiProcess | None
 
 
 def _spools(settings: Settings) -> list[Spool]:
-    """The folders where clients leave what they could not send."""
     own = [] if settings.spool is None else [Spool(settings.spool, spooled.parse)]
     dialects = [DIALECTS[name].spool(settings) for name in settings.drop_in]
-    return [*own, *(one for one in dialects if one is not None)]
+    return [*own, *(dialect for dialect in dialects if dialect is not None)]

@@ -1,7 +1,7 @@
 """Brings what clients left in spool folders to the log, from within the API process.
 
 A file is deleted after its commands are acknowledged: a crash in between brings it again, and its event ids store it
-once. While the log is away or full the files stay where they are.
+once. While the log is down or full the files stay where they are.
 """
 
 import asyncio
@@ -11,8 +11,8 @@ from typing import Self
 
 from ingest.commands.decide import Caller
 from ingest.commands.handler import CommandHandler
+from ingest.commands.spool import Spool, Spooled
 from ingest.errors import LogUnavailable, Overloaded
-from ingest.log.spool import Spool, Spooled
 from ingest.platform.tasks import end
 
 EVERY_S = 3.0
@@ -62,7 +62,7 @@ class Spooling:
             outcome = await self._commands.handle_batch([one for file in taken for one in file.commands], self._caller)
         except (LogUnavailable, Overloaded):
             raise
-        except Exception as error:  # a fault of ours in one file holds up no other
+        except Exception as error:  # a bug in one file holds up no other
             if len(taken) > 1:
                 return {name: why for file in taken for name, why in (await self._store([file])).items()}
             logger.exception("%s cannot be stored", taken[0].name)
@@ -86,7 +86,7 @@ class Spooling:
             self._turns_without_log += 1
         except OSError as error:
             logger.warning("%s cannot be drained: %s", spool.folder, error)
-        except Exception:  # a fault of ours in one spool holds up no other
+        except Exception:  # a bug in one spool holds up no other
             logger.exception("%s cannot be drained", spool.folder)
 
 

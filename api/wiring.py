@@ -10,14 +10,13 @@ from typing import NamedTuple
 
 from api.api_processes import ApiProcess
 from api.monitoring.ops import Metrics, VitalMetrics
-from api.native.transfer import Transfer
-from api.services import Services
+from api.native.log import Transfer
+from api.services import NativeCall
 from ingest.commands.handler import CommandHandler
-from ingest.embedded.acknowledged import Acknowledged
-from ingest.embedded.valkey import EmbeddedValkey
+from ingest.embedded.room import Acknowledged, EmbeddedValkey
 from ingest.errors import InvalidSetting
-from ingest.log.archive.archived_log import open_to_write
-from ingest.log.closed import refuse_if_closed
+from ingest.log.archive.room import open_to_write
+from ingest.log.event_log import refuse_if_closed
 from ingest.log.group_commit import GroupCommit, Rows
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect, retry_until_connected
@@ -25,15 +24,13 @@ from ingest.platform.settings import Settings
 from mcp_gateway.last_writes import LastWrites
 from projections.condensing.llm.assistant import Assistant, build_assistant, parse_daily_tokens
 from projections.condensing.operations import Condensing
-from projections.dead_letters.operations import DeadLetterOperations
-from projections.dead_letters.queries import DeadLetters
+from projections.dead_letters.room import DeadLetters
 from projections.embedding.factory import build_embedder
 from projections.embedding.live import LiveEmbedder
 from projections.forgetting.forget import Forgetting
-from projections.health.pressure import Limits
 from projections.health.queries import Diagnose, ProjectionProgress
 from projections.health.samples import HealthSampler
-from projections.health.watch import Watch
+from projections.health.watch import Limits, Watch
 from projections.operations.current import Current
 from projections.operations.memories import MemoryOperations
 from projections.operations.session_cap import SessionCap
@@ -53,8 +50,8 @@ from projections.queries.recall import Recall
 from projections.queries.sessions import Commits, Sessions, Summaries
 from projections.queries.work import Actions, Relations, Slots
 from projections.search.index import IndexService
-from projections.search.presence import work_folder
 from projections.search.service import ReplicaService
+from projections.search.waiting import work_folder
 from projections.search_engine.service import EngineService
 from projections.services import Operations, Queries
 from projections.vectors.embedder import Embedder
@@ -66,7 +63,7 @@ logger = logging.getLogger(__name__)
 class Wired(NamedTuple):
     """What the application's state holds while it runs."""
 
-    services: Services
+    services: NativeCall
     transfer: Transfer
     metrics: Metrics
 
@@ -97,14 +94,14 @@ async def wire(settings: Settings, stack: AsyncExitStack, api_process: ApiProces
     current = Current(commands, documents, log, index.wait_for)
     if settings.observations_per_session:
         commands.admission = SessionCap(current, settings.observations_per_session)
-    letters = DeadLetterOperations(redis, log, queries.letters)
+    letters = DeadLetters(redis, log, documents)
     operations = _operations(current, _assistant(settings, redis, stack), letters)
     positions = None if api_process is None else api_process.positions(settings.partitions)
     if positions is not None:
         stack.callback(positions.close)
-    services = Services(
-        commands, queries, operations, index, jobs, redis, settings.tenant, LastWrites(shared=positions), watch,
-        settings.agent_id, settings.agent_scope, settings.memex_half_life_days,
+    services = NativeCall(
+        commands, queries, operations, settings.tenant, LastWrites(shared=positions), settings.agent_id,
+        settings.agent_scope, settings.memex_half_life_days, index, jobs, redis, watch, source="native",
     )  # fmt: skip
     metrics = Metrics(appends, index)
     metrics.registry.register(VitalMetrics(watch, commands.refused))
@@ -112,7 +109,6 @@ async def wire(settings: Settings, stack: AsyncExitStack, api_process: ApiProces
 
 
 def _embedded(settings: Settings) -> Path | None:
-    """The folder of the embedded server; None where the log is on another one."""
     folder = settings.data_dir / "valkey"
     return folder if settings.redis_url == EmbeddedValkey(folder).url else None
 
@@ -184,7 +180,6 @@ async def _index(
 
 
 def _build_embedder(settings: Settings, spec: str) -> Embedder:
-    """The embedder of a spec: the configured one, or that of a rebuild."""
     return build_embedder(spec, directory=settings.model_directory, api_key=settings.embedder_key or "")
 
 
@@ -232,7 +227,6 @@ async def _queries(
         around=AroundQueries(index, documents, recall),
         audit=Audit(log),
         diagnose=diagnose,
-        letters=DeadLetters(redis, log, documents),
         progress=ProjectionProgress(redis, log, index),
     )
 
@@ -245,7 +239,7 @@ def _assistant(settings: Settings, redis: Client, stack: AsyncExitStack) -> Assi
     return assistant
 
 
-def _operations(current: Current, assistant: Assistant | None, letters: DeadLetterOperations) -> Operations:
+def _operations(current: Current, assistant: Assistant | None, letters: DeadLetters) -> Operations:
     return Operations(
         MemoryOperations(current),
         SlotOperations(current),

@@ -1,35 +1,36 @@
-"""Does recall answer with statements rather than with the output of tools? Claude Code's sessions, over HTTP.
+"""What recall answers about coding sessions: statements or tool output, and whether it abstains when there is no
+answer.
 
-    python -m benchmarks.coding [--url http://127.0.0.1:3111]
-
-`coding_sessions.json` has a row a session: area, subject, file, function, prompt, what was found out, what was decided,
-and a question for each of the two. Around them stands what hooks record of such a session: searches, files read,
-edits, test runs, in the shape and with the words of the session. Measured: how often the statement is among the first
-1, 3 and 5 results, the share of the first five that is output of a tool, and for questions with an exact string (a
-file, a function) how often a tool's record that names it is among the first three; and what ten results of the MCP tool
-`recall` cost a model, in tokens of four characters: `text` or `structured`, whichever its host shows.
+`coding_sessions.json` has a row per session: area, subject, file, function, prompt, finding, decision, and a question
+about each of the two. Around them is what hooks record of such a session: searches, files read, edits and test runs,
+in the format of Claude Code and with the words of the session. `coding_unsaid.json` has questions that no session
+answers.
 """
 
-import argparse
-import asyncio
 import json
-import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
-import uvloop
+import numpy as np
 
-from benchmarks.driving import Pool, fill, settled
+from benchmarks.driving import Pool, fill_in_order
+from benchmarks.figures import Figures, Row, benchmark
+from benchmarks.relevance import APART, events_of, questions, turns_found
+from benchmarks.servers import Server
 
-SESSIONS = Path(__file__).parent / "coding_sessions.json"
+FOLDER = Path(__file__).parent
 TOOLS = frozenset(("Grep", "Read", "Edit", "Bash", "WebFetch"))
 STARTED = datetime(2026, 3, 2, 9, tzinfo=UTC)
+BEFORE = ("", "Please tell me: ", "Hey, can you look up: ", "")  # what a prompt says before the question
+UNFOUND = 99
 
 
 class Session(NamedTuple):
-    """A row of SESSIONS."""
+    """A row of `coding_sessions.json`."""
 
     area: str
     subject: str
@@ -42,112 +43,180 @@ class Session(NamedTuple):
     asks_decision: str
 
 
-def calls(one: Session) -> list[tuple[str, dict[str, Any], Any]]:
+def sessions() -> list[Session]:
+    """All of them."""
+    return [Session(*row) for row in json.loads((FOLDER / "coding_sessions.json").read_bytes())]
+
+
+def calls(it: Session) -> list[tuple[str, dict[str, Any], Any]]:
     """Name, input and output of the tools that were used, as Claude Code's hooks report them."""
-    path = f"/repo/{one.file}"
+    path, test = f"/repo/{it.file}", f"tests/test_{it.area}.py"
     lines = [
-        f"# {one.area}: {one.subject}",
-        f"import {one.area}_settings, {one.area}_client",
+        f"# {it.area}: {it.subject}",
+        f"import {it.area}_settings, {it.area}_client",
         "",
-        f"{one.function}(request, options):",
-        f"    # TODO {one.prompt}",
-        *(f"    {one.area}_client.step_{n}(options['{word}'])" for n, word in enumerate(one.finding.lower().split())),
-        f"    return {one.function}_result",
+        f"{it.function}(request, options):",
+        f"    # TODO {it.prompt}",
+        *(f"    {it.area}_client.step_{n}(options['{word}'])" for n, word in enumerate(it.finding.lower().split())),
+        f"    return {it.function}_result",
     ]
     source = "\n".join(lines)
     numbered = "\n".join(f"{n:>6}\t{line}" for n, line in enumerate(lines, 1))
-    old, new = lines[3], f"{lines[3]}\n    # {one.subject}\n    {one.area}_client.prepare(options)"
-    found = "\n".join(f"{path}:{n}:{line}" for n, line in enumerate(lines, 1) if one.area in line)
-    test = f"tests/test_{one.area}.py"
+    old, new = lines[3], f"{lines[3]}\n    # {it.subject}\n    {it.area}_client.prepare(options)"
+    matches = "\n".join(f"{path}:{n}:{line}" for n, line in enumerate(lines, 1) if it.area in line)
+    edited = {"filePath": path, "oldString": old, "newString": new, "originalFile": source, "userModified": False}
     return [
-        ("Grep", {"pattern": one.function, "path": "/repo", "output_mode": "content"}, found),
-        ("Grep", {"pattern": one.subject, "path": "/repo", "-i": True}, f"Found 2 files\n{path}\n/repo/{test}"),
+        ("Grep", {"pattern": it.function, "path": "/repo", "output_mode": "content"}, matches),
+        ("Grep", {"pattern": it.subject, "path": "/repo", "-i": True}, f"Found 2 files\n{path}\n/repo/{test}"),
         ("Read", {"file_path": path}, json.dumps({"type": "text", "file": {"filePath": path, "content": numbered}})),
-        ("Read", {"file_path": f"/repo/{test}"}, f"def test_{one.subject.replace(' ', '_')}():\n    # {one.prompt}\n"),
-        (
-            "Edit",
-            {"file_path": path, "old_string": old, "new_string": new},
-            {"filePath": path, "oldString": old, "newString": new, "originalFile": source, "userModified": False},
-        ),
+        ("Read", {"file_path": f"/repo/{test}"}, f"def test_{it.subject.replace(' ', '_')}():\n    # {it.prompt}\n"),
+        ("Edit", {"file_path": path, "old_string": old, "new_string": new}, edited),
         ("Bash", {"command": f"pytest {test} -q"}, {"stdout": "12 passed in 1.40s", "stderr": ""}),
-        ("WebFetch", {"url": f"https://example.org/{one.area}", "prompt": one.subject}, f"{one.prompt} " * 8),
-    ]  # fmt: skip
+        ("WebFetch", {"url": f"https://example.org/{it.area}", "prompt": it.subject}, f"{it.prompt} " * 8),
+    ]
 
 
-def events(run: str, sessions: list[Session]) -> Iterator[dict[str, Any]]:
+def events(run: str) -> Iterator[dict[str, Any]]:
     """What the hooks of all sessions send."""
-    for number, one in enumerate(sessions):
-        about = {"project": run, "agent_id": "claude", "session_id": f"{run}-{number}"}
+    for number, it in enumerate(sessions()):
         used = [
             {"kind": "post_tool_use", "data": {"tool_name": name, "tool_input": tool_input, "tool_output": output}}
-            for name, tool_input, output in calls(one)
+            for name, tool_input, output in calls(it)
         ]
         turns = [
-            {"kind": "prompt_submit", "data": {"prompt": one.prompt}},
+            {"kind": "prompt_submit", "data": {"prompt": it.prompt}},
             *used[:4],
-            {"kind": "assistant", "content": one.finding},
+            {"kind": "assistant", "content": it.finding},
             *used[4:],
-            {"kind": "assistant", "content": one.decision},
+            {"kind": "assistant", "content": it.decision},
         ]
-        for place, event in enumerate(turns):
-            at = (STARTED + timedelta(days=number, minutes=2 * place)).isoformat()
+        for place, turn in enumerate(turns):
             yield {
-                "type": "observe", **about, **event, "occurred_at": at, "event_id": f"{run}-{number}-{place}",
+                "type": "observe", "project": run, "agent_id": "claude", "session_id": f"{run}-{number}", **turn,
+                "occurred_at": (STARTED + timedelta(days=number, minutes=2 * place)).isoformat(),
+                "event_id": f"{run}-{number}-{place}",
             }  # fmt: skip
 
 
-async def tokens(pool: Pool, question: str, project: str) -> tuple[float, float]:
-    """What the MCP tool's answer with ten results costs: its text, its structured content."""
-    arguments = {"query": question, "project": project, "limit": 10, "min_confidence": 0}
+async def _tokens(pool: Pool, query: str, project: str) -> tuple[float, float]:
+    """Tokens of the MCP tool's answer with ten results: its text, and its structured content."""
+    arguments = {"query": query, "project": project, "limit": 10, "min_confidence": 0}
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "recall", "arguments": arguments}}
     result = (await pool.post("/mcp", call))["result"]
     return len(result["content"][0]["text"]) / 4, len(json.dumps(result["structuredContent"], ensure_ascii=False)) / 4
 
 
-async def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Write, wait, ask."""
-    sessions = [Session(*row) for row in json.loads(SESSIONS.read_bytes())]
-    run, pool = f"coding-{datetime.now(UTC):%Y%m%d%H%M%S}", Pool(options.url, options.secret)
-    await fill(pool, events(run, sessions), batch=200, clients=1)
-    await settled(pool, embedded=True)
-    await asyncio.sleep(1.0)  # the last vectors are on their way through the feed
-    found_at = list[int]()
-    dumps = shown = exact = 0
-    costs = list[tuple[float, float]]()
-    for one in sessions:
-        for question, answer in ((one.asks_finding, one.finding), (one.asks_decision, one.decision)):
-            body = {"query": question, "project": run, "limit": 5, "kinds": ["observation"]}
+@benchmark(
+    Row("coding sessions: the statement is the first result", "r@1"),
+    Row("coding sessions: the statement is among the first 5", "r@5"),
+    Row("tool output among the first 5", "tool_output_in_first_five"),
+    Row("a record with the exact string is among the first 3", "exact@3"),
+    Row("tokens of ten results over MCP, text", "tokens_text"),
+    Row("tokens of ten results over MCP, structured content", "tokens_structured"),
+)
+async def coding(server: Server) -> Figures:
+    """Does recall answer with statements rather than with tool output, and how many tokens are ten results over MCP?
+
+    31 sessions, two questions about each, and two with an exact string (a file, a function). A token is four
+    characters.
+    """
+    run, pool = f"coding-{datetime.now(UTC):%Y%m%d%H%M%S}", server.pool()
+    await fill_in_order(pool, events(run), embedded=True)
+    found_at, titles, exact, tokens = list[int](), list[str](), list[bool](), list[tuple[float, float]]()
+    for it in sessions():
+        for query, answer in ((it.asks_finding, it.finding), (it.asks_decision, it.decision)):
+            body = {"query": query, "project": run, "limit": 5, "kinds": ["observation"]}
             results = (await pool.post("/v1/recall", body))["results"]
-            places = [place for place, result in enumerate(results) if result["content"] == answer]
-            found_at.append(places[0] if places else 99)
-            dumps += sum(result["title"].split(" `")[0] in TOOLS for result in results)
-            shown += len(results)
-            costs.append(await tokens(pool, question, run))
-            if options.show and found_at[-1] > 2:
-                print(question, *(f"  {result['title']}" for result in results), sep="\n")
-        for wanted in (one.function, one.file):
-            body = {"query": f"where is {wanted} used?", "project": run, "limit": 3}
+            contents = [result["content"] for result in results]
+            found_at.append(contents.index(answer) if answer in contents else UNFOUND)
+            titles += (result["title"] for result in results)
+            tokens.append(await _tokens(pool, query, run))
+        for name in (it.function, it.file):
+            body = {"query": f"where is {name} used?", "project": run, "limit": 3}
             results = (await pool.post("/v1/recall", body))["results"]
-            exact += any(wanted in json.dumps(result) for result in results)
-    text, structured = (round(sum(column) / len(costs)) for column in zip(*costs, strict=True))
-    share = {f"r@{k}": round(sum(at < k for at in found_at) / len(found_at), 3) for k in (1, 3, 5)}
+            exact.append(any(name in json.dumps(result) for result in results))
+    text, structured = (round(fmean(column)) for column in zip(*tokens, strict=True))
     return {
-        "questions": len(found_at), **share, "tool_output_in_first_five": round(dumps / shown, 3),
-        "exact@3": round(exact / (2 * len(sessions)), 3),
-        "tokens_of_ten": {"text": text, "structured": structured},
-    }  # fmt: skip
+        "questions": len(found_at),
+        **{f"r@{k}": round(fmean(at < k for at in found_at), 3) for k in (1, 3, 5)},
+        "tool_output_in_first_five": round(fmean(title.split(" `")[0] in TOOLS for title in titles), 3),
+        "exact@3": round(fmean(exact), 3),
+        "tokens_text": text,
+        "tokens_structured": structured,
+    }
 
 
-async def main() -> None:
-    """Print the figures."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--url", default=os.environ.get("MNEMOLOG_URL", "http://127.0.0.1:3111"))
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("--show", action="store_true", help="questions whose statement is not among the first three")
-    options = parser.parse_args()
-    options.secret = os.environ.get("MNEMOLOG_SECRET")
-    print(json.dumps(await measure(options), indent=None if options.json else 1))
+async def _confidences(pool: Pool, project: str, queries: Sequence[str]) -> list[tuple[float, bool]]:
+    """For each question the confidence of the answer (0 if there is none), and whether it has results."""
+    answers = [await pool.post("/v1/recall", {"query": query, "project": project}) for query in queries]
+    return [(answer["confidence"] or 0.0, bool(answer["results"])) for answer in answers]
 
 
-if __name__ == "__main__":
-    uvloop.run(main())
+def _separation(known: Sequence[tuple[float, bool]], unknown: Sequence[tuple[float, bool]]) -> dict[str, float]:
+    """The area under the ROC curve of confidence (equal ones count half), and how many are answered, or refused."""
+    above = np.array([confidence for confidence, _ in known], np.float64)[:, None]
+    below = np.array([confidence for confidence, _ in unknown], np.float64)[None, :]
+    return {
+        "auc": round(float((above > below).mean() + 0.5 * (above == below).mean()), 3),
+        "answered": round(fmean(answered for _, answered in known), 3),
+        "refused": round(1 - fmean(answered for _, answered in unknown), 3),
+    }
+
+
+async def _withheld(pool: Pool, data: list[dict[str, Any]], run: str, *, embedded: bool) -> dict[str, float]:
+    """What the limit of confidence costs: recall@10 with it and without, and the percentage of empty answers."""
+    await fill_in_order(pool, (event for it in data for event in events_of(it, run)), embedded=embedded)
+    asked = [question for it in data for question in questions(it) if question.category not in APART]
+    figures: dict[str, float] = {"questions": len(asked)}
+    for name, options in (("limit", {}), ("no_limit", {"min_confidence": 0})):
+        found = [await turns_found(pool, run, question, 10, options) for question in asked]
+        shares = [len(it.evidence & set(turns)) / len(it.evidence) for it, turns in zip(asked, found, strict=True)]
+        figures |= {name: round(100 * fmean(shares), 1), f"{name}_empty": round(100 * fmean(not it for it in found), 1)}
+    return figures
+
+
+@benchmark(
+    Row("coding sessions: area under the ROC curve of confidence", "coding_prompts.auc"),
+    Row("coding sessions: answered, of questions with an answer", "coding_prompts.answered"),
+    Row("coding sessions: refused, of questions without an answer", "coding_prompts.refused"),
+)
+async def abstain(server: Server, data: Mapping[str, Path], now: bool = False) -> Figures:
+    """Does recall know when it has no answer, and what does its limit of confidence withhold?
+
+    Coding sessions answer their own questions and none of `coding_unsaid.json`; hooks record each question as a
+    prompt before it is asked. With `--data agentwork=PATH --data outcomes=PATH`, the questions of agents' work have
+    an answer, and those of `unanswerable` in the outcomes have none in their project. For each data set but the
+    outcomes, recall@10 is measured with the limit and without (as for `relevance`). `--now` does not wait for
+    contextual vectors.
+    """
+    run, pool, figures = f"abstain-{datetime.now(UTC):%Y%m%d%H%M%S}", server.pool(), dict[str, Any]()
+    all_known, all_unknown = list[tuple[float, bool]](), list[tuple[float, bool]]()
+    if "outcomes" in data:
+        work: list[dict[str, Any]] = json.loads(data["agentwork"].read_bytes())
+        await fill_in_order(pool, (event for it in work for event in events_of(it, run)), embedded=not now)
+        for project, outcomes in zip(work, json.loads(data["outcomes"].read_bytes()), strict=True):
+            name = f"{run}:{project['sample_id']}"
+            known = await _confidences(pool, name, [item["question"] for item in project["qa"]])
+            unknown = await _confidences(pool, name, outcomes["unanswerable"])
+            figures[project["sample_id"]] = _separation(known, unknown)
+            all_known, all_unknown = all_known + known, all_unknown + unknown
+        figures["agentwork"] = _separation(all_known, all_unknown)
+    unsaid: list[str] = json.loads((FOLDER / "coding_unsaid.json").read_bytes())
+    answered = [query for it in sessions() for query in (it.asks_finding, it.asks_decision)]
+    prompts = (
+        {
+            "type": "observe", "project": f"{run}:prompts", "agent_id": "claude", "kind": "prompt_submit",
+            "session_id": f"{run}:prompts-asks-{number}", "event_id": f"{run}:prompts-asks-{number}",
+            "data": {"prompt": BEFORE[number % len(BEFORE)] + query},
+        }
+        for number, query in enumerate([*answered, *unsaid])
+    )  # fmt: skip
+    await fill_in_order(pool, chain(events(f"{run}:prompts"), prompts), embedded=not now)
+    known, unknown = [await _confidences(pool, f"{run}:prompts", queries) for queries in (answered, unsaid)]
+    figures["coding_prompts"] = _separation(known, unknown)
+    for name, path in data.items():
+        if name != "outcomes":
+            figures[f"{name}_limit"] = await _withheld(
+                pool, json.loads(path.read_bytes()), f"{run}:data", embedded=not now
+            )
+    return figures

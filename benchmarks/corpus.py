@@ -1,7 +1,7 @@
-"""What fleets write, made up: texts of some 550 characters with a wide vocabulary. The same number, the same text.
+"""What fleets write, made up: texts of some 550 characters with a wide vocabulary. The same number gives the same text.
 
-Every text begins with a fact, and `question` asks for it in other words. Sentences come from templates; names of hosts,
-branches and functions are made of syllables and as frequent as words are (Zipf), so new ones keep coming, as in life.
+Every text begins with a fact, and `question` asks about it in other words. Sentences come from templates; names of
+hosts, branches and functions are made of syllables, with the frequencies of words (Zipf), so new ones keep coming.
 """
 
 import json
@@ -12,12 +12,10 @@ from functools import cache
 from typing import Any
 
 SEED = 20261121
-LENGTH = 520
-"""A text ends with the sentence that passes so many characters."""
+LENGTH = 520  # a text ends with the sentence that exceeds this many characters
 NAMES = 40_000
-SESSION = 50
-"""Observations of a session; so many sessions are under way at a time, of as many agents."""
-AT_A_TIME = 40
+SESSION = 50  # observations of a session
+AT_A_TIME = 40  # sessions at a time, of as many agents
 LESSONS = 500
 
 
@@ -26,7 +24,6 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def _phrases(text: str) -> tuple[str, ...]:
-    """Those between the commas, which may stand on several lines."""
     return tuple(" ".join(phrase.split()) for phrase in text.split(","))
 
 
@@ -128,31 +125,27 @@ _SLOTS: dict[str, Callable[[random.Random], str]] = {
 _SLOT = re.compile(r"\{(\w+)\}")
 
 
-def _filled(template: str, dice: random.Random) -> str:
-    return _SLOT.sub(lambda slot: _SLOTS[slot[1]](dice), template)
-
-
 def _dice(number: int, purpose: int = 0) -> random.Random:
     return random.Random((SEED + purpose) * 1_000_000_007 + number)
 
 
 def _fact(number: int) -> tuple[str, str]:
-    """What a text begins with, and the question for it: the same names in both."""
+    """The beginning of a text and the question about it, with the same names."""
     dice = _dice(number, 1)
     values = {name: fill(dice) for name, fill in _SLOTS.items()}
-    said, asked = dice.choice(FACTS)
-    return said.format_map(values), asked.format_map(values)
+    fact, question = dice.choice(FACTS)
+    return fact.format_map(values), question.format_map(values)
 
 
 def _prose(begins: str, length: int, dice: random.Random) -> str:
-    """The beginning, and different sentences until it is so long; all of them are some 1,000 characters."""
-    said, size = [begins], len(begins)
+    """The beginning, and different sentences until it is long enough; all of them are some 1,000 characters."""
+    sentences, size = [begins], len(begins)
     for template in dice.sample(SENTENCES, len(SENTENCES)):
         if size >= length:
             break
-        said.append(_filled(template, dice))
-        size += len(said[-1]) + 1
-    return " ".join(said)
+        sentences.append(_SLOT.sub(lambda slot: _SLOTS[slot[1]](dice), template))
+        size += len(sentences[-1]) + 1
+    return " ".join(sentences)
 
 
 def text(number: int, length: int = LENGTH) -> str:
@@ -161,13 +154,18 @@ def text(number: int, length: int = LENGTH) -> str:
 
 
 def question(number: int) -> str:
-    """What is answered by the first sentence of the text of this number."""
+    """The question that the first sentence of the text with this number answers."""
     return _fact(number)[1]
+
+
+def session_of(number: int) -> int:
+    """The session of an observation."""
+    return number // (AT_A_TIME * SESSION) * AT_A_TIME + number % AT_A_TIME
 
 
 def observation(run: str, number: int, projects: int = 7) -> dict[str, Any]:
     """An observation of some 700 bytes of JSON; its id and its session are the run's."""
-    session = number // (AT_A_TIME * SESSION) * AT_A_TIME + number % AT_A_TIME
+    session = session_of(number)
     return {
         "type": "observe",
         "event_id": f"{run}-{number}",
@@ -181,7 +179,7 @@ def observation(run: str, number: int, projects: int = 7) -> dict[str, Any]:
 
 
 def tool_use(run: str, number: int, projects: int = 7) -> dict[str, Any]:
-    """An observation that a hook of a coding agent sends: a tool's input, and its output as JSON text."""
+    """What the hook of a coding agent sends about a tool use: its input, and its output as JSON text."""
     dice = _dice(number, 2)
     path, function = _SLOTS["path"](dice), _SLOTS["function"](dice)
     output = {"stdout": text(number, LENGTH // 2), "stderr": "", "interrupted": False, "filePath": path}
@@ -194,7 +192,8 @@ def tool_use(run: str, number: int, projects: int = 7) -> dict[str, Any]:
 
 
 def mixed(run: str, number: int, projects: int = 7) -> dict[str, Any]:
-    """An event of a fleet: of twenty one memory, lesson, slot line and action each, six uses of tools, ten notes."""
+    """An event of a fleet: of twenty, one each is a memory, lesson, slot and action, six are tool uses, ten are
+    notes."""
     match number % 20:
         case 3 | 8 | 13 | 18:
             return _kept(run, number, projects)
@@ -205,7 +204,6 @@ def mixed(run: str, number: int, projects: int = 7) -> dict[str, Any]:
 
 
 def _kept(run: str, number: int, projects: int) -> dict[str, Any]:
-    """What an agent keeps on purpose; the same lessons come again."""
     dice = _dice(number, 3)
     base = {
         "event_id": f"{run}-{number}",

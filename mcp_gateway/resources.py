@@ -15,7 +15,7 @@ from msgspec import Struct
 from ingest.commands.command import Name
 from ingest.commands.parse import parse_object
 from ingest.errors import CommandRejected, NotFound
-from ingest.marking import marked
+from ingest.names import marked
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.reading import ContextArguments, compiled_context, context_text
 from mcp_gateway.tools.recalled import document_text

@@ -27,8 +27,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ingest.commands.decide import stated_agent
-from ingest.commands.parse import parse_object
-from ingest.commands.sizing import check_values
+from ingest.commands.parse import check_values, parse_object
 from ingest.errors import CommandRejected, InvalidSetting, MnemologError, RequestTooLarge
 from ingest.ids import new_event_id
 from ingest.names import header_name, sent_name

@@ -22,7 +22,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.types.version import LATEST_MODERN_VERSION
 from pydantic import BaseModel, ValidationError
 
-from ingest.platform.proxies import proxy_options
+from ingest.platform.addresses import proxy_options
 from ingest.platform.settings import InvalidSetting
 from mcp_gateway.attachments import Unreachable
 from mcp_gateway.profiles import Offer, ToolProfiles, UnknownProfile

@@ -3,8 +3,7 @@
 from typing import NamedTuple
 
 from projections.condensing.operations import Condensing
-from projections.dead_letters.operations import DeadLetterOperations
-from projections.dead_letters.queries import DeadLetters
+from projections.dead_letters.room import DeadLetters
 from projections.forgetting.forget import Forgetting
 from projections.health.queries import Diagnose, ProjectionProgress
 from projections.operations.current import Current
@@ -46,7 +45,6 @@ class Queries(NamedTuple):
     around: AroundQueries
     audit: Audit
     diagnose: Diagnose
-    letters: DeadLetters
     progress: ProjectionProgress
 
 
@@ -59,5 +57,5 @@ class Operations(NamedTuple):
     forgetting: Forgetting
     condensing: Condensing
     current: Current
-    letters: DeadLetterOperations
+    letters: DeadLetters
     confirming: Confirming

@@ -26,7 +26,7 @@ from api.cli.output import waiting
 from api.cli.supervisor import Child, ask_ready, local_url
 from api.http.serving import bind
 from ingest.errors import MnemologError, ServerStartFailed
-from ingest.platform.client_key import client_key
+from ingest.platform.addresses import client_key
 from ingest.platform.settings import Settings, from_environment
 from projections.embedding.factory import prepare_default
 from tools.valkey_nodes import Process, ValkeyCluster, search_module

@@ -14,12 +14,11 @@ from ingest.commands.handler import CommandHandler
 from ingest.errors import InvalidSetting, MnemologError
 from ingest.events.envelope import Event, encode, route_of
 from ingest.ids import dedup_id, new_event_id
-from ingest.log.archive.archived_log import ArchivedLog, open_to_write
-from ingest.log.archive.job import ArchiveJob
-from ingest.log.closed import refuse_if_closed
-from ingest.log.event_log import Entry
+from ingest.log.archive.room import ArchivedLog, ArchiveJob, open_to_write
+from ingest.log.event_log import Entry, refuse_if_closed
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import LEASE_TTL, WORKERS
+from ingest.log.lag import wait_projected
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import heard_of
 from ingest.platform.connections import Client, connect, retry_until_connected
@@ -30,7 +29,7 @@ from projections.condensing.llm.assistant import build_assistant, parse_daily_to
 from projections.condensing.llm.assistant import check as check_llm
 from projections.condensing.llm.enrich import EnrichJob
 from projections.condensing.operations import Condensing
-from projections.dead_letters.redriving import PartitionDeadLetters
+from projections.dead_letters.room import PartitionDeadLetters
 from projections.documents.sessions import Session
 from projections.embedding.embed_job import LOOK_AGAIN_S, DocumentVectors, EmbeddingQueue, EmbedJob, LaterTexts
 from projections.embedding.factory import build_embedder
@@ -42,20 +41,12 @@ from projections.forgetting.purge import Purge, PurgedIndex
 from projections.forgetting.purge_engine import SearchEnginePurge
 from projections.forgetting.purge_snapshots import SnapshotPurge
 from projections.forgetting.retire_job import RetireJob
-from projections.health.samples import wait_projected
-from projections.maintenance.backup.job import BackupJob
-from projections.maintenance.backup.target import target_of
-from projections.maintenance.reconcile_job import ReconcileJob
-from projections.maintenance.reconciling import IndexNames, NewestSnapshot
+from projections.maintenance.room import BackupJob, IndexNames, NewestSnapshot, ReconcileJob, target_of
 from projections.operations.current import Current
 from projections.queries.documents import DocumentReader
-from projections.rebuilding.rebuild_documents import DocumentRebuild
-from projections.rebuilding.rebuild_embeddings import EmbeddingRebuild
-from projections.rebuilding.rebuild_engine import EngineEmbeddingRebuild
-from projections.rebuilding.rebuild_job import RebuildJob
-from projections.rebuilding.rebuilds import Rebuilds
-from projections.search.presence import work_folder
+from projections.rebuilding.room import DocumentRebuild, EmbeddingRebuild, EngineEmbeddingRebuild, RebuildJob, Rebuilds
 from projections.search.snapshot_job import SnapshotJob
+from projections.search.waiting import work_folder
 from projections.search_engine.filling import Servers
 from projections.search_engine.keeping import SearchEngineIndexes
 from projections.search_engine.names import EngineNames

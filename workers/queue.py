@@ -14,7 +14,7 @@ from arq.worker import func
 from redis.exceptions import RedisError, ResponseError
 
 from ingest.errors import InvalidSetting
-from ingest.platform.memory_limit import ServerPipeline, is_out_of_memory
+from ingest.platform.redis_client import ServerPipeline, is_out_of_memory
 
 logger = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.access.principal import Principal, principal_of
-from ingest.commands.metering import charge
+from ingest.commands.handler import charge
 from ingest.errors import AccessDenied, RoleMissing, TooManyRequests
 from ingest.log.keys import access_bucket
 from ingest.log.scripts import take_requests
@@ -28,7 +28,7 @@ R = TypeVar("R", Route, WebSocketRoute)
 DENIED = "mnemolog.denied"
 """Where the gate has a list for the roles that a request's token turned out to miss."""
 DEGRADED_HEADER = b"mnemolog-degraded"
-"""Of an answer that was made without what is on a node of a cluster that is away."""
+"""Of an answer that was made without what is on a node of a cluster that is down."""
 POLICY_VIOLATION, TRY_LATER = 1008, 1013
 """How a WebSocket is closed that may not be, or not now."""
 
@@ -96,7 +96,7 @@ class Guarded:
 
 @contextmanager
 def degrading(scope: Mapping[str, Any], needs: Needs, send: Send) -> Generator[Send]:
-    """Within, a request that only asks goes on without what is on nodes that are away; yields what sends its answer."""
+    """Within, a read continues without what is on nodes that are down; yields what sends its answer."""
     if scope["method"] not in ("GET", "HEAD") and needs != READ:
         yield send
         return
@@ -105,7 +105,6 @@ def degrading(scope: Mapping[str, Any], needs: Needs, send: Send) -> Generator[S
 
 
 def _naming(left_out: Set[int], send: Send) -> Send:
-    """Sends, with an answer, which partitions it was made without."""
 
     async def named(message: Message) -> None:
         if left_out and message["type"] == "http.response.start":

@@ -1,4 +1,4 @@
-"""The gate: ASGI middleware that every door has. Who comes past it has a principal on its scope.
+"""The gate: ASGI middleware that every API has. Who comes past it has a principal on its scope.
 
 With and without keys it refuses what a web page of somebody else sends. A browser names the page's origin, which must
 be this server or one that is trusted; and a server on loopback must be called by a loopback name, or a page could reach
@@ -29,9 +29,9 @@ from ingest.errors import (
     RoleMissing,
 )
 from ingest.names import nfc
+from ingest.platform.addresses import LOOPBACK
 from ingest.platform.connections import connect, retry_until_connected
 from ingest.platform.settings import Settings
-from ingest.platform.web_url import LOOPBACK
 
 if TYPE_CHECKING:
     from api.access.oauth.verifier import AccessTokens
@@ -168,7 +168,7 @@ def _host_name(host: str) -> str | None:
 def _pattern(origins: Collection[str]) -> re.Pattern[str] | None:
     if not origins:
         return None
-    return re.compile(".*" if "*" in origins else "|".join(re.escape(one.rstrip("/")) for one in origins))
+    return re.compile(".*" if "*" in origins else "|".join(re.escape(origin.rstrip("/")) for origin in origins))
 
 
 def _credential(scope: Scope, authorization: bytes) -> str:

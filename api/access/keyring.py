@@ -2,7 +2,7 @@
 
 At most once in FRESH_S a request asks Redis whether anything has changed (one GET), and loads the keys if so. So a key
 works, and a revoked one does no longer, within FRESH_S on every process; no other request waits for Redis, and who
-guesses keys never reaches it. While Redis is away what is known goes on to count for STALE_S, then nobody gets in.
+guesses keys never reaches it. While Redis is down what is known continues to count for STALE_S, then nobody gets in.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 FRESH_S = 2.0
 STALE_S = 60.0
 LOOK_S = 1.0
-"""How long a look may take before the requests that wait for it go on with what is known."""
+"""How long a look may take before the requests that wait for it continue with what is known."""
 _NO_DIGEST = sha256(b"no key has this").hexdigest()
 
 

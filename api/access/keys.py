@@ -15,12 +15,11 @@ from msgspec.structs import replace
 from api.access.principal import Principal, Rates
 from ingest.commands.command import Name
 from ingest.errors import CommandRejected, NotFound
-from ingest.key_scope import KeyScope
 from ingest.log.keys import ACCESS_KEYS, ACCESS_VERSION, access_row_pk, row_key
 from ingest.names import nfc
 from ingest.platform.clock import Clock, from_ms, system_clock, to_ms
 from ingest.platform.connections import Client
-from ingest.roles import OF_THE_SERVER, ROLES, Role
+from ingest.roles import OF_THE_SERVER, ROLES, KeyScope, Role
 from projections.documents.rows import Row, read_row, save_row
 
 MAX_NAMES = 100
@@ -74,7 +73,7 @@ class Key(Row, index=True):
     def role_set(self) -> frozenset[Role]:
         """Its roles; those of a newer release count for nothing."""
         stored = _names(self.roles)
-        return frozenset(one for one in ROLES if one in stored)
+        return frozenset(role for role in ROLES if role in stored)
 
     def holds(self, now_ms: int) -> bool:
         """Whether it lets anybody in now."""
@@ -88,23 +87,41 @@ class Key(Row, index=True):
             return "expired"
         return "replaced" if self.replaced_by else "active"
 
-    def shown(self, now_ms: int) -> dict[str, Any]:
+    def view(self, now_ms: int) -> "KeyView":
         """The key for people: everything but what could be used in its place."""
-        return {
-            "id": self.id,
-            "name": self.name,
-            "tenant": self.tenant,
-            "roles": _names(self.roles),
-            "projects": _names(self.projects),
-            "agents": _names(self.agents),
-            "status": self.status(now_ms),
-            "created_at": from_ms(self.created_ms),
-            "expires_at": from_ms(self.expires_ms) if self.expires_ms else None,
-            "revoked_at": from_ms(self.revoked_ms) if self.revoked_ms else None,
-            "replaced_by": self.replaced_by or None,
-            "reads_per_minute": self.reads_per_minute,
-            "writes_per_minute": self.writes_per_minute,
-        }
+        return KeyView(
+            id=self.id,
+            name=self.name,
+            tenant=self.tenant,
+            roles=msgspec.json.decode(self.roles),
+            projects=_names(self.projects),
+            agents=_names(self.agents),
+            status=self.status(now_ms),
+            created_at=from_ms(self.created_ms),
+            expires_at=from_ms(self.expires_ms) if self.expires_ms else None,
+            revoked_at=from_ms(self.revoked_ms) if self.revoked_ms else None,
+            replaced_by=self.replaced_by or None,
+            reads_per_minute=self.reads_per_minute,
+            writes_per_minute=self.writes_per_minute,
+        )
+
+
+class KeyView(Struct, frozen=True, kw_only=True):
+    """A key without its secret. `replaced_by` is the id of the key that was made in its place."""
+
+    id: str
+    name: str
+    tenant: str
+    roles: list[Role]
+    projects: list[str]
+    agents: list[str]
+    status: Status
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    replaced_by: str | None
+    reads_per_minute: int
+    writes_per_minute: int
 
 
 def key_of(grant: Grant, name: str, digest: str, created_ms: int, expires_ms: int) -> Key:
@@ -127,7 +144,7 @@ def key_of(grant: Grant, name: str, digest: str, created_ms: int, expires_ms: in
         digest=digest,
         tenant=grant.tenant,
         name=grant.name,
-        roles=_json([one for one in ROLES if one in grant.roles]),
+        roles=_json([role for role in ROLES if role in grant.roles]),
         projects=_json(sorted(set(grant.projects))),
         agents=_json(sorted(set(grant.agents))),
         created_ms=created_ms,
@@ -174,7 +191,7 @@ class KeyToken(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """What is stored in the place of the secret: SHA-256, 64 hex digits."""
+        """What is stored in place of the secret: SHA-256, 64 hex digits."""
         return sha256(self.secret.encode()).hexdigest()
 
 
@@ -231,7 +248,7 @@ class Registry:
         return made
 
     async def rotate(self, name: str, grace: timedelta, expires_at: datetime | None = None) -> Made:
-        """Make a key for the same as this one, which goes on for the grace time and then expires.
+        """Make a key for the same as this one, which continues for the grace time and then expires.
 
         Without `expires_at` the new one lasts as long as the old one was made to. Raises NotFound, or CommandRejected
         for one that does not hold any more or was replaced.
@@ -250,7 +267,7 @@ class Registry:
         return made
 
     async def revoke(self, name: str) -> Key:
-        """Let nobody in with a key any more; one that was revoked stays as it is. Raises NotFound."""
+        """Let nobody in with a key any more; one that was revoked stays unchanged. Raises NotFound."""
         key = await self.get(name)
         if not key.revoked_ms:
             key = key.model_copy(update={"revoked_ms": to_ms(self._clock())})
@@ -267,10 +284,10 @@ class Registry:
     async def all(self) -> list[Key]:
         """Every key, the oldest first."""
         names = sorted(name.decode() for name in await self._redis.smembers(ACCESS_KEYS))
-        found: list[Key] = []
+        results: list[Key] = []
         for start in range(0, len(names), ROWS_AT_ONCE):
-            found += await self._rows(names[start : start + ROWS_AT_ONCE])
-        return sorted(found, key=lambda one: (one.created_ms, one.id))
+            results += await self._rows(names[start : start + ROWS_AT_ONCE])
+        return sorted(results, key=lambda one: (one.created_ms, one.id))
 
     async def version(self) -> int:
         """A number that every change to a key makes bigger; 0 before there is one."""
@@ -291,7 +308,6 @@ class Registry:
         return Made(token, key)
 
     async def _save(self, *keys: Key) -> None:
-        """Save keys together, and tell the processes that there is something new."""
         async with self._redis.pipeline(transaction=True) as pipe:
             for key in keys:
                 await save_row(key, access_row_pk(key.id), pipe)

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ingest.key_scope import ANYWHERE, KeyScope
-from ingest.roles import ROLES, Needs, Role, allow
+from ingest.roles import ANYWHERE, ROLES, KeyScope, Needs, Role, allow
 
 SCOPE_KEY = "mnemolog.principal"
 
@@ -58,5 +57,5 @@ def nobody(tenant: str) -> Principal:
 
 
 def principal_of(scope: Mapping[str, Any]) -> Principal:
-    """Whose request it is. A request that came past the gate has none, which is a fault of ours."""
+    """Whose request it is. A request that came past the gate has none, which is a bug."""
     return scope[SCOPE_KEY]

@@ -376,7 +376,7 @@ def spool_of(url: str, environ: Mapping[str, str]) -> str:
 
 
 def key_of(url: str, environ: Mapping[str, str]) -> str:
-    """The key to send: MNEMOLOG_SECRET, else the stored one, found as `ingest.platform.client_key` does."""
+    """The key to send: MNEMOLOG_SECRET, else the stored one, found as `ingest.platform.addresses` does."""
     if secret := environ.get("MNEMOLOG_SECRET"):
         return secret
     secret = environ.get("AGENTMEMORY_SECRET", "")
@@ -576,7 +576,7 @@ def context(server: HookServer, project: str, session: str) -> str:
 
 
 def inert(text: str) -> str:
-    """The text, unable to begin or end one of our markers; as `ingest.marking.inert`."""
+    """The text, unable to begin or end one of our markers; as `ingest.names.inert`."""
     first, *others = text.split("<")
     names = ("mnemolog-", "agentmemory-")
     return first + "".join(

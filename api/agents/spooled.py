@@ -6,8 +6,8 @@ import msgspec
 
 from api.agents.payloads import HOSTS
 from api.agents.recording import command_of
+from ingest.commands.decide import WriteCommand
 from ingest.commands.parse import parse_json, parse_object
-from ingest.commands.requests import WriteCommand
 from ingest.errors import CommandRejected
 
 _ANY_WRITE = cast(type[WriteCommand], WriteCommand)

@@ -19,10 +19,17 @@ from api.cli.commands import AsJson
 from api.cli.direct import connected, server, telling
 from api.cli.output import FAILED, Output, plain
 from ingest.errors import InvalidSetting, NotFound
-from ingest.log.archive.archive import PartitionArchive, look, verify
-from ingest.log.archive.archived_log import ArchivedLog, open_log
-from ingest.log.archive.job import ArchiveJob, ArchiveRun
-from ingest.log.archive.manifest import DamagedArchive, MissingFile
+from ingest.log.archive.room import (
+    ArchivedLog,
+    ArchiveJob,
+    ArchiveRun,
+    DamagedArchive,
+    MissingFile,
+    PartitionArchive,
+    look,
+    open_log,
+    verify,
+)
 from ingest.log.keys import MANIFEST
 from ingest.platform.connections import Client
 from ingest.platform.settings import Settings, from_environment

@@ -23,29 +23,36 @@ from api.cli.commands import AsJson
 from api.cli.direct import connected, server, telling
 from api.cli.output import FAILED, Output, plain
 from ingest.errors import InvalidSetting, LogUnavailable, MnemologError
-from ingest.log.archive.archived_log import open_log
-from ingest.log.history import refuse_unfinished
+from ingest.log.archive.room import open_log
+from ingest.log.event_log import refuse_unfinished
 from ingest.log.keys import GROWING, MANIFEST, RESTORING, PartitionKeys
+from ingest.log.lag import wait_projected
 from ingest.log.position import Token
 from ingest.platform.settings import Settings, from_environment
 from projections.dead_letters.records import discarded_places
-from projections.health.samples import wait_projected
-from projections.maintenance.backup.contents import choose, no_such_backup
-from projections.maintenance.backup.job import BackupJob
-from projections.maintenance.backup.manifest import BackupFailed, BackupManifest, DamagedBackup
-from projections.maintenance.backup.restoring import (
+from projections.maintenance.room import (
+    BackupFailed,
+    BackupJob,
+    BackupManifest,
+    DamagedBackup,
     Progress,
+    Target,
     Verified,
     Window,
+    choose,
+    differences,
     is_empty,
+    listed,
+    manifest_of,
+    no_such_backup,
     point_of,
     refuse_if_used,
+    replay_manifest,
     restore,
+    target_of,
     verify,
 )
-from projections.maintenance.backup.target import Target, listed, target_of
-from projections.maintenance.manifests import differences, manifest_of, replay_manifest
-from projections.search.presence import work_folder
+from projections.search.waiting import work_folder
 
 logger = logging.getLogger(__name__)
 

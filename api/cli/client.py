@@ -16,8 +16,8 @@ import msgspec
 
 from ingest.errors import MnemologError
 from ingest.ids import new_event_id
-from ingest.platform.proxies import proxy_options
-from ingest.platform.release import release
+from ingest.platform.addresses import proxy_options
+from ingest.platform.processes import release
 
 PATIENCE_S = 10.0
 """How long a request is repeated before its error is believed."""

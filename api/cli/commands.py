@@ -16,7 +16,7 @@ from rich.text import Text
 
 from api.cli.client import ApiClient, ClientError
 from api.cli.output import FAILED, Output, answering, one_line, plain
-from ingest.platform.client_key import client_key
+from ingest.platform.addresses import client_key
 from ingest.platform.clock import machine_zone
 from ingest.platform.settings import from_environment
 

@@ -11,9 +11,8 @@ from rich.text import Text
 from api.cli.commands import AsJson, Url
 from api.cli.listing import table
 from api.cli.output import USAGE, Output, answering, plain
-from ingest.platform.client_key import client_key, key_file
-from ingest.platform.other_systems import stated
-from ingest.platform.settings import HOOK_VARIABLES, VARIABLES, from_environment, to_environment
+from ingest.platform.addresses import client_key, key_file
+from ingest.platform.settings import HOOK_VARIABLES, VARIABLES, from_environment, stated, to_environment
 from ingest.secrets.redaction import HIDDEN, redacted, secrets_of
 
 DEFAULT, ENVIRONMENT, UNSET = "default", "environment", "not set"

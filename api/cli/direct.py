@@ -9,7 +9,7 @@ import typer
 from redis.exceptions import RedisError
 
 from api.cli.output import FAILED, UNREACHABLE, USAGE, Output
-from ingest.embedded.valkey import EmbeddedValkey
+from ingest.embedded.room import EmbeddedValkey
 from ingest.errors import InUse, InvalidSetting, LogUnavailable, MnemologError
 from ingest.platform.connections import Client, connect
 from ingest.platform.locking import Holder

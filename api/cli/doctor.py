@@ -19,11 +19,9 @@ from api.cli.commands import AsJson, Url
 from api.cli.health import status_of
 from api.cli.output import FAILED, Output, plain
 from ingest.errors import InvalidSetting, MnemologError, ServerStartFailed
-from ingest.platform.client_key import client_key
-from ingest.platform.proxies import proxy_options
-from ingest.platform.release import release
-from ingest.platform.settings import Settings, from_environment
-from ingest.platform.sizes import mib, parse_bytes
+from ingest.platform.addresses import client_key, proxy_options
+from ingest.platform.processes import release
+from ingest.platform.settings import Settings, from_environment, mib, parse_bytes
 
 LOW_DISK = 1 << 30
 DISK_FLOOR = "256MiB"
@@ -168,14 +166,14 @@ def _is_ours(url: str) -> bool:
 def _log_server(settings: Settings) -> Finding:
     """Whether the log's server answers, and keeps what it acknowledges."""
     if settings.redis_url is None:
-        from ingest.embedded.valkey import EmbeddedValkey
+        from ingest.embedded.room import EmbeddedValkey
 
         serving = EmbeddedValkey(settings.data_dir / "valkey").serving
         told = "the embedded Valkey runs, and writes to disk before it answers"
         return Finding("log", "ok", told if serving else "the embedded Valkey, which `mnemolog up` starts")
     from redis.exceptions import RedisError
 
-    from ingest.platform.redis_url import place_of
+    from ingest.platform.addresses import place_of
 
     place = place_of(settings.redis_url)
     try:
@@ -210,7 +208,7 @@ async def _forgetful(url: str) -> str:
 def _model(settings: Settings) -> Finding:
     if settings.embedder != "default":
         return Finding("model", "ok", f"MNEMOLOG_EMBEDDER is {settings.embedder.partition('|')[0]}")
-    from projections.embedding.model_files import is_current
+    from projections.vectors.model_files import is_current
 
     if is_current(settings.model_directory):
         return Finding("model", "ok", f"exported, in {settings.model_directory}")

@@ -18,12 +18,11 @@ from api.cli.commands import AsJson
 from api.cli.direct import connected, server, telling
 from api.cli.output import USAGE, Output, plain
 from ingest.errors import InvalidSetting
-from ingest.log.archive.archived_log import open_log
+from ingest.log.archive.room import open_log
 from ingest.log.keys import MANIFEST
 from ingest.platform.settings import Settings, from_environment
-from projections.maintenance.backup.restoring import Window
-from projections.maintenance.growing import Counts, Growing, GrowRefused, take_back
-from projections.maintenance.growing import Progress as Tell
+from projections.maintenance.room import Counts, Growing, GrowRefused, Window, take_back
+from projections.maintenance.room import GrowProgress as Tell
 
 
 def register(app: typer.Typer) -> None:

@@ -10,7 +10,7 @@ from rich.text import Text
 from api.cli.client import ApiClient, ClientError
 from api.cli.commands import AsJson, Url, connect
 from api.cli.output import FAILED, Output, answering, plain
-from ingest.platform.sizes import mib
+from ingest.platform.settings import mib
 
 _COLOURS = {"ready": "green", "degraded": "yellow"}
 

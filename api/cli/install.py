@@ -31,8 +31,7 @@ from api.agents.payloads import HOSTS
 from api.cli.client import host_of
 from api.cli.commands import AsJson
 from api.cli.output import FAILED, USAGE, Output, answering, plain
-from ingest.platform.client_key import client_key
-from ingest.platform.proxies import proxy_options
+from ingest.platform.addresses import client_key, proxy_options
 from ingest.platform.settings import Settings, from_environment
 
 USUAL_URL = "http://127.0.0.1:3111"

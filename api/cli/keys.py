@@ -15,7 +15,7 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 import typer
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 from rich.table import Table
 from rich.text import Text
 
@@ -27,7 +27,7 @@ from api.cli.direct import server, telling
 from api.cli.output import FAILED, Output, plain
 from ingest.commands.parse import rejected
 from ingest.errors import CommandRejected
-from ingest.platform.client_key import client_key, store_key
+from ingest.platform.addresses import client_key, store_key
 from ingest.platform.clock import system_clock, to_ms
 from ingest.platform.connections import connect
 from ingest.platform.settings import from_environment
@@ -136,7 +136,7 @@ def list_(
     output, now_ms = Output(as_json), to_ms(system_clock())
     with telling(output):
         found = [one for one in _on_registry(Registry.all) if everything or one.holds(now_ms)]
-    output.document({"keys": [one.shown(now_ms) for one in found]})
+    output.document({"keys": [asdict(one.view(now_ms)) for one in found]})
     output.show(_table(found, now_ms))
     if not found:
         raise typer.Exit(FAILED)
@@ -210,7 +210,7 @@ def _tell(output: Output, made: Made, store_it: bool, url: str | None) -> None:
 
 
 def _made(made: Made, stored: Path | None) -> dict[str, Any]:
-    shown = made.key.shown(to_ms(system_clock()))
+    shown = asdict(made.key.view(to_ms(system_clock())))
     return {"key": str(made.token), **shown, "stored": None if stored is None else str(stored)}
 
 
@@ -268,14 +268,14 @@ def _before_the_first(
 
 def _show(output: Output, key: Key) -> None:
     now_ms = to_ms(system_clock())
-    output.document(key.shown(now_ms))
+    output.document(asdict(key.view(now_ms)))
     output.show(_table([key], now_ms))
 
 
 def _table(found: list[Key], now_ms: int) -> Table:
     table = Table("id", "name", "tenant", "roles", "projects", "agents", "status", "expires")
     for key in found:
-        fields: dict[str, Any] = key.shown(now_ms)
+        fields: dict[str, Any] = asdict(key.view(now_ms))
         projects = ", ".join(one or repr(one) for one in fields["projects"]) or "all"
         ends = fields["expires_at"]
         table.add_row(

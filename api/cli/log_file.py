@@ -16,10 +16,11 @@ from rich.text import Text
 from api.cli.commands import AsJson
 from api.cli.direct import telling
 from api.cli.output import FAILED, Output, plain
-from ingest.embedded.log_entries import LogCheck
-from ingest.embedded.log_file import (
+from ingest.embedded.room import (
     WAY_OUT,
+    EmbeddedValkey,
     Incident,
+    LogCheck,
     cut_off,
     find_fault,
     is_newest,
@@ -27,7 +28,6 @@ from ingest.embedded.log_file import (
     record_incident,
     take_note,
 )
-from ingest.embedded.valkey import EmbeddedValkey
 from ingest.errors import InvalidSetting
 from ingest.platform.settings import from_environment
 
@@ -112,7 +112,7 @@ def _repair(folder: Path, output: Output, *, yes: bool) -> None:
 def _tell(output: Output, found: list[Incident]) -> None:
     output.document({"incidents": found})
     for one in found:
-        state = "open" if one.open else "noted" if one.noted else "nothing acknowledged is lost"
+        state = "open" if one.open else "nothing acknowledged is lost"
         output.line(Text(f"{one.at:%Y-%m-%d %H:%M:%S} UTC ({state}): {plain(one.whole())}"))
     if not found:
         output.line(Text("nothing was found wrong"))

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ingest.errors import MnemologError
-from ingest.platform.release import release
+from ingest.platform.processes import release
 
 
 class Listed(NamedTuple):

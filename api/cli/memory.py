@@ -23,10 +23,8 @@ from rich.text import Text
 
 from api.cli.output import FAILED, USAGE, plain
 from ingest.errors import InvalidSetting
-from ingest.platform.client_key import client_key
-from ingest.platform.proxies import proxy_options
+from ingest.platform.addresses import LOOPBACK, client_key, proxy_options
 from ingest.platform.settings import Settings, from_environment
-from ingest.platform.web_url import LOOPBACK
 
 T = TypeVar("T")
 

@@ -17,12 +17,10 @@ from rich.text import Text
 
 from api.cli.output import waiting
 from ingest.errors import InvalidSetting, LogUnavailable
-from ingest.platform.client_key import client_key
+from ingest.platform.addresses import client_key, place_of
 from ingest.platform.exporting import exporting
-from ingest.platform.other_systems import warnings
 from ingest.platform.processes import load_without_collecting, wait_for_parent
-from ingest.platform.redis_url import place_of
-from ingest.platform.settings import DROP_INS, Settings, from_environment
+from ingest.platform.settings import DROP_INS, Settings, from_environment, warnings
 from ingest.secrets.redaction import formatter_of
 
 WATCH_EVERY_S = 0.1

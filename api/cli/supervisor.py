@@ -23,14 +23,13 @@ from msgspec import DecodeError, json
 from msgspec.structs import replace
 
 from api.http.serving import bind, ports_of
-from ingest.embedded.valkey import EmbeddedValkey
+from ingest.embedded.room import EmbeddedValkey
 from ingest.errors import ServerStartFailed
 from ingest.log.keys import MANIFEST
 from ingest.platform.files import private_folder
 from ingest.platform.locking import Lock
-from ingest.platform.other_systems import without_other_names
 from ingest.platform.processes import GATE, GO, prepare_child, reason_in
-from ingest.platform.settings import Settings, to_environment
+from ingest.platform.settings import Settings, to_environment, without_other_names
 
 logger = logging.getLogger(__name__)
 

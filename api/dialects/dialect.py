@@ -13,7 +13,7 @@ from ingest.platform.settings import Settings
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
-    from ingest.log.spool import Spool
+    from ingest.commands.spool import Spool
     from mcp_gateway.profiles import ToolProfile
     from mcp_gateway.server import Gateway
 

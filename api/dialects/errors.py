@@ -16,7 +16,7 @@ from api.http.endpoint import Endpoint
 from api.http.http import MAX_BODY_BYTES, Json, body, parsed, retry_after, status_of
 from api.http.openapi import TEXT
 from api.monitoring.requests import route_of
-from ingest.commands.sizing import check_values
+from ingest.commands.parse import check_values
 from ingest.errors import LogUnavailable, MalformedRequest, MnemologError
 from ingest.names import with_nfc
 from mcp_gateway.surrogates import repaired_json

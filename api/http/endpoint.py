@@ -1,6 +1,6 @@
-"""An endpoint of a door: what answers it, and what OpenAPI, the docs page and the compatibility table say of it.
+"""An endpoint of an API: what answers it, and what OpenAPI, the docs page and the compatibility table say of it.
 
-A door lists its endpoints once; routes, `/openapi.json` and `/docs` are made from the list.
+An API lists its endpoints once; routes, `/openapi.json` and `/docs` are made from the list.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -35,14 +35,14 @@ class Endpoint(NamedTuple):
     """One method of one path.
 
     `body` and `query` are what is asked for, `answer` is what comes with `status`. `faults` says which other statuses
-    there are, and when; what every endpoint of the door can answer, the door says once (see `openapi.About`). Of those
-    that are no faults of the door's shape, `answers` has the shape.
+    there are, and when; what every endpoint of the API can answer, the API says once (see `openapi.About`). Of those
+    that are no faults of the API's shape, `answers` has the shape.
     """
 
     method: str
     path: str
     needs: Needs
-    """Who may use it: the roles of `ingest.key_scope`."""
+    """Who may use it: the roles of `ingest.roles`."""
     handler: Handler
     summary: str
     level: Level = "M"
@@ -62,6 +62,8 @@ class Endpoint(NamedTuple):
     """Request headers that count here."""
     open: bool = False
     """Whether it answers without a secret."""
+    description: str = ""
+    """What OpenAPI says beyond the summary and the descriptions of the shapes."""
 
 
 def routes(endpoints: Sequence[Endpoint]) -> list[Route]:
@@ -70,14 +72,14 @@ def routes(endpoints: Sequence[Endpoint]) -> list[Route]:
     The order in which endpoints are listed is of no account: what is more particular is asked first.
     """
     by_path: dict[str, dict[str, Endpoint]] = {}
-    for one in endpoints:
-        by_path.setdefault(one.path, {})[one.method] = one
+    for endpoint in endpoints:
+        by_path.setdefault(endpoint.path, {})[endpoint.method] = endpoint
     return [_route(path, by_path[path]) for path in sorted(by_path, key=_rank)]
 
 
 def open_paths(endpoints: Sequence[Endpoint]) -> frozenset[str]:
     """The paths that answer without a key."""
-    return frozenset(one.path for one in endpoints if one.open)
+    return frozenset(endpoint.path for endpoint in endpoints if endpoint.open)
 
 
 def _route(path: str, by_method: Mapping[str, Endpoint]) -> Route:
@@ -104,7 +106,8 @@ def is_function(handler: Handler) -> bool:
 def _application(handler: Handler) -> ASGIApp:
     if is_function(handler):
         return request_response(cast("Callable[[Request], Awaitable[Response]]", handler))
-    return cast("ASGIApp", handler)
+    respond = getattr(handler, "respond", None)
+    return cast("ASGIApp", handler) if respond is None else request_response(respond)
 
 
 def _rank(path: str) -> list[int]:
@@ -113,48 +116,48 @@ def _rank(path: str) -> list[int]:
     return [2 if ":path}" in part else int(part.startswith("{")) for part in path.split("/")] + [3]
 
 
-class _Known(NamedTuple):
-    route: Route
-    needs: Needs
-    answer: Callable[[Request], Awaitable[Response]] | None
-    app: ASGIApp | None
-
-
 class Shortcut:
     """ASGI middleware: does for paths without parameters what the router behind it does, with less.
 
     A router tries one pattern after the other, and two wrappers look at the answer of each handler: about a tenth of a
-    recall's time on the event loop. Whatever is not known here, a wrong method too, is the
-    router's. `handlers` are the application's, by class of error.
+    recall's time on the event loop. Whatever is not known here, including a wrong method, is the router's. `handlers`
+    are the application's, by class of error.
     """
 
     def __init__(self, app: ASGIApp, endpoints: Iterable[Endpoint], handlers: Mapping[Any, Any]) -> None:
         self._app = app
         self._handlers = {kind: handler for kind, handler in handlers.items() if kind is not Exception}
-        self._faults = tuple(self._handlers)
-        fixed = [one for one in endpoints if "{" not in one.path]
+        self._errors = tuple(self._handlers)
+        fixed = [endpoint for endpoint in endpoints if "{" not in endpoint.path]
         by_path = {route.path: route for route in routes(fixed)}
-        self._known = {(one.method, one.path): _known(one, by_path[one.path]) for one in fixed}
+        self._known = {
+            (endpoint.method, endpoint.path): (by_path[endpoint.path], endpoint.needs, _direct(endpoint.handler))
+            for endpoint in fixed
+        }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        known = self._known.get((scope.get("method", ""), scope["path"])) if scope["type"] == "http" else None
-        if known is None:
+        fixed = self._known.get((scope.get("method", ""), scope["path"])) if scope["type"] == "http" else None
+        if fixed is None:
             await self._app(scope, receive, send)
             return
-        scope["route"], scope["path_params"] = known.route, {}
+        scope["route"], needs, app = fixed
+        scope["path_params"] = {}
         try:
-            await admit(scope, known.needs)
-            with degrading(scope, known.needs, send) as named:
-                if known.app is not None:
-                    await known.app(scope, receive, named)
-                elif known.answer is not None:
-                    await (await known.answer(Request(scope, receive)))(scope, receive, named)
-        except self._faults as error:  # behind the beginning of an answer the server refuses another one
+            await admit(scope, needs)
+            with degrading(scope, needs, send) as named:
+                await app(scope, receive, named)
+        except self._errors as error:  # once an answer has begun, the server refuses another one
             handler = next(self._handlers[kind] for kind in type(error).__mro__ if kind in self._handlers)
             await (await handler(Request(scope, receive), error))(scope, receive, send)
 
 
-def _known(one: Endpoint, route: Route) -> _Known:
-    if is_function(one.handler):
-        return _Known(route, one.needs, cast("Callable[[Request], Awaitable[Response]]", one.handler), None)
-    return _Known(route, one.needs, None, cast("ASGIApp", one.handler))
+def _direct(handler: Handler) -> ASGIApp:
+    """The handler as an application, without the wrapper that handles errors for a router."""
+    if not is_function(handler):
+        return cast("ASGIApp", handler)
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        answer = await cast("Callable[[Request], Awaitable[Response]]", handler)(Request(scope, receive))
+        await answer(scope, receive, send)
+
+    return app

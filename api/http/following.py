@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
-from api.services import Services
+from api.services import NativeCall
 from ingest.errors import MnemologError
 from ingest.log.position import Token
 from projections.queries.log_events import EventFilter
@@ -14,19 +14,19 @@ KEEP_ALIVE_S = 15.0
 
 
 async def followed(
-    at_hand: Services, wanted: EventFilter, at: Token, at_once: int
+    call: NativeCall, wanted: EventFilter, at: Token, at_once: int
 ) -> AsyncIterator[list[dict[str, Any]]]:
     """The wanted events behind `at`, up to `at_once` at a time, for as long as somebody reads on; moves `at` along.
 
-    After KEEP_ALIVE_S of silence, and as long as that lasts every so often, an empty list. Whoever moves `at` on
+    After KEEP_ALIVE_S of silence, and as long as that lasts every so often, an empty list. Anyone who moves `at` on
     meanwhile skips what is before it.
     """
     while True:
-        if page := await at_hand.queries.log.newly_applied(wanted, at, at_once):
+        if page := await call.queries.log.newly_applied(wanted, at, at_once):
             yield page
             continue
         try:
-            await asyncio.wait_for(at_hand.search_index.changed(at), KEEP_ALIVE_S)
+            await asyncio.wait_for(call.search_index.changed(at), KEEP_ALIVE_S)
         except TimeoutError:
             yield []
         except MnemologError:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 from redis.exceptions import RedisError
+from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -18,6 +19,7 @@ from ingest.commands.parse import parse_json, rejected
 from ingest.errors import (
     AccessDenied,
     AlreadyThere,
+    ArchiveUnavailable,
     BeingRebuilt,
     CommandRejected,
     Forbidden,
@@ -35,7 +37,6 @@ from ingest.errors import (
     SlotFull,
     WrongRebuildState,
 )
-from ingest.log.archive.manifest import ArchiveUnavailable
 from ingest.names import with_nfc
 from ingest.platform.tasks import INLINE_BYTES, in_thread
 from projections.health.samples import HealthSample
@@ -101,10 +102,10 @@ async def send_json(send: Send, status: int, content: Any) -> None:
     await send({"type": "http.response.body", "body": encoded})
 
 
-def query(request: Request, cls: type[T]) -> T:
+def query_of(scope: Scope, cls: type[T]) -> T:
     """The query string as a typed request; raises CommandRejected that names the parameter."""
     try:
-        return msgspec.convert(with_nfc(dict(request.query_params)), cls, strict=False)
+        return msgspec.convert(with_nfc(dict(QueryParams(scope["query_string"]))), cls, strict=False)
     except msgspec.ValidationError as error:
         raise rejected(error) from None
 
@@ -228,7 +229,7 @@ async def on_http_error(request: Request, error: Exception) -> Response:
 
 
 async def on_disconnect(request: Request, error: Exception) -> Response:
-    """The client hung up before its body was complete: nobody reads this, and nothing was stored."""
+    """The client disconnected before its body was complete: nobody reads this, and nothing was stored."""
     return ProblemAnswer(400, "client_disconnected", "the request was not complete")
 
 
@@ -239,7 +240,7 @@ async def on_bug(request: Request, error: Exception) -> Response:
 
 
 async def on_redis_error(request: Request, error: Exception) -> Response:
-    """The server behind everything is away or refuses: say so, and when to come back."""
+    """The server behind everything is down or refuses: say so, and when to come back."""
     detail = f"the log's server does not answer: {error}"
     return ProblemAnswer(503, LogUnavailable.code, detail, retry_after(error))
 

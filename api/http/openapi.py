@@ -1,4 +1,4 @@
-"""The OpenAPI document of a door, and the page that shows it; both from the door's list of endpoints. Pure."""
+"""The OpenAPI document of an API, and the page that shows it; both from the API's list of endpoints. Pure."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -50,7 +50,7 @@ class Details(NamedTuple):
 
 
 class About(NamedTuple):
-    """What a door is called, its version, what it says of itself, and what holds for all of its endpoints.
+    """What an API is called, its version, what it says of itself, and what holds for all of its endpoints.
 
     `fault` is the shape of a refusal and `fault_media` its content type; `faults` says which statuses an endpoint can
     answer beside its own, and when.
@@ -68,7 +68,7 @@ class About(NamedTuple):
     """What endpoints are grouped by, and what each group is about."""
     fault_media: str = JSON
     below: str = ""
-    """Where `/openapi.json` and the pages are, on a port that the door shares."""
+    """Where `/openapi.json` and the pages are, on a port that the API shares."""
     pages: Sequence[str] = ("docs",)
 
 
@@ -91,9 +91,9 @@ def document(about: About, endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     """The OpenAPI 3.1 document."""
     schemas = _Schemas(about, endpoints)
     paths: dict[str, dict[str, Any]] = {}
-    for one in endpoints:
-        path = _PARAMETER.sub(r"{\1}", one.path)
-        paths.setdefault(path, {})[one.method.lower()] = _operation(about, one, schemas)
+    for endpoint in endpoints:
+        path = _PARAMETER.sub(r"{\1}", endpoint.path)
+        paths.setdefault(path, {})[endpoint.method.lower()] = _operation(about, endpoint, schemas)
     tags = [{"name": name, "description": says} for name, says in about.tags.items()]
     return {
         "openapi": "3.1.0",
@@ -190,9 +190,9 @@ def _operation(about: About, one: Endpoint, schemas: "_Schemas") -> dict[str, An
     for status, shape in one.answers.items():
         if status not in faults:
             operation["responses"][str(status)] = {"description": "Done."} | schemas.content(shape, [one.media])
-    asked = [_described(one, details.parameters) for one in in_path + _query(one.query, schemas)]
-    if parameters := asked + in_headers:
-        operation["parameters"] = parameters
+    parameters = [_described(one, details.parameters) for one in in_path + _query(one.query, schemas)]
+    if parameters + in_headers:
+        operation["parameters"] = parameters + in_headers
     if one.body is not None:
         content = schemas.content(one.body, one.taken, sent=True, example=details.sent)
         operation["requestBody"] = {"required": not one.optional, **content}
@@ -202,7 +202,6 @@ def _operation(about: About, one: Endpoint, schemas: "_Schemas") -> dict[str, An
 
 
 def _described(parameter: dict[str, Any], known: Mapping[str, Parameter]) -> dict[str, Any]:
-    """The parameter with what it says, and an example where it has to be sent."""
     about = known.get(parameter["name"])
     if about is None:
         return parameter
@@ -233,11 +232,11 @@ def _query(asked: Shape | None, schemas: "_Schemas") -> list[dict[str, Any]]:
 
 def _without_null(schema: Mapping[str, Any]) -> dict[str, Any]:
     """A query string has no null: what may be null may be left out."""
-    kept = {name: value for name, value in schema.items() if name != "default" or value is not None}
-    parts = [part for part in kept.get("anyOf", []) if part != {"type": "null"}]
+    selected = {name: value for name, value in schema.items() if name != "default" or value is not None}
+    parts = [part for part in selected.get("anyOf", []) if part != {"type": "null"}]
     if len(parts) == 1:
-        return {**{name: value for name, value in kept.items() if name != "anyOf"}, **parts[0]}
-    return kept
+        return {**{name: value for name, value in selected.items() if name != "anyOf"}, **parts[0]}
+    return selected
 
 
 class _Schemas:
@@ -245,9 +244,9 @@ class _Schemas:
 
     def __init__(self, about: About, endpoints: Iterable[Endpoint]) -> None:
         shapes = [about.fault]
-        for one in endpoints:
-            shapes += [one.body, one.query, one.answer, *one.answers.values()]
-        types = list(dict.fromkeys(one for one in shapes if one is not None and not isinstance(one, Mapping)))
+        for endpoint in endpoints:
+            shapes += [endpoint.body, endpoint.query, endpoint.answer, *endpoint.answers.values()]
+        types = list(dict.fromkeys(shape for shape in shapes if shape is not None and not isinstance(shape, Mapping)))
         models = [one for one in types if isinstance(one, type) and issubclass(one, BaseModel)]
         structs = [one for one in types if one not in models]
         found, components = msgspec.json.schema_components(structs, ref_template=_REF)

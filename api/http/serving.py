@@ -1,4 +1,4 @@
-"""The HTTP server: which addresses it listens on, and how it treats a client that hangs up.
+"""The HTTP server: which addresses it listens on, and how it treats a client that disconnects.
 
 One process, one event loop and one set of services; each port has an application of its own.
 """
@@ -18,10 +18,10 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from api.dialects.dialect import MainPort
 from api.dialects.registry import DIALECTS, listeners_of
 from ingest.errors import InvalidSetting, Overloaded, ServerStartFailed
+from ingest.platform.addresses import LOOPBACK
 from ingest.platform.processes import give_back
 from ingest.platform.settings import Settings
 from ingest.platform.tasks import in_thread
-from ingest.platform.web_url import LOOPBACK
 
 
 class Listeners:
@@ -53,7 +53,7 @@ class Listeners:
 
 BACKLOG = 2048
 STOP_WITHIN_S = 10
-"""That requests under way get when the process is asked to end."""
+"""That requests in progress get when the process is asked to end."""
 HEAD_WITHIN_S = 20.0
 """From the first byte of a connection, or of a further request on it, to the end of its head."""
 MAX_HEAD_BYTES = 64 << 10
@@ -65,10 +65,10 @@ MAX_SOCKET_MESSAGE_BYTES = 64 << 10
 
 
 class DisconnectTolerantProtocol(HttpToolsProtocol):
-    """HTTP as uvicorn speaks it, but what a client sent whole is handed on, also when it has hung up since.
+    """HTTP as uvicorn speaks it, but what a client sent whole is handed on, also when it has disconnected since.
 
     Hooks of coding agents close the connection as soon as the request is out. uvicorn tells the application of the
-    disconnect in the place of what is left of the body, and the event would be lost. A client that does not get to the
+    disconnect in place of what is left of the body, and the event would be lost. A client that does not get to the
     end of a head or a body in time is cut off: it would hold a connection for nothing.
     """
 
@@ -225,14 +225,14 @@ _NO_SUCH_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 def ports_of(settings: Settings) -> dict[int, str]:
     """Every port the settings ask for, with the variable that names it; raises InvalidSetting when two name one."""
-    wanted = [("MNEMOLOG_PORT", (settings.port,))]
-    wanted += [(one.variable, one.ports(settings)) for one in listeners_of(settings)]
-    found: dict[int, str] = {}
-    for variable, ports in wanted:
+    settings_of_ports = [("MNEMOLOG_PORT", (settings.port,))]
+    settings_of_ports += [(one.variable, one.ports(settings)) for one in listeners_of(settings)]
+    variables: dict[int, str] = {}
+    for variable, ports in settings_of_ports:
         for port in ports:
-            if found.setdefault(port, variable) != variable:
-                raise InvalidSetting(f"{found[port]} and {variable} both name port {port}")
-    return found
+            if variables.setdefault(port, variable) != variable:
+                raise InvalidSetting(f"{variables[port]} and {variable} both name port {port}")
+    return variables
 
 
 def ports_of_one(settings: Settings) -> frozenset[int]:
@@ -243,12 +243,12 @@ def ports_of_one(settings: Settings) -> frozenset[int]:
 def bind(host: str, port: int, *, shared: bool = False) -> list[socket.socket]:
     """Sockets that listen there; for a loopback name on both loopbacks, since clients say `localhost`.
 
-    `shared`: other processes of this server listen there, too.
+    `shared`: other processes of this server listen there as well.
 
     Raises ServerStartFailed when another program has the port.
     """
     hosts = ("127.0.0.1", "::1") if host in LOOPBACK else (host,)
-    found: list[socket.socket] = []
+    sockets: list[socket.socket] = []
     for one in hosts:
         family = socket.AF_INET6 if ":" in one else socket.AF_INET
         try:
@@ -264,13 +264,13 @@ def bind(host: str, port: int, *, shared: bool = False) -> list[socket.socket]:
             listening.bind((one, port))
         except OSError as error:
             listening.close()
-            if error.errno in _NO_SUCH_ADDRESS and found:
+            if error.errno in _NO_SUCH_ADDRESS and sockets:
                 continue
             raise ServerStartFailed(f"port {port} on {one} cannot be had: {error.strerror}") from None
-        found.append(listening)
-    if not found:
+        sockets.append(listening)
+    if not sockets:
         raise ServerStartFailed(f"there is no address {host} on this machine")
-    return found
+    return sockets
 
 
 MAX_HELD_BYTES = 96 << 20

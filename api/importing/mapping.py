@@ -12,12 +12,11 @@ import msgspec
 from msgspec.structs import replace
 
 from ingest.commands.command import Command
-from ingest.commands.decide import Caller, decide
+from ingest.commands.decide import AnyCommand, Caller, decide
 from ingest.commands.parse import rejected
-from ingest.commands.requests import AnyCommand
 from ingest.errors import CommandRejected
 from ingest.events.envelope import Envelope, Event
-from ingest.events.observation import ObservationCompressed
+from ingest.events.session import ObservationCompressed
 from ingest.ids import EventId
 from ingest.platform.clock import to_ms
 from ingest.secrets.clean import cleaned

@@ -9,11 +9,11 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from api.importing.mapping import TITLE_CHARS, Step, event_id
-from ingest.commands.requests import Observe, SummariseSession, TrackSession
+from ingest.commands.decide import Observe, SummariseSession, TrackSession
 from ingest.events.lesson import fingerprint
 from ingest.events.session import Outcome
 from ingest.ids import LESSON, content_id
-from ingest.log.partitions import project_route
+from ingest.log.position import project_route
 from ingest.secrets.scrub import beginning
 from projections.compression.compression import VALID_TYPES
 from projections.documents.lessons import DECAY_RATE, decayed, strengthened, weeks_since

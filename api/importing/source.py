@@ -15,7 +15,7 @@ import msgspec
 
 from api.importing.claude_code import TranscriptLine
 from api.importing.mapping import ImportRow, Mapped, Record, text
-from ingest.platform.proxies import proxy_options
+from ingest.platform.addresses import proxy_options
 from ingest.secrets.scrub import repair_text
 
 Cursor: TypeAlias = list[str | int]

@@ -15,8 +15,8 @@ import msgspec
 from api.importing import claude_code, sessions
 from api.importing.mapping import ImportRow, Mapped, Step, needed, text
 from api.importing.source import Cursor, Placed, Unusable, lines
+from ingest.commands.decide import Observe
 from ingest.commands.parse import parse_batch
-from ingest.commands.requests import Observe
 from ingest.errors import CommandRejected
 
 MAX_FILES = 100_000

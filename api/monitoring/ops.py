@@ -36,9 +36,8 @@ from ingest.platform.partial import UNREACHABLE, readable
 from ingest.platform.tasks import end
 from ingest.roles import ANY, METRICS
 from projections.dead_letters.records import OUTCOMES, Outcome, letter_counts, live_keys
-from projections.health.pressure import CAUSES, memory_ceiling
 from projections.health.samples import HealthSample
-from projections.health.watch import Watch
+from projections.health.watch import CAUSES, Watch, memory_ceiling
 from projections.maintenance.repairs import load_report
 from projections.search.index import IndexService
 
@@ -95,8 +94,8 @@ class Metrics:
 
 
 class Measure:
-    """ASGI middleware: counts a door's requests and their time, by the route's pattern (never by the raw path), and has
-    a trace begin or go on with each.
+    """ASGI middleware: counts an API's requests and their time, by the route's pattern (never by the raw path), and has
+    a trace begin or continue with each.
 
     A request of the native API has an id, its caller's or a new one: its answer and what is logged meanwhile name it.
     """
@@ -171,7 +170,7 @@ async def readyz(request: Request) -> Response:
     if (stopped := found.stopped) is not None:
         code = "starting" if stopped.code == "index" else "unavailable"
         return ProblemAnswer(503, code, stopped.message, reason=stopped.code, lag=lag, vitals=vitals)
-    shortcomings = [Shortcoming(one.code, one.message) for one in found.conditions]
+    shortcomings = [Shortcoming(condition.code, condition.message) for condition in found.conditions]
     status, documents = (
         "degraded" if shortcomings else "ready",
         at_hand.search_index.documents if may_see_figures else UNSET,
@@ -186,11 +185,11 @@ async def metrics(request: Request) -> Response:
     measured.lag.clear()
     for partition in services(request).search_index.applied.keys() - set(sample.away):
         measured.lag.labels(str(partition)).set(sample.lag.get(partition, 0))
-    await measured.letters.measure(services(request).redis, services(request).queries.letters.partitions)
+    await measured.letters.measure(services(request).redis, services(request).operations.letters.partitions)
     with suppress(*UNREACHABLE):  # of a cluster, the one node that has it
         if (report := await load_report(services(request).redis)) is not None:
-            for fault, count in report.found.items():
-                measured.reconciled.labels(fault).set(count)
+            for error, count in report.found.items():
+                measured.reconciled.labels(error).set(count)
     text = measured.text() if measured.processes is None else measured.processes.of_all()
     return Response(text, media_type=CONTENT_TYPE_LATEST)
 
@@ -231,7 +230,6 @@ class LetterMetrics(Collector):
 
 
 async def _letters(redis: Client, keys: PartitionKeys) -> tuple[int, Mapping[Outcome, int]]:
-    """How many letters of a partition are parked now, and what became of all there ever were."""
     return int(await redis.zcard((await live_keys(redis, keys)).dead)), await letter_counts(redis, keys)
 
 
@@ -374,7 +372,6 @@ def merged(texts: Mapping[int, str], asked: int) -> str:
 
 
 def _families(text: str) -> Iterator[tuple[str, tuple[list[str], list[str]]]]:
-    """Each family's name, the lines about it, and its samples."""
     for block in text.removeprefix("# HELP ").split("\n# HELP "):
         lines = f"# HELP {block}".rstrip("\n").split("\n")
         about = [line for line in lines if line.startswith("#")]

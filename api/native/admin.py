@@ -1,25 +1,31 @@
-"""Routes for operators: how far everything is, orders to the workers, reconciliation; and what could not be applied.
+"""Routes for operators: how far everything is, jobs, reconciliation, dead letters, rebuilds.
 
-Of dead letters an admin meets what is of its tenant and projects, an operator also what names none.
+An admin sees the dead letters of its tenant and projects; an operator also those that name no tenant.
 """
 
 from datetime import datetime
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct, convert
-from starlette.requests import Request
-from starlette.responses import Response
 
 from api.http.endpoint import Endpoint
-from api.http.http import Json, asked_for, query
-from api.native.common import Bounds, Queued
-from api.services import caller, reader, services
-from ingest.errors import CommandRejected
+from api.native.common import Bounds, Queued, router
+from api.services import NativeCall
+from ingest.errors import CommandRejected, RebuildUnderWay
 from ingest.roles import ADMIN, OPERATOR
-from projections.dead_letters.operations import Done
-from projections.dead_letters.queries import LogPlace, Selection, State
-from projections.dead_letters.records import Outcome
+from projections.dead_letters.records import Outcome, State
+from projections.dead_letters.room import Done, LogLocation, Reason, Selection
+from projections.embedding.live import choice_of, chosen
 from projections.maintenance.repairs import Fault, Findings, load_report
+from projections.rebuilding import rebuilds as steps
+from projections.rebuilding.canaries import Canaries
+from projections.rebuilding.rebuilds import Part, Rebuild, Rebuilds, Step, Switch, What, estimate
+from projections.rebuilding.rebuilds import State as RebuildState
+from projections.vectors.embedder import EmbeddingError
+
+ENDPOINTS: list[Endpoint] = []
+route = router(ENDPOINTS)
+Partition = Annotated[int, Meta(ge=0)]
 
 
 class Progress(Struct, frozen=True, kw_only=True):
@@ -43,17 +49,22 @@ class Projections(Struct, frozen=True):
     partitions: list[Progress]
 
 
-async def get_projections(request: Request) -> Response:
-    """How far every partition is: what is recorded, applied and searchable, and who applies it."""
-    return Json({"partitions": await services(request).queries.progress()})
+@route("GET /v1/admin/projections", OPERATOR)
+async def get_projections(call: NativeCall) -> Projections:
+    """How far every partition is.
+
+    What is recorded, applied and searchable, and which worker applies it.
+    """
+    return Projections(await call.queries.progress())  # pyright: ignore[reportArgumentType]
 
 
-async def post_snapshot(request: Request) -> Response:
-    """Write an index snapshot now; 202 with whether one was queued (not when one is being written)."""
-    return Json({"queued": await services(request).jobs.enqueue("snapshot", True, job_id="snapshot")}, 202)
+@route("POST /v1/admin/snapshots", OPERATOR, 202)
+async def post_snapshot(call: NativeCall) -> Queued:
+    """Write an index snapshot now.
 
-
-Partition = Annotated[int, Meta(ge=0)]
+    202 with whether one was queued: not while one is being written.
+    """
+    return Queued(queued=await call.jobs.enqueue("snapshot", True, job_id="snapshot"))
 
 
 class LettersRequest(Bounds, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -94,7 +105,7 @@ class DiscardReason(Struct, frozen=True, kw_only=True):
 
 
 class LetterView(Struct, frozen=True, kw_only=True):
-    """An event that could not be applied. `message` is empty for who may not read the event, which is null once gone;
+    """An event that could not be applied. `message` is empty for who can't read the event, which is null once gone;
     `tried_at` and `release` are of the last try."""
 
     position: str
@@ -112,7 +123,7 @@ class LetterView(Struct, frozen=True, kw_only=True):
 
 
 class LettersView(Struct, frozen=True, kw_only=True):
-    """A page of letters, the cursor of the next one, and what became of letters ever, of all that there were.
+    """A page of dead letters, the cursor of the next one, and what became of dead letters ever, of all that there were.
 
     `counts` are of the whole server, and null for who is not its operator.
     """
@@ -122,64 +133,69 @@ class LettersView(Struct, frozen=True, kw_only=True):
     counts: dict[Outcome, int] | None
 
 
-async def list_letters(request: Request) -> Response:
-    """Events that could not be applied, in the order of partitions and positions."""
-    wanted = query(request, LettersRequest)
+@route("GET /v1/admin/dead-letters", ADMIN)
+async def list_letters(call: NativeCall, query: LettersRequest) -> LettersView:
+    """Events that could not be applied.
+
+    In the order of partitions and positions.
+    """
     selection = Selection(
-        state=wanted.state,
-        partition=wanted.partition,
-        code=wanted.code,
-        type=wanted.type,
-        cursor=wanted.cursor,
-        times=wanted.times,
-    )
-    return Json(await services(request).queries.letters.page(selection, reader(request), wanted.limit))
+        state=query.state, partition=query.partition, code=query.code, type=query.type, cursor=query.cursor,
+        times=query.times,
+    )  # fmt: skip
+    return await call.operations.letters.page(selection, call.reader(), query.limit)  # pyright: ignore[reportReturnType]
 
 
-async def get_letter(request: Request) -> Response:
-    """An event that could not be applied, as far as the reader may see it, with its error."""
-    letters = services(request).queries.letters
-    place = LogPlace.parse(request.path_params["position"], letters.partitions)
-    return Json(await letters.show(place, reader(request)))
+@route("GET /v1/admin/dead-letters/{position}", ADMIN,
+    faults={422: "Invalid log position, or the scope is isolated and no agent was given."})  # fmt: skip
+async def get_letter(call: NativeCall, position: str) -> LetterView:
+    """One of them, with its event and its error.
+
+    As far as the reader can see it.
+    """
+    return await call.operations.letters.show(_location(call, position), call.reader())  # pyright: ignore[reportReturnType]
 
 
-async def post_redrive(request: Request) -> Response:
-    """Have the workers try some again; 202 with their positions."""
-    wanted = await asked_for(request, RedriveRequest)
-    at_hand = services(request)
-    operations = at_hand.operations.letters
-    if wanted.position:
-        place = LogPlace.parse(wanted.position, at_hand.queries.letters.partitions)
-        return Json(await operations.redrive(place, reader(request)), 202)
-    return Json(await operations.redrive_all(_selection(wanted), reader(request)), 202)
+@route("POST /v1/admin/dead-letters/redrive", ADMIN, 202, faults={404: "There is no such dead letter."})
+async def post_redrive(call: NativeCall, body: RedriveRequest) -> Done:
+    """Try some again.
+
+    202 with their positions; the workers do it.
+    """
+    letters = call.operations.letters
+    if body.position:
+        return await letters.redrive(_location(call, body.position), call.reader())
+    return await letters.redrive_all(_selection(body), call.reader())
 
 
-async def post_discard(request: Request) -> Response:
-    """Say of some that nobody wants them applied; answers their positions."""
-    wanted = await asked_for(request, DiscardRequest)
-    at_hand, who = services(request), caller(request).agent_id
-    operations = at_hand.operations.letters
-    if wanted.position:
-        place = LogPlace.parse(wanted.position, at_hand.queries.letters.partitions)
-        done = await operations.discard(place, reader(request), reason=wanted.reason, agent_id=who, erase=wanted.erase)
-    else:
-        done = await operations.discard_all(
-            _selection(wanted), reader(request), reason=wanted.reason, agent_id=who, erase=wanted.erase
-        )
-    return Json(done)
+@route("POST /v1/admin/dead-letters/discard", ADMIN,
+    faults={404: "There is no such dead letter.", 409: "Its partition is being rebuilt: `being_rebuilt`."})  # fmt: skip
+async def post_discard(call: NativeCall, body: DiscardRequest) -> Done:
+    """Discard some: they will not be applied.
+
+    Answers their positions.
+    """
+    letters, reader = call.operations.letters, call.reader()
+    reason = Reason(reason=body.reason, agent_id=call.caller().agent_id, erase=body.erase)
+    if body.position:
+        return await letters.discard(_location(call, body.position), reader, reason)
+    return await letters.discard_all(_selection(body), reader, reason)
 
 
-def _selection(wanted: RedriveRequest) -> Selection:
-    """The letters of a code or a type; raises CommandRejected when neither is named, which would be all there are."""
-    if not (wanted.code or wanted.type):
+def _location(call: NativeCall, position: str) -> LogLocation:
+    return LogLocation.parse(position, call.operations.letters.partitions)
+
+
+def _selection(request: RedriveRequest) -> Selection:
+    if not (request.code or request.type):
         raise CommandRejected("name a position, a code or a type", "position")
-    return Selection(partition=wanted.partition, code=wanted.code, type=wanted.type, cursor=wanted.cursor)
+    return Selection(partition=request.partition, code=request.code, type=request.type, cursor=request.cursor)
 
 
 class ReportView(Struct, frozen=True, kw_only=True):
-    """A reconciliation, finished or under way: what it found in each partition and in all, and what a person has to do.
+    """A reconciliation, finished or in progress: what it found in each partition and in all, and what to do.
 
-    `next` is the partition that it goes on with, null when it is over.
+    `next` is the partition that it continues with, null when it is over.
     """
 
     started_at: datetime
@@ -196,33 +212,228 @@ class Newest(Struct, frozen=True):
     report: ReportView | None
 
 
-async def get_reconcile(request: Request) -> Response:
-    """What the newest reconciliation found and repaired; null when there was none."""
-    report = await load_report(services(request).redis)
-    return Json(Newest(None if report is None else convert(report, ReportView, from_attributes=True)))
+@route("GET /v1/admin/reconcile", OPERATOR)
+async def get_reconcile(call: NativeCall) -> Newest:
+    """What the newest reconciliation found.
+
+    And what it repaired; null if there was none.
+    """
+    report = await load_report(call.redis)
+    return Newest(None if report is None else convert(report, ReportView, from_attributes=True))
 
 
-async def post_reconcile(request: Request) -> Response:
-    """Reconcile now; 202 with whether that was queued (not while one that was ordered before waits or runs)."""
-    return Json({"queued": await services(request).jobs.enqueue("reconcile", True, job_id="reconcile-now")}, 202)
+@route("POST /v1/admin/reconcile", OPERATOR, 202)
+async def post_reconcile(call: NativeCall) -> Queued:
+    """Reconcile now.
+
+    202 with whether a job was queued: not while a requested one is waiting or running.
+    """
+    return Queued(queued=await call.jobs.enqueue("reconcile", True, job_id="reconcile-now"))
 
 
-ENDPOINTS = [
-    Endpoint("GET", "/v1/admin/projections", OPERATOR, get_projections, "How far every partition is.",
-        answer=Projections),
-    Endpoint("POST", "/v1/admin/snapshots", OPERATOR, post_snapshot, "Write an index snapshot now.", status=202,
-        answer=Queued),
-    Endpoint("GET", "/v1/admin/dead-letters", ADMIN, list_letters, "Events that could not be applied.",
-        query=LettersRequest, answer=LettersView),
-    Endpoint("POST", "/v1/admin/dead-letters/redrive", ADMIN, post_redrive, "Have the workers try some again.",
-        status=202, body=RedriveRequest, answer=Done, faults={404: "There is no such dead letter."}),
-    Endpoint("POST", "/v1/admin/dead-letters/discard", ADMIN, post_discard,
-        "Say of some that nobody wants them applied.", body=DiscardRequest, answer=Done,
-        faults={404: "There is no such dead letter.", 409: "Its partition is being rebuilt: `being_rebuilt`."}),
-    Endpoint("GET", "/v1/admin/dead-letters/{position}", ADMIN, get_letter,
-        "One of them, with its event and its error.", answer=LetterView,
-        faults={422: "That is no place in the log, or nobody says who reads an isolated scope."}),
-    Endpoint("GET", "/v1/admin/reconcile", OPERATOR, get_reconcile, "What the newest reconciliation found.",
-        answer=Newest),
-    Endpoint("POST", "/v1/admin/reconcile", OPERATOR, post_reconcile, "Reconcile now.", status=202, answer=Queued),
-]  # fmt: skip
+class RebuildOrder(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to rebuild: documents of all partitions, or of some; switched to unasked, or when told to.
+
+    Or the embeddings of all, by another `embedder`: one that MNEMOLOG_EMBEDDERS lists, written in the same way, or that
+    of MNEMOLOG_EMBEDDER, which is what counts without it.
+    """
+
+    what: What | None = None
+    embedder: Annotated[str, Meta(min_length=1, max_length=2000)] | None = None
+    partitions: Annotated[list[Partition], Meta(min_length=1)] | None = None
+    switch: Switch = "auto"
+
+
+class RebuildRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which partition to rebuild; all of them when none is named."""
+
+    partition: Partition | None = None
+
+
+class SwitchRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """With `force` also while the canaries differ."""
+
+    force: bool = False
+
+
+class RebuildView(Struct, frozen=True, kw_only=True):
+    """A rebuild. `done` and `total` count log entries, `rate` those of a second; `estimate_s` is what is left at it.
+
+    Of embeddings they count documents, and `model` is what their vectors are made by. `why` says what it waits for or
+    what went wrong, `partitions` how far each is.
+    """
+
+    id: str
+    what: What
+    model: str | None
+    state: RebuildState
+    switch: Switch
+    why: str
+    done: int
+    total: int
+    rate: float
+    estimate_s: float | None
+    started_at: datetime
+    finished_at: datetime | None
+    can_roll_back_until: datetime | None
+    canaries: Canaries | None
+    partitions: list[Part]
+
+
+class RebuildsView(Struct, frozen=True):
+    """The newest rebuilds."""
+
+    rebuilds: list[RebuildView]
+
+
+class Rebuilding(Struct, frozen=True):
+    """The partitions whose rebuild has begun."""
+
+    queued: list[int]
+
+
+_NOT_NOW = {409: "The rebuild is in another state: `wrong_rebuild_state`."}
+_ANOTHER = {409: "Another one has not ended: `rebuild_under_way`; `rebuild` is its id."}
+
+
+@route("GET /v1/admin/rebuilds", OPERATOR)
+async def get_rebuilds(call: NativeCall) -> RebuildsView:
+    """The newest rebuilds, newest first.
+
+    Including those in progress: how far they are, and what their canaries say.
+    """
+    rebuilds = Rebuilds(call.redis)
+    return RebuildsView([rebuild_view(rebuild, rebuilds) for rebuild in await rebuilds.all()])
+
+
+@route("GET /v1/admin/rebuilds/{id}", OPERATOR)
+async def get_rebuild(call: NativeCall, id: str) -> RebuildView:
+    """One rebuild, and how far it is.
+
+    How fast it is, and what its canaries say.
+    """
+    rebuilds = Rebuilds(call.redis)
+    return rebuild_view(await rebuilds.get(id), rebuilds)
+
+
+@route("POST /v1/admin/rebuilds", OPERATOR, 202, optional=True, faults=_ANOTHER)
+async def post_rebuild(call: NativeCall, body: RebuildOrder) -> RebuildView:
+    """Begin a rebuild beside what is read.
+
+    202 with it, 409 while another has not ended.
+    """
+    rebuilds = Rebuilds(call.redis)
+    if body.what == "embeddings" or (body.what is None and body.embedder is not None):
+        rebuild = await _begin_embeddings(call, body)
+    elif body.embedder is not None:
+        raise CommandRejected("documents need no embedder: leave it out, or ask for embeddings", "embedder")
+    else:
+        rebuild = await rebuilds.start("documents", _partitions(call, body.partitions), body.switch)
+    return rebuild_view(rebuild, rebuilds)
+
+
+async def _begin_embeddings(call: NativeCall, order: RebuildOrder) -> Rebuild:
+    """Raises CommandRejected for an embedder that the settings do not name, that this machine can't run, or that is
+    live. An embedder that is not named is not looked at.
+    """
+    if order.partitions is not None:
+        raise CommandRejected("one embedder is for all partitions: leave them out", "partitions")
+    embedders = call.search_index.embedders
+    spec = order.embedder or embedders.configured
+    if spec not in embedders.named:
+        raise CommandRejected(
+            "the server's settings do not name this embedder: it is neither MNEMOLOG_EMBEDDER nor one of "
+            "MNEMOLOG_EMBEDDERS",
+            "embedder",
+        )
+    try:
+        after = choice_of(spec, await embedders.built(spec))
+    except EmbeddingError as error:
+        raise CommandRejected(str(error), "embedder") from error
+    current = await chosen(call.redis)
+    if current is None or current.live == after:
+        raise CommandRejected(f"vectors of {after.model} are live: name another embedder", "embedder")
+    rebuilds = Rebuilds(call.redis)
+    return await rebuilds.start("embeddings", _partitions(call, None), order.switch, embedders=(current.live, after))
+
+
+@route("POST /v1/admin/rebuilds/{id}/switch", OPERATOR, 202, optional=True, faults=_NOT_NOW)
+async def post_switch(call: NativeCall, id: str, body: SwitchRequest) -> RebuildView:
+    """Make what was rebuilt what is read.
+
+    409 if it is not ready, or its canaries differ.
+    """
+    return await _step(call, id, lambda rebuild: steps.to_switch(rebuild, force=body.force))
+
+
+@route("POST /v1/admin/rebuilds/{id}/rollback", OPERATOR, 202, faults=_NOT_NOW)
+async def post_rollback(call: NativeCall, id: str) -> RebuildView:
+    """Read again what was read before.
+
+    409 if that is no longer there.
+    """
+    now = Rebuilds(call.redis).now
+    return await _step(call, id, lambda rebuild: steps.to_roll_back(rebuild, now))
+
+
+@route("POST /v1/admin/rebuilds/{id}/cancel", OPERATOR, 202, faults=_NOT_NOW)
+async def post_cancel(call: NativeCall, id: str) -> RebuildView:
+    """Cancel a rebuild that has not begun to switch.
+
+    What it made is deleted.
+    """
+    now = Rebuilds(call.redis).now
+    return await _step(call, id, lambda rebuild: steps.cancelled(rebuild, now))
+
+
+async def _step(call: NativeCall, rebuild_id: str, step: Step) -> RebuildView:
+    rebuilds = Rebuilds(call.redis)
+    return rebuild_view(await rebuilds.change(rebuild_id, step), rebuilds)
+
+
+@route("POST /v1/admin/projections/rebuild", OPERATOR, 202, optional=True, faults=_ANOTHER)
+async def post_projections_rebuild(call: NativeCall, body: RebuildRequest) -> Rebuilding:
+    """Rebuild documents, and switch to them.
+
+    202 with the partitions whose rebuild has begun; none if they are already being rebuilt.
+    """
+    partitions = _partitions(call, None if body.partition is None else [body.partition])
+    rebuilds = Rebuilds(call.redis)
+    try:
+        await rebuilds.start("documents", partitions)
+    except RebuildUnderWay:
+        current = await rebuilds.current()
+        if current is None or not {part.partition for part in current.parts} >= set(partitions):
+            raise
+        return Rebuilding([])
+    return Rebuilding(partitions)
+
+
+def _partitions(call: NativeCall, requested: list[int] | None) -> list[int]:
+    count = call.queries.log.partitions
+    partitions = range(count) if requested is None else sorted(set(requested))
+    if partitions and partitions[-1] >= count:
+        raise CommandRejected(f"there are partitions 0 to {count - 1}", "partition")
+    return list(partitions)
+
+
+def rebuild_view(rebuild: Rebuild, rebuilds: Rebuilds) -> RebuildView:
+    """A rebuild as it is shown: with how far it is, and without what only workers need."""
+    far = estimate(rebuild, rebuilds.now)
+    return RebuildView(
+        id=rebuild.id,
+        what=rebuild.what,
+        model=rebuild.embedders[1].model if rebuild.embedders else None,
+        state=rebuild.state,
+        switch=rebuild.switch,
+        why=rebuild.why,
+        done=far.done,
+        total=far.total,
+        rate=far.rate,
+        estimate_s=far.estimate_s,
+        started_at=rebuild.started_at,
+        finished_at=rebuild.finished_at,
+        can_roll_back_until=rebuild.kept_until if rebuild.way_back else None,
+        canaries=rebuild.canaries,
+        partitions=rebuild.parts,
+    )

@@ -1,38 +1,156 @@
-"""Every endpoint of the native API, and what holds for all of them. A new module of routes is a name in MODULES."""
+"""Every endpoint of the native API, and what its OpenAPI document says beside their shapes. A new module of routes is a
+name in MODULES.
 
+What a parameter says goes by its name, unless an endpoint means something else by it. Examples are in `examples.json`,
+by the name of the shape that is sent or answered; a test checks each against its schema.
+"""
+
+import inspect
+import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast, get_args, get_origin
 
 from starlette.routing import Route
 
-from api.http.endpoint import Endpoint, RequestHeader
+from api.http.endpoint import Endpoint, RequestHeader, Shape, is_function
 from api.http.http import PROBLEM_JSON, Problem
-from api.http.openapi import ANYTHING, About, documented
+from api.http.openapi import ANYTHING, About, Details, Parameter, documented
 from api.monitoring import ops
-from api.native import (
-    actions,
-    admin,
-    documents,
-    forgetting,
-    keys,
-    lessons,
-    log,
-    memories,
-    names,
-    rebuilds,
-    sessions,
-    transfer,
-    writes,
-)
-from api.native.described import TAGS, details
+from api.native import admin, common, documents, forgetting, keys, log, memories, sessions, work, writes
 from api.viewer import pages as viewer
 from ingest.durability import LEVELS
 from ingest.roles import ANY, WRITE, Needs
 from mcp_gateway.tools.catalog import server_version
+from projections.queries.views import Items
 
-MODULES = (
-    writes, memories, lessons, sessions, actions, documents, names, log, forgetting, transfer, rebuilds, admin, keys,
-    ops, viewer,
-)  # fmt: skip
+MODULES = (writes, memories, work, sessions, documents, log, forgetting, admin, keys, ops, viewer)
+_EXAMPLES: dict[str, Any] = json.loads(Path(__file__).with_name("examples.json").read_text("utf-8"))
+SENT: dict[str, Any] = _EXAMPLES["sent"]
+ANSWERED: dict[str, Any] = _EXAMPLES["answered"]
+EVENT: dict[str, Any] = _EXAMPLES["event"]
+TAGS = {
+    "recall": "What is known about a question, a project, a moment or some files.",
+    "observations": "What agents saw or did, by session or by time.",
+    "memories": "What is kept for a long time: versions, and who may read them.",
+    "lessons": "What was learned; confidence grows with each confirmation, and fades.",
+    "sessions": "Runs of work with their observations, summaries and commits.",
+    "slots": "Small named texts that are in every agent's context.",
+    "actions": "Work items that agents share, and what can be done now.",
+    "relations": "How documents are related, and the graph that they make.",
+    "commits": "Version-control commits and the sessions they were made in.",
+    "condensing": "Few documents made of many.",
+    "forgetting": "What was asked to be forgotten, and what became of it.",
+    "names": "The projects and agents that there are.",
+    "events": "The log: batches of writes, what was written by whom, and events as they come.",
+    "transfer": "Export and import of the log.",
+    "rebuilds": "Documents and vectors made again from the log.",
+    "operations": "How far projections are, what could not be applied, and what is put right.",
+    "keys": "API keys.",
+    "health": "Whether the server works, and its figures.",
+    "mcp": "The MCP endpoint.",
+    "viewer": "The viewer's page and its files.",
+    "description": "This document.",
+}
+_TAG_OF = {
+    "recall": "recall", "context": "recall", "confirm": "recall", "profile": "recall", "enrich": "recall",
+    "observations": "observations", "timeline": "observations", "around": "observations",
+    "frontier": "actions", "related": "relations", "graph": "relations", "summaries": "sessions",
+    "crystals": "condensing", "consolidate": "condensing", "reflect": "condensing",
+    "forget": "forgetting", "purge": "forgetting", "projects": "names", "agents": "names",
+    "audit": "events", "live": "events", "export": "transfer", "import": "transfer",
+    "projections": "operations", "snapshots": "operations", "dead-letters": "operations", "reconcile": "operations",
+    "livez": "health", "readyz": "health", "metrics": "health", "diagnose": "health",
+    "openapi.json": "description", "docs": "description",
+}  # fmt: skip
+"""Of the first part of a path behind `/v1` and `/admin`; one that is not here is its own."""
+_MEMORY = "mem_9f01e400307031dcf3e6"
+_IDS = {
+    "memories": _MEMORY,
+    "observations": "obs_edc5b0f0a6708b3512be",
+    "lessons": "lsn_48de97ae3dbd3d0e49e9",
+    "sessions": "s1",
+    "actions": "act_a78d002ba85080345705",
+    "relations": "rel_352af57ee85f5f8a9ee4",
+    "related": _MEMORY,
+    "commits": "cmt_e92836faeb4c0ed2e67e",
+    "summaries": "sum_aad1ae0834d47325e5e5",
+    "forget": "01M86G37QABSREYRWQMKFM3F1R",
+    "rebuilds": "01M86G37QABSREYRWQMKFM3F1R",
+    "keys": "LRnHl2JZiYuf",
+}
+PARAMETERS: Mapping[str, Parameter] = {
+    "after": Parameter("The `position` of a write: waits, a second at most, until that write can be seen."),
+    "agent_id": Parameter("Only what this agent wrote."),
+    "anchor": Parameter("A date or time, the id of an observation, or words that one says.", "checkout"),
+    "before": Parameter("How many observations before the moment."),
+    "behind": Parameter("How many observations behind the moment."),
+    "categories": Parameter("Which checks to make, separated by commas; all without any."),
+    "code": Parameter("Only those with this error code."),
+    "cursor": Parameter("The `next` of the page before."),
+    "depth": Parameter("How many steps to walk from `start`."),
+    "event_id": Parameter("A name of your own for the write: sending it again changes nothing."),
+    "label": Parameter("The name of the slot.", "project_context"),
+    "latest": Parameter("Only the current version of each memory."),
+    "limit": Parameter("At most so many."),
+    "max_hops": Parameter("How many relations to walk."),
+    "min_confidence": Parameter("Only what is at least so sure."),
+    "name": Parameter("The name of the file.", "main.js"),
+    "open": Parameter("Only those that are still to be done."),
+    "operation": Parameter("Only events of this type; `*` is all of them, observations too."),
+    "origin": Parameter("Only lessons that this drew: `manual`, `crystal`, `reflection`."),
+    "partition": Parameter("Only of this partition of the log."),
+    "position": Parameter("A place in the log: `<partition>:<ms>-<seq>`.", "3:1769860800000-0"),
+    "preview": Parameter("The beginning of what the tool is given."),
+    "profile": Parameter("Which tools are offered."),
+    "project": Parameter("Only of this project; empty is what is of no project.", "shop"),
+    "reason": Parameter("Why it is forgotten."),
+    "recorded_since": Parameter("Only what was recorded then or later."),
+    "recorded_until": Parameter("Only what was recorded before that."),
+    "refresh": Parameter("Compute it again."),
+    "retired": Parameter("Also lessons that have faded."),
+    "scope": Parameter("Whether it is a slot of the project or a global one."),
+    "session_id": Parameter("Only of this session."),
+    "since": Parameter("Only what happened then or later."),
+    "start": Parameter("The node to begin at, such as `concept:deploy`; without one, the newest memories."),
+    "state": Parameter("Those that wait, or those that were discarded."),
+    "tool_name": Parameter("The tool that is about to be used.", "Bash"),
+    "type": Parameter("Only events of this type."),
+    "until": Parameter("Only what happened before that."),
+    "user_id": Parameter("Whose preferences to tell."),
+    "/v1/events after": Parameter("Read on behind this position; it is not waited for."),
+    "/v1/live after": Parameter("Begin behind this position instead of now."),
+    "/v1/live limit": Parameter("End the stream after so many events; 0 never does."),
+    "/v1/graph limit": Parameter("At most so many nodes."),
+    "/v1/frontier agent_id": Parameter("Leave out what other agents than this one work on."),
+    "/v1/forget cursor": Parameter("The id of a receipt: what is older follows."),
+}
+"""By name, and by path and name where an endpoint means something else."""
+_LINES = '{"format":"mnemolog-export","version":1,"tenant":"default","project":null}\n{"end":true,"events":0}\n'
+_ANSWERED_AT: Mapping[str, Any] = {
+    "/v1/live": 'id: 0:1769860800000-0\nevent: memory.recorded\ndata: {"type": "memory.recorded"}\n\n',
+    "/v1/export": _LINES,
+    "/v1/admin/export": _LINES,
+    "/livez": "ok\n",
+    "/metrics": "# TYPE mnemolog_ready gauge\nmnemolog_ready 1.0\n",
+    "/viewer": "<!doctype html>",
+    "/viewer/{name}": "export const title = 'Dashboard';",
+    "/docs": "<!doctype html>",
+    "/openapi.json": {"openapi": "3.1.0", "info": {"title": "mnemolog"}, "paths": {}},
+    "/mcp": {"jsonrpc": "2.0", "id": 1, "result": {}},
+}
+"""What is answered where that has no shape of its own."""
+_SENT_AT: Mapping[str, Any] = {
+    "/v1/events": [{"type": "observe", **SENT["Observe"]}, {"type": "remember", **SENT["Remember"]}],
+    "/v1/admin/import": [
+        {"format": "mnemolog-export", "version": 1, "tenant": "default", "project": None},
+        {**EVENT, "recorded_at": EVENT["occurred_at"]},
+        {"end": True, "events": 1},
+    ],
+    "/mcp": {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}},
+}
+
+
 _STRANGER = "Or a web page of another origin asks, or the server is called by a name that it does not know."
 _AGENT = RequestHeader("Who reads, and who writes where the body has no `agent_id`.")
 _DURABILITY = RequestHeader("What a write must survive before it is acknowledged.", {"enum": list(LEVELS)})
@@ -85,22 +203,8 @@ def _denied(needs: Needs) -> str:
     return f"The key has not {roles}, or is not for that project, agent or tenant. {_STRANGER}"
 
 
-ABOUT = About(
-    "mnemolog",
-    server_version() or "0.0.0",
-    "Shared memory for fleets of AI agents. Writes answer 202 with a `position`; a read that is given it as `after` "
-    "waits until that write can be seen. Listings answer `next`, which is the `cursor` of what follows.",
-    Problem,
-    faults,
-    headers,
-    details,
-    TAGS,
-    PROBLEM_JSON,
-)
-
-
 def endpoints(mcp: Route, further: Sequence[Endpoint] = ()) -> list[Endpoint]:
-    """The endpoints of the native API with those that describe it; `mcp` is the route of the MCP door, `further` are
+    """The endpoints of the native API with those that describe it; `mcp` is the route of the MCP API, `further` are
     those that the settings ask for."""
     described = [*(one for module in MODULES for one in module.ENDPOINTS), *further]
     return documented(ABOUT, [*described, _mcp(mcp)])
@@ -120,3 +224,59 @@ def _mcp(route: Route) -> Endpoint:
             421: "The server does not go by this name.",
         },
     )  # fmt: skip
+
+
+def details(endpoint: Endpoint) -> Details:
+    """What the document says of an endpoint of the native API."""
+    group = endpoint.path.removeprefix("/v1").removeprefix("/admin").split("/")[1]
+    own = {name.split()[1]: about for name, about in PARAMETERS.items() if name.startswith(f"{endpoint.path} ")}
+    return Details(
+        _TAG_OF.get(group, group),
+        _description(endpoint),
+        {**PARAMETERS, "id": Parameter("Its id.", _IDS.get(group)), **own},
+        _SENT_AT[endpoint.path] if endpoint.path in _SENT_AT else SENT.get(_name(endpoint.body)),
+        _ANSWERED_AT[endpoint.path] if endpoint.path in _ANSWERED_AT else _example_of(endpoint.answer),
+    )
+
+
+def _description(endpoint: Endpoint) -> str:
+    """What the docstrings of an endpoint's handler and of what it is asked with say beyond its summary.
+
+    The shapes of `common` are shared by several endpoints, so they say nothing about one.
+    """
+    handler = _docstring(endpoint.handler) if is_function(endpoint.handler) else endpoint.description
+    texts = [handler, _docstring(endpoint.query), _docstring(endpoint.body)]
+    return "\n\n".join(dict.fromkeys(text for text in texts if text not in ("", endpoint.summary)))
+
+
+def _docstring(thing: Any) -> str:
+    if isinstance(thing, Mapping):
+        return cast("Mapping[str, str]", thing).get("description", "")
+    has_own = inspect.isroutine(thing) or (isinstance(thing, type) and thing.__module__ != common.__name__)
+    return " ".join((inspect.getdoc(thing) or "").split()) if has_own else ""
+
+
+def _example_of(answer: Shape | None) -> Any:
+    items = get_args(answer)
+    if not items:
+        return ANSWERED.get(_name(answer))
+    listed = {"items": [ANSWERED[_name(items[0])]]}
+    return listed if get_origin(answer) is Items else {**listed, "next": None}
+
+
+def _name(shape: Shape | None) -> str:
+    return getattr(shape, "__name__", "")
+
+
+ABOUT = About(
+    "mnemolog",
+    server_version() or "0.0.0",
+    "Shared memory for fleets of AI agents. Writes answer 202 with a `position`; a read that is given it as `after` "
+    "waits until that write can be seen. Listings answer `next`, which is the `cursor` of what follows.",
+    Problem,
+    faults,
+    headers,
+    details,
+    TAGS,
+    PROBLEM_JSON,
+)

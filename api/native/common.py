@@ -1,33 +1,47 @@
-"""What native routes share: typed query strings that may say what to wait for."""
+"""What native routes share: the decorator that declares a route, and the query strings of reads and listings.
 
+A handler's signature says what its route takes: parameters of the path by name, `query` and `body` (a struct each),
+`request` for the rare handler that needs it. What it returns is the answer, and its docstring is the summary and the
+description in OpenAPI.
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import Annotated, Any, TypeVar
+from functools import partial
+from typing import Annotated, Any, TypeAlias, TypeVar, cast
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
-from api.http.http import query
-from api.services import reader, services
+from api.http.endpoint import Endpoint
+from api.http.http import Json, parsed, query_of, read_body, send_json
+from api.services import NativeCall, native_call
 from ingest.commands.command import EventName, Name
+from ingest.commands.parse import parse_json
 from ingest.log.position import Token
+from ingest.roles import Needs
 from projections.queries.times import Interval, Times
 from projections.queries.views import Page
 
 PageLimit = Annotated[int, Meta(ge=1, le=1000)]
 Time = Annotated[datetime, Meta(tz=True)]
-S = TypeVar("S", bound="After | BoundedRead")
-P = TypeVar("P", bound=Page[Any])
+Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Any]])
+C = TypeVar("C", bound=Struct)
+Declare: TypeAlias = Callable[[Handler], Handler]
 
 
 class After(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A read that may wait for a position."""
+    """A read that can wait for a position."""
 
     after: str = ""
 
 
 class Bounds(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which of the listed happened from `since` and before `until`, and were recorded so."""
+    """Filters a listing by event time and by recording time."""
 
     since: Time | None = None
     until: Time | None = None
@@ -41,23 +55,9 @@ class Bounds(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class BoundedRead(Bounds, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The same, by a read that may wait for a position."""
+    """The same, for a read that can wait for a position."""
 
     after: str = ""
-
-
-class ListRequest(BoundedRead, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A page of one project's documents."""
-
-    project: Name = ""
-    cursor: str | None = None
-    limit: PageLimit = 50
-
-
-class InProject(After, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Something of one project, or of any."""
-
-    project: Name | None = None
 
 
 class AnyProjectRequest(BoundedRead, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -67,9 +67,26 @@ class AnyProjectRequest(BoundedRead, frozen=True, kw_only=True, forbid_unknown_f
     cursor: str | None = None
     limit: PageLimit = 50
 
+    @property
+    def page(self) -> tuple[Any, str | None, int, Times]:
+        """What every listing is asked for: the project, the cursor, the limit and the times."""
+        return self.project, self.cursor, self.limit, self.times
+
+
+class ListRequest(AnyProjectRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A page of one project's documents."""
+
+    project: Name = ""
+
+
+class InProject(After, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Something in one project, or in any."""
+
+    project: Name | None = None
+
 
 class Queued(Struct, frozen=True, kw_only=True):
-    """Whether the job was queued: not while the one before waits or runs."""
+    """Whether the job was queued; false if the previous one is still waiting or running."""
 
     queued: bool
 
@@ -80,17 +97,108 @@ class Repeatable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     event_id: EventName = ""
 
 
-async def with_notes(request: Request, wanted: "ListRequest | AnyProjectRequest", page: P) -> P:
-    """A page; of an empty listing, a note where the reader finds nothing at all of the project that it names."""
-    if page.items or wanted.cursor or not wanted.project:
+class TypedHandler:
+    """An ASGI application that reads what a handler's signature asks for and writes what it returns.
+
+    It makes no Request or Response of its own: at thousands of writes a second they would cost as much as the write.
+    """
+
+    def __init__(self, handler: Callable[..., Awaitable[Any]], path: str, status: int, *, optional: bool) -> None:
+        """`optional`: an empty body is the one without any field."""
+        signature = inspect.signature(handler)
+        parameters = signature.parameters
+        self.query: type[Any] | None = parameters["query"].annotation if "query" in parameters else None
+        self.body: type[Any] | None = parameters["body"].annotation if "body" in parameters else None
+        self._empty = self.body() if optional and self.body is not None else None
+        self.answer = signature.return_annotation
+        self._handler, self._status, self._wants_request = handler, status, "request" in parameters
+        self._in_path = [name for name in parameters if f"{{{name}}}" in path or f"{{{name}:path}}" in path]
+        self._waits = self.query is not None and issubclass(self.query, After | BoundedRead)
+        self._parse = partial(parse_json, cls=cast("type[Any]", self.body))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        answer = await self._answer(scope, receive)
+        if isinstance(answer, Response):
+            await answer(scope, receive, send)
+        else:
+            await send_json(send, self._status, answer)
+
+    async def respond(self, request: Request) -> Response:
+        """The same for a router, which handles errors around a function of a request."""
+        answer = await self._answer(request.scope, request.receive)
+        return answer if isinstance(answer, Response) else Json(answer, self._status)
+
+    async def _answer(self, scope: Scope, receive: Receive) -> Any:
+        call = native_call(scope)
+        arguments: dict[str, Any] = {name: scope["path_params"][name] for name in self._in_path}
+        query = None
+        if self.query is not None:
+            arguments["query"] = query = query_of(scope, self.query)
+            if self._waits and query.after:
+                await call.search_index.wait_for(Token.parse(query.after))
+        if self.body is not None:
+            raw = await read_body(scope, receive)
+            empty = self._empty is not None and not raw.strip()
+            arguments["body"] = self._empty if empty else await parsed(raw, self._parse)
+        if self._wants_request:
+            arguments["request"] = Request(scope, receive)
+        answer = await self._handler(call, **arguments)
+        if isinstance(query, AnyProjectRequest) and isinstance(answer, Page):
+            return await _with_notes(call, query, cast("Page[Any]", answer))
+        return answer
+
+
+def router(endpoints: list[Endpoint]) -> Callable[..., Declare[Any]]:
+    """The decorator of a module's routes, which adds them to these endpoints; see `_route` for what it takes."""
+    return partial(_route, endpoints)
+
+
+def as_command(command: type[C], body: Struct, **fields: object) -> C:
+    """The command in a body that has more fields than it, or lacks those in the path."""
+    return command(**{name: getattr(body, name) for name in command.__struct_fields__} | fields)
+
+
+def _route(
+    endpoints: list[Endpoint],
+    way: str,
+    needs: Needs,
+    status: int = 200,
+    *,
+    summary: str = "",
+    optional: bool = False,
+    **details: Any,
+) -> Declare[Any]:
+    """Declare the route `METHOD /path` and add it to a module's endpoints.
+
+    The first paragraph of the handler's docstring is the summary, unless one is given; the rest is the description.
+    `details` are other fields of its Endpoint.
+    """
+    method, path = way.split()
+
+    def declare(handler: Handler) -> Handler:
+        typed = TypedHandler(handler, path, status, optional=optional)
+        paragraphs = [" ".join(text.split()) for text in (inspect.getdoc(handler) or "").split("\n\n", 1)]
+        first, rest = (*paragraphs, "")[:2]
+        if summary and summary != first:
+            rest = f"{first} {rest}".strip()
+        shapes: dict[str, Any] = {
+            "query": typed.query,
+            "body": typed.body,
+            "answer": typed.answer,
+            "optional": optional,
+            **details,
+        }
+        endpoints.append(
+            Endpoint(method, path, needs, typed, summary or first, status=status, description=rest, **shapes)
+        )
+        return handler
+
+    return declare
+
+
+async def _with_notes(call: NativeCall, query: AnyProjectRequest, page: Page[Any]) -> Page[Any]:
+    """An empty listing gets a note if the reader can't find anything at all in the project."""
+    if page.items or query.cursor or not query.project:
         return page
-    notes = await services(request).queries.lookup.unknown(reader(request), [wanted.project])
+    notes = await call.queries.lookup.unknown(call.reader(), [query.project])
     return replace(page, notes=notes) if notes else page
-
-
-async def read_request(request: Request, cls: type[S]) -> S:
-    """The query string, once everything up to its `after` is searchable; raises ProjectionBehind."""
-    wanted = query(request, cls)
-    if wanted.after:
-        await services(request).search_index.wait_for(Token.parse(wanted.after))
-    return wanted

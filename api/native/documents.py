@@ -1,20 +1,19 @@
-"""Relations between documents, the graph; and documents of any kind by id."""
+"""Documents of any kind: by id, how they are related, the graph; and the projects and agents that have some."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 from starlette.requests import Request
-from starlette.responses import Response
 
 from api.http.endpoint import Endpoint
-from api.http.http import Json, asked_for
-from api.native.common import After, InProject, ListRequest, read_request, with_notes
-from api.services import caller, reader, services
+from api.native.common import After, InProject, ListRequest, PageLimit, router
+from api.services import NativeCall
 from ingest.commands.command import Confidence, Name
+from ingest.commands.decide import Relate
 from ingest.commands.handler import Accepted
-from ingest.commands.requests import Relate
-from ingest.errors import NotFound
+from ingest.errors import CommandRejected, NotFound
+from ingest.ids import ACTION, COMMIT, LESSON, MEMORY, OBSERVATION, RELATION
 from ingest.roles import READ, WRITE
 from projections.documents.relations import Relation
 from projections.queries.graph import Drawing, Totals
@@ -25,7 +24,26 @@ from projections.queries.sessions import CommitView, SummaryView
 from projections.queries.views import Items, Page, view
 from projections.queries.work import ActionView, RelationView
 
-Hops = Annotated[int, Meta(ge=1, le=5)]
+ENDPOINTS: list[Endpoint] = []
+route = router(ENDPOINTS)
+COLLECTIONS: dict[str, tuple[str, Any]] = {
+    "observations": (OBSERVATION, ObservationView),
+    "memories": (MEMORY, MemoryView),
+    "lessons": (LESSON, LessonView),
+    "actions": (ACTION, ActionView),
+    "relations": (RELATION, RelationView),
+    "commits": (COMMIT, CommitView),
+    "summaries": ("sum", SummaryView),
+}
+"""How the ids of a collection begin, and how its documents are answered."""
+
+
+def check_collection(request: Request, document_id: str) -> str:
+    """The collection that a path names; raises NotFound for the id of another one."""
+    collection = request.url.path.split("/")[2]
+    if document_id.partition("_")[0] != COLLECTIONS[collection][0]:
+        raise NotFound(f"{document_id!r} is not in {collection}")
+    return collection
 
 
 class Related(Struct, frozen=True, kw_only=True):
@@ -38,7 +56,7 @@ class Related(Struct, frozen=True, kw_only=True):
 
 
 class GraphRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which part of the graph: what is within `depth` steps of `start`, or the newest of a project or of all."""
+    """Within `depth` steps of `start`, or the newest nodes of a project or of all."""
 
     project: Name | None = None
     start: Annotated[str, Meta(max_length=1024)] | None = None
@@ -49,95 +67,117 @@ class GraphRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=True)
 class RelatedRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How far to walk."""
 
-    max_hops: Hops = 2
+    max_hops: Annotated[int, Meta(ge=1, le=5)] = 2
     min_confidence: Confidence = 0.0
 
 
-async def post_relation(request: Request) -> Response:
-    """Relate two documents, or withdraw that."""
-    command = await asked_for(request, Relate)
-    return Json(await services(request).operations.work.relate(command, reader(request), caller(request)), 202)
+@route("GET /v1/relations", READ)
+async def list_relations(call: NativeCall, query: ListRequest) -> Page[RelationView]:
+    """A project's relations, newest first.
+
+    Without those of documents that the reader can't see.
+    """
+    return await call.queries.relations.page(call.reader(), *query.page)
 
 
-async def list_relations(request: Request) -> Response:
-    """A project's relations, but for those of documents that the reader may not see."""
-    wanted = await read_request(request, ListRequest)
-    queries = services(request).queries
-    page = queries.relations.page(reader(request), wanted.project, wanted.cursor, wanted.limit, wanted.times)
-    return Json(await with_notes(request, wanted, await page))
+@route("POST /v1/relations", WRITE, 202, faults={404: "One of the two is not there."})
+async def post_relation(call: NativeCall, body: Relate) -> Accepted:
+    """Relate two documents, or remove a relation."""
+    return await call.operations.work.relate(body, call.reader(), call.caller())
 
 
-async def get_related(request: Request) -> Response:
-    """What is related to a document, directly or through others, surest first."""
-    wanted = await read_request(request, RelatedRequest)
-    found = await services(request).queries.graph.related(
-        reader(request), request.path_params["id"], wanted.max_hops, wanted.min_confidence
+@route("GET /v1/related/{id}", READ)
+async def get_related(call: NativeCall, id: str, query: RelatedRequest) -> Items[Related]:
+    """What is related to a document, directly or through others, highest confidence first."""
+    documents = await call.queries.graph.related(call.reader(), id, query.max_hops, query.min_confidence)
+    return Items(
+        [
+            view(document) | {"hops": related.hops, "confidence": related.confidence, "path": related.path}
+            for related, document in documents
+        ]
     )
-    items = [
-        {**view(one.document), "hops": one.related.hops, "confidence": one.related.confidence, "path": one.related.path}
-        for one in found
-    ]
-    return Json({"items": items})
 
 
-async def get_graph(request: Request) -> Response:
+@route("GET /v1/graph", READ)
+async def get_graph(call: NativeCall, query: GraphRequest) -> Drawing:
     """Part of the graph of projects, sessions, memories, files and concepts."""
-    wanted = await read_request(request, GraphRequest)
-    graph = services(request).queries.graph
-    return Json(await graph.query(reader(request), wanted.project, wanted.start, wanted.depth, wanted.limit))
+    return await call.queries.graph.query(call.reader(), query.project, query.start, query.depth, query.limit)
 
 
-async def get_graph_stats(request: Request) -> Response:
-    """How many nodes and edges of each type the graph has."""
-    wanted = await read_request(request, InProject)
-    return Json(await services(request).queries.graph.stats(reader(request), wanted.project))
+@route("GET /v1/graph/stats", READ)
+async def get_graph_stats(call: NativeCall, query: InProject) -> Totals:
+    """How big the graph is.
+
+    The number of nodes and edges of each type.
+    """
+    return await call.queries.graph.stats(call.reader(), query.project)
 
 
-PREFIXES = {
-    "observations": "obs",
-    "memories": "mem",
-    "lessons": "lsn",
-    "actions": "act",
-    "relations": "rel",
-    "commits": "cmt",
-    "summaries": "sum",
-}
-SHAPES: dict[str, Any] = {
-    "observations": ObservationView,
-    "memories": MemoryView,
-    "lessons": LessonView,
-    "actions": ActionView,
-    "relations": RelationView,
-    "commits": CommitView,
-    "summaries": SummaryView,
-}
+async def get_document(call: NativeCall, id: str, query: After, request: Request) -> Any:
+    """One document by id.
+
+    404 for the id of another collection, and for what the reader can't see.
+    """
+    check_collection(request, id)
+    document = (await call.queries.lookup.document(id, call.reader())).document
+    if isinstance(document, Relation) and not await call.queries.relations.readable([document], call.reader()):
+        raise NotFound(f"there is no document {id!r}")
+    return view(document)
 
 
-async def get_document(request: Request) -> Response:
-    """One document by id; 404 for the id of another collection, and for what the reader may not see."""
-    await read_request(request, After)
-    name = request.path_params["id"]
-    if name.partition("_")[0] != PREFIXES[request.url.path.split("/")[2]]:
-        raise NotFound(f"{name!r} is not in this collection")
-    queries, who = services(request).queries, reader(request)
-    document = (await queries.lookup.document(name, who)).document
-    if isinstance(document, Relation) and not await queries.relations.readable([document], who):
-        raise NotFound(f"there is no document {name!r}")
-    return Json(view(document))
+for _name, (_, _view) in COLLECTIONS.items():
+    route(f"GET /v1/{_name}/{{id}}", READ, summary=f"One of the {_name}.", answer=_view)(get_document)
 
 
-ENDPOINTS = [
-    Endpoint("GET", "/v1/relations", READ, list_relations, "A project's relations, newest first.", query=ListRequest,
-        answer=Page[RelationView]),
-    Endpoint("POST", "/v1/relations", WRITE, post_relation, "Relate two documents, or withdraw that.", status=202,
-        body=Relate, answer=Accepted, faults={404: "One of the two is not there."}),
-    Endpoint("GET", "/v1/related/{id}", READ, get_related, "What is related to a document, surest first.",
-        query=RelatedRequest, answer=Items[Related]),
-    Endpoint("GET", "/v1/graph", READ, get_graph, "Part of the graph.", query=GraphRequest, answer=Drawing),
-    Endpoint("GET", "/v1/graph/stats", READ, get_graph_stats, "How big the graph is.", query=InProject, answer=Totals),
-    *(
-        Endpoint("GET", f"/v1/{name}/{{id}}", READ, get_document, f"One of the {name}.", query=After,
-            answer=SHAPES[name])
-        for name in PREFIXES
-    ),
-]  # fmt: skip
+class NamesRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A page of names."""
+
+    cursor: str | None = None
+    limit: PageLimit = 50
+
+
+class AgentsRequest(NamesRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A page of the agents of one project, or of all."""
+
+    project: Name | None = None
+
+
+class ProjectCount(Struct, frozen=True):
+    """A project (`""` is the nameless one), and how many of its documents the reader can find."""
+
+    project: str
+    documents: int
+
+
+class AgentCount(Struct, frozen=True):
+    """An agent, and how many of its documents the reader can find."""
+
+    agent_id: str
+    documents: int
+
+
+@route("GET /v1/projects", READ)
+async def list_projects(call: NativeCall, query: NamesRequest) -> Page[ProjectCount]:
+    """Projects, by name.
+
+    Those in which the reader can find documents, and how many.
+    """
+    return _page(ProjectCount, await call.queries.lookup.names(call.reader(), "project"), query)
+
+
+@route("GET /v1/agents", READ)
+async def list_agents(call: NativeCall, query: AgentsRequest) -> Page[AgentCount]:
+    """Agents, by name.
+
+    Those whose documents the reader can find, and how many.
+    """
+    return _page(AgentCount, await call.queries.lookup.names(call.reader(), "agent", query.project), query)
+
+
+def _page(shape: type[Any], names: Sequence[tuple[str, int]], query: NamesRequest) -> Page[Any]:
+    """The names after the cursor. A cursor begins with `>` because a name may be empty, and an empty cursor is none."""
+    if query.cursor and not query.cursor.startswith(">"):
+        raise CommandRejected("not a cursor; pass on the `next` of the page before", "cursor")
+    left = [name for name in names if not query.cursor or name[0] > query.cursor.removeprefix(">")]
+    page = left[: query.limit]
+    return Page([shape(*name) for name in page], ">" + page[-1][0] if len(left) > len(page) else None)

@@ -1,54 +1,42 @@
-"""Routes for API keys: made, listed, replaced and revoked by admins, each within its own tenant and reach.
+"""Routes for API keys: created, listed, rotated and revoked by admins, each within its own tenant and key scope.
 
-On a server without a secret and without any key nobody can be told from anybody else, so none is made here: whoever was
-first would lock out the others. `mnemolog keys` makes it, for who may open the log's server.
+On a server with neither a secret nor a key, callers cannot be told apart, so no key is created here: the first caller
+would lock out everybody else. `mnemolog keys` creates it, for those with access to the log's Redis.
+
+And where clients that can ask for access tokens learn who issues them (RFC 9728), if the settings name an issuer.
 """
 
-from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta, Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 from starlette.requests import Request
 from starlette.responses import Response
 
 from api.access.keyring import Keyring
-from api.access.keys import Grant, Key, Made, Registry, Status
+from api.access.keys import Grant, Key, KeyView, Made, Registry
+from api.access.oauth.resource import Resource
 from api.access.principal import Principal, principal_of
 from api.http.endpoint import Endpoint
-from api.http.http import Json, asked_for
+from api.http.http import Json
+from api.native.common import router
+from api.services import NativeCall
 from ingest.errors import AccessDenied, NotFound, OutsideKeyScope
 from ingest.platform.clock import from_ms, system_clock, to_ms
-from ingest.roles import ADMIN, OF_THE_SERVER, Role
+from ingest.roles import ADMIN, ANY, OF_THE_SERVER
 
+ENDPOINTS: list[Endpoint] = []
+route = router(ENDPOINTS)
 NOT_STORED = {"Cache-Control": "no-store"}
 """The answer has a secret that is nowhere else."""
 
 
 class Rotation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """For how long the old key goes on, and until when the new one is valid."""
+    """For how long the old key continues, and until when the new one is valid."""
 
     grace_hours: Annotated[float, Meta(ge=0, le=24 * 90)] = 24.0
     expires_at: datetime | None = None
-
-
-class KeyView(Struct, frozen=True, kw_only=True):
-    """A key without its secret. `replaced_by` is the id of the key that was made in its place."""
-
-    id: str
-    name: str
-    tenant: str
-    roles: list[Role]
-    projects: list[str]
-    agents: list[str]
-    status: Status
-    created_at: datetime
-    expires_at: datetime | None
-    revoked_at: datetime | None
-    replaced_by: str | None
-    reads_per_minute: int
-    writes_per_minute: int
 
 
 class NewKey(KeyView, frozen=True, kw_only=True):
@@ -58,56 +46,71 @@ class NewKey(KeyView, frozen=True, kw_only=True):
 
 
 class KeysView(Struct, frozen=True):
-    """The keys that the admin may see."""
+    """The keys that the admin can see."""
 
     keys: list[KeyView]
 
 
-async def post_key(request: Request) -> Response:
-    """Make a key; 201 with its token, which is shown this once."""
-    admin = _admin(request)
-    grant = await asked_for(request, Grant)
-    grant = replace(grant, tenant=grant.tenant or admin.tenant)
+@route("POST /v1/admin/keys", ADMIN, 201, answer=NewKey)
+async def post_key(call: NativeCall, body: Grant, request: Request) -> Response:
+    """Create a key, whose token is shown only once."""
+    admin, registry = _admin(request), _registry(request)
+    grant = replace(body, tenant=body.tenant or admin.tenant)
     _check(admin, grant)
     await _check_end(request, grant.expires_at)
-    return _made(await _registry(request).create(grant))
+    return _made(await registry.create(grant))
 
 
-async def list_keys(request: Request) -> Response:
-    """The keys that the caller may manage, without their secrets."""
+@route("GET /v1/admin/keys", ADMIN)
+async def list_keys(call: NativeCall, request: Request) -> KeysView:
+    """The keys that the admin can see, oldest first.
+
+    Without their secrets.
+    """
     admin, now_ms = _admin(request), to_ms(system_clock())
-    return Json({"keys": [one.shown(now_ms) for one in await _registry(request).all() if _may_manage(admin, one)]})
+    return KeysView([key.view(now_ms) for key in await _registry(request).all() if _may_manage(admin, key)])
 
 
-async def get_key(request: Request) -> Response:
-    """What a key is for, and whether it holds; its secret is stored nowhere."""
-    return Json((await _key(request)).shown(to_ms(system_clock())))
+@route("GET /v1/admin/keys/{id}", ADMIN)
+async def get_key(call: NativeCall, id: str, request: Request) -> KeyView:
+    """A key, without its secret.
+
+    What it is for, and whether it is valid; its secret is stored nowhere.
+    """
+    return (await _key(request, id)).view(to_ms(system_clock()))
 
 
-async def rotate_key(request: Request) -> Response:
-    """Make a key for the same in the place of one, which goes on for a grace time; 201 with the new token."""
-    asked = await asked_for(request, Rotation, optional=True)
-    key = await _key(request)
-    await _check_end(request, asked.expires_at)
-    return _made(await _registry(request).rotate(key.id, timedelta(hours=asked.grace_hours), asked.expires_at))
+@route("POST /v1/admin/keys/{id}/rotate", ADMIN, 201, optional=True, answer=NewKey)
+async def rotate_key(call: NativeCall, id: str, body: Rotation, request: Request) -> Response:
+    """Replace a key by a new one with the same permissions.
+
+    The old key keeps working during the grace period; 201 with the new token.
+    """
+    key = await _key(request, id)
+    await _check_end(request, body.expires_at)
+    return _made(await _registry(request).rotate(key.id, timedelta(hours=body.grace_hours), body.expires_at))
 
 
-async def revoke_key(request: Request) -> Response:
-    """Let nobody in with a key any more, for good."""
-    key = await _key(request)
-    return Json((await _registry(request).revoke(key.id)).shown(to_ms(system_clock())))
+@route("DELETE /v1/admin/keys/{id}", ADMIN)
+async def revoke_key(call: NativeCall, id: str, request: Request) -> KeyView:
+    """Revoke a key, for good.
+
+    It stays in listings as `revoked`.
+    """
+    key = await _key(request, id)
+    return (await _registry(request).revoke(key.id)).view(to_ms(system_clock()))
 
 
 def _made(made: Made) -> Response:
-    told: Mapping[str, Any] = made.key.shown(to_ms(system_clock()))
-    return Json({"key": str(made.token), **told}, 201, NOT_STORED)
+    fields = asdict(made.key.view(to_ms(system_clock())))
+    return Json({"key": str(made.token), **fields}, 201, NOT_STORED)
 
 
-async def _key(request: Request) -> Key:
-    admin, name = _admin(request), request.path_params["id"]
-    key = await _registry(request).get(name)
+async def _key(request: Request, key_id: str) -> Key:
+    admin = _admin(request)
+    key = await _registry(request).get(key_id)
     if not _may_manage(admin, key):
-        raise NotFound(f"there is no key {name!r}")
+        raise NotFound(f"there is no key {key_id!r}")
     return key
 
 
@@ -123,7 +126,6 @@ def _admin(request: Request) -> Principal:
 
 
 def _may_manage(admin: Principal, key: Key) -> bool:
-    """Whether an admin may see and change a key: an operator any, others those that reach no further than theirs."""
     if admin.is_operator:
         return True
     key_scope = key.principal().key_scope
@@ -132,7 +134,7 @@ def _may_manage(admin: Principal, key: Key) -> bool:
 
 
 def _check(admin: Principal, grant: Grant) -> None:
-    """Raise AccessDenied or OutOfReach for a key that would be for more than the admin's own."""
+    """Raise AccessDenied or OutsideKeyScope for a key that would be for more than the admin's own."""
     if admin.is_operator:
         return
     if of_the_server := sorted(OF_THE_SERVER.intersection(grant.roles)):
@@ -140,7 +142,7 @@ def _check(admin: Principal, grant: Grant) -> None:
     if grant.tenant != admin.tenant:
         raise OutsideKeyScope("tenant", grant.tenant, "tenant")
     if not _within(admin.key_scope.projects, tuple(grant.projects)):
-        beyond = next((one for one in grant.projects if not admin.key_scope.allows(one)), "(all)")
+        beyond = next((project for project in grant.projects if not admin.key_scope.allows(project)), "(all)")
         raise OutsideKeyScope("project", beyond, "projects")
 
 
@@ -165,14 +167,24 @@ def _registry(request: Request) -> Registry:
     return keyring.registry
 
 
-ENDPOINTS = [
-    Endpoint("POST", "/v1/admin/keys", ADMIN, post_key, "Make a key, whose token is shown this once.", status=201,
-        body=Grant, answer=NewKey),
-    Endpoint("GET", "/v1/admin/keys", ADMIN, list_keys, "The keys that the admin may see, the oldest first.",
-        answer=KeysView),
-    Endpoint("GET", "/v1/admin/keys/{id}", ADMIN, get_key, "A key, without its secret.", answer=KeyView),
-    Endpoint("POST", "/v1/admin/keys/{id}/rotate", ADMIN, rotate_key,
-        "Make a key in the place of one, which goes on for a while.", status=201, body=Rotation, optional=True,
-        answer=NewKey),
-    Endpoint("DELETE", "/v1/admin/keys/{id}", ADMIN, revoke_key, "Let nobody in with a key any more.", answer=KeyView),
-]  # fmt: skip
+class ResourceMetadata(Struct, frozen=True, kw_only=True):
+    """Who issues tokens for this server, and which scopes to begin with."""
+
+    resource: str
+    authorization_servers: list[str]
+    scopes_supported: list[str]
+    bearer_methods_supported: list[str]
+    resource_name: str
+
+
+def metadata_endpoints(resource: Resource) -> list[Endpoint]:
+    """The metadata of a protected resource, at each of its paths."""
+    endpoints: list[Endpoint] = []
+
+    async def get_metadata(call: NativeCall) -> ResourceMetadata:
+        """Who issues access tokens for this server (RFC 9728)."""
+        return ResourceMetadata(**resource.metadata)
+
+    for path in resource.paths:
+        router(endpoints)(f"GET {path}", ANY, open=True)(get_metadata)
+    return endpoints

@@ -1,36 +1,51 @@
-"""The log itself, who wrote what, how healthy the memory is; and events as they are projected.
+"""The log itself: its events, who wrote what, events as they are projected; how healthy the memory is; export, import.
 
 GET /v1/live is server-sent events, best effort for one reader at a time. A slow client holds up nobody: it reads the
-log at its own pace, from where it is. `Last-Event-ID`, which browsers send when they connect again, goes on after that
-position. In silence a comment tells that the connection stands. A stream ends when its key does.
+log at its own pace, from its own position. `Last-Event-ID`, which browsers send when they reconnect, resumes after that
+position. In silence a comment shows that the connection is alive. A stream ends when its key does.
 """
 
+import re
 from collections.abc import AsyncIterator
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from api.access.keyring import still_holds
 from api.http.endpoint import Endpoint, RequestHeader
 from api.http.following import followed
-from api.http.http import Json, query
-from api.http.openapi import TEXT
-from api.native.common import After, AnyProjectRequest, BoundedRead, PageLimit, read_request
-from api.services import reader, services
+from api.http.openapi import ANYTHING, TEXT
+from api.http.serving import release_body
+from api.native.common import AnyProjectRequest, Bounds, PageLimit, router
+from api.services import NativeCall
 from ingest.commands.command import Name
 from ingest.errors import Overloaded
+from ingest.log.event_log import EventLog
 from ingest.log.position import Token
 from ingest.roles import ADMIN, READ
+from projections.documents.access import Reader
 from projections.health.diagnosis import Diagnosis
+from projections.operations.exporting import EventDocuments, export_events
+from projections.operations.importing import Imported, Importer, KnownEvents
 from projections.queries.log_events import AuditPage, EventFilter, EventsPage
 
+MAX_READERS = 200
+"""Open streams; one more is told to come back later."""
+EVENTS_AT_ONCE = 100
+NDJSON = "application/x-ndjson"
+_NOT_IN_A_FILE_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
-class EventsRequest(BoundedRead, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A page of the log; `after` is where to go on, and is not waited for."""
+ENDPOINTS: list[Endpoint] = []
+route = router(ENDPOINTS)
 
+
+class EventsRequest(Bounds, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A page of the log; `after` is where to continue, and is not waited for."""
+
+    after: str = ""
     limit: PageLimit = 100
     partition: int | None = None
     type: str = ""
@@ -40,56 +55,52 @@ class EventsRequest(BoundedRead, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class AuditRequest(AnyProjectRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which writes: an event type (`*` for observations, too), an agent, a project."""
+    """Which writes: an event type (`*` includes observations), an agent, a project."""
 
     operation: Name = ""
     agent_id: Name = ""
 
 
-class DiagnoseRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which categories, separated by commas; all without any."""
+class DiagnoseRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which categories, separated by commas; all by default. `after` is ignored."""
 
+    after: str = ""
     categories: str = ""
 
 
-async def get_events(request: Request) -> Response:
-    """The log itself, from behind a position."""
-    wanted = query(request, EventsRequest)
-    chosen = EventFilter(reader(request), wanted.type, wanted.session_id, wanted.project, wanted.agent_id, wanted.times)
-    page = services(request).queries.log.page(chosen, wanted.after, wanted.limit, wanted.partition)
-    return Json(await page)
+class LiveRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which events; `after` starts after a position instead of now."""
 
-
-async def get_audit(request: Request) -> Response:
-    """Who wrote or deleted what, when; newest first."""
-    wanted = await read_request(request, AuditRequest)
-    page = services(request).queries.audit.entries(
-        reader(request), wanted.operation, wanted.agent_id, wanted.project, wanted.cursor, wanted.limit, wanted.times
-    )
-    return Json(await page)
-
-
-async def get_diagnose(request: Request) -> Response:
-    """How the memory is: one check for every kind of trouble."""
-    wanted = query(request, DiagnoseRequest)
-    categories = [name.strip() for name in wanted.categories.split(",") if name.strip()]
-    return Json(await services(request).queries.diagnose(reader(request), categories))
-
-
-MAX_READERS = 200
-"""Connections served at once; one more is told to come back later."""
-EVENTS_AT_ONCE = 100
-
-
-class LiveRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which events; `after` begins behind a position instead of now."""
-
+    after: str = ""
     type: str = ""
     session_id: Name = ""
     project: Name | None = None
     agent_id: Name = ""
     limit: Annotated[int, Meta(ge=0)] = 0
-    """Ends the stream after so many events; 0 never."""
+    """Ends the stream after this many events; 0 never."""
+
+
+@route("GET /v1/events", READ)
+async def get_events(call: NativeCall, query: EventsRequest) -> EventsPage:
+    """The log itself.
+
+    From after a position.
+    """
+    chosen = EventFilter(call.reader(), query.type, query.session_id, query.project, query.agent_id, query.times)
+    return await call.queries.log.page(chosen, query.after, query.limit, query.partition)
+
+
+@route("GET /v1/audit", READ)
+async def get_audit(call: NativeCall, query: AuditRequest) -> AuditPage:
+    """Who wrote or deleted what, and when; newest first."""
+    return await call.queries.audit.entries(call.reader(), query.operation, query.agent_id, *query.page)
+
+
+@route("GET /v1/diagnose", ADMIN)
+async def get_diagnose(call: NativeCall, query: DiagnoseRequest) -> Diagnosis:
+    """The health of the memory: one check for every kind of trouble."""
+    categories = [name.strip() for name in query.categories.split(",") if name.strip()]
+    return await call.queries.diagnose(call.reader(), categories)
 
 
 class LiveStreams:
@@ -98,51 +109,98 @@ class LiveStreams:
     def __init__(self) -> None:
         self._open = 0
 
-    async def serve(self, request: Request) -> Response:
-        """Events as they are projected, from now on or from behind a place; 429 while too many streams are open."""
-        asked = query(request, LiveRequest)
+    async def serve(self, call: NativeCall, query: LiveRequest, request: Request) -> Response:
+        """Events as they are projected, by server-sent events.
+
+        From now on or from after a position; 429 while too many streams are open.
+        """
         if self._open >= MAX_READERS:
             raise Overloaded(f"{self._open} live streams are open", retry_after_s=5)
-        wanted = EventFilter(reader(request), asked.type, asked.session_id, asked.project, asked.agent_id)
-        start = request.headers.get("last-event-id") or asked.after
-        queries = services(request).queries
-        at = queries.log.read_on(start) if start else queries.log.applied()
+        chosen = EventFilter(call.reader(), query.type, query.session_id, query.project, query.agent_id)
+        start = request.headers.get("last-event-id") or query.after
+        at = call.queries.log.read_on(start) if start else call.queries.log.applied()
         headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-        stream = self._stream(request, wanted, at, asked.limit)
+        stream = self._stream(call, request, chosen, at, query.limit)
         return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
 
-    async def _stream(self, request: Request, wanted: EventFilter, at: Token, limit: int) -> AsyncIterator[bytes]:
+    async def _stream(
+        self, call: NativeCall, request: Request, chosen: EventFilter, at: Token, limit: int
+    ) -> AsyncIterator[bytes]:
         self._open += 1
+        sent = 0
         try:
             yield b": connected\n\n"
-            async for chunk in _events(request, wanted, at, limit):
-                yield chunk
+            async for page in followed(call, chosen, at, EVENTS_AT_ONCE):
+                if not await still_holds(request.scope):
+                    return
+                if not page:
+                    yield b": still here\n\n"
+                for event in page:
+                    after = event.pop("after")
+                    data = msgspec.json.encode(event).decode()
+                    yield f"id: {after}\nevent: {event.get('type', '')}\ndata: {data}\n\n".encode()
+                    sent += 1
+                    if limit and sent >= limit:
+                        return
         finally:
             self._open -= 1
 
 
-async def _events(request: Request, wanted: EventFilter, at: Token, limit: int) -> AsyncIterator[bytes]:
-    sent = 0
-    async for page in followed(services(request), wanted, at, EVENTS_AT_ONCE):
-        if not await still_holds(request.scope):
-            return
-        if not page:
-            yield b": still here\n\n"
-        for event in page:
-            after = event.pop("after")
-            data = msgspec.json.encode(event).decode()
-            yield f"id: {after}\nevent: {event.get('type', '')}\ndata: {data}\n\n".encode()
-            sent += 1
-            if limit and sent >= limit:
-                return
+route("GET /v1/live", READ, answer=TEXT, media="text/event-stream",
+    headers={"Last-Event-ID": RequestHeader("Resumes after this position, as browsers do when they reconnect.")},
+    faults={429: f"{MAX_READERS} streams are open."})(LiveStreams().serve)  # fmt: skip
 
 
-ENDPOINTS = [
-    Endpoint("GET", "/v1/events", READ, get_events, "The log itself.", query=EventsRequest, answer=EventsPage),
-    Endpoint("GET", "/v1/audit", READ, get_audit, "Who wrote or deleted what.", query=AuditRequest, answer=AuditPage),
-    Endpoint("GET", "/v1/diagnose", ADMIN, get_diagnose, "How the memory is.", query=DiagnoseRequest, answer=Diagnosis),
-    Endpoint("GET", "/v1/live", READ, LiveStreams().serve, "Events as they are projected, by server-sent events.",
-        query=LiveRequest, answer=TEXT, media="text/event-stream",
-        headers={"Last-Event-ID": RequestHeader("Goes on behind this position, as browsers do that connect again.")},
-        faults={429: f"{MAX_READERS} streams are open."}),
-]  # fmt: skip
+class Transfer(NamedTuple):
+    """What export and import work with; the composition root puts it on the application as `state.transfer`."""
+
+    log: EventLog
+    documents: EventDocuments
+
+
+class ExportRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All of the tenant, or one project; an empty name is the nameless project."""
+
+    project: str | None = None
+
+
+@route("GET /v1/export", ADMIN, answer=TEXT, media=NDJSON)
+async def get_export(call: NativeCall, query: ExportRequest, request: Request) -> Response:
+    """Export the events the caller can read, a line an event."""
+    return _export(request, call.reader(), query.project)
+
+
+@route("GET /v1/admin/export", ADMIN, answer=TEXT, media=NDJSON)
+async def get_admin_export(call: NativeCall, query: ExportRequest, request: Request) -> Response:
+    """Export all events, whoever can read them."""
+    return _export(request, call.operator(), query.project)
+
+
+@route("POST /v1/admin/import", ADMIN, 202, body={"type": "array", "items": ANYTHING}, taken=[NDJSON])
+async def post_import(call: NativeCall, request: Request) -> Imported:
+    """Append what an export wrote.
+
+    Line by line; rejected lines are listed in the response.
+    """
+    call.key_scope.check_whole()
+    transfer: Transfer = request.app.state.transfer
+    known = KnownEvents(call.redis, transfer.log)
+    count = call.queries.memories.count_restatements
+    importer = Importer(call.commands, call.tenant, known, call.operations.current.settle, count)
+
+    async def lines() -> AsyncIterator[bytes]:
+        async for part in request.stream():
+            release_body(request.scope)  # what was passed on is no longer held
+            yield part
+
+    return await importer.run(lines())
+
+
+def _export(request: Request, reader: Reader, project: str | None) -> Response:
+    transfer: Transfer = request.app.state.transfer
+    name = "-".join(_NOT_IN_A_FILE_NAME.sub("_", part) for part in ("mnemolog", reader.tenant, project) if part)
+    return StreamingResponse(
+        export_events(transfer.log, transfer.documents, reader, project),
+        media_type=NDJSON,
+        headers={"Content-Disposition": f'attachment; filename="{name}.ndjson"'},
+    )

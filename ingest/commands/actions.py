@@ -4,8 +4,22 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from ingest.commands.command import Command, Name, Names, Priority, Status, Title
-from ingest.commands.decision import Decision, Origin, about, creating, data_of, decides, distinct, need_text
+from ingest.commands.command import (
+    Command,
+    Decision,
+    Name,
+    Names,
+    Origin,
+    Priority,
+    Status,
+    Title,
+    about,
+    creating,
+    data_of,
+    decides,
+    distinct,
+    need_text,
+)
 from ingest.errors import CommandRejected
 from ingest.events.action import ActionCreated, ActionEdge, ActionUpdated
 from ingest.ids import ACTION

@@ -1,9 +1,21 @@
-"""What every command has, and the types of the fields of commands. An unknown key is an error that names it."""
+"""What all commands share: their fields, who sends them, what a decision is, and common steps of deciding. Pure.
 
-from datetime import datetime
-from typing import Annotated, TypeAlias
+An unknown field is an error that names it.
+"""
 
-from msgspec import Meta, Struct
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import cache
+from typing import Annotated, Any, NamedTuple, TypeAlias, TypeVar
+
+from msgspec import Meta, Struct, msgpack
+
+from ingest.durability import Durability
+from ingest.errors import CommandRejected
+from ingest.events.envelope import Envelope, Event, route_of
+from ingest.events.registry import EventData
+from ingest.ids import EventId, document_id
+from ingest.roles import ANYWHERE, KeyScope
 
 MAX_NAME_CHARS = 512
 Name = Annotated[str, Meta(max_length=MAX_NAME_CHARS)]
@@ -31,3 +43,145 @@ class Command(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     occurred_at: datetime | None = None
     trace: Annotated[str, Meta(max_length=256)] = ""
     metadata: dict[str, str] = {}
+
+
+EVERYBODY = "*"
+"""In the place of an agent's name: a reader that lifts the isolated scope, as in agentmemory. Nobody's name."""
+
+
+class Caller(NamedTuple):
+    """On whose behalf a command is carried out, and how durable it must be before it is acknowledged."""
+
+    tenant: str = "default"
+    source: str = "native"
+    agent_id: str = ""
+    durability: Durability | None = None
+    key_scope: KeyScope = ANYWHERE
+
+
+class Decision(NamedTuple):
+    """The event to append, the key that routes it, and the id of the document it will create or change."""
+
+    event: Event
+    route: str
+    subject: str
+
+
+class Origin(NamedTuple):
+    """Who sends a command, under which event id, and when."""
+
+    caller: Caller
+    event_id: EventId
+    now: datetime
+
+
+CommandT = TypeVar("CommandT", bound=Command)
+DataT = TypeVar("DataT", bound=Struct)
+DECIDERS: dict[type[Command], Callable[[Any, Origin], Decision]] = {}
+"""The function that decides each type of command."""
+AS_SENT = frozenset(("derived_from", "originals", "documents", "kept", "sources"))
+"""Lists of an event that are stored as the command has them."""
+KEEP_NAMES: set[type[Command]] = set()
+"""Commands that end or forget something, and so must call it as it is called, even by a name that holds a secret."""
+
+
+def decides(
+    command: type[CommandT], *, keep_names: bool = False
+) -> Callable[[Callable[[CommandT, Origin], Decision]], Callable[[CommandT, Origin], Decision]]:
+    """Register a function as the one that decides a type of command."""
+
+    def register(function: Callable[[CommandT, Origin], Decision]) -> Callable[[CommandT, Origin], Decision]:
+        DECIDERS[command] = function
+        if keep_names:
+            KEEP_NAMES.add(command)
+        return function
+
+    return register
+
+
+def writer(*names: str) -> str:
+    """Who writes: the first of these that is a name, else nobody. EVERYBODY is none: who could read what it owns?"""
+    return next((name for name in names if name and name != EVERYBODY), "")
+
+
+def data_of(event: type[DataT], command: Command, **changes: object) -> DataT:
+    """An event that says what the command says in its fields of the same name, lists without repeats, but for
+    `changes`."""
+    fields: dict[str, Any] = {name: getattr(command, name) for name in _common_fields(event, type(command))}
+    for name, value in fields.items():
+        if value.__class__ is list and name not in AS_SENT:
+            fields[name] = distinct(value)
+    return event(**(fields | changes))
+
+
+@cache
+def _common_fields(event: type[Struct], command: type[Command]) -> tuple[str, ...]:
+    return tuple(name for name in event.__struct_fields__ if name in command.__struct_fields__)
+
+
+def creating(prefix: str, command: Command, origin: Origin, data: EventData) -> Decision:
+    """An event that creates a document of its own."""
+    event = event_of(command, origin, data)
+    route = route_of(*event)
+    return Decision(event, route, document_id(prefix, route, event.envelope.event_id))
+
+
+def about(subject: str, command: Command, origin: Origin, data: EventData, causation: str = "") -> Decision:
+    """An event about something that exists, or is named by its caller."""
+    event = event_of(command, origin, data, causation=causation)
+    return Decision(event, route_of(*event), subject)
+
+
+def event_of(
+    command: Command, origin: Origin, data: EventData, *, project: str | None = None, causation: str = ""
+) -> Event:
+    caller, event_id, now = origin
+    envelope = Envelope(
+        event_id=event_id,
+        type=data.TYPE,
+        version=data.VERSION,
+        tenant=caller.tenant,
+        project=command.project if project is None else project,
+        agent_id=writer(command.agent_id, caller.agent_id),
+        session_id=command.session_id,
+        user_id=command.user_id,
+        occurred_at=utc(command.occurred_at, "occurred_at") if command.occurred_at else now,
+        source=caller.source,
+        causation=causation,
+        trace=command.trace,
+        metadata=storable(command.metadata, "metadata") if command.metadata else {},
+    )
+    return Event(envelope, data)
+
+
+def utc(when: datetime, field: str) -> datetime:
+    if when.tzinfo is None:
+        raise CommandRejected("a time needs a zone: write 2026-01-31T12:00:00Z", field)
+    try:
+        return when.astimezone(UTC)
+    except OverflowError:
+        raise CommandRejected("the time is outside the years 1 to 9999", field) from None
+
+
+def need_text(text: str, field: str = "content") -> None:
+    if not text.strip():
+        raise CommandRejected(f"{field} is empty", field)
+
+
+def need_session(command: Command) -> None:
+    if not command.session_id:
+        raise CommandRejected("which session?", "session_id")
+
+
+def storable(value: dict[str, Any], field: str) -> dict[str, Any]:
+    try:
+        msgpack.encode(value)
+    except OverflowError:
+        raise CommandRejected("a number does not fit into 64 bits; send it as text", field) from None
+    except ValueError as fault:
+        raise CommandRejected(str(fault), field) from None
+    return value
+
+
+def distinct(values: list[str]) -> list[str]:
+    return list(dict.fromkeys(values)) if values else values

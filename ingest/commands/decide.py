@@ -1,23 +1,54 @@
-"""decide: a command, who asks and what time it is, to the one event it becomes; or CommandRejected. Pure.
+"""Every command, and `decide`: a command, its caller and the time, to the one event it becomes. Pure.
 
 Secrets and private spans are removed here from every field, before an event exists.
 """
 
 from datetime import datetime
-from typing import get_args
+from typing import TypeAlias, get_args
 
-from ingest.commands.command import MAX_NAME_CHARS, Command
-from ingest.commands.decision import DECIDERS, KEEP_NAMES, Caller, Decision, Origin
-from ingest.commands.requests import AnyCommand, Relate, WriteCommand
+from ingest.commands.actions import WriteAction
+from ingest.commands.command import DECIDERS, KEEP_NAMES, MAX_NAME_CHARS, Caller, Command, Decision, Origin
+from ingest.commands.forgetting import ForgetSubject
+from ingest.commands.lessons import RecordLesson, ReinforceLesson, RetireLesson, ReviseLesson, TriggerLesson
+from ingest.commands.memories import ChangeVisibility, CondenseMemories, ConfirmMemory, Relate, Remember, ReviseMemory
+from ingest.commands.sessions import EndIdleSession, LinkCommit, Observe, RetireSession, SummariseSession, TrackSession
+from ingest.commands.slots import DeleteSlot, SetSlot
 from ingest.errors import CommandRejected, OutsideKeyScope
 from ingest.events.envelope import Envelope
 from ingest.ids import EventId
-from ingest.key_scope import ANYWHERE, KeyScope
 from ingest.names import nfc, with_nfc
+from ingest.roles import ANYWHERE, KeyScope
 from ingest.secrets.clean import Names, clean_agent, cleaned
 
+WriteCommand: TypeAlias = (
+    Observe | Remember | RecordLesson | TrackSession | LinkCommit | SetSlot | DeleteSlot | WriteAction | Relate
+)
+"""The commands a batch may hold: those that need no look at what is there."""
+
+
+AnyCommand: TypeAlias = (
+    WriteCommand
+    | ReviseMemory
+    | ChangeVisibility
+    | ConfirmMemory
+    | ReinforceLesson
+    | ReviseLesson
+    | TriggerLesson
+    | RetireLesson
+    | SummariseSession
+    | CondenseMemories
+    | EndIdleSession
+    | RetireSession
+    | ForgetSubject
+)
+"""Every command. Those that are not a WriteCommand come from `projections.operations`, which has looked."""
+
+
+WRITE_TYPES = tuple(str(command.__struct_config__.tag) for command in get_args(WriteCommand))
+
+
 MAX_METADATA_BYTES = 4096
-_NAMES = ("project", "session_id", "agent_id", "user_id", "event_id")
+_NAME_FIELDS = ("project", "session_id", "agent_id", "user_id", "event_id")
 _WRITES = frozenset(get_args(WriteCommand))
 _EXPLAINED_SOURCES = ("native", "mcp")
 """Sources whose callers see why a write is refused. The others are hooks and clients of other systems, and imports."""
@@ -76,14 +107,14 @@ def check_reach(key_scope: KeyScope, envelope: Envelope) -> None:
 def _check_names(command: Command) -> None:
     names = command.project + command.session_id + command.agent_id + command.user_id + command.event_id
     if "\0" in names:
-        field = next(name for name in _NAMES if "\0" in getattr(command, name))
+        field = next(name for name in _NAME_FIELDS if "\0" in getattr(command, name))
         raise CommandRejected("a name may not contain NUL", field)
     if not names.isascii():
         _check_unicode(command)
 
 
 def _check_unicode(command: Command) -> None:
-    for field in _NAMES:
+    for field in _NAME_FIELDS:
         try:
             getattr(command, field).encode()
         except UnicodeEncodeError:

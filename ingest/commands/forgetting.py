@@ -5,8 +5,7 @@ from typing import Annotated
 from msgspec import Meta
 from msgspec.structs import replace
 
-from ingest.commands.command import Command, Name
-from ingest.commands.decision import Decision, Origin, about, data_of, decides, need_session
+from ingest.commands.command import Command, Decision, Name, Origin, about, data_of, decides, need_session
 from ingest.events.subject import MAX_FORGOTTEN, SubjectForgotten, SubjectKind
 
 _OF_A_PROJECT = ("memory", "lesson", "slot", "action", "relation", "commit")

@@ -1,29 +1,43 @@
-"""The write side's shell: commands in, events appended, acknowledgements out."""
+"""The command handler: commands in, events appended, acknowledgements out; and what a trace shows of a write."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from contextvars import ContextVar
 from functools import cache
 from typing import Any, NamedTuple, Protocol, cast
 
 import msgspec
 from msgspec import Struct
 
-from ingest.commands.decide import Caller, decide
-from ingest.commands.metering import charge
-from ingest.commands.requests import AnyCommand, ForgetSubject, Observe
-from ingest.commands.traced import appending, writing, written
+from ingest.commands.command import Command
+from ingest.commands.decide import (
+    AnyCommand,
+    Caller,
+    ChangeVisibility,
+    ConfirmMemory,
+    DeleteSlot,
+    ForgetSubject,
+    LinkCommit,
+    Observe,
+    ReinforceLesson,
+    RetireLesson,
+    ReviseLesson,
+    ReviseMemory,
+    TriggerLesson,
+    decide,
+)
 from ingest.durability import Durability, reaches
-from ingest.errors import CommandRejected, DurabilityNotReached, LogFull, Overloaded, kept
+from ingest.errors import CommandRejected, DurabilityNotReached, LogFull, Overloaded, without_traceback
 from ingest.events.envelope import Event, encode, route_of
 from ingest.ids import EventId, dedup_id, imported_dedup_id, new_event_id
 from ingest.log.event_log import MAX_ENTRY_BYTES, Appended, Entry
 from ingest.log.group_commit import GroupCommit
-from ingest.log.partitions import partition_of
-from ingest.log.position import Position, Token
+from ingest.log.position import Position, Token, partition_of
 from ingest.platform import tracing
 from ingest.platform.clock import Clock, system_clock
 from ingest.platform.tasks import Slices, in_thread
+from ingest.platform.tracing import Span
 from ingest.secrets.clean import are_clean
 
 BIG_CHARS = 64 << 10
@@ -36,9 +50,9 @@ RECORDED_AT_BYTES = 64
 
 
 class Accepted(Struct, frozen=True):
-    """An acknowledged write: the document it concerns, its event id, its place in the log, and what that survives.
+    """An acknowledged write: the id of its document, its event id, its position in the log, and how durable it is.
 
-    `duplicate` is true when the event id was known already; `position` is then the first one's.
+    `duplicate` is true when the log already had the event id; `position` is then the first one's.
     """
 
     id: str
@@ -49,8 +63,7 @@ class Accepted(Struct, frozen=True):
 
 
 class BatchOutcome(NamedTuple):
-    """What became of a batch: counts, the faults by index, the token that covers all that was accepted, and what that
-    survives."""
+    """What became of a batch: counts, rejections by index, the token that covers all accepted, its durability."""
 
     accepted: int
     duplicates: int
@@ -58,7 +71,7 @@ class BatchOutcome(NamedTuple):
     token: Token
     durability: Durability
     repeated: Sequence[int] = ()
-    """Of imported events: the places of those that the log had already."""
+    """For imported events: the indexes of those that the log already had."""
 
 
 class _Ready(NamedTuple):
@@ -69,84 +82,73 @@ class _Ready(NamedTuple):
 
 
 class Admission(Protocol):
-    """Who decides how many observations a session takes."""
+    """Limits how many observations a session takes."""
 
     async def enter(self, command: Observe, tenant: str, subject: str) -> None:
-        """Count one more, which will be document `subject`.
+        """Count one more observation, which will be document `subject`.
 
-        Raises SessionFull, a CommandRejected, when there is no room and the document is not there already.
+        Raises SessionFull, a CommandRejected, when there is no room and the document does not exist yet.
         """
         ...
 
     def leave(self, command: Observe, tenant: str) -> None:
-        """Count one less: it was not stored, or had been already."""
+        """Count one less: it was not stored, or was a duplicate."""
         ...
 
 
 class CapacityGate(Protocol):
-    """Who knows whether there is room for more."""
+    """Knows whether there is room for more."""
 
     def check(self, tenant: str) -> None:
-        """Return when there is; else raise Overloaded, which says why and when to come back. Asked before every write,
-        so it waits for nothing."""
+        """Raise Overloaded, with the reason and when to retry, if there is no room. Called before every write, so it
+        does not wait."""
         ...
 
     def taken(self, tenant: str, events: int, size: int) -> AbstractContextManager[None]:
-        """Count a write of a tenant, of so many bytes, while it is appended; raises Overloaded as `check` does."""
+        """Count a tenant's write, in events and bytes, while it is appended; raises Overloaded as `check` does."""
         ...
 
 
+charge: ContextVar[Callable[[int], Awaitable[None]] | None] = ContextVar("charge", default=None)
+"""Charges a request's key for the events it stored (the request itself is counted when it is admitted): awaited with
+their number. None where nothing is charged: without a rate, and in workers."""
+
+
 class CommandHandler:
-    """Decides commands and appends what they become. One per process; safe for concurrent use on one event loop."""
+    """Decides commands and appends their events. One per process; safe for concurrent use on one event loop."""
 
     def __init__(
         self, log: GroupCommit, partitions: int, clock: Clock = system_clock, *, durability: Durability | None = None
     ) -> None:
-        """`durability` is what writes wait for that do not say it; without it they wait for nothing more."""
+        """`durability` is what writes wait for that do not name a level; without it they wait for nothing more."""
         self._log, self._partitions, self._clock = log, partitions, clock
         self._durability: Durability | None = durability
         self.admission: Admission | None = None
-        """Asked before every observation, when there is one."""
+        """Called before every observation, if set."""
         self.gate: CapacityGate | None = None
-        """Asked before every write but forgetting, when there is one."""
+        """Called before every write but forgetting, if set."""
         self.refused: Counter[str] = Counter()
-        """Commands and imported events that were refused for want of room, by `cause`."""
+        """Commands and imported events that were refused for lack of room, by `cause`."""
 
     async def handle(self, command: AnyCommand, caller: Caller) -> Accepted:
         """Append one command's event. Raises CommandRejected, Overloaded or LogUnavailable.
 
-        DurabilityNotReached is a LogUnavailable, too: the event is in the log then, and not as durable as was asked.
+        DurabilityNotReached is also a LogUnavailable: then the event is in the log, but less durable than requested.
         """
-        with writing([command]) as span:
-            accepted = await self._handle(command, caller)
-            written(span, accepted.id)
-        return accepted
-
-    async def _handle(self, command: AnyCommand, caller: Caller) -> Accepted:
-        with tracing.span("decide"):
-            ready = await in_thread(self._ready, command, caller) if _is_big(command) else self._ready(command, caller)
-        self._check([command], caller.tenant)
-        await self._check_durability([command], caller)
-        if self.admission is not None and isinstance(command, Observe):
-            appended = await self._admitted(command, caller, ready, self.admission)
-        else:
-            (appended,) = await self._append([ready], caller.tenant, forgets=isinstance(command, ForgetSubject))
-        durability = await self._confirmed({ready.partition: appended.position}, caller)
+        with write_span([command]) as span:
+            with tracing.span("decide"):
+                big = _is_big(command)
+                ready = await in_thread(self._ready, command, caller) if big else self._ready(command, caller)
+            self._check([command], caller.tenant)
+            await self._check_durability([command], caller)
+            if self.admission is not None and isinstance(command, Observe):
+                appended = await self._admitted(command, caller, ready, self.admission)
+            else:
+                (appended,) = await self._append([ready], caller.tenant, forgets=isinstance(command, ForgetSubject))
+            durability = await self._confirmed({ready.partition: appended.position}, caller)
+            span.set({"gen_ai.memory.record.id": ready.subject})
         position = f"{ready.partition}:{appended.position}"
         return Accepted(ready.subject, ready.event_id, position, appended.duplicate, durability)
-
-    async def _check_durability(self, items: Sequence[AnyCommand | CommandRejected], caller: Caller) -> None:
-        """Raise DurabilityUnavailable before anything is stored. What is forgotten is forgotten all the same."""
-        wanted = caller.durability or self._durability
-        if wanted is not None and not any(isinstance(one, ForgetSubject) for one in items):
-            await self._log.confirmations.check(wanted)
-
-    async def _confirmed(self, newest: Mapping[int, Position], caller: Caller) -> Durability:
-        wanted = caller.durability or self._durability
-        reached = await self._log.confirmations.reached(newest, wanted)
-        if wanted is not None and not reaches(reached, wanted):
-            raise DurabilityNotReached(wanted, reached)
-        return reached
 
     async def _admitted(self, command: Observe, caller: Caller, ready: _Ready, admission: Admission) -> Appended:
         await admission.enter(command, caller.tenant, ready.subject)
@@ -154,17 +156,17 @@ class CommandHandler:
         try:
             (appended,) = await self._append([ready], caller.tenant)
             stored = not appended.duplicate
-        finally:
+        finally:  # also when it was cancelled: a place that is never given back would fill the session
             if not stored:
                 admission.leave(command, caller.tenant)
         return appended
 
     async def handle_batch(self, commands: Sequence[AnyCommand | CommandRejected], caller: Caller) -> BatchOutcome:
-        """Append a batch; each item is accepted or rejected on its own. What was rejected before is passed through.
+        """Append a batch; each item is accepted or rejected on its own. Items rejected earlier are passed through.
 
         Raises Overloaded or LogUnavailable for the batch as a whole; repeating it with the same event ids is safe.
         """
-        with writing([one for one in commands if not isinstance(one, CommandRejected)]):
+        with write_span([command for command in commands if not isinstance(command, CommandRejected)]):
             return await self._handle_batch(commands, caller)
 
     async def _handle_batch(self, commands: Sequence[AnyCommand | CommandRejected], caller: Caller) -> BatchOutcome:
@@ -182,7 +184,7 @@ class CommandHandler:
                     await slices.between()
                     if index % CHECKED_TOGETHER == 0:
                         together = commands[index : index + CHECKED_TOGETHER]
-                        valid = [one for one in together if not isinstance(one, CommandRejected)]
+                        valid = [item for item in together if not isinstance(item, CommandRejected)]
                         small = not any(map(_is_big, valid))
                         all_clean = small and are_clean(valid)
                     if isinstance(command, CommandRejected):
@@ -190,25 +192,25 @@ class CommandHandler:
                         continue
                     try:
                         if small or not _is_big(command):
-                            made = self._ready(command, caller, is_clean=all_clean)
+                            item = self._ready(command, caller, is_clean=all_clean)
                         else:
-                            made = await in_thread(self._ready, command, caller)
+                            item = await in_thread(self._ready, command, caller)
                         if self.admission is not None and isinstance(command, Observe):
-                            await self.admission.enter(command, caller.tenant, made.subject)
+                            await self.admission.enter(command, caller.tenant, item.subject)
                             admitted[len(ready)] = command
-                        ready.append(made)
-                    except CommandRejected as fault:
-                        rejected.append((index, kept(fault)))
-            forgets = any(isinstance(one, ForgetSubject) for one in commands)
+                        ready.append(item)
+                    except CommandRejected as error:
+                        rejected.append((index, without_traceback(error)))
+            forgets = any(isinstance(command, ForgetSubject) for command in commands)
             appended = await self._append(ready, caller.tenant, forgets=forgets)
         finally:
-            for place, command in admitted.items():
-                if self.admission is not None and (not appended or appended[place].duplicate):
+            for number, command in admitted.items():
+                if self.admission is not None and (not appended or appended[number].duplicate):
                     self.admission.leave(command, caller.tenant)
-        return _outcome(ready, appended, rejected, await self._confirmed(_newest(ready, appended), caller))
+        return await self._outcome(ready, appended, rejected, caller)
 
     async def append_events(self, events: Sequence[Event]) -> BatchOutcome:
-        """Append events that another log recorded, as they are; a repeat of the same event in full is a duplicate.
+        """Append events that another log recorded, as they are; a repeat of the same whole event is a duplicate.
 
         An event that cannot be stored is rejected on its own. Raises Overloaded or LogUnavailable for all of them;
         repeating them is safe.
@@ -216,59 +218,81 @@ class CommandHandler:
         tenant = events[0].envelope.tenant if events else ""  # an export is of one tenant
         self._check(events, tenant)
         ready: list[_Ready] = []
-        places: list[int] = []
+        indexes: list[int] = []
         rejected: list[tuple[int, CommandRejected]] = []
         slices = Slices()
         for index, event in enumerate(events):
             await slices.between()
             try:
                 ready.append(self._imported(event))
-                places.append(index)
-            except CommandRejected as fault:
-                rejected.append((index, kept(fault)))
+                indexes.append(index)
+            except CommandRejected as error:
+                rejected.append((index, without_traceback(error)))
         appended = await self._append(ready, tenant)
-        outcome = _outcome(ready, appended, rejected, await self._confirmed(_newest(ready, appended), Caller()))
-        repeated = [place for place, row in zip(places, appended, strict=True) if row.duplicate]
-        return outcome._replace(repeated=repeated)
+        outcome = await self._outcome(ready, appended, rejected, Caller())
+        return outcome._replace(repeated=[index for index, row in zip(indexes, appended, strict=True) if row.duplicate])
 
     def _check(self, items: Sequence[AnyCommand | CommandRejected | Event], tenant: str) -> None:
         """Raise Overloaded while there is no room for these. For forgetting, which frees room, there always is.
 
-        What is given together with a forgetting (a slot, rid of the forgotten lines) is part of it.
+        Anything written together with a forgetting (a slot without the forgotten lines) is part of it.
         """
         if self.gate is None:
             return
         try:
             self.gate.check(tenant)
-        except Overloaded as fault:
-            writes = [one for one in items if not isinstance(one, CommandRejected)]
-            if not writes or any(isinstance(one, ForgetSubject) for one in writes):
+        except Overloaded as error:
+            writes = [item for item in items if not isinstance(item, CommandRejected)]
+            if not writes or any(isinstance(write, ForgetSubject) for write in writes):
                 return
-            self.refused[fault.cause] += len(writes)
+            self.refused[error.cause] += len(writes)
             raise
 
+    async def _check_durability(self, items: Sequence[AnyCommand | CommandRejected], caller: Caller) -> None:
+        """Raise DurabilityUnavailable before anything is stored. Forgetting goes through all the same."""
+        requested = caller.durability or self._durability
+        if requested is not None and not any(isinstance(item, ForgetSubject) for item in items):
+            await self._log.confirmations.check(requested)
+
+    async def _confirmed(self, newest: Mapping[int, Position], caller: Caller) -> Durability:
+        requested = caller.durability or self._durability
+        reached = await self._log.confirmations.reached(newest, requested)
+        if requested is not None and not reaches(reached, requested):
+            raise DurabilityNotReached(requested, reached)
+        return reached
+
+    async def _outcome(
+        self,
+        ready: Sequence[_Ready],
+        appended: Sequence[Appended],
+        rejected: list[tuple[int, CommandRejected]],
+        caller: Caller,
+    ) -> BatchOutcome:
+        token = Token.of((item.partition, row.position) for item, row in zip(ready, appended, strict=True))
+        durability = await self._confirmed(token, caller)
+        duplicates = sum(row.duplicate for row in appended)
+        return BatchOutcome(len(ready) - duplicates, duplicates, rejected, token, durability)
+
     async def _append(self, ready: Sequence[_Ready], tenant: str, *, forgets: bool = False) -> list[Appended]:
-        with appending(len(ready)):
-            entries = [(one.partition, one.entry) for one in ready]
+        with _append_span(len(ready)):
+            entries = [(item.partition, item.entry) for item in ready]
             if context := tracing.current():
                 entries = [(partition, entry._replace(context=context)) for partition, entry in entries]
             try:
                 if forgets:
                     appended = await self._log.append(entries, past_limit=True)
+                elif self.gate is None:
+                    appended = await self._log.append(entries)
                 else:
-                    with self._taken(entries, tenant):
+                    size = sum(len(entry.payload) for _, entry in entries)
+                    with self.gate.taken(tenant, len(entries), size):
                         appended = await self._log.append(entries)
-            except (Overloaded, LogFull) as fault:
-                self.refused[fault.cause] += len(ready)
+            except (Overloaded, LogFull) as error:
+                self.refused[error.cause] += len(ready)
                 raise
         if (charged := charge.get()) is not None:
             await charged(len(ready))
         return appended
-
-    def _taken(self, entries: Sequence[tuple[int, Entry]], tenant: str) -> AbstractContextManager[None]:
-        if self.gate is None:
-            return nullcontext()
-        return self.gate.taken(tenant, len(entries), sum(len(entry.payload) for _, entry in entries))
 
     def _imported(self, event: Event) -> _Ready:
         route = route_of(*event)
@@ -292,9 +316,7 @@ class CommandHandler:
                 "Store the bulk elsewhere and record a reference",
                 "data" if getattr(command, "data", None) else "content",
             )
-        event_id = EventId(
-            decision.event.envelope.event_id
-        )  # without a secret, where the caller's name for it held one
+        event_id = EventId(decision.event.envelope.event_id)  # scrubbed, if the caller's event id held a secret
         entry = Entry(dedup_id(decision.route, event_id), payload)
         return _Ready(partition_of(decision.route, self._partitions), entry, decision.subject, event_id)
 
@@ -320,38 +342,70 @@ def _is_unbounded(kind: msgspec.inspect.Type) -> bool:
 def _is_big(command: AnyCommand) -> bool:
     """Whether deciding takes long enough to be done elsewhere; looks no further than it must."""
     chars = values = 0
-    look: list[Any] = []
+    pending: list[Any] = []
     for field in _unbounded(type(command)):
-        one: Any = getattr(command, field)
-        if isinstance(one, str):
-            chars += len(one)
-        elif one:
-            look.append(one)
-    while look and values <= BIG_VALUES and chars <= BIG_CHARS:
-        one = look.pop()
-        if isinstance(one, dict):
-            one = cast("dict[Any, Any]", one).values()
-        values += len(one)
+        value: Any = getattr(command, field)
+        if isinstance(value, str):
+            chars += len(value)
+        elif value:
+            pending.append(value)
+    while pending and values <= BIG_VALUES and chars <= BIG_CHARS:
+        value = pending.pop()
+        if isinstance(value, dict):
+            value = cast("dict[Any, Any]", value).values()
+        values += len(value)
         if values <= BIG_VALUES:
-            chars += sum(len(part) for part in one if isinstance(part, str))
-            look += [part for part in one if isinstance(part, dict | list)]
+            chars += sum(len(part) for part in value if isinstance(part, str))
+            pending += [part for part in value if isinstance(part, dict | list)]
     return values > BIG_VALUES or chars > BIG_CHARS
 
 
-def _outcome(
-    ready: Sequence[_Ready],
-    appended: Sequence[Appended],
-    rejected: list[tuple[int, CommandRejected]],
-    durability: Durability,
-) -> BatchOutcome:
-    duplicates = sum(row.duplicate for row in appended)
-    token = Token.of((item.partition, row.position) for item, row in zip(ready, appended, strict=True))
-    return BatchOutcome(len(ready) - duplicates, duplicates, rejected, token, durability)
+UPSERT = "upsert_memory"
+"""Of commands that may create a document or change one."""
+_UPDATES = (
+    ReviseMemory, ChangeVisibility, ConfirmMemory, ReinforceLesson, ReviseLesson, TriggerLesson, RetireLesson,
+)  # fmt: skip
+OPERATIONS: dict[type[Command], str] = {
+    Observe: "create_memory",
+    LinkCommit: "create_memory",
+    **dict.fromkeys(_UPDATES, "update_memory"),
+    ForgetSubject: "delete_memory",
+    DeleteSlot: "delete_memory",
+}
+"""`gen_ai.operation.name` of each command that is no UPSERT."""
 
 
-def _newest(ready: Sequence[_Ready], appended: Sequence[Appended]) -> dict[int, Position]:
-    """The newest position in each partition that was written to."""
-    found: dict[int, Position] = {}
-    for one, (position, _) in zip(ready, appended, strict=True):
-        found[one.partition] = max(position, found.get(one.partition, position))
-    return found
+def write_span(commands: Sequence[Command]) -> AbstractContextManager[Span]:
+    """The span of a write, by OpenTelemetry's conventions for operations of memories.
+
+    No content, no names of people or agents: collectors have other readers than the log.
+    """
+    if not commands or not tracing.is_recording():
+        return tracing.NO_SPAN
+    operation = _only(OPERATIONS.get(type(command), UPSERT) for command in commands) or UPSERT
+    attributes: dict[str, str | int] = {
+        "gen_ai.operation.name": operation,
+        "gen_ai.memory.record.count": len(commands),
+    }
+    if project := _only(command.project for command in commands):
+        attributes["gen_ai.memory.store.id"] = project
+    if tag := _only(str(command.__struct_config__.tag) for command in commands):
+        attributes["mnemolog.command"] = tag
+    return tracing.span(operation, attributes)
+
+
+def _append_span(events: int) -> AbstractContextManager[Span]:
+    """The span of an append: waiting for its group, and the script that Redis runs."""
+    attributes: dict[str, str | int] = {
+        "db.system.name": "redis",
+        "db.operation.name": "EVALSHA",
+        "db.stored_procedure.name": "append",
+    }
+    if events > 1:
+        attributes["db.operation.batch.size"] = events
+    return tracing.span("EVALSHA append", attributes, "client")
+
+
+def _only(values: Iterable[str]) -> str:
+    distinct = set(values)
+    return distinct.pop() if len(distinct) == 1 else ""

@@ -4,8 +4,20 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from ingest.commands.command import Command, Confidence, Name, Names, Title
-from ingest.commands.decision import Decision, Origin, about, data_of, decides, event_of, need_text
+from ingest.commands.command import (
+    Command,
+    Confidence,
+    Decision,
+    Name,
+    Names,
+    Origin,
+    Title,
+    about,
+    data_of,
+    decides,
+    event_of,
+    need_text,
+)
 from ingest.events.envelope import route_of
 from ingest.events.lesson import (
     LessonRecorded,

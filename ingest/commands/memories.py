@@ -5,10 +5,15 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from ingest.commands.command import Command, Confidence, Importance, Name, Names, Title
-from ingest.commands.decision import (
+from ingest.commands.command import (
+    Command,
+    Confidence,
     Decision,
+    Importance,
+    Name,
+    Names,
     Origin,
+    Title,
     about,
     creating,
     data_of,
@@ -28,9 +33,10 @@ from ingest.events.memory import (
     MemoryType,
     MemoryVisibilityChanged,
     Purpose,
+    RelationLinked,
+    RelationUnlinked,
     Visibility,
 )
-from ingest.events.relation import RelationLinked, RelationUnlinked
 from ingest.ids import MEMORY, relation_id
 
 

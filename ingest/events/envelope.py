@@ -9,13 +9,17 @@ import msgspec
 from msgspec import Raw, Struct
 
 from ingest.errors import AlteredEntry, NewerEventVersion, UnknownEventType, UnreadableEvent
-from ingest.events.observation import ObservationCompressed, ObservationRecorded
 from ingest.events.registry import EVENT_TYPES, EventData, upcast
-from ingest.events.session import SessionEnded, SessionRetired, SessionStarted, SessionSummarised
+from ingest.events.session import (
+    ObservationCompressed,
+    ObservationRecorded,
+    SessionEnded,
+    SessionRetired,
+    SessionStarted,
+    SessionSummarised,
+)
 from ingest.events.subject import EventErased, SubjectForgotten
-from ingest.log.checksum import ALTERED
-from ingest.log.partitions import project_route, session_route
-from ingest.log.position import Position
+from ingest.log.position import ALTERED, Position, project_route, session_route
 from ingest.platform.clock import to_ms
 
 UNCLAIMED = datetime(1970, 1, 1, tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""What was kept on purpose, for a long time."""
+"""Memories, kept on purpose for a long time, and relations between documents."""
 
 from datetime import datetime
 from typing import ClassVar, Literal
@@ -104,3 +104,27 @@ class MemoryVisibilityChanged(Struct, frozen=True, kw_only=True, omit_defaults=T
     memory: str
     visibility: Visibility
     shared_with: list[str] | None = None
+
+
+class RelationLinked(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Two documents were related."""
+
+    TYPE: ClassVar[str] = "relation.linked"
+    VERSION: ClassVar[int] = 1
+
+    source: str
+    target: str
+    relation: str
+    confidence: float | None = None
+    derived_from: list[str] = []
+
+
+class RelationUnlinked(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A relation was withdrawn."""
+
+    TYPE: ClassVar[str] = "relation.unlinked"
+    VERSION: ClassVar[int] = 1
+
+    source: str
+    target: str
+    relation: str

@@ -16,10 +16,18 @@ from ingest.events.memory import (
     MemoryRecorded,
     MemoryRevised,
     MemoryVisibilityChanged,
+    RelationLinked,
+    RelationUnlinked,
 )
-from ingest.events.observation import ObservationCompressed, ObservationRecorded
-from ingest.events.relation import RelationLinked, RelationUnlinked
-from ingest.events.session import SessionCommitted, SessionEnded, SessionRetired, SessionStarted, SessionSummarised
+from ingest.events.session import (
+    ObservationCompressed,
+    ObservationRecorded,
+    SessionCommitted,
+    SessionEnded,
+    SessionRetired,
+    SessionStarted,
+    SessionSummarised,
+)
 from ingest.events.slot import SlotAppended, SlotDeleted, SlotSet
 from ingest.events.subject import EventErased, SubjectForgotten
 

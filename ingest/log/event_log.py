@@ -1,11 +1,106 @@
-"""The log as the rest of the code sees it: append idempotently, read in order. Back ends: Redis, memory."""
+"""The log as the rest of the code sees it: append idempotently, read in order. Back ends: Redis, memory.
+
+Also what a log's manifest says about the log: since when it exists, what it was grown from, and whether it may be
+written to.
+"""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol
 
+import msgspec
+from msgspec import Struct
+
 from ingest.durability import Durability
-from ingest.log.history import LogHistory
-from ingest.log.position import START, Position
+from ingest.errors import CommandRejected, GrowthUnfinished, LogMoved, RestoreUnfinished
+from ingest.log.keys import GROWING, GROWN, MANIFEST, MOVED, RESTORING
+from ingest.log.position import START, Position, Token
+from ingest.platform.clock import to_ms
+from ingest.platform.connections import Client
+
+CLOCKS_DIFFER_BY = timedelta(seconds=10)
+"""At most: a log's creation time is by one cluster node's clock, positions are by the clocks of others too."""
+FIRST_MS = 10**12
+"""In 2001: no log is older. Clients say "from the beginning" with smaller positions, such as `3:1-0`."""
+
+
+class Growth(Struct, frozen=True):
+    """One growth of a log into more partitions, as the manifest stores it.
+
+    `partitions` is how many there were, `newest` the newest position of all of them, and `copied` the newest position
+    that came into each new partition. Anything written since is newer than `newest`.
+    """
+
+    partitions: int
+    newest: str
+    copied: list[str]
+
+    def spread(self, token: Mapping[int, Position]) -> Token:
+        """A token of the smaller log with each position in all partitions that may have what its own one had.
+
+        What was in partition 7 of 16 is in 7, 23, 39 or 55 of 64, at the position it had.
+        """
+        return Token.of(
+            (part, position)
+            for partition, position in token.items()
+            for part in range(partition, len(self.copied), self.partitions)
+        )
+
+
+class LogHistory(NamedTuple):
+    """How many partitions a log has, when it was created (None: unknown), and its growths, oldest first."""
+
+    partitions: int
+    began_at: datetime | None = None
+    growths: Sequence[Growth] = ()
+
+    def check_token(self, token: Token) -> Token:
+        """The token itself; raises CommandRejected for one that cannot be a position of this log.
+
+        That is a partition that does not exist, a position from before the log was created, or one that a growth left
+        in another partition: between the newest position copied into a partition and the newest of all, there is none.
+        """
+        self._check_log(token)
+        for partition, position in token.items():
+            if self._is_before_growth(position) and position > Position.parse(self.growths[-1].copied[partition]):
+                raise _before_growth(partition, position)
+        return token
+
+    def check_cursor(self, token: Token) -> Token:
+        """The token itself; raises CommandRejected for a cursor of another log, or from before a growth.
+
+        Reading on from that would repeat events, or miss some. `as_cursor` marks cursors so that one can tell.
+        """
+        self._check_log(token)
+        for partition, position in token.items():
+            if self._is_before_growth(position) and self.partitions - 1 not in token:
+                raise _before_growth(partition, position)
+        return token
+
+    def as_cursor(self, token: Token) -> Token:
+        """The token to hand out as a cursor: in a grown log it names the last partition, which is new."""
+        last = self.partitions - 1
+        return Token({**token, last: token.get(last, START)}) if self.growths else token
+
+    def _check_log(self, token: Token) -> None:
+        token.check(self.partitions)
+        first_ms = 0 if self.began_at is None else to_ms(self.began_at - CLOCKS_DIFFER_BY)
+        for partition, position in token.items():
+            if FIRST_MS <= position.ms < first_ms:
+                raise CommandRejected(
+                    f"{partition}:{position} is a position of another log, this one began later, at "
+                    f"{self.began_at:%Y-%m-%dT%H:%M:%SZ}; leave it out, and pass on what this server answers",
+                    "after",
+                )
+
+    def _is_before_growth(self, position: Position) -> bool:
+        return bool(self.growths) and position.ms >= FIRST_MS and position <= Position.parse(self.growths[-1].newest)
+
+
+def _before_growth(partition: int, position: Position) -> CommandRejected:
+    text = f"{partition}:{position} is a position from before this log got more partitions"
+    return CommandRejected(f"{text}; leave it out, and pass on what this server answers", "after")
+
 
 MAX_ENTRY_BYTES = 1 << 20
 """One encoded event. Bigger ones belong in a file store; a stream node should not hold them."""
@@ -114,3 +209,42 @@ class EventLog(Protocol):
     async def head(self, partition: int) -> Position:
         """The newest position ever assigned in the partition; START when none was."""
         ...
+
+
+class Moved(Struct, frozen=True):
+    """What an old log says of itself while it is grown and afterwards: into how many partitions, since when."""
+
+    partitions: int
+    at: datetime
+
+
+def refuse_unfinished(mark: bytes | None) -> None:
+    """Raise RestoreUnfinished for a log that has only a part of a backup, GrowthUnfinished of a smaller log.
+
+    `mark` is the manifest's field `restoring`.
+    """
+    if mark:
+        name = mark.decode()
+        raise GrowthUnfinished if name.startswith(GROWING) else RestoreUnfinished(name)
+
+
+async def read_history(redis: Client, partitions: int) -> LogHistory:
+    """The history of a log as its manifest has it."""
+    created_at, grown = await redis.hmget(MANIFEST, ["created_at", GROWN])
+    return LogHistory(
+        partitions,
+        datetime.fromisoformat(created_at.decode()) if created_at else None,
+        msgspec.json.decode(grown, type=list[Growth]) if grown else (),
+    )
+
+
+async def refuse_if_closed(redis: Client) -> None:
+    """Raise LogMoved for a log that is or was grown into another one: what is written to it would be left behind.
+
+    Raises as `refuse_unfinished` for one that is not whole.
+    """
+    moved, unfinished = await redis.hmget(MANIFEST, [MOVED, RESTORING])
+    if moved is not None:
+        note = msgspec.json.decode(moved, type=Moved)
+        raise LogMoved(note.partitions, note.at)
+    refuse_unfinished(unfinished)

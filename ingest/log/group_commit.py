@@ -1,21 +1,26 @@
 """Group commit: concurrent writes share one round trip and one fsync, and wait together for the answer.
 
-While one append is under way the next ones gather; the more load, the bigger the batches. When much has gathered, a
-second append starts beside the first, so that Redis works while the next batch is made ready. Each server of a cluster
-has a queue of its own, so that one which is away holds up its own partitions only. What waits is bounded in events and
-bytes, over all queues: past the bound a write is refused with Overloaded and nothing of it is stored.
+While an append is in progress the next writes gather; the more load, the bigger the batches. When enough have gathered,
+another append starts beside the first, so that Redis works while the next batch is prepared. Each server of a cluster
+has its own queue, so a server that is down delays only its own partitions. What waits is limited in events and bytes,
+over all queues: above the limit a write is refused with Overloaded and none of it is stored.
+
+Waits for durability are shared the same way. However many writes wait, at most two connections to a server are used,
+and a replica that is down does not keep other writes from the log.
 """
 
 import asyncio
 import logging
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
-from ingest.errors import LogRefused, LogUnavailable, Overloaded
-from ingest.log.confirming import Confirmations
+from ingest.durability import LEVELS, Durability, reaches, weakest
+from ingest.errors import DurabilityUnavailable, LogRefused, LogUnavailable, Overloaded
 from ingest.log.event_log import Appended, Entry, EventLog
-from ingest.platform.patience import waiting_at_most
+from ingest.log.position import Position
+from ingest.platform.partial import waiting_at_most
 
 logger = logging.getLogger(__name__)
 
@@ -201,3 +206,104 @@ def _batches(group: Sequence[_Write]) -> dict[int, list[Entry]]:
         for partition, entry in write.entries:
             batches.setdefault(partition, []).append(entry)
     return batches
+
+
+LOOK_AGAIN_S = 10.0
+"""Between two looks at the server's settings, which somebody may have changed."""
+REACHED_COUNTS_S = 3600.0
+"""For so long after a level was reached it is taken for one that can be: a replica that is away may come back."""
+
+
+class _Round:
+    """Those who wait together: the newest position of theirs in each partition, and the task that waits for all."""
+
+    def __init__(self) -> None:
+        self.newest: dict[int, Position] = {}
+        self.task: asyncio.Task[Durability] | None = None
+
+
+class Confirmations:
+    """Tells how durable writes to a log are. One per process; safe for concurrent use on one event loop."""
+
+    def __init__(self, log: EventLog) -> None:
+        self._log = log
+        self._standing: Durability | None = None
+        self._looked_at = 0.0
+        self._looking: asyncio.Task[Durability] | None = None
+        self._next: dict[tuple[str, Durability], _Round] = {}
+        self._turn: dict[tuple[str, Durability], asyncio.Lock] = {}
+        """By server and level."""
+        self._can_until: dict[Durability, float] = {}
+        """By level, until when it is taken for one that can be reached."""
+
+    async def standing(self) -> Durability:
+        """What every acknowledged write has without waiting; learned from the server now and again.
+
+        Nobody waits for that once it is known. As long as a server does not say, it is the least there is.
+        """
+        if self._standing is None:
+            try:
+                return await asyncio.shield(self._looking or self._look_again())
+            except LogUnavailable:
+                self._standing = LEVELS[0]
+        if self._looking is None and time.monotonic() - self._looked_at >= LOOK_AGAIN_S:
+            self._look_again()
+        return self._standing
+
+    async def check(self, wanted: Durability | None) -> None:
+        """Return where a write may become as durable as `wanted`; asked before anything is appended.
+
+        Raises DurabilityUnavailable where none ever can, LogUnavailable when the log does not answer.
+        """
+        if wanted is None or reaches(await self.standing(), wanted):
+            return
+        if time.monotonic() < self._can_until.get(wanted, 0.0):
+            return
+        if reason := await self._log.why_never(wanted):
+            raise DurabilityUnavailable(wanted, reason)
+        self._can_until[wanted] = time.monotonic() + LOOK_AGAIN_S
+
+    async def reached(self, newest: Mapping[int, Position], wanted: Durability | None) -> Durability:
+        """What everything appended to these partitions so far has reached, after waiting for `wanted` if need be.
+
+        `newest` has the newest position in each that the caller's entries got.
+
+        That may be less than `wanted`, when it took too long. Raises LogUnavailable when the log does not answer.
+        """
+        standing = await self.standing()
+        if wanted is None or reaches(standing, wanted):
+            return standing
+        waiting: set[asyncio.Task[Durability]] = set()
+        for partition, position in newest.items():
+            waiting.add(self._join(self._log.server_of(partition), partition, position, wanted))
+        found = weakest(await asyncio.gather(*map(asyncio.shield, waiting)))
+        if reaches(found, wanted):
+            self._can_until[wanted] = time.monotonic() + REACHED_COUNTS_S
+        return found
+
+    def _join(self, server: str, partition: int, position: Position, wanted: Durability) -> "asyncio.Task[Durability]":
+        """The wait of those who ask for the same of the same server."""
+        joined = self._next.setdefault((server, wanted), _Round())
+        joined.newest[partition] = max(position, joined.newest.get(partition, position))
+        if joined.task is None:
+            joined.task = asyncio.create_task(self._wait(server, wanted), name=f"wait for {wanted}")
+        return joined.task
+
+    async def _wait(self, server: str, wanted: Durability) -> Durability:
+        async with self._turn.setdefault((server, wanted), asyncio.Lock()):
+            waiting = self._next.pop((server, wanted))
+            return await self._log.confirm(waiting.newest, wanted)
+
+    def _look_again(self) -> "asyncio.Task[Durability]":
+        self._looking = asyncio.create_task(self._look(), name="standing durability")
+        self._looking.add_done_callback(self._looked)
+        return self._looking
+
+    async def _look(self) -> Durability:
+        self._standing = await self._log.standing_durability()
+        return self._standing
+
+    def _looked(self, task: "asyncio.Task[Durability]") -> None:
+        self._looking, self._looked_at = None, time.monotonic()
+        if not task.cancelled() and (fault := task.exception()) is not None:
+            logger.info("the log's server does not say how durable writes are: %s", fault)

@@ -1,9 +1,19 @@
-"""Positions: where an event stands in its partition, and the read-your-writes token made of them."""
+"""Where an event is in the log: its partition, its position there, tokens made of positions; the checksum of an entry.
 
+An entry's checksum is kept beside the event, so that a byte that changes on disk is noticed when the entry is read. It
+covers the stream's key (and so the partition), the position, the event and its trace: the CRC-32 of what the writer
+sends, to which the script adds the position, which only the server knows (docs/decisions/0055). No flipped byte of a
+position leaves the sum as it was. An entry that differs gets ALTERED in front of its bytes: no release reads those as
+an event, wherever they are copied to.
+"""
+
+import mmap
 import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from functools import cache
 from typing import NamedTuple
+from zlib import crc32
 
 from ingest.errors import CommandRejected
 from ingest.platform.clock import from_ms
@@ -96,3 +106,101 @@ class Token(dict[int, Position]):
 
     def __str__(self) -> str:
         return ",".join(f"{partition}:{position}" for partition, position in sorted(self.items()))
+
+
+def session_route(tenant: str, project: str, session_id: str) -> str:
+    """Routing key of observations and session events: one session is one ordered stream."""
+    return f"{tenant}\0{project}\0{session_id}"
+
+
+def project_route(tenant: str, project: str) -> str:
+    """Routing key of memories, lessons, slots, actions and relations: one project is one ordered stream."""
+    return f"{tenant}\0{project}"
+
+
+def partition_of(routing_key: str, partitions: int) -> int:
+    """The partition of a routing key: CRC-32 of its UTF-8 bytes, modulo the partition count fixed at creation."""
+    return crc32(routing_key.encode()) % partitions
+
+
+EVENT, TRACE, CHECKSUM = b"e", b"t", b"c"
+"""Fields of an entry. Entries of releases before this have no checksum."""
+ALTERED = b"\xc1altered:"
+"""0xc1 is the one byte that msgpack never writes."""
+
+
+def written(key: str, payload: bytes, trace: bytes = b"") -> int:
+    """The CRC-32 of what a writer sends, which `append.lua` adds the position to."""
+    return crc32(trace, crc32(payload, _of_key(key)))
+
+
+def checksum(key: str, position: Position, payload: bytes, trace: bytes = b"") -> bytes:
+    """The eight bytes that an entry at a position has for its checksum."""
+    return b"%08x" % ((written(key, payload, trace) + position.ms + position.seq) % (1 << 32))
+
+
+def payload_of(key: str, position: Position, fields: Mapping[bytes, bytes]) -> bytes:
+    """The event of a stream's entry as it was written, or its bytes behind ALTERED."""
+    payload, found = fields.get(EVENT, b""), fields.get(CHECKSUM)
+    if found is None:
+        whole = EVENT in fields and fields.keys() <= {EVENT, TRACE}
+    else:
+        whole = found == checksum(key, position, payload, fields.get(TRACE, b""))
+    return payload if whole else ALTERED + payload
+
+
+@cache
+def _of_key(key: str) -> int:
+    return crc32(key.encode())
+
+
+TABLE_BYTES = 1 << 20
+"""Of one process: some 8,000 writers at 16 partitions."""
+_SEQ_BITS = 20
+_MAX_SEQ = (1 << _SEQ_BITS) - 1
+
+
+def file_size(processes: int, partitions: int) -> int:
+    """How large the file is that they share."""
+    return processes * _writers(partitions) * partitions * 8
+
+
+def _writers(partitions: int) -> int:
+    return max(64, TABLE_BYTES // (8 * partitions))
+
+
+class SharedPositions:
+    """The tables of all processes, of which this one writes its own."""
+
+    def __init__(self, fd: int, process: int, processes: int, partitions: int) -> None:
+        self._file = mmap.mmap(fd, file_size(processes, partitions))
+        self._cells = memoryview(self._file).cast("Q")
+        self._partitions, self._writers = partitions, _writers(partitions)
+        self._own, self._others = process, [one for one in range(processes) if one != process]
+
+    def wrote(self, writer: str, written: Token) -> None:
+        """Tell the others what was acknowledged to a writer."""
+        row = self._row(self._own, writer)
+        for partition, position in written.items():
+            cell = position.ms << _SEQ_BITS | min(position.seq, _MAX_SEQ)
+            if self._cells[row + partition] < cell:
+                self._cells[row + partition] = cell
+
+    def after(self, writer: str) -> Token:
+        """What a writer, or one that shares its digest, wrote through the other processes."""
+        token = Token()
+        for process in self._others:
+            row = self._row(process, writer)
+            for partition, cell in enumerate(self._cells[row : row + self._partitions]):
+                if cell:
+                    token.include(partition, Position(cell >> _SEQ_BITS, cell & _MAX_SEQ))
+        return token
+
+    def close(self) -> None:
+        """Give the memory back."""
+        self._cells.release()
+        self._file.close()
+
+    def _row(self, process: int, writer: str) -> int:
+        place = crc32(writer.encode(errors="replace")) % self._writers
+        return (process * self._writers + place) * self._partitions

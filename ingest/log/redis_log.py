@@ -26,12 +26,9 @@ from ingest.errors import (
     PartitionCountMismatch,
     RestoreUnfinished,
 )
-from ingest.log.checksum import ALTERED, checksum, payload_of
-from ingest.log.closed import read_history, refuse_if_closed
-from ingest.log.event_log import Appended, Entry, Stored
-from ingest.log.history import LogHistory, refuse_unfinished
+from ingest.log.event_log import Appended, Entry, LogHistory, Stored, read_history, refuse_if_closed, refuse_unfinished
 from ingest.log.keys import DEDUP_IDS, DEDUP_WINDOW, MANIFEST, RESTORING, PartitionKeys
-from ingest.log.position import START, Position
+from ingest.log.position import ALTERED, START, Position, checksum, payload_of
 from ingest.log.scripts import APPEND, APPEND_PAST_LIMIT, Script, append_arguments
 from ingest.platform.clock import system_clock, to_ms
 from ingest.platform.connections import (
@@ -42,8 +39,7 @@ from ingest.platform.connections import (
     past_memory_limit,
     server_of,
 )
-from ingest.platform.partial import PATIENCE_S
-from ingest.platform.patience import waiting_at_most
+from ingest.platform.partial import PATIENCE_S, waiting_at_most
 
 logger = logging.getLogger(__name__)
 

@@ -9,12 +9,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 from redis.exceptions import NoScriptError
 
-from ingest.log.checksum import checksum, written
 from ingest.log.event_log import Entry
 from ingest.log.keys import RATE_TTL, GenerationKeys, NumberKeys, PartitionKeys
-from ingest.log.position import START, Position
+from ingest.log.position import START, Position, checksum, written
 from ingest.platform.connections import Client, ask_apart
-from ingest.platform.shared_connection import Command
+from ingest.platform.redis_client import Command
 
 Call: TypeAlias = tuple[Sequence[str], Sequence[str | bytes | int]]
 """Keys and arguments."""

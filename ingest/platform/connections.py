@@ -16,11 +16,9 @@ from redis.exceptions import ConnectionError, TimeoutError
 from redis.retry import Retry
 
 from ingest.errors import InvalidSetting, LogUnavailable
+from ingest.platform.addresses import FORMS, is_cluster
 from ingest.platform.cluster import ClusterClient, SpreadPipeline
-from ingest.platform.memory_limit import Expected
-from ingest.platform.packing import packed_by_hiredis
-from ingest.platform.redis_url import FORMS, is_cluster
-from ingest.platform.shared_connection import Command, SharedConnectionClient
+from ingest.platform.redis_client import Command, Expected, SharedConnectionClient, packed_by_hiredis
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import Link, SpanKind, Status, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from ingest.platform.release import release
+from ingest.platform.processes import release
 from ingest.platform.tracing import NO_SPAN, Attributes, Ids, Kind, Span
 
 _KINDS = {"internal": SpanKind.INTERNAL, "client": SpanKind.CLIENT}

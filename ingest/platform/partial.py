@@ -1,8 +1,8 @@
-"""Reads that go on without what a node of a cluster has that is away.
+"""Reads that continue without what is on a cluster node that is down, and how long a node is waited for.
 
-A read of many partitions names keys of every node. Within `partial_reads` no node is waited for for longer than
-PATIENCE_S, unless it answers a PING meanwhile, and one that did not answer is not waited for again until it does. What
-reads partitions may then leave out those it cannot read; outside, the read fails. A write never leaves anything out.
+A read of many partitions names keys of every node. Within `partial_reads` no node is waited for longer than PATIENCE_S,
+unless it answers a PING meanwhile, and a node that did not answer is not waited for again until it does. A read of
+partitions may then leave out those it cannot read; outside, the read fails. A write never leaves anything out.
 """
 
 import asyncio
@@ -14,7 +14,6 @@ from typing import TypeVar
 from redis.exceptions import ConnectionError, TimeoutError
 
 from ingest.errors import LogUnavailable
-from ingest.platform.patience import waiting_at_most
 
 T = TypeVar("T")
 
@@ -109,3 +108,21 @@ def check_missing(what: str) -> None:
 def left_out_message(partitions: Collection[int]) -> str:
     """What is missing, in words."""
     return f"left out: partitions {', '.join(map(str, sorted(partitions)))}, on a node of the cluster that is away"
+
+
+_patience_s: ContextVar[float | None] = ContextVar("patience_s", default=None)
+
+
+@contextmanager
+def waiting_at_most(seconds: float | None) -> Generator[None]:
+    """Within, a node is waited for no longer; None for as long as the client waits."""
+    token = _patience_s.set(seconds)
+    try:
+        yield
+    finally:
+        _patience_s.reset(token)
+
+
+def node_timeout_s() -> float | None:
+    """For how long a node is waited for; None for as long as the client waits."""
+    return _patience_s.get()

@@ -1,4 +1,4 @@
-"""Child processes that end with their parent, and why one ended; how a long-running process is set up."""
+"""Child processes that end with their parent, and why one ended; how a long-running process is set up; its release."""
 
 import ctypes
 import gc
@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable
 from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -139,3 +140,12 @@ def give_back() -> None:
 def _glibc() -> Any:
     libc = ctypes.CDLL(None) if sys.platform.startswith("linux") else None
     return libc if hasattr(libc, "malloc_trim") else None
+
+
+@cache
+def release() -> str:
+    """The installed release; empty when run from a source tree."""
+    try:
+        return version("mnemolog")
+    except PackageNotFoundError:
+        return ""

@@ -16,7 +16,29 @@ from operator import is_
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from ingest.patterns import which_match
-from ingest.secrets import assignments, blocks, encoded, foreign, plausible
+from ingest.secrets import plausible
+from ingest.secrets.finders import (
+    ASSIGNMENT_TRIGGER,
+    BASE64_TRIGGER,
+    COOKIE_TRIGGER,
+    KUBERNETES_TRIGGER,
+    PEM_TRIGGER,
+    PHRASE_TRIGGER,
+    PRIVATE_TRIGGER,
+    TABLE_TRIGGER,
+    find_assignments,
+    find_base64,
+    find_cookies,
+    find_foreign,
+    find_in_tables,
+    find_kubernetes,
+    find_pem,
+    find_phrases,
+    find_private,
+    is_secret,
+    kind_of,
+    mentions_password,
+)
 from ingest.secrets.rules import Finder, finder, rules, tokens
 
 Trigger: TypeAlias = Callable[[bytes], "list[int] | None"]
@@ -67,19 +89,19 @@ class _Family(NamedTuple):
 @cache
 def _families() -> tuple[list[_Family], Trigger]:
     families = [
-        _Family("private-span", blocks.PRIVATE_TRIGGER, blocks.find_private, PRIVATE),
-        _Family("private-key", blocks.PEM_TRIGGER, blocks.find_pem),
-        _Family("cookie", blocks.COOKIE_TRIGGER, blocks.find_cookies),
-        _Family("assignment", assignments.TRIGGER, assignments.find),
+        _Family("private-span", PRIVATE_TRIGGER, find_private, PRIVATE),
+        _Family("private-key", PEM_TRIGGER, find_pem),
+        _Family("cookie", COOKIE_TRIGGER, find_cookies),
+        _Family("assignment", ASSIGNMENT_TRIGGER, find_assignments),
         _Family("provider-token", *tokens()),
-        _Family("kubernetes-secret", blocks.KUBERNETES_TRIGGER, blocks.find_kubernetes),
-        _Family("table", blocks.TABLE_TRIGGER, blocks.find_in_tables),
-        _Family("base64", encoded.BASE64_TRIGGER, partial(encoded.find_base64, altered=_is_altered)),
-        _Family("phrase", encoded.PHRASE_TRIGGER, encoded.find_phrases),
+        _Family("kubernetes-secret", KUBERNETES_TRIGGER, find_kubernetes),
+        _Family("table", TABLE_TRIGGER, find_in_tables),
+        _Family("base64", BASE64_TRIGGER, partial(find_base64, altered=_is_altered)),
+        _Family("phrase", PHRASE_TRIGGER, find_phrases),
         *(_Family(rule.name, rule.regex, finder(rule)) for rule in rules()),
     ]
     match = which_match([family.trigger for family in families])
-    families.append(_Family("foreign-password", "", foreign.find))
+    families.append(_Family("foreign-password", "", find_foreign))
     return families, match
 
 
@@ -87,7 +109,7 @@ def _matching(text: str, raw: bytes) -> list[int]:
     """The families that may find something. `raw` is the text in ASCII, one byte a character: places are equal."""
     families, match = _families()
     found = match(raw) or []
-    return found if text.isascii() or not foreign.mentions_password(text) else [*found, len(families) - 1]
+    return found if text.isascii() or not mentions_password(text) else [*found, len(families) - 1]
 
 
 def _is_altered(text: str) -> bool:
@@ -183,7 +205,7 @@ def gather(value: Any, texts: list[str], depth: int = 0) -> bool:
         if depth == MAX_DEPTH:
             return False
         for key, item in cast(dict[Any, Any], value).items():
-            if not isinstance(key, str) or key in ("value", "kty") or assignments.kind_of(key) is not None:
+            if not isinstance(key, str) or key in ("value", "kty") or kind_of(key) is not None:
                 return False
             texts.append(key)
             if key == "kind" and item == "Secret":
@@ -271,8 +293,8 @@ def _scrub_named(text: str, name: str) -> str:
         prefix = f"{name}: "
         cleaned = scrub_text(prefix + text)
         return cleaned.removeprefix(prefix) if cleaned.startswith(prefix) else SECRET
-    kind = assignments.kind_of(name)
-    if kind is None or not assignments.is_secret(text.strip()[:_JUDGED], name, password=kind, quoted=True):
+    kind = kind_of(name)
+    if kind is None or not is_secret(text.strip()[:_JUDGED], name, password=kind, quoted=True):
         return text
     return SECRET
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from ingest.marking import DATA_NOT_INSTRUCTIONS, marked
+from ingest.names import DATA_NOT_INSTRUCTIONS, marked
 
 if TYPE_CHECKING:
     from projections.queries.recall import RecallResult

@@ -7,26 +7,33 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Protocol, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from ingest.commands.command import Name
-from ingest.commands.decide import Caller
-from ingest.commands.decision import writer
+from ingest.commands.command import Name, writer
+from ingest.commands.decide import Caller, WriteCommand
 from ingest.commands.handler import Accepted, CommandHandler
-from ingest.commands.requests import WriteCommand
 from ingest.errors import ProjectionBehind
-from ingest.key_scope import ANYWHERE, KeyScope
-from ingest.roles import Needs
+from ingest.roles import ANYWHERE, KeyScope, Needs
 from mcp_gateway.last_writes import LastWrites
 
 if TYPE_CHECKING:
+    from ingest.platform.connections import Client
     from projections.documents.access import Reader
+    from projections.health.watch import Watch
+    from projections.search.index import IndexService
     from projections.services import Operations, Queries
-from ingest.errors import CommandRejected, LogFull, LogUnavailable, MalformedRequest, MnemologError, Overloaded
-from ingest.log.archive.manifest import ArchiveUnavailable
+from ingest.errors import (
+    ArchiveUnavailable,
+    CommandRejected,
+    LogFull,
+    LogUnavailable,
+    MalformedRequest,
+    MnemologError,
+    Overloaded,
+)
 
 T = TypeVar("T")
 
@@ -67,6 +74,14 @@ class Written(Struct, frozen=True, kw_only=True):
     duplicate: Annotated[bool, Meta(description="True when this event id was known: nothing new was stored.")]
 
 
+class JobOrders(Protocol):
+    """Orders to the workers."""
+
+    async def enqueue(self, name: str, *args: Any, job_id: str) -> bool:
+        """Queue a job; false when one with this id is waiting or running."""
+        ...
+
+
 class ToolAnswer(NamedTuple):
     """What a call answers: text a model reads, and the same as data, if there is any."""
 
@@ -80,11 +95,11 @@ def json_answer(fields: dict[str, Any]) -> ToolAnswer:
     return ToolAnswer(json.dumps(fields, ensure_ascii=False))
 
 
-class ToolContext(NamedTuple):
-    """What the tools reach through: the write side, the questions, whose they are, and what callers wrote last.
+class Call(NamedTuple):
+    """One request and the services it works with: what tools, dialects and native routes share.
 
-    `agent` is who calls, as far as the transport says it; `own_agent` who is meant when nobody says it; `source` the
-    door, as events name it; `half_life_days` is of recency, in a dialect's ranking that has one.
+    `agent` is the caller, as far as the transport names it; `own_agent` is used when nobody is named; `source` is the
+    API, as events name it; `half_life_days` is for recency, in a dialect's ranking that has one.
     """
 
     commands: CommandHandler
@@ -94,12 +109,19 @@ class ToolContext(NamedTuple):
     last_writes: LastWrites
     own_agent: str = ""
     scope: Literal["shared", "isolated"] = "shared"
+    half_life_days: float = 30.0
+    search_index: "IndexService" = cast("IndexService", None)
+    jobs: JobOrders = cast(JobOrders, None)
+    redis: "Client" = cast("Client", None)
+    watch: "Watch" = cast("Watch", None)
+    """These four are always set in a server; tools don't need them."""
+    key_scope: KeyScope = ANYWHERE
     agent: str = ""
     source: str = SOURCE
-    half_life_days: float = 30.0
-    key_scope: KeyScope = ANYWHERE
+    durability: str | None = None
+    """What the caller asks that a write survives; None: the server's setting."""
     may_read: bool = True
-    """Whether whoever calls may be told what others wrote."""
+    """Whether the caller can read what others wrote."""
     admit: Callable[["Tool | None"], Awaitable[None]] | None = None
     """Asked before every call of a tool (None: a resource or a prompt); raises AccessDenied or TooManyRequests."""
 
@@ -168,6 +190,9 @@ class ToolContext(NamedTuple):
         except ProjectionBehind:
             return [BEHIND]
         return []
+
+
+ToolContext = Call
 
 
 class Tool(NamedTuple):

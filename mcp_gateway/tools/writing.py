@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ingest.commands.command import Name
-from ingest.commands.requests import DeleteSlot, Observe, RecordLesson, Remember, SetSlot
+from ingest.commands.decide import DeleteSlot, Observe, RecordLesson, Remember, SetSlot
 from ingest.errors import CommandRejected
 from ingest.events.memory import MemoryType, Visibility
 from ingest.events.slot import SlotScope

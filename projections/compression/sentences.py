@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from ingest.secrets.scrub import is_only_marks
-from projections.search.ranking import terms
+from projections.search.terms import terms
 
 ALIKE = 0.7
 """Jaccard similarity from which two sentences say the same (memex's, and that of superseding memories)."""

@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from projections.compression.accounts import is_call
 from projections.compression.sentences import alike_groups, pieces, statements, term_set
-from projections.search.ranking import terms
-from projections.search.statements import NEGATIONS
+from projections.search.similarity import NEGATIONS
+from projections.search.terms import terms
 
 
 def _words(text: str) -> frozenset[str]:

@@ -1,20 +1,138 @@
 """Crystals: a memory and lessons from a chain of finished actions."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from msgspec import Struct
 
-from ingest.commands.decide import Caller
-from ingest.commands.requests import RecordLesson, Remember, WriteAction
+from ingest.commands.decide import Caller, RecordLesson, Remember, WriteAction
 from ingest.errors import CommandRejected, NotFound
 from ingest.platform.clock import Clock
-from projections.condensing import crystal as rules
-from projections.condensing.claims import CRYSTAL, says
-from projections.condensing.evidence import fingerprint
+from projections.compression.accounts import MODIFYING
+from projections.compression.sentences import closed, fitting, pieces, shortened, statements, term_set
+from projections.condensing.claims import CRYSTAL, SAME_CLAIM, claim_groups, is_claim, says, stands_alone
+from projections.condensing.summaries import digest, fingerprint
 from projections.documents.access import Reader
-from projections.documents.actions import Action
+from projections.documents.actions import FINISHED, Action, is_finished
+from projections.documents.observations import Observation
 from projections.operations.current import Current, Writing
+
+LESSONS = 5
+KEY_OUTCOMES = 10
+"""As many as the lessons a context may show."""
+FILES = 50
+NARRATIVE_CHARS = 1500
+
+_TITLE_CHARS = 120
+_OUTCOME_CHARS = 240
+_DONE = FINISHED | {"ok", "okay", "fixed", "success", "yes"}
+"""A result that only says so; a finished action says it already."""
+_RULE = re.compile(
+    r"\b(?:always|never|(?:must|should)(?:n['’]t)?(?! have)|prefer|avoid|(?:make|be) sure|remember to)\b"
+    r"|(?:^|[,;:]\s|\b(?:and|but|so|please)\s)(?:don['’]t|do not|ensure)\b",
+    re.IGNORECASE,
+)
+"""What to do, not what somebody failed to do ("should have") or does not know ("I don't know why")."""
+
+
+class DoneAction(Struct, frozen=True):
+    """A work item that is over."""
+
+    id: str
+    title: str
+    description: str = ""
+    status: str = "done"
+    result: str = ""
+    files: list[str] = []
+
+
+class Taught(Struct, frozen=True):
+    """A rule that a chain of actions teaches, and the actions that say so."""
+
+    content: str
+    sources: list[str]
+
+
+class Crystal(Struct, frozen=True):
+    """What a chain of actions came to."""
+
+    narrative: str
+    key_outcomes: list[str]
+    files_affected: list[str]
+    lessons: list[Taught]
+
+
+def crystal_of(actions: Sequence[DoneAction], observations: Sequence[Observation] = ()) -> Crystal:
+    """Returns the crystal of the actions, in the order given, and of what was observed while they were done.
+
+    Outcomes are those of the actions that were done; a dropped one is named in the narrative and may teach a lesson.
+    """
+    return Crystal(
+        narrative=_narrative(actions, observations),
+        key_outcomes=[told(action) for action in actions if is_finished(action.status)][:KEY_OUTCOMES],
+        files_affected=_files(actions, observations),
+        lessons=_lessons(actions),
+    )
+
+
+def _narrative(actions: Sequence[DoneAction], observations: Sequence[Observation]) -> str:
+    """What became of each action, then what the observations tell."""
+    lines = [told(action) for action in actions]
+    seen = digest(observations)
+    return " ".join(fitting(lines + (pieces(seen.narrative) if seen else []), NARRATIVE_CHARS, " "))
+
+
+def _outcome(action: DoneAction) -> str:
+    """The title, and what the result states first; one of them where it says all that the other does."""
+    title, result = shortened(action.title, _TITLE_CHARS), shortened(action.result, _OUTCOME_CHARS)
+    first = next(iter(statements(action.result)), result)
+    wanted, came = term_set(title), term_set(first)
+    if not first or first.strip(" .!").lower() in _DONE or came < wanted:
+        return title or first
+    return first if wanted <= came else shortened(_titled(action, first), _OUTCOME_CHARS)
+
+
+def _titled(action: DoneAction, said: str) -> str:
+    """What is said of an action, behind its title."""
+    title = shortened(action.title, _TITLE_CHARS)
+    return f"{title} {said}" if closed(title) == title else f"{title}: {said}"
+
+
+def _files(actions: Iterable[DoneAction], observations: Iterable[Observation]) -> list[str]:
+    """The distinct files the actions name, then those that were modified meanwhile."""
+    named = [file for action in actions for file in action.files]
+    modified = [file for one in observations if one.kind in MODIFYING for file in one.files]
+    return list(dict.fromkeys(named + modified))[:FILES]
+
+
+def told(action: DoneAction) -> str:
+    """Returns what a crystal tells of an action: its outcome, or what became of it instead."""
+    if is_finished(action.status):
+        return closed(_outcome(action))
+    return _titled(action, f"{action.status}.")
+
+
+def contents(actions: Sequence[DoneAction]) -> str:
+    """Returns what a memory of the actions says: each on a line of its own, as far as they fit."""
+    return "\n".join(fitting([told(action) for action in actions], NARRATIVE_CHARS, "\n"))
+
+
+def _lessons(actions: Iterable[DoneAction]) -> list[Taught]:
+    said = [(action.id, rule) for action in actions for rule in rules_of(action)]
+    groups = claim_groups([rule for _, rule in said], SAME_CLAIM)
+    return [Taught(said[group[0]][1], list(dict.fromkeys(said[index][0] for index in group))) for group in groups][
+        :LESSONS
+    ]
+
+
+def rules_of(action: DoneAction) -> Iterator[str]:
+    """Yields the rules that an action states; behind its title where one does not say of what it is."""
+    for text in (action.result, action.description):
+        for said in statements(text):
+            if _RULE.search(said) and is_claim(said):
+                yield (said if stands_alone(said) or not action.title else _titled(action, said))
+
 
 CRYSTAL_CONFIDENCE = 0.6
 """Of a lesson that a chain of finished work teaches, as in agentmemory."""
@@ -51,13 +169,13 @@ async def crystallize(
     """
     chosen = await _finished(current, action_ids, reader)
     done = [done_action(one) for one in chosen]
-    made = rules.crystallize(done)
+    made = crystal_of(done)
     project = project or next((one.project for one in chosen if one.project), "")
     if not project and (session := session_id or chosen[0].session_id):
         project = await _project_of(current, session, reader)
     ids = [one.id for one in chosen]
-    content = rules.contents(done)
-    told = [one.id for one in done if says(content, rules.told(one))]  # not all find room
+    content = contents(done)
+    told = [one.id for one in done if says(content, told(one))]  # not all find room
     writing = Writing(current, caller)
     remembered = await writing.give(
         Remember(
@@ -94,7 +212,7 @@ async def crystallize(
     )
 
 
-async def _teach(made: rules.Crystal, ids: Sequence[str], project: str, writing: Writing) -> None:
+async def _teach(made: Crystal, ids: Sequence[str], project: str, writing: Writing) -> None:
     for taught in made.lessons:
         lesson = RecordLesson(
             event_id=f"crystal:{fingerprint(taught.content, *sorted(ids))}",
@@ -127,8 +245,8 @@ async def _project_of(current: Current, session_id: str, reader: Reader) -> str:
         return ""
 
 
-def done_action(action: Action) -> rules.DoneAction:
+def done_action(action: Action) -> DoneAction:
     """A finished action as the rules know it."""
-    return rules.DoneAction(
+    return DoneAction(
         id=action.id, title=action.title, description=action.description, status=action.status, result=action.result
     )

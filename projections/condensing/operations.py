@@ -5,8 +5,8 @@ from functools import partial
 from ingest.platform.clock import Clock, system_clock
 from projections.condensing.consolidation import condense_pair, consolidate
 from projections.condensing.crystals import crystallize
+from projections.condensing.insights import reflect, reflect_slots
 from projections.condensing.llm.assistant import Assistant
-from projections.condensing.reflection import reflect, reflect_slots
 from projections.condensing.summaries import SessionSummaries
 from projections.operations.current import Current
 

@@ -15,7 +15,7 @@ from projections.compression.compression import told_by
 from projections.compression.sentences import shortened, stated
 from projections.condensing.sentence_weights import WEIGHTS
 from projections.documents.observations import Observation
-from projections.search.ranking import terms
+from projections.search.terms import terms
 
 Part = Literal["user", "assistant", "call", "result"]
 

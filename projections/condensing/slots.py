@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from projections.compression.accounts import in_time, prose
 from projections.compression.sentences import shortened
-from projections.condensing.sessions import modified_first
+from projections.condensing.summaries import modified_first
 from projections.documents.observations import Observation
 
 PENDING, PATTERNS, CONTEXT = "pending_items", "session_patterns", "project_context"

@@ -5,25 +5,40 @@ again (redrive: the partition's runner does it, and takes the letter away in the
 discard it: then a rebuild passes over it, too. Whatever happens to a letter is counted in the same transaction.
 """
 
-from collections.abc import AsyncIterator, Sequence
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import datetime
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 from msgspec import Struct, msgpack
+from msgspec.structs import replace
+from redis.exceptions import RedisError
 
-from ingest.events.envelope import as_json_object
-from ingest.log.event_log import Stored
+from ingest.errors import LeaseLost, MnemologError, UnreadableEvent
+from ingest.events.envelope import as_json_object, decode
+from ingest.log.event_log import EventLog, Stored, entry_at
 from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.position import START, Position
+from ingest.platform.clock import Clock, system_clock
 from ingest.platform.connections import Client, Transaction
-from ingest.platform.release import release
+from ingest.platform.processes import release
+from projections.folds.fold import Changes
+from projections.store.protocol import project
+from projections.store.redis_store import RedisStore
+
+logger = logging.getLogger(__name__)
 
 LETTERS_PER_READ = 200
 MAX_MESSAGE = 2_000
 """Characters of an error's message that are kept."""
 
+MAX_CRASHES = 2
+"""A request that a worker did not survive so often is given up."""
+NOTHING = Changes({}, {})
+
 T = TypeVar("T", "DeadLetter", "Discarded")
 Outcome = Literal["parked", "redriven", "redrive_failed", "rebuilt", "discarded"]
+State = Literal["parked", "discarded"]
 OUTCOMES: tuple[Outcome, ...] = ("parked", "redriven", "redrive_failed", "rebuilt", "discarded")
 
 
@@ -133,68 +148,50 @@ async def noted(redis: Client, keys: PartitionKeys, position: Position) -> Noted
         pipe.zmscore(keys.redrive, [position.sort_key])
         dead, discarded, (requested,) = await pipe.execute()
     if dead:
-        return Noted(_decode(dead[0], DeadLetter), None, requested is not None)
-    if discarded:
-        note = _decode(discarded[0], Discarded)
-        return Noted(note.letter, note, requested is not None)
-    return None
+        return _noted(dead[0], "parked", requested=requested is not None)
+    return _noted(discarded[0], "discarded", requested=requested is not None) if discarded else None
 
 
-async def dead_after(redis: Client, keys: PartitionKeys, after: Position, limit: int) -> list[Noted]:
-    """The next dead letters of the live generation behind a position, in the order of the log."""
-    live = await live_keys(redis, keys)
-    # twice, because a letter must not be older than the request; see Noted
-    requested = await _requested(redis, keys, await letters_after(redis, live, after, limit))
-    return [Noted(one, None, one.position in requested) for one in await letters_after(redis, live, after, limit)]
+async def noted_after(redis: Client, keys: PartitionKeys, state: State, after: Position, limit: int) -> list[Noted]:
+    """What is noted of the next dead letters (of the live generation) or discarded events, in log order."""
+    key = keys.discarded if state == "discarded" else (await live_keys(redis, keys)).dead
+    # requests are looked up between two reads, so that no letter is older than its request; see Noted
+    positions = [place_of(member) for member in await _after(redis, key, after, limit)]
+    if not positions:
+        return []
+    scores = await redis.zmscore(keys.redrive, [position.sort_key for position in positions])
+    requested = {position for position, score in zip(positions, scores, strict=True) if score is not None}
+    members = await _after(redis, key, after, limit)
+    return [_noted(member, state, requested=place_of(member) in requested) for member in members]
 
 
-async def notes_after(redis: Client, keys: PartitionKeys, after: Position, limit: int) -> list[Noted]:
-    """The next discarded ones behind a position, in the order of the log."""
-    requested = await _requested(redis, keys, await discarded_after(redis, keys, after, limit))
-    found = await discarded_after(redis, keys, after, limit)
-    return [Noted(one.letter, one, one.position in requested) for one in found]
-
-
-async def letters_after(redis: Client, live: GenerationKeys, after: Position, limit: int) -> list[DeadLetter]:
-    """The next letters behind a position, in the order of the log."""
-    stored = await _after(redis, live.dead, after, limit)
-    return [_decode(raw, DeadLetter) for raw in stored]
-
-
-async def discarded_after(redis: Client, keys: PartitionKeys, after: Position, limit: int) -> list[Discarded]:
-    """The next discarded ones behind a position, in the order of the log."""
-    stored = await _after(redis, keys.discarded, after, limit)
-    return [_decode(raw, Discarded) for raw in stored]
+def _noted(member: bytes, state: State, *, requested: bool) -> Noted:
+    if state == "parked":
+        return Noted(_decode(member, DeadLetter), None, requested)
+    discarded = _decode(member, Discarded)
+    return Noted(discarded.letter, discarded, requested)
 
 
 async def dead_letters(redis: Client, keys: PartitionKeys) -> AsyncIterator[DeadLetter]:
-    """A partition's dead letters, in the order of the log, read some at a time."""
-    live, after = await live_keys(redis, keys), START
-    while found := await letters_after(redis, live, after, LETTERS_PER_READ):
-        for letter in found:
-            yield letter
-        after = Position.parse(found[-1].position)
+    """A partition's dead letters, in log order, read some at a time."""
+    async for member in _members(redis, (await live_keys(redis, keys)).dead):
+        yield _decode(member, DeadLetter)
+
+
+async def discarded_places(redis: Client, keys: PartitionKeys) -> set[Position]:
+    """Every discarded position of a partition: what a replay skips."""
+    return {place_of(member) async for member in _members(redis, keys.discarded)}
 
 
 async def places_between(redis: Client, key: str, first: Position, last: Position) -> set[Position]:
     """The positions in a set of letters, from one to another, both included."""
-    stored: list[bytes] = await redis.zrange(key, _at(first)[0], _at(last)[1], bylex=True)
-    return {place_of(raw) for raw in stored}
+    members: list[bytes] = await redis.zrange(key, _at(first)[0], _at(last)[1], bylex=True)
+    return {place_of(member) for member in members}
 
 
 def place_of(member: bytes) -> Position:
     """The position that a member of a set of letters is about."""
     return Position.parse(member.partition(b"|")[0])
-
-
-async def discarded_places(redis: Client, keys: PartitionKeys) -> set[Position]:
-    """Every discarded position of a partition: what a replay passes over."""
-    found: set[Position] = set()
-    after = START
-    while page := await discarded_after(redis, keys, after, LETTERS_PER_READ):
-        after = Position.parse(page[-1].position)
-        found.update(Position.parse(one.position) for one in page)
-    return found
 
 
 async def letter_counts(redis: Client, keys: PartitionKeys) -> dict[Outcome, int]:
@@ -203,12 +200,12 @@ async def letter_counts(redis: Client, keys: PartitionKeys) -> dict[Outcome, int
     return {outcome: int(raw or 0) for outcome, raw in zip(OUTCOMES, stored, strict=True)}
 
 
-async def _requested(redis: Client, keys: PartitionKeys, found: Sequence[DeadLetter | Discarded]) -> set[str]:
-    """The positions, of these, that a worker is to try."""
-    if not found:
-        return set()
-    scores = await redis.zmscore(keys.redrive, [Position.parse(one.position).sort_key for one in found])
-    return {one.position for one, score in zip(found, scores, strict=True) if score is not None}
+async def _members(redis: Client, key: str) -> AsyncIterator[bytes]:
+    after = START
+    while members := await _after(redis, key, after, LETTERS_PER_READ):
+        for member in members:
+            yield member
+        after = place_of(members[-1])
 
 
 async def _after(redis: Client, key: str, after: Position, limit: int) -> list[bytes]:
@@ -228,3 +225,97 @@ def _member(value: DeadLetter | Discarded) -> bytes:
 
 def _decode(member: bytes, cls: type[T]) -> T:
     return msgpack.decode(member.partition(b"|")[2], type=cls)
+
+
+class MissingEntry(MnemologError):
+    """The log has nothing at the position any more."""
+
+    code = "missing_entry"
+
+
+Begin: TypeAlias = Callable[[str], Awaitable[int]]
+"""Counts a try at a position before it is made; returns which it is, from 1 up."""
+
+
+class PartitionDeadLetters:
+    """The dead letters of one partition, for the runner that holds its lease."""
+
+    def __init__(self, redis: Client, log: EventLog, keys: PartitionKeys, clock: Clock = system_clock) -> None:
+        self._redis, self._log, self._keys, self._clock = redis, log, keys, clock
+
+    async def discarded_after(self, checkpoint: Position) -> set[Position]:
+        """The discarded events after a checkpoint: they are not to be applied."""
+        end = Position(10**14 - 1, 0)
+        return await places_between(self._redis, self._keys.discarded, checkpoint, end)
+
+    def queue_parked(
+        self, pipe: Transaction, live: GenerationKeys, entry: Stored, code: str, message: str, attempts: int
+    ) -> None:
+        """Queue the dead letter of an event that could not be applied, on the transaction that moves the checkpoint."""
+        queue_letter(pipe, live, letter_of(entry, code, message, attempts, self._clock()))
+        queue_count(pipe, self._keys, "parked")
+
+    async def redrive(self, store: RedisStore, checkpoint: Position, position: Position, begin: Begin) -> Changes:
+        """Retry the dead letter of one position, between two batches and under the runner's fence.
+
+        Returns what that changed. A request without a letter (it was applied, or the generation has switched) is only
+        taken away. If the event fails again its error is noted; either way the request is over. Raises LeaseLost, with
+        nothing changed.
+        """
+        keys = self._keys
+        letter = await dead_letter(self._redis, store.keys, position)
+        if letter is None and (discarded := await discarded_letter(self._redis, keys, position)) is not None:
+            letter = None if discarded.erased else discarded.letter
+        if letter is None:
+            await self._redis.zrem(keys.redrive, position.sort_key)
+            return NOTHING
+        # counted before the event is touched: a worker that ends by it leaves the count
+        tries = await begin(str(position))
+        entry = await entry_at(self._log, keys.partition, position)
+        error: tuple[str, str]
+        try:
+            if tries <= MAX_CRASHES:
+                if entry is None:
+                    raise MissingEntry(f"the log has no entry at {position}")
+                event = decode(entry.payload, position)
+                # an entry that was altered after it was applied, and restored since, must not be applied twice
+                changes = await project(store, [] if letter.applied else [event])
+                await self._finish(store, checkpoint, position, changes, "redriven")
+                logger.info("partition %d: applied the dead letter %s", keys.partition, position)
+                return changes
+            error = "crashed", "the worker died each time it applied this event"
+        except (LeaseLost, RedisError, OSError):  # says nothing about the event: this try is not over
+            raise
+        except (UnreadableEvent, MissingEntry) as failure:
+            error = failure.code, str(failure)
+        except Exception as failure:  # whatever a fold raises is the letter's new error
+            error = type(failure).__name__, str(failure)
+        now = letter_of(entry or Stored(position, b""), *error, letter.attempts + 1, self._clock())
+        tried = replace(
+            now, parked_at=letter.parked_at or now.parked_at, type=now.type or letter.type, applied=letter.applied
+        )
+        await self._finish(store, checkpoint, position, NOTHING, "redrive_failed", tried)
+        logger.error("partition %d: the dead letter %s failed again: %s: %s", keys.partition, position, *error)
+        return NOTHING
+
+    async def _finish(
+        self,
+        store: RedisStore,
+        checkpoint: Position,
+        position: Position,
+        changes: Changes,
+        outcome: Outcome,
+        letter: DeadLetter | None = None,
+    ) -> None:
+        """In one transaction: what a try changed, its new letter if any, the count, and the end of the request."""
+
+        def also(pipe: Transaction) -> None:
+            queue_removal(pipe, self._keys.discarded, position)
+            queue_removal(pipe, store.keys.dead, position)
+            if letter is not None:
+                queue_letter(pipe, store.keys, letter)
+            queue_count(pipe, self._keys, outcome)
+            pipe.zrem(self._keys.redrive, position.sort_key)
+            pipe.hdel(self._keys.attempts, str(position))
+
+        await store.save_and(changes, checkpoint, also)

@@ -7,9 +7,9 @@ reader whose key is for some projects sees nothing of the others, operator or no
 
 from typing import Any, Literal, NamedTuple
 
-from ingest.commands.decision import EVERYBODY as EVERYBODY
+from ingest.commands.command import EVERYBODY as EVERYBODY
 from ingest.errors import OutsideKeyScope, ReaderUnknown
-from ingest.key_scope import ANYWHERE, KeyScope
+from ingest.roles import ANYWHERE, KeyScope
 from projections.documents.memories import Memory
 
 Scope = Literal["shared", "isolated"]

@@ -10,13 +10,14 @@ from graphlib import CycleError, TopologicalSorter
 from typing import ClassVar
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from ingest.events.action import ActionCreated, ActionEdge, ActionUpdated
 from ingest.events.envelope import Recorded
 from ingest.ids import ACTION, DocumentId, document_id
-from ingest.log.partitions import project_route
-from ingest.platform.clock import from_ms, to_ms
-from projections.documents.rows import Row, by_position, in_user_listing, joined, of_tenant, split
+from ingest.log.position import project_route
+from ingest.platform.clock import from_ms
+from projections.documents.rows import Row, by_position, in_user_listing, joined, of_tenant, row_origin, split
 
 FINISHED = frozenset({"done", "completed", "complete", "finished"})
 DROPPED = frozenset({"cancelled", "canceled", "discarded", "dropped"})
@@ -285,27 +286,16 @@ def action_id(recorded: Recorded) -> DocumentId:
 
 def created(recorded: Recorded, data: ActionCreated) -> Action:
     """The action of its first event."""
-    envelope = recorded.envelope
-    requires = [ActionEdge(type="requires", target=one) for one in data.requires]
+    fields = asdict(data)
+    requires = [ActionEdge(type="requires", target=name) for name in fields.pop("requires")]
+    fields.update(tags=joined(data.tags), edges=_joined([*requires, *data.edges]))
     return Action(
+        **row_origin(recorded),
+        **fields,
         id=action_id(recorded),
-        tenant=envelope.tenant,
-        project=envelope.project,
-        title=data.title,
-        description=data.description,
-        status=data.status,
-        priority=data.priority,
-        tags=joined(data.tags),
-        edges=_joined([*requires, *data.edges]),
-        parent=data.parent,
-        session_id=envelope.session_id,
-        agent_id=envelope.agent_id,
-        user_id=envelope.user_id,
-        assigned_to=data.assigned_to,
-        occurred_ms=to_ms(envelope.occurred_at),
+        session_id=recorded.envelope.session_id,
         created_ms=recorded.recorded_ms,
         updated_ms=recorded.recorded_ms,
-        position=str(recorded.position),
     )
 
 

@@ -6,10 +6,11 @@ from typing import Any, cast
 
 from msgspec import Struct
 
+from ingest.platform.clock import to_ms
 from projections.compression.payloads import named
 from projections.search.cues import FIRST_PERSON, traits
 from projections.search.dates import resolved_terms
-from projections.search.ranking import STOP_WORDS, date_terms, leading_stop_words, terms
+from projections.search.terms import STOP_WORDS, date_terms, leading_stop_words, terms
 
 MAX_DATA_CHARS = 100_000
 """Of a hook payload; a tool's output beyond that is bulk, not something to find."""
@@ -46,6 +47,24 @@ class IndexEntry(Struct, frozen=True, kw_only=True, array_like=True):
     concepts: list[str] = []
     renewed_ms: int = 0
     visibility: str = ""
+
+
+def entry_for(document: Any, kind: str, terms: str, **fields: Any) -> IndexEntry:
+    """The index entry of a document with the fields of `rows.origin`; `fields` are what only its type has."""
+    return IndexEntry(
+        id=document.id,
+        kind=kind,
+        terms=terms,
+        tenant=document.tenant,
+        project=document.project,
+        session_id=document.session_id,
+        agent_id=document.agent_id,
+        user_id=document.user_id,
+        occurred_ms=to_ms(document.occurred_at),
+        recorded_ms=to_ms(document.recorded_at),
+        files=list(document.files),
+        **fields,
+    )
 
 
 def index_terms(text: str, when: datetime, *, stated: bool = False, also: Sequence[str] = ()) -> str:

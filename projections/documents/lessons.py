@@ -15,11 +15,11 @@ from ingest.events.lesson import (
     fingerprint,
 )
 from ingest.ids import LESSON, DocumentId, content_id
-from ingest.log.partitions import project_route
+from ingest.log.position import project_route
 from ingest.patterns import found_in
 from ingest.platform.clock import from_ms, to_ms
 from projections.documents.index_entry import IndexEntry, index_terms, searchable
-from projections.documents.rows import Row, by_position, by_time, derived, in_user_listing, joined, split
+from projections.documents.rows import Row, by_position, by_time, derived, in_user_listing, joined, row_origin, split
 
 WEEK = timedelta(weeks=1)
 REINFORCEMENT_GAIN = 0.1
@@ -234,28 +234,16 @@ def evolve(lesson: Lesson | None, recorded: Recorded, data: LessonEvent) -> Less
 
 
 def _new(recorded: Recorded, data: LessonRecorded) -> Lesson:
-    envelope = recorded.envelope
+    fields = asdict(data)
+    fields.update(tags=joined(data.tags), derived_from=joined(data.derived_from))
+    now = recorded.recorded_ms
     return Lesson(
+        **row_origin(recorded),
+        **fields,
         id=lesson_id(recorded, data),
-        tenant=envelope.tenant,
-        project=envelope.project,
-        agent_id=envelope.agent_id,
-        user_id=envelope.user_id,
-        title=data.title,
-        content=data.content,
-        context=data.context,
-        tags=joined(data.tags),
-        confidence=data.confidence,
-        origin=data.origin,
-        severity=data.severity,
-        trigger_tool=data.trigger_tool,
-        trigger_pattern=data.trigger_pattern,
-        derived_from=joined(data.derived_from),
-        recorded_ms=recorded.recorded_ms,
-        occurred_ms=to_ms(envelope.occurred_at),
-        reinforced_ms=recorded.recorded_ms,
-        updated_ms=recorded.recorded_ms,
-        position=str(recorded.position),
+        recorded_ms=now,
+        reinforced_ms=now,
+        updated_ms=now,
     )
 
 

@@ -1,9 +1,10 @@
 """Memories: what was kept on purpose, in versions. One that states the same as another of its agent supersedes it."""
 
 import math
+import re
 from collections.abc import Callable, Iterable
 from datetime import datetime
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,21 +20,28 @@ from ingest.events.memory import (
     Visibility,
 )
 from ingest.ids import MEMORY, DocumentId, document_id
-from ingest.log.partitions import project_route
-from ingest.log.position import Position
+from ingest.log.position import Position, project_route
 from ingest.platform.clock import to_ms
 from ingest.secrets.scrub import is_only_marks
 from projections.compression.payloads import named
-from projections.condensing.memex import without_prefix
-from projections.documents.index_entry import IndexEntry, index_terms, searchable
-from projections.documents.rows import by_position, by_time, derived, in_user_listing, part_of
-from projections.search.similarity import SUPERSEDE_ABOVE, jaccard, keys_of, tokens_of
-from projections.search.statements import differ_in_facts, statement_key, states_the_same
+from projections.documents.index_entry import IndexEntry, entry_for, index_terms, searchable
+from projections.documents.rows import by_position, by_time, derived, in_user_listing, origin, part_of, same_fields
+from projections.search.similarity import (
+    SUPERSEDE_ABOVE,
+    differ_in_facts,
+    jaccard,
+    keys_of,
+    statement_key,
+    states_the_same,
+    tokens_of,
+)
 
 TITLE_CHARS = 80
 MOST_IMPORTANT = 10.0
 BY_WORDS = "agentmemory"
 """The source of memories that supersede those with nearly the same words, too, as that system's clients expect."""
+
+_SUMMARY_PREFIX = re.compile(r"\A\[Summary of [0-9]+ memories\] ")
 
 
 class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -127,24 +135,16 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def index_entry(self) -> IndexEntry:
         """What an index replica knows of it."""
-        return IndexEntry(
-            id=self.id,
-            kind="memory",
-            terms=index_terms(self.searchable_text(), self.occurred_at, stated=True),
-            tenant=self.tenant,
-            project=self.project,
-            session_id=self.session_id,
-            agent_id=self.agent_id,
-            user_id=self.user_id,
+        return entry_for(
+            self,
+            "memory",
+            index_terms(self.searchable_text(), self.occurred_at, stated=True),
             tags=self.tags,
-            occurred_ms=to_ms(self.occurred_at),
-            recorded_ms=to_ms(self.recorded_at),
             retired_ms=to_ms(self.superseded_at) if self.superseded_at else 0,
             expires_ms=to_ms(self.forget_after) if self.forget_after else 0,
             importance=confirmed_importance(float(self.importance), self.confirmations),
             audience=self.audience,
             types=[self.memory_type, self.purpose],
-            files=list(self.files),
             concepts=self.concepts,
             visibility=self.visibility,
         )
@@ -156,6 +156,14 @@ def confirmed_importance(importance: float, confirmations: int) -> float:
     What was stated to be more than that stays.
     """
     return max(importance, min(MOST_IMPORTANT, importance + math.log2(1 + confirmations)))
+
+
+_SUMMARY_PREFIX = re.compile(r"\A\[Summary of [0-9]+ memories\] ")
+
+
+def without_prefix(content: str) -> str:
+    """The summary in the content of a condensed memory (what is embedded); any other content unchanged."""
+    return _SUMMARY_PREFIX.sub("", content, count=1)
 
 
 EPISODIC = "episodic"
@@ -208,70 +216,31 @@ def memory_id(recorded: Recorded) -> DocumentId:
 
 
 def memory(recorded: Recorded, data: MemoryRecorded | MemoryRevised) -> Memory:
-    """The memory that an event creates, as it tells it; which version it is, others decide."""
-    envelope = recorded.envelope
-    creator = (isinstance(data, MemoryRevised) and data.creator) or envelope.agent_id
-    return Memory(
-        id=memory_id(recorded),
-        event_id=envelope.event_id,
-        tenant=envelope.tenant,
-        project=envelope.project,
-        session_id=envelope.session_id,
-        agent_id=creator,
-        revised_by=envelope.agent_id if envelope.agent_id != creator else "",
-        user_id=envelope.user_id,
-        content=data.content,
-        title=data.title or _title(data.content),
-        memory_type=data.memory_type,
-        purpose=data.purpose,
-        tags=data.tags,
-        concepts=data.concepts,
-        files=data.files,
-        references=data.references,
-        metadata=envelope.metadata,
-        importance=data.importance,
-        visibility=data.visibility,
-        shared_with=data.shared_with,
-        owner=data.owner or creator,
-        forget_after=data.forget_after,
-        keep_duplicates=data.keep_duplicates,
-        derived_from=data.derived_from,
-        updated_at=recorded.recorded_at,
-        occurred_at=envelope.occurred_at,
-        recorded_at=recorded.recorded_at,
-        position=str(recorded.position),
-        source=envelope.source,
-    )
+    """The memory that an event creates. The fold decides which version it is."""
+    agent_id = recorded.envelope.agent_id
+    creator = (isinstance(data, MemoryRevised) and data.creator) or agent_id
+    fields = _fields(recorded, data)
+    fields.update(agent_id=creator, owner=data.owner or creator, title=data.title or _title(data.content))
+    return Memory(**fields, metadata=recorded.envelope.metadata, revised_by=agent_id if agent_id != creator else "")
 
 
 def condensed(recorded: Recorded, data: MemoryCondensed) -> Memory:
-    """The memory that stands for several."""
-    envelope = recorded.envelope
-    return Memory(
-        id=memory_id(recorded),
-        event_id=envelope.event_id,
-        tenant=envelope.tenant,
-        project=envelope.project,
-        agent_id=envelope.agent_id,
-        user_id=envelope.user_id,
-        content=data.content,
-        title=_title(data.content),
-        memory_type=data.memory_type,
-        tags=data.tags,
-        importance=data.importance,
-        visibility=data.visibility,
-        shared_with=data.shared_with,
-        owner=data.owner or envelope.agent_id,
-        keep_duplicates=True,
-        condensed=data.originals,
-        model=data.model,
-        prompt_version=data.prompt_version,
-        updated_at=recorded.recorded_at,
-        occurred_at=envelope.occurred_at,
-        recorded_at=recorded.recorded_at,
-        position=str(recorded.position),
-        source=envelope.source,
-    )
+    """The memory that stands for several others. It belongs to no session."""
+    fields = _fields(recorded, data)
+    fields.update(session_id="", owner=data.owner or recorded.envelope.agent_id, title=_title(data.content))
+    return Memory(**fields, keep_duplicates=True, condensed=data.originals)
+
+
+def _fields(recorded: Recorded, data: MemoryRecorded | MemoryRevised | MemoryCondensed) -> dict[str, Any]:
+    """What a memory takes unchanged from its event."""
+    return {
+        **origin(recorded),
+        **same_fields(data, Memory),
+        "id": memory_id(recorded),
+        "event_id": recorded.envelope.event_id,
+        "source": recorded.envelope.source,
+        "updated_at": recorded.recorded_at,
+    }
 
 
 def with_visibility(known: Memory, data: MemoryVisibilityChanged, at: datetime) -> Memory:

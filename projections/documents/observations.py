@@ -4,16 +4,16 @@ from datetime import datetime
 from typing import Any, ClassVar
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from ingest.events.envelope import Recorded
-from ingest.events.observation import ObservationCompressed, ObservationRecorded
+from ingest.events.session import ObservationCompressed, ObservationRecorded
 from ingest.ids import OBSERVATION, DocumentId, document_id
-from ingest.log.partitions import session_route
+from ingest.log.position import session_route
 from ingest.platform.clock import to_ms
 from projections.compression.compression import compress
-from projections.documents.index_entry import IndexEntry, index_terms, searchable, texts_in
-from projections.documents.rows import by_position, in_user_listing
+from projections.documents.index_entry import IndexEntry, entry_for, index_terms, searchable, texts_in
+from projections.documents.rows import by_position, in_user_listing, origin
 from projections.search.cues import PROMPT, TOOL_OUTPUT, USER_TURN
 
 IMPORTANT = 5
@@ -88,21 +88,9 @@ class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def index_entry(self) -> IndexEntry:
         """What an index replica knows of it."""
-        return IndexEntry(
-            id=self.id,
-            kind="observation",
-            terms=index_terms(self.searchable_text(), self.occurred_at, also=self._traits()),
-            episode=self.session,
-            tenant=self.tenant,
-            project=self.project,
-            session_id=self.session_id,
-            agent_id=self.agent_id,
-            user_id=self.user_id,
-            occurred_ms=to_ms(self.occurred_at),
-            recorded_ms=to_ms(self.recorded_at),
-            importance=float(self.importance),
-            types=[self.kind],
-            files=list(self.files),
+        terms = index_terms(self.searchable_text(), self.occurred_at, also=self._traits())
+        return entry_for(
+            self, "observation", terms, episode=self.session, importance=float(self.importance), types=[self.kind]
         )
 
 
@@ -125,34 +113,19 @@ def observation_id(recorded: Recorded) -> DocumentId:
 
 def observation(recorded: Recorded, data: ObservationRecorded, session: DocumentId) -> Observation:
     """The document of an observation event."""
-    envelope = recorded.envelope
-    short = compress(data.kind, data.content, data.data)
+    compression = asdict(compress(data.kind, data.content, data.data))
     return Observation(
+        **origin(recorded),
         id=observation_id(recorded),
-        event_id=envelope.event_id,
-        tenant=envelope.tenant,
-        project=envelope.project,
-        session_id=envelope.session_id,
+        event_id=recorded.envelope.event_id,
+        source=recorded.envelope.source,
+        metadata=recorded.envelope.metadata,
         session=session,
-        agent_id=envelope.agent_id,
-        user_id=envelope.user_id,
-        kind=short.type,
         content=data.content,
         data=data.data,
-        metadata=envelope.metadata,
-        title=short.title,
-        subtitle=short.subtitle or "",
-        facts=short.facts,
-        narrative=short.narrative,
-        concepts=short.concepts,
-        files=short.files,
-        importance=short.importance,
-        confidence=short.confidence,
-        occurred_at=envelope.occurred_at,
-        recorded_at=recorded.recorded_at,
-        position=str(recorded.position),
-        source=envelope.source,
-        role=short.role,
+        kind=compression.pop("type"),
+        subtitle=compression.pop("subtitle") or "",
+        **compression,
     )
 
 

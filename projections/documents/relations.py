@@ -14,11 +14,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ingest.events.envelope import Recorded
-from ingest.events.relation import RelationLinked, RelationUnlinked
+from ingest.events.memory import RelationLinked, RelationUnlinked
 from ingest.ids import RELATION, DocumentId, relation_id
-from ingest.log.partitions import project_route
-from ingest.platform.clock import to_ms
-from projections.documents.rows import Row, by_position, derived, in_user_listing, joined, split
+from ingest.log.position import project_route
+from projections.documents.rows import Row, by_position, derived, in_user_listing, joined, row_origin, split
 
 UNKNOWN_CONFIDENCE = 0.5
 """Of a relation nobody rated and of a link that carries no rating; also what an estimate starts from."""
@@ -188,21 +187,15 @@ def id_of(recorded: Recorded, data: RelationLinked | RelationUnlinked) -> Docume
 
 def linked(relation: Relation | None, recorded: Recorded, data: RelationLinked) -> Relation:
     """The relation after it was said (again: the newer confidence counts)."""
-    envelope = recorded.envelope
-    known = relation or Relation(
+    current = relation or Relation(
+        **row_origin(recorded),
         id=id_of(recorded, data),
-        tenant=envelope.tenant,
-        project=envelope.project,
         source=data.source,
         target=data.target,
         relation=data.relation,
-        agent_id=envelope.agent_id,
-        user_id=envelope.user_id,
-        occurred_ms=to_ms(envelope.occurred_at),
         created_ms=recorded.recorded_ms,
-        position=str(recorded.position),
     )
-    confidence = known.confidence if data.confidence is None else data.confidence
-    sources = joined(dict.fromkeys([*known.sources, *data.derived_from]))
+    confidence = current.confidence if data.confidence is None else data.confidence
+    sources = joined(dict.fromkeys([*current.sources, *data.derived_from]))
     changes = {"confidence": confidence, "derived_from": sources, "updated_ms": recorded.recorded_ms}
-    return known.model_copy(update=changes)
+    return current.model_copy(update=changes)

@@ -7,7 +7,12 @@ sorted sets of document ids, named by what they list; here are the names that be
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from ingest.events.envelope import Recorded
 from ingest.log.keys import row_key
+from ingest.platform.clock import to_ms
 from ingest.platform.connections import Transaction
 
 if TYPE_CHECKING:  # what of redis-om is used here; its own annotations leave type checkers guessing
@@ -76,6 +81,39 @@ def joined(values: Iterable[str]) -> str:
 def split(text: str) -> list[str]:
     """The values that `joined` put together."""
     return text.split(SEPARATOR) if text else []
+
+
+def origin(recorded: Recorded) -> dict[str, Any]:
+    """The fields that every document takes from its event's envelope; times as datetimes."""
+    envelope = recorded.envelope
+    return {
+        "tenant": envelope.tenant,
+        "project": envelope.project,
+        "session_id": envelope.session_id,
+        "agent_id": envelope.agent_id,
+        "user_id": envelope.user_id,
+        "occurred_at": envelope.occurred_at,
+        "recorded_at": recorded.recorded_at,
+        "position": str(recorded.position),
+    }
+
+
+def row_origin(recorded: Recorded) -> dict[str, Any]:
+    """The same for a flat document: without a session, and with the time it happened in milliseconds."""
+    envelope = recorded.envelope
+    return {
+        "tenant": envelope.tenant,
+        "project": envelope.project,
+        "agent_id": envelope.agent_id,
+        "user_id": envelope.user_id,
+        "occurred_ms": to_ms(envelope.occurred_at),
+        "position": str(recorded.position),
+    }
+
+
+def same_fields(data: Struct, document: type[Struct]) -> dict[str, Any]:
+    """The fields of an event's data that its document has under the same names."""
+    return {name: value for name, value in asdict(data).items() if name in document.__struct_fields__}
 
 
 _PART = "\x1d"

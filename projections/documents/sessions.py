@@ -7,14 +7,21 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ingest.events.envelope import Recorded
-from ingest.events.observation import ObservationRecorded
-from ingest.events.session import SessionCommitted, SessionEnded, SessionStarted, SessionSummarised
+from ingest.events.session import ObservationRecorded, SessionCommitted, SessionEnded, SessionStarted, SessionSummarised
 from ingest.ids import COMMIT, DocumentId, content_id, document_id
-from ingest.log.partitions import project_route, session_route
-from ingest.log.position import Position
+from ingest.log.position import Position, project_route, session_route
 from ingest.platform.clock import to_ms
-from projections.documents.index_entry import IndexEntry, index_terms, searchable
-from projections.documents.rows import Row, by_position, by_time, in_user_listing, of_tenant
+from projections.documents.index_entry import IndexEntry, entry_for, index_terms, searchable
+from projections.documents.rows import (
+    Row,
+    by_position,
+    by_time,
+    in_user_listing,
+    of_tenant,
+    origin,
+    row_origin,
+    same_fields,
+)
 
 SESSION = "ses"
 FIRST_PROMPT_CHARS = 200
@@ -282,20 +289,7 @@ class Summary(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def index_entry(self) -> IndexEntry:
         """What an index replica knows of it."""
-        return IndexEntry(
-            id=self.id,
-            kind="summary",
-            terms=index_terms(self.searchable_text(), self.occurred_at),
-            tenant=self.tenant,
-            project=self.project,
-            session_id=self.session_id,
-            agent_id=self.agent_id,
-            user_id=self.user_id,
-            occurred_ms=to_ms(self.occurred_at),
-            recorded_ms=to_ms(self.recorded_at),
-            types=["summary"],
-            files=list(self.files),
-        )
+        return entry_for(self, "summary", index_terms(self.searchable_text(), self.occurred_at), types=["summary"])
 
 
 def summaries(tenant: str, project: str) -> str:
@@ -309,29 +303,10 @@ def summary_id(session: DocumentId) -> DocumentId:
 
 
 def summary(recorded: Recorded, data: SessionSummarised, session: DocumentId, agent_id: str, user_id: str) -> Summary:
-    """The summary that an event tells; it is its session's agent's and user's."""
-    envelope = recorded.envelope
-    return Summary(
-        id=summary_id(session),
-        tenant=envelope.tenant,
-        project=envelope.project,
-        session_id=envelope.session_id,
-        session=session,
-        agent_id=agent_id,
-        user_id=user_id,
-        title=data.title,
-        narrative=data.narrative,
-        decisions=data.decisions,
-        remaining=data.remaining,
-        files=data.files,
-        concepts=data.concepts,
-        observation_count=data.observation_count,
-        model=data.model,
-        prompt_version=data.prompt_version,
-        occurred_at=envelope.occurred_at,
-        recorded_at=recorded.recorded_at,
-        position=str(recorded.position),
-    )
+    """The summary in an event; it belongs to its session's agent and user."""
+    fields = origin(recorded)
+    fields.update(same_fields(data, Summary), agent_id=agent_id, user_id=user_id)
+    return Summary(**fields, id=summary_id(session), session=session)
 
 
 class Commit(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -388,15 +363,7 @@ def linked_commit(commit: Commit | None, recorded: Recorded, data: SessionCommit
     """The commit after it was linked (again: newer words replace older ones, sessions and files add up)."""
     envelope = recorded.envelope
     known = commit or Commit(
-        id=commit_id(recorded, data),
-        tenant=envelope.tenant,
-        project=envelope.project,
-        commit=data.commit,
-        agent_id=envelope.agent_id,
-        user_id=envelope.user_id,
-        occurred_ms=to_ms(envelope.occurred_at),
-        linked_ms=recorded.recorded_ms,
-        position=str(recorded.position),
+        **row_origin(recorded), id=commit_id(recorded, data), commit=data.commit, linked_ms=recorded.recorded_ms
     )
     sessions = [*known.session_ids, envelope.session_id] if envelope.session_id else known.session_ids
     return replace(

@@ -5,7 +5,7 @@ from typing import ClassVar
 from ingest.events.envelope import Recorded
 from ingest.events.slot import SlotAppended, SlotDeleted, SlotScope, SlotSet
 from ingest.ids import SLOT, DocumentId, content_id
-from ingest.log.partitions import project_route
+from ingest.log.position import project_route
 from ingest.platform.clock import to_ms
 from projections.documents.rows import Row, by_position, in_user_listing
 

@@ -11,8 +11,13 @@ from typing import ClassVar, NamedTuple
 
 from msgspec import Struct
 
-from ingest.events.observation import ObservationCompressed, ObservationRecorded
-from ingest.events.session import SessionEnded, SessionStarted, SessionSummarised
+from ingest.events.session import (
+    ObservationCompressed,
+    ObservationRecorded,
+    SessionEnded,
+    SessionStarted,
+    SessionSummarised,
+)
 from ingest.ids import OBSERVATION, DocumentId
 from ingest.log.position import Position
 from projections.documents.rows import by_position, in_user_listing, of_user

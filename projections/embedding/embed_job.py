@@ -24,8 +24,8 @@ from ingest.log.keys import EMBEDDING_CACHE_TTL, GenerationKeys, PartitionKeys, 
 from ingest.log.position import Position
 from ingest.log.scripts import bound_embed_queues, finish_embedding
 from ingest.platform.connections import Client
-from ingest.platform.memory_limit import is_out_of_memory
 from ingest.platform.partial import UNREACHABLE
+from ingest.platform.redis_client import is_out_of_memory
 from projections.documents.document import Document, Searched, decode, key_of, row_type, searchable_text
 from projections.folds.fold import documents_of
 from projections.search.comparing import cached_vectors, queue_to_embed

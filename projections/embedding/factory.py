@@ -20,8 +20,8 @@ from threading import Timer
 from typing import IO
 from urllib.parse import urlsplit
 
-from projections.embedding.model_files import DEFAULT_MODEL, default_directory, is_current
 from projections.vectors.embedder import Embedder, ModelUnavailable, NoEmbedder, UnknownEmbedder
+from projections.vectors.model_files import DEFAULT_MODEL, default_directory, is_current
 
 EXPORT_TIMEOUT_S = 300.0
 

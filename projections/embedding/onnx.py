@@ -23,8 +23,8 @@ import onnxruntime as ort  # pyright: ignore[reportMissingTypeStubs]
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from projections.embedding.model_files import TOKENIZER_FILE, read_manifest, verify
 from projections.vectors.embedder import ModelUnavailable, encodable, unit_rows
+from projections.vectors.model_files import TOKENIZER_FILE, read_manifest, verify
 from projections.vectors.static import StaticTable, load
 
 # Rows times longest row of one run: bounds what a run allocates (measured: 65 MB over an idle session).

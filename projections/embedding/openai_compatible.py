@@ -8,7 +8,7 @@ import httpx
 import numpy as np
 from numpy.typing import NDArray
 
-from ingest.platform.proxies import proxy_options
+from ingest.platform.addresses import proxy_options
 from projections.vectors.embedder import (
     EmbeddingServiceRefused,
     EmbeddingServiceUnavailable,

@@ -14,8 +14,8 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")  # read once, when huggingface_hub 
 import numpy as np
 from numpy.typing import NDArray
 
-from projections.embedding.model_files import FLOAT_MODEL, packaged_model
 from projections.vectors.embedder import ModelUnavailable, encodable, unit_rows
+from projections.vectors.model_files import FLOAT_MODEL, packaged_model
 
 try:
     import torch

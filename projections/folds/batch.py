@@ -1,4 +1,10 @@
-"""The documents as they stand while a batch of events is folded, and the steps every fold shares. Pure."""
+"""The documents as they are while a batch of events is folded, the steps that all folds share, and the rules. Pure.
+
+Three things make a repeat harmless. A document's id is made of its event's id, so a repeat finds the document. An event
+that changes a document instead of making one leaves a mark, under an id made the same way, so a repeat finds the mark.
+And a repeat at another position in the log is erased there: left alone, it would still hold the content after the first
+one was forgotten.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -27,9 +33,9 @@ class DocumentChange(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """What a batch did: the documents that differ, and the stubs that take the place of erased log entries.
+    """What a batch did: the documents that differ, and the stubs that replace erased log entries.
 
-    Those that were `retired` are gone as forgotten ones are, but nothing is to be purged for that.
+    `retired` documents left the store but not the log: unlike forgotten ones, they leave nothing to purge.
     """
 
     documents: Mapping[DocumentId, DocumentChange]
@@ -41,7 +47,7 @@ _LOOKED_FOR = (Memory, SupersededEvent, Tombstone)
 
 
 class FoldBatch:
-    """Reads what was loaded, remembers what changed."""
+    """Reads what was loaded, records what changes."""
 
     def __init__(self, loaded: Mapping[DocumentId, Document], candidates: Mapping[str, Sequence[str]]) -> None:
         self._loaded, self._now = loaded, dict(loaded)
@@ -52,68 +58,65 @@ class FoldBatch:
         self._retired: set[DocumentId] = set()
         self.ledgers = Ledgers(self)
         self.tenant: str | None = None
-        """Whose event is folded. The documents of others are not there for it, whatever ids it names."""
+        """The tenant of the event that is folded. It neither reads nor changes documents of another one."""
 
     def get(self, name: str) -> Document | None:
-        """The document as it stands; None when there is none."""
-        found = self._now.get(DocumentId(name))
-        return None if self._is_foreign(found) else found
+        """The document as it is now; None if there is none."""
+        document = self._now.get(DocumentId(name))
+        return None if self._is_foreign(document) else document
 
     def session(self, event: Recorded) -> Session | None:
         """The session that an event names."""
-        found = self.get(session_of(event))
-        return found if isinstance(found, Session) else None
+        document = self.get(session_of(event))
+        return document if isinstance(document, Session) else None
 
     def put(self, document: Document) -> None:
-        """The document is now this."""
+        """Add or replace a document."""
         name = DocumentId(document.id)
         if self._is_foreign(self._now.get(name)):
             return
         self._now[name] = document
         self._changed[name] = None
-        if isinstance(document, _LOOKED_FOR):  # what later events of this batch look for in listings
+        # later events of this batch look for these in listings, which were loaded before the batch was folded
+        if isinstance(document, _LOOKED_FOR):
             for listing, member in listings(document):
                 beginning, _, rest = member.partition("|")
                 for name in (listing, part_of(listing, f"{beginning}|")) if rest else (listing,):
                     self._added.setdefault(name, []).append(member)
 
     def drop(self, name: DocumentId) -> None:
-        """The document is no more."""
+        """Delete a document."""
         if self._is_foreign(self._now.get(name)):
             return
         self._now.pop(name, None)
         self._changed[name] = None
 
     def retire(self, name: DocumentId) -> None:
-        """The document is no more, and its ledger says so."""
+        """Delete a document that is now in its session's ledger."""
         self.drop(name)
         self._retired.add(name)
 
     def _is_foreign(self, document: Document | None) -> bool:
-        """A tombstone is nobody's: nothing is left of it that an event could change."""
+        # a tombstone has no tenant: it keeps nothing that an event could change
         return self.tenant is not None and getattr(document, "tenant", self.tenant) != self.tenant
 
     def members(self, listing: str, wants: Callable[[str], bool] | None = None) -> list[Document]:
-        """The documents in a listing, or a part of one, that was loaded or added to; of all, or of wanted members.
+        """The documents in a listing, or a part of one, that was loaded or added to; with `wants`, of those members.
 
-        What was loaded are the members that any event of the batch wants.
+        The loaded members are those that any event of the batch wants.
         """
         listed = (*self._members.get(listing, ()), *self._added.get(listing, ()))
-        wanted = listed if wants is None else filter(wants, listed)
-        names = dict.fromkeys(member.rpartition("|")[2] for member in wanted)
-        return [found for name in names if (found := self.get(name)) is not None]
+        names = dict.fromkeys(member.rpartition("|")[2] for member in listed if wants is None or wants(member))
+        return [document for name in names if (document := self.get(name)) is not None]
 
     def mark(self, event: Recorded, subject: str) -> bool:
-        """Note that an event about `subject` was applied; False when that is noted already.
-
-        A repeat that is in the log a second time is erased there: it would outlive a forgetting of the first.
-        """
+        """Record that an event about `subject` is applied; False if it was applied before."""
         name = mark_of(event)
-        known = self.get(name)
-        if known is None and event.data.TYPE in SESSION_TYPES:
-            known = self.ledgers.find(session_of(event), name)
-        if known is not None:
-            if str(event.position) != str(getattr(known, "position", "")):
+        existing = self.get(name)
+        if existing is None and event.data.TYPE in SESSION_TYPES:
+            existing = self.ledgers.find(session_of(event), name)
+        if existing is not None:
+            if str(event.position) != str(getattr(existing, "position", "")):
                 stub = EventErased(was=event.data.TYPE, document=subject, mark=name)
                 self.erase(str(event.position), stub, event.envelope)
             return False
@@ -131,8 +134,8 @@ class FoldBatch:
         return True
 
     def erase(self, position: str, stub: EventErased, envelope: Envelope) -> None:
-        """Erase the entry at a position; the stub says nothing of what was said, by whom and where stays."""
-        kept = Envelope(
+        """Replace the entry at a position by its stub: who and where, which a replay needs, but no content."""
+        bare = Envelope(
             event_id=envelope.event_id,
             type=stub.TYPE,
             version=stub.VERSION,
@@ -143,7 +146,7 @@ class FoldBatch:
             occurred_at=envelope.occurred_at,
             recorded_at=envelope.recorded_at,
         )
-        self._erased[Position.parse(position)] = Event(kept, stub)
+        self._erased[Position.parse(position)] = Event(bare, stub)
 
     def erase_mark(self, mark: SupersededEvent, session_id: str) -> None:
         """Erase the entry of a marked event, once; the mark stays, without its user."""
@@ -157,7 +160,7 @@ class FoldBatch:
         self.put(replace(mark, user_id="", erased=True))
 
     def erase_entries(self, subject: str, forgetting: Recorded, was: str = "") -> None:
-        """Erase every marked entry about a subject (of one type, if `was` is given) that came before its forgetting."""
+        """Erase every marked entry about a subject (of type `was`, if given) recorded before its forgetting."""
         for mark in self.members(entries(subject)):
             if (
                 isinstance(mark, SupersededEvent)
@@ -165,25 +168,23 @@ class FoldBatch:
                 and Position.parse(mark.position) < forgetting.position
             ):
                 self.erase_mark(mark, forgetting.envelope.session_id)
-        if forgetting.envelope.session_id:
-            self._erase_retired_marks(subject, forgetting, was)
-
-    def _erase_retired_marks(self, subject: str, forgetting: Recorded, was: str) -> None:
-        session, envelope = session_of(forgetting), forgetting.envelope
+        if not forgetting.envelope.session_id:
+            return
+        session = session_of(forgetting)
         for entry in self.ledgers.marks_about(session, subject):
             if was in ("", entry.was) and not entry.erased and entry.position < forgetting.position:
                 stub = EventErased(was=entry.was, document=entry.subject, mark=entry.name)
-                self.erase(str(entry.position), stub, erased_envelope(entry, envelope))
+                self.erase(str(entry.position), stub, erased_envelope(entry, forgetting.envelope))
                 self.ledgers.amend(session, entry._replace(erased=True, user_id=""))
 
     def void(self, event: Recorded) -> None:
-        """Erase a marked event that came to nothing: what it says may be about something forgotten."""
+        """Erase a marked event that has no effect: its content may be about something that was forgotten."""
         mark = self.get(mark_of(event))
         if isinstance(mark, SupersededEvent):
             self.erase_mark(mark, event.envelope.session_id)
 
     def erase_repeat(self, event: Recorded, first: str, document: str) -> None:
-        """Erase a repeat of an event whose document the log has at `first` already."""
+        """Erase a repeat of an event whose document was made by the entry at `first`."""
         if str(event.position) != first:
             self.erase(str(event.position), EventErased(was=event.data.TYPE, document=document), event.envelope)
 
@@ -196,54 +197,49 @@ class FoldBatch:
 
 
 Loaded = Mapping[DocumentId, Document]
-
-
-def _nothing(event: Recorded) -> set[str]:
-    return set()
-
-
-def _anything(member: str) -> bool:
-    return True
-
-
-def _everything(event: Recorded) -> Callable[[str], bool]:
-    return _anything
-
-
-def _no_more(event: Recorded, loaded: Loaded) -> set[str]:
-    return set()
+Apply = Callable[[FoldBatch, Recorded], None]
+Reads = Callable[[Recorded], Iterable[str]]
+Follows = Callable[[Recorded, Loaded], Iterable[str]]
+Wants = Callable[[Recorded], Callable[[str], bool]]
 
 
 class FoldRule(NamedTuple):
     """How one type of event is folded.
 
-    `reads`: ids of the documents it looks at. `listings`: listings whose members it looks at, those that it `wants` by
-    what a member itself says. `follows` and `further_listings`: what it also looks at, given the documents that were
-    loaded (asked again until nothing is new).
+    `reads`: ids of the documents it reads. `listings`: listings whose documents it reads; of their members only those
+    that it `wants`, judged by the member itself. `follows` and `further_listings`: what else it reads, given the
+    documents that were loaded (asked again until nothing is new).
     """
 
-    apply: Callable[[FoldBatch, Recorded], None]
-    reads: Callable[[Recorded], Iterable[str]]
-    listings: Callable[[Recorded], Iterable[str]]
-    follows: Callable[[Recorded, Loaded], Iterable[str]]
-    further_listings: Callable[[Recorded, Loaded], Iterable[str]]
-    wants: Callable[[Recorded], Callable[[str], bool]]
+    apply: Apply
+    reads: Reads
+    listings: Reads
+    follows: Follows
+    further_listings: Follows
+    wants: Wants
 
 
 RULES: dict[type[EventData], FoldRule] = {}
 """The rule of each type of event; the modules of this package add theirs when they are imported."""
-Apply = Callable[[FoldBatch, Recorded], None]
+
+
+def _no_names(event: Recorded, loaded: Loaded | None = None) -> Iterable[str]:
+    return ()
+
+
+def _all_members(event: Recorded) -> Callable[[str], bool]:
+    return lambda member: True
 
 
 def folds(
     *events: type[EventData],
-    reads: Callable[[Recorded], Iterable[str]] = _nothing,
-    listings: Callable[[Recorded], Iterable[str]] = _nothing,
-    follows: Callable[[Recorded, Loaded], Iterable[str]] = _no_more,
-    further_listings: Callable[[Recorded, Loaded], Iterable[str]] = _no_more,
-    wants: Callable[[Recorded], Callable[[str], bool]] = _everything,
+    reads: Reads = _no_names,
+    listings: Reads = _no_names,
+    follows: Follows = _no_names,
+    further_listings: Follows = _no_names,
+    wants: Wants = _all_members,
 ) -> Callable[[Apply], Apply]:
-    """Register a function as how these events are folded; what else it says is as in Rule."""
+    """Register a function as the fold of these events; the other arguments are those of FoldRule."""
 
     def register(apply: Apply) -> Apply:
         for event in events:
@@ -254,8 +250,8 @@ def folds(
 
 
 def reading(*ids: Callable[[Recorded], str]) -> Callable[[Recorded], set[str]]:
-    """Returns the `reads` of a rule that looks at a fixed number of documents, one a function."""
-    return lambda event: {one(event) for one in ids}
+    """Returns the `reads` of a rule that reads a fixed number of documents: each function returns the id of one."""
+    return lambda event: {id_of(event) for id_of in ids}
 
 
 def session_of(event: Recorded) -> DocumentId:

@@ -1,7 +1,10 @@
 """The documents projection: a batch of events folded over the documents it touches. Pure.
 
 Every step is harmless when repeated: an event whose document (or mark) exists already changes nothing, and a tombstone
-stays a tombstone. So redelivery, a retry behind the log's dedup window and a replay all end in the same documents.
+stays a tombstone. So a redelivery, a retry after the log's dedup window and a replay all end with the same documents.
+
+What a fold reads is known before it runs: documents by id, members of listings, and what those lead to. So
+`store/protocol.py` loads it for the whole batch in a few round trips, not in one for each event.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,42 +17,40 @@ from projections.folds.batch import RULES, Changes, FoldBatch
 from projections.folds.batch import DocumentChange as DocumentChange
 
 NAME, VERSION = "documents", 6
-"""A change to what the fold makes of an event raises the version; a rebuild then brings old logs up to it."""
+"""Raise the version when the fold makes something else of an event; a rebuild then updates old documents."""
 NOUNS = (forgetting, memories, sessions)
 """The modules whose import registers how their events are folded."""
 
 
 def documents_of(events: Iterable[Recorded]) -> set[DocumentId]:
-    """The ids a fold of these events may read, but for those that listings and other documents lead to."""
+    """The ids that a fold of these events may read, except those that listings and other documents lead to."""
     return {DocumentId(name) for event in events for name in RULES[type(event.data)].reads(event)}
 
 
 def candidate_listings(events: Iterable[Recorded]) -> set[str]:
-    """The listings whose members the fold of these events also reads.
-
-    They name every memory that a new one may supersede or inherit from, and the marks of what is to be forgotten.
-    """
+    """The listings whose members the fold of these events also reads: memories that a new one may supersede or follow,
+    and the marks of what is to be forgotten."""
     return {name for event in events for name in RULES[type(event.data)].listings(event)}
 
 
 def candidate_members(events: Iterable[Recorded], members: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
-    """Those members of candidate listings whose documents the fold of these events reads, in their order."""
-    wanted: dict[str, set[str]] = {}
+    """The members of candidate listings whose documents the fold of these events reads, in order."""
+    selected: dict[str, set[str]] = {}
     for event in events:
         rule = RULES[type(event.data)]
         wants = rule.wants(event)
         for name in rule.listings(event):
-            wanted.setdefault(name, set()).update(filter(wants, members.get(name, ())))
-    return {name: sorted(found) for name, found in wanted.items() if found}
+            selected.setdefault(name, set()).update(filter(wants, members.get(name, ())))
+    return {name: sorted(some) for name, some in selected.items() if some}
 
 
 def further_documents(events: Iterable[Recorded], loaded: Mapping[DocumentId, Document]) -> set[DocumentId]:
-    """The ids that what was loaded leads to: later versions, and what was condensed together."""
+    """The ids that loaded documents lead to: later versions, and memories that were condensed together."""
     return {DocumentId(name) for event in events for name in RULES[type(event.data)].follows(event, loaded)}
 
 
 def further_listings(events: Iterable[Recorded], loaded: Mapping[DocumentId, Document]) -> set[str]:
-    """The listings that what was loaded leads to: the marks of what goes with something forgotten."""
+    """The listings that loaded documents lead to: marks of what is forgotten together with something else."""
     return {name for event in events for name in RULES[type(event.data)].further_listings(event, loaded)}
 
 

@@ -1,20 +1,22 @@
-"""Forgetting: deletes documents, writes tombstones, undoes effects; and what is folded in the place of erased events.
+"""The fold of forgetting: deletes documents, writes tombstones, undoes effects; and the fold of erased events' stubs.
 
-Whatever a document gave to others is taken back: a session loses what it took from a forgotten observation, and its
-summary; memories that were condensed together with a forgotten one are current again, and their summary goes; what a
-forgotten memory had superseded is current again where that was a memory of its own, unless another still supersedes it.
-A stub does to everything else what the event did before it was erased.
+What a document gave to others is taken back. A session loses what it took from a forgotten observation, and its
+summary. Memories that were condensed together with a forgotten one are current again, and the memory that stood for
+them is deleted. What a forgotten memory superseded is current again if it was a memory of its own and no other memory
+supersedes it.
+
+A stub has every effect on other documents that its event had before it was erased, so a replay over stubs ends with the
+same documents as the live projection.
 """
 
-from collections.abc import Collection, Sequence
-from typing import cast
+from collections.abc import Sequence
+from typing import Any, cast
 
 from msgspec.structs import replace
 
 from ingest.events.envelope import SESSION_TYPES, Envelope, Recorded
 from ingest.events.memory import MemoryRecorded
-from ingest.events.observation import ObservationRecorded
-from ingest.events.session import SessionSummarised
+from ingest.events.session import ObservationRecorded, SessionSummarised
 from ingest.events.subject import EventErased, SubjectForgotten
 from ingest.ids import MEMORY, OBSERVATION, DocumentId
 from ingest.log.position import Position
@@ -32,7 +34,7 @@ from projections.folds.batch import FoldBatch, Loaded, folds, session_of
 from projections.folds.ledgers import erased_envelope, further_parts
 
 
-def named(data: SubjectForgotten) -> list[str]:
+def forgotten_ids(data: SubjectForgotten) -> list[str]:
     """The ids of the documents that an event forgets."""
     if data.documents or data.kept or data.kind in ("session", "user", "project"):
         return data.documents
@@ -44,176 +46,171 @@ _further_parts = further_parts(session_of)
 
 def _forgotten_reads(event: Recorded) -> set[str]:
     data = cast(SubjectForgotten, event.data)
-    found = {*named(data), *data.kept}
+    names = {*forgotten_ids(data), *data.kept}
     if event.envelope.session_id:
-        found |= {session_of(event), summary_id(session_of(event)), ledger_id(session_of(event))}
-    return found
+        names |= {session_of(event), summary_id(session_of(event)), ledger_id(session_of(event))}
+    return names
 
 
 def _forgotten_listings(event: Recorded) -> set[str]:
-    found = {entries(name) for name in named(cast(SubjectForgotten, event.data))}
-    if event.envelope.session_id:
-        found.add(entries(session_of(event)))
-    return found
+    subjects = forgotten_ids(cast(SubjectForgotten, event.data))
+    return {entries(name) for name in (*subjects, *([session_of(event)] if event.envelope.session_id else ()))}
 
 
 def _connected(event: Recorded, loaded: Loaded) -> set[str]:
-    """What was condensed with a forgotten memory, what stands for that, and what a mark is about.
+    """What was condensed with a forgotten memory, what stands for it, what it superseded and what superseded it.
 
-    Also what a memory superseded and what superseded it, beyond those of them that are forgotten.
+    Followed through memories that are forgotten as well. Also what a forgotten mark is about.
     """
-    found = set[str]()
-    waiting = list(named(cast(SubjectForgotten, event.data)))
+    names = set[str]()
+    waiting = forgotten_ids(cast(SubjectForgotten, event.data))[:]
     seen = {*waiting}
     while waiting:
-        match known := loaded.get(DocumentId(waiting.pop())):
+        match current := loaded.get(DocumentId(waiting.pop())):
             case Memory() | Tombstone():
-                found.update(known.condensed)
-                for name in (known.parent_id, known.superseded_by):
+                names.update(current.condensed)
+                for name in (current.parent_id, current.superseded_by):
                     other = loaded.get(DocumentId(name))
-                    goes = isinstance(other, Memory | Tombstone) and known.id in other.condensed
+                    goes = isinstance(other, Memory | Tombstone) and current.id in other.condensed
                     if (goes or isinstance(other, Tombstone)) and name not in seen:
                         seen.add(name)
                         waiting.append(name)
-                    found.add(name)
+                    names.add(name)
             case SupersededEvent():
-                found.add(known.subject)
+                names.add(current.subject)
             case _:
                 pass
-    return found - {""}
+    return names - {""}
 
 
 def _further_entries(event: Recorded, loaded: Loaded) -> set[str]:
-    """The marks of what a memory was condensed with, and those beside a mark that is forgotten."""
-    found = {entries(name) for name in _connected(event, loaded) if name.partition("_")[0] == MEMORY}
-    marked = (loaded.get(DocumentId(name)) for name in named(cast(SubjectForgotten, event.data)))
-    return found | {entries(mark.subject) for mark in marked if isinstance(mark, SupersededEvent)}
-
-
-def _follows(event: Recorded, loaded: Loaded) -> set[str]:
-    return _connected(event, loaded) | _further_parts(event, loaded)
+    """The marks of what a memory was condensed with, and the other marks of a forgotten mark's subject."""
+    memories_of = {entries(name) for name in _connected(event, loaded) if name.partition("_")[0] == MEMORY}
+    documents = (loaded.get(DocumentId(name)) for name in forgotten_ids(cast(SubjectForgotten, event.data)))
+    return memories_of | {entries(mark.subject) for mark in documents if isinstance(mark, SupersededEvent)}
 
 
 @folds(
     SubjectForgotten,
     reads=_forgotten_reads,
     listings=_forgotten_listings,
-    follows=_follows,
+    follows=lambda event, loaded: _connected(event, loaded) | _further_parts(event, loaded),
     further_listings=_further_entries,
 )
 def _forgotten(batch: FoldBatch, event: Recorded) -> None:
-    """Observations before their session: what is left of it depends on them."""
     data = cast(SubjectForgotten, event.data)
-    names = named(data)
+    names = forgotten_ids(data)
     before = batch.session(event)
-    for name in sorted(names, key=lambda one: one.partition("_")[0] == SESSION):
+    # observations before their session: what remains of it depends on them
+    for name in sorted(names, key=lambda name: name.partition("_")[0] == SESSION):
         _forget(batch, event, DocumentId(name), names, before)
-    for name in data.kept:
-        _keep(batch, name, data.sources)
-
-
-def _keep(batch: FoldBatch, name: str, gone: Collection[str]) -> None:
-    """A document that stays is not derived from what is forgotten any more."""
-    match known := batch.get(name):
-        case Memory(derived_from=sources):
-            batch.put(replace(known, derived_from=[one for one in sources if one not in gone]))
-        case Lesson(sources=sources) | Relation(sources=sources):
-            left = joined(one for one in sources if one not in gone)
-            batch.put(known.model_copy(update={"derived_from": left}))
-        case _:
-            pass
+    for name in data.kept:  # documents that stay are no longer derived from what is forgotten
+        match document := batch.get(name):
+            case Memory(derived_from=sources):
+                batch.put(replace(document, derived_from=[source for source in sources if source not in data.sources]))
+            case Lesson(sources=sources) | Relation(sources=sources):
+                remaining = joined(source for source in sources if source not in data.sources)
+                batch.put(document.model_copy(update={"derived_from": remaining}))
+            case _:
+                pass
 
 
 def _forget(
     batch: FoldBatch, event: Recorded, name: DocumentId, also: Sequence[str], before: Session | None = None
 ) -> None:
-    match known := batch.get(name) or _retired(batch, event, name):
+    """Forget a document; `also` are the others that the event forgets, `before` the session as the event found it."""
+    prefix = name.partition("_")[0]
+    document = batch.get(name)
+    if document is None and prefix == OBSERVATION and event.envelope.session_id:
+        document = batch.ledgers.find(session_of(event), name)
+    match document:
         case Observation():
-            _erase_document(batch, known, EventErased(was=ObservationRecorded.TYPE, document=name))
+            _erase_document(batch, document, EventErased(was=ObservationRecorded.TYPE, document=name))
             _bury(batch, event, Tombstone(id=name))
             _leave_session(batch, event)
         case LedgerEntry():
-            _forget_retired(batch, event, known)
+            stub = EventErased(was=ObservationRecorded.TYPE, document=name)
+            batch.erase(str(document.position), stub, erased_envelope(document, event.envelope))
+            batch.ledgers.strike(session_of(event), name)
+            _bury(batch, event, Tombstone(id=name))
+            _leave_session(batch, event, retired=True)
         case Memory():
-            _forget_memory(batch, event, known, also)
+            _forget_memory(batch, event, document, also)
         case Session():
-            _forget_session(batch, event, known, before)
+            _forget_session(batch, event, document, before)
         case Summary():
-            _forget_summary(batch, event, known)
+            _forget_summary(batch, event, document)
         case SupersededEvent():
-            if not _stands(batch, known, also):
-                _forget_past(batch, event, known)
-        case Tombstone(position=""):
-            _bury(batch, event, known)
-            if name.partition("_")[0] == OBSERVATION:
+            if not _is_needed(batch, document, also):
+                _forget_past(batch, event, document)
+        case Tombstone(position=""):  # a replay, which has met the stub of what is forgotten here
+            _bury(batch, event, document)
+            if prefix == OBSERVATION:
                 _leave_session(batch, event)
             else:
-                _restore(batch, event, known, also)
+                _restore(batch, event, document, also)
         case Tombstone() | Ledger():
             pass
         case None:
-            if name.partition("_")[0] in (OBSERVATION, MEMORY):
+            if prefix in (OBSERVATION, MEMORY):
                 _bury(batch, event, Tombstone(id=name))
             batch.erase_entries(name, event)
-        case _:
-            _drop(batch, event, known)
+        case _:  # a document that later events may create again: it goes, with every entry about it
+            if not _is_newer(document, event):
+                batch.erase_entries(document.id, event)
+                batch.drop(DocumentId(document.id))
 
 
-def _drop(batch: FoldBatch, event: Recorded, known: Lesson | Slot | Action | Relation | Commit) -> None:
-    """A document that its events may make anew: it goes, with every entry that told of it."""
-    if _came_later(known, event):
-        return
-    batch.erase_entries(known.id, event)
-    batch.drop(DocumentId(known.id))
+def _is_newer(document: Lesson | Slot | Action | Relation | Commit | Summary, event: Recorded) -> bool:
+    """Whether a forgetting that is applied again finds what was created after it."""
+    return Position.parse(document.position) > event.position
 
 
-def _came_later(known: Lesson | Slot | Action | Relation | Commit | Summary, event: Recorded) -> bool:
-    """Whether a forgetting that is applied again meets what was made after it."""
-    return Position.parse(known.position) > event.position
+def _is_needed(batch: FoldBatch, mark: SupersededEvent, also: Sequence[str]) -> bool:
+    """Whether a document that is not forgotten with a mark still has the effect of the mark's event.
 
-
-def _stands(batch: FoldBatch, mark: SupersededEvent, also: Sequence[str]) -> bool:
-    """Whether a document that is not forgotten with it still holds what the event of a mark did.
-
-    Such an entry stays, for a replay could not end there without it; it goes when the document does.
+    Such an entry stays, because a replay needs it to make that document; it goes when the document does.
     """
-    known = batch.get(mark.subject)
-    if known is None or isinstance(known, Tombstone) or mark.subject in also:
+    document = batch.get(mark.subject)
+    if document is None or isinstance(document, Tombstone) or mark.subject in also:
         return False
-    position = getattr(known, "position", "")
+    position = getattr(document, "position", "")
     return not position or Position.parse(position) <= Position.parse(mark.position)
 
 
 def _forget_past(batch: FoldBatch, event: Recorded, mark: SupersededEvent) -> None:
-    """Every entry about what the mark's document was before it went: a replay of some of them would end elsewhere."""
+    """Erase every entry about what the mark's document was before it was deleted.
+
+    All of them, because a replay of only some would make another document.
+    """
     position = getattr(batch.get(mark.subject), "position", "")
     since = Position.parse(position) if position else None
     for other in (mark, *batch.members(entries(mark.subject))):
         if isinstance(other, SupersededEvent) and other.position:
-            place = Position.parse(other.position)
-            if place <= event.position and (since is None or place < since):
+            marked_at = Position.parse(other.position)
+            if marked_at <= event.position and (since is None or marked_at < since):
                 batch.erase_mark(other, event.envelope.session_id)
 
 
 def _forget_session(batch: FoldBatch, event: Recorded, session: Session, before: Session | None) -> None:
     if before is None or Position.parse(before.forgotten_at) >= event.position:
-        return  # applied again: what is there was opened after it
+        return  # applied again: this session was opened after the forgetting
     batch.erase_entries(session.id, event)
     batch.drop(summary_id(DocumentId(session.id)))
-    left = sessions.forgotten(session, event)
-    if left is None:
+    remaining = sessions.forgotten(session, event)
+    if remaining is None:
         batch.drop(DocumentId(session.id))
     else:
-        batch.put(left)
+        batch.put(remaining)
 
 
-def _forget_summary(batch: FoldBatch, event: Recorded, known: Summary) -> None:
-    if _came_later(known, event):
+def _forget_summary(batch: FoldBatch, event: Recorded, summary: Summary) -> None:
+    if _is_newer(summary, event):
         return
-    session = batch.get(known.session)
+    session = batch.get(summary.session)
     if isinstance(session, Session):
         batch.put(session.model_copy(update={"summarised": 0}))
-    _drop_summary(batch, event, known.session)
+    _drop_summary(batch, event, summary.session)
 
 
 def _drop_summary(batch: FoldBatch, event: Recorded, session: DocumentId) -> None:
@@ -222,60 +219,34 @@ def _drop_summary(batch: FoldBatch, event: Recorded, session: DocumentId) -> Non
 
 
 def _bury(batch: FoldBatch, event: Recorded, tombstone: Tombstone) -> None:
-    """The tombstone of a forgotten observation or memory."""
     batch.put(replace(tombstone, position=str(event.position), successor=""))
     batch.erase_entries(tombstone.id, event)
 
 
-def _retired(batch: FoldBatch, event: Recorded, name: str) -> LedgerEntry | None:
-    """What the ledger of the event's session notes of an observation."""
-    if not event.envelope.session_id or name.partition("_")[0] != OBSERVATION:
-        return None
-    return batch.ledgers.find(session_of(event), name)
-
-
-def _forget_retired(batch: FoldBatch, event: Recorded, entry: LedgerEntry) -> None:
-    stub = EventErased(was=ObservationRecorded.TYPE, document=entry.name)
-    batch.erase(str(entry.position), stub, erased_envelope(entry, event.envelope))
-    batch.ledgers.strike(session_of(event), entry.name)
-    _bury(batch, event, Tombstone(id=entry.name))
-    _leave_session(batch, event, retired=True)
-
-
 def _leave_session(batch: FoldBatch, event: Recorded, *, retired: bool = False) -> None:
-    """One less is counted, and nothing of what the session took from the observation stays: its summary goes, too."""
+    """Take an observation out of its session: one fewer is counted, and what it took from it and its summary go."""
     session = batch.session(event)
     if session is not None:
         batch.put(sessions.without_observation(session, event, retired=retired))
         _drop_summary(batch, event, DocumentId(session.id))
 
 
-def _forget_memory(batch: FoldBatch, event: Recorded, known: Memory, also: Sequence[str]) -> None:
-    stub = EventErased(
-        was=MemoryRecorded.TYPE,
-        document=known.id,
-        memory_version=known.version,
-        parent_id=known.parent_id,
-        separate_parent=known.separate_parent,
-        superseded_by=known.superseded_by,
-        originals=known.condensed,
-    )
-    _erase_document(batch, known, stub)
-    tombstone = Tombstone(
-        id=known.id,
-        memory_version=known.version,
-        author=known.author,
-        parent_id=known.parent_id,
-        separate_parent=known.separate_parent,
-        superseded_by=known.superseded_by,
-        condensed=known.condensed,
-    )
+def _forget_memory(batch: FoldBatch, event: Recorded, memory: Memory, also: Sequence[str]) -> None:
+    place: dict[str, Any] = {
+        "memory_version": memory.version,
+        "parent_id": memory.parent_id,
+        "separate_parent": memory.separate_parent,
+        "superseded_by": memory.superseded_by,
+    }
+    stub = EventErased(was=MemoryRecorded.TYPE, document=memory.id, originals=memory.condensed, **place)
+    _erase_document(batch, memory, stub)
+    tombstone = Tombstone(id=memory.id, author=memory.author, condensed=memory.condensed, **place)
     _bury(batch, event, tombstone)
     _restore(batch, event, tombstone, also)
 
 
 def _restore(batch: FoldBatch, event: Recorded, gone: Tombstone, also: Sequence[str]) -> None:
-    """What a forgotten memory stood for is current again, and what stands for it and others is forgotten, too."""
+    """Make current again what a forgotten memory stood for; forget what stands for it and others."""
     for name in gone.condensed:
         match other := batch.get(name):
             case Memory(superseded_by=successor) if successor == gone.id and name not in also:
@@ -294,9 +265,9 @@ def _restore(batch: FoldBatch, event: Recorded, gone: Tombstone, also: Sequence[
 
 
 def _is_superseded(batch: FoldBatch, gone: Tombstone, also: Sequence[str]) -> bool:
-    """Whether a memory that is not forgotten superseded a forgotten one, or what did.
+    """Whether a memory that is not forgotten superseded a forgotten one, or superseded what did.
 
-    A tombstone without a position is a memory, to the events that a replay has come to.
+    A tombstone without a position counts as a memory: a replay has not reached its forgetting yet.
     """
     name = gone.superseded_by
     while isinstance(successor := batch.get(name), Memory | Tombstone):
@@ -307,9 +278,9 @@ def _is_superseded(batch: FoldBatch, gone: Tombstone, also: Sequence[str]) -> bo
 
 
 def _restore_parent(batch: FoldBatch, gone: Tombstone, also: Sequence[str]) -> None:
-    """What a forgotten memory superseded is current again, if it was a memory of its own; if it is gone, what it did.
+    """Make current again what a forgotten memory superseded, if that was a memory of its own.
 
-    What is forgotten with it restores its own.
+    If that is forgotten, too, what it superseded. A memory that is forgotten by the same event restores its own parent.
     """
     at = gone
     while isinstance(older := batch.get(at.parent_id), Tombstone) and older.position:
@@ -342,28 +313,38 @@ def _erase_document(batch: FoldBatch, document: Observation | Memory, stub: Even
 
 def _erased_reads(event: Recorded) -> set[str]:
     stub = cast(EventErased, event.data)
-    found = {stub.document, stub.mark, stub.parent_id, *stub.originals} - {""}
+    names = {stub.document, stub.mark, stub.parent_id, *stub.originals} - {""}
     if event.envelope.session_id:
-        found |= {session_of(event), ledger_id(session_of(event))}
-    return found
+        names |= {session_of(event), ledger_id(session_of(event))}
+    return names
 
 
-@folds(EventErased, reads=_erased_reads, follows=further_parts(session_of))
+@folds(EventErased, reads=_erased_reads, follows=_further_parts)
 def _event_erased(batch: FoldBatch, event: Recorded) -> None:
-    """Do to everything else what the event did before it was erased."""
-    stub = cast(EventErased, event.data)
+    """Have every effect on other documents that the event had before it was erased."""
+    stub, envelope = cast(EventErased, event.data), event.envelope
+    name = stub.mark or stub.document
+    if not name:
+        return  # the event made no document: it was a dead letter that was discarded
+    retired = stub.was in SESSION_TYPES and envelope.session_id and batch.ledgers.find(session_of(event), name)
+    if batch.get(name) is not None or retired:
+        return  # a repeat
     if stub.mark:
-        _erased_mark(batch, event, stub)
+        mark = SupersededEvent(
+            id=DocumentId(stub.mark),
+            position=str(event.position),
+            subject=stub.document,
+            was=stub.was,
+            tenant=envelope.tenant,
+            project=envelope.project,
+            erased=True,
+        )
+        batch.put(mark)
         return
-    if not stub.document:
-        return  # an event that no document came of: a discarded dead letter
-    if batch.get(stub.document) is not None or _is_retired(batch, event, stub.document):
-        return
-    name = DocumentId(stub.document)
     tombstone = Tombstone(
-        id=name,
+        id=DocumentId(name),
         memory_version=stub.memory_version,
-        author=event.envelope.agent_id if stub.was == MemoryRecorded.TYPE else "",
+        author=envelope.agent_id if stub.was == MemoryRecorded.TYPE else "",
         parent_id=stub.parent_id,
         separate_parent=stub.separate_parent,
         successor=stub.superseded_by,
@@ -372,35 +353,11 @@ def _event_erased(batch: FoldBatch, event: Recorded) -> None:
     batch.put(tombstone)
     if stub.was == ObservationRecorded.TYPE:
         batch.put(sessions.observed(batch.session(event), event))
-    for parent in (stub.parent_id, *stub.originals):
-        _superseded(batch, event, parent, stub.document)
-
-
-def _erased_mark(batch: FoldBatch, event: Recorded, stub: EventErased) -> None:
-    envelope = event.envelope
-    if batch.get(stub.mark) is None and not _is_retired(batch, event, stub.mark):
-        batch.put(
-            SupersededEvent(
-                id=DocumentId(stub.mark),
-                position=str(event.position),
-                subject=stub.document,
-                was=stub.was,
-                tenant=envelope.tenant,
-                project=envelope.project,
-                erased=True,
-            )
-        )
-
-
-def _is_retired(batch: FoldBatch, event: Recorded, name: str) -> bool:
-    """Whether the ledger of the event's session notes an observation or a mark: this was a repeat of it."""
-    in_session = cast(EventErased, event.data).was in SESSION_TYPES and event.envelope.session_id
-    return bool(in_session) and batch.ledgers.find(session_of(event), name) is not None
-
-
-def _superseded(batch: FoldBatch, event: Recorded, parent: str, successor: str) -> None:
-    known = batch.get(parent) if parent else None
-    if isinstance(known, Memory):
-        batch.put(memories.retired(known, successor, event.recorded_at))
-    elif isinstance(known, Tombstone):
-        batch.put(replace(known, superseded_by=successor))
+    for parent in filter(None, (stub.parent_id, *stub.originals)):
+        match older := batch.get(parent):
+            case Memory():
+                batch.put(memories.retired(older, name, event.recorded_at))
+            case Tombstone():
+                batch.put(replace(older, superseded_by=name))
+            case _:
+                pass

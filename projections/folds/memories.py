@@ -17,8 +17,9 @@ from ingest.events.memory import (
     MemoryRecorded,
     MemoryRevised,
     MemoryVisibilityChanged,
+    RelationLinked,
+    RelationUnlinked,
 )
-from ingest.events.relation import RelationLinked, RelationUnlinked
 from ingest.events.slot import SlotAppended, SlotDeleted, SlotSet
 from ingest.events.subject import EventErased
 from ingest.ids import DocumentId

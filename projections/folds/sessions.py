@@ -3,8 +3,15 @@
 from typing import cast
 
 from ingest.events.envelope import Recorded
-from ingest.events.observation import ObservationCompressed, ObservationRecorded
-from ingest.events.session import SessionCommitted, SessionEnded, SessionRetired, SessionStarted, SessionSummarised
+from ingest.events.session import (
+    ObservationCompressed,
+    ObservationRecorded,
+    SessionCommitted,
+    SessionEnded,
+    SessionRetired,
+    SessionStarted,
+    SessionSummarised,
+)
 from ingest.ids import OBSERVATION
 from projections.documents import observations, sessions
 from projections.documents.observations import Observation

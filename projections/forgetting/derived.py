@@ -24,9 +24,8 @@ from projections.condensing.claims import (
     sayers,
     says,
 )
-from projections.condensing.crystal import rules, told
-from projections.condensing.crystals import done_action
-from projections.condensing.evidence import is_made, observations_of
+from projections.condensing.crystals import done_action, rules_of, told
+from projections.condensing.summaries import is_made, observations_of
 from projections.documents.actions import Action
 from projections.documents.document import Document
 from projections.documents.lessons import Lesson
@@ -171,7 +170,7 @@ def _said_by(document: Document) -> str:
             parts = [document.content, document.context, *document.tag_list]
         case Action():
             done = done_action(document)
-            parts = [document.title, document.description, document.result, told(done), *rules(done)]
+            parts = [document.title, document.description, document.result, told(done), *rules_of(done)]
         case _:
             parts = []
     return "\n".join(part for part in parts if part)

@@ -20,8 +20,7 @@ from ingest.commands.decide import Caller
 from ingest.errors import Forbidden, NotFound
 from ingest.events.subject import MAX_FORGOTTEN, SubjectKind
 from ingest.ids import DocumentId
-from ingest.log.partitions import partition_of, project_route, session_route
-from ingest.log.position import Token
+from ingest.log.position import Token, partition_of, project_route, session_route
 from projections.condensing.slots import without
 from projections.documents.access import Reader, may_forget, may_read
 from projections.documents.document import Document

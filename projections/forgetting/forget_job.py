@@ -20,8 +20,7 @@ from ingest.log.lease import lease
 from ingest.log.position import Token
 from ingest.platform.clock import Clock, system_clock
 from ingest.platform.connections import Client
-from projections.dead_letters.operations import DeadLetterOperations
-from projections.dead_letters.queries import DeadLetters
+from projections.dead_letters.room import DeadLetters
 from projections.documents.access import Reader
 from projections.documents.document import Document, Searched, searchable_text
 from projections.forgetting.forget import Forgetting, Forgotten
@@ -62,9 +61,7 @@ class ForgetJob:
         clock: Clock = system_clock,
     ) -> None:
         self._redis, self._current = redis, current
-        self._letters = DeadLetterOperations(
-            redis, current.log, DeadLetters(redis, current.log, current.documents), clock
-        )
+        self._letters = DeadLetters(redis, current.log, current.documents, clock)
         self._purge, self._wait, self._clock = purge, wait, clock
         self._id = str(new_event_id())
 

@@ -7,14 +7,12 @@ from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from ingest.commands.decide import Caller
-from ingest.commands.requests import ForgetSubject, Remember, SetSlot, WriteAction
+from ingest.commands.decide import Caller, ForgetSubject, Remember, SetSlot, WriteAction
 from ingest.durability import Durability, weakest
 from ingest.events.envelope import SESSION_TYPES
 from ingest.events.subject import SubjectKind
 from ingest.ids import MEMORY, DocumentId, document_id, new_event_id
-from ingest.log.partitions import partition_of, project_route, session_route
-from ingest.log.position import START, Position, Token
+from ingest.log.position import START, Position, Token, partition_of, project_route, session_route
 from projections.condensing.claims import Remainder
 from projections.condensing.slots import contributed
 from projections.documents.actions import Action, actions

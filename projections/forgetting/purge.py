@@ -13,13 +13,13 @@ from msgspec.structs import replace
 from redis.exceptions import ResponseError
 
 from ingest.ids import new_event_id
-from ingest.log.archive.job import ArchiveJob
+from ingest.log.archive.sealing import ArchiveJob
 from ingest.log.keys import JOB_LEASE_TTL, PURGE_LEASE, PartitionKeys, embedding
 from ingest.log.lease import lease
 from ingest.platform.connections import Client, past_memory_limit
 from projections.embedding.live import models_of
 from projections.forgetting.receipts import Probe, Removed
-from projections.rebuilding.rebuild_job import RebuildJob
+from projections.rebuilding.job import RebuildJob
 from projections.vectors.embedder import Embedders, cache_key_of
 
 logger = logging.getLogger(__name__)

@@ -14,10 +14,10 @@ from projections.forgetting.purge import Cleaned
 from projections.forgetting.receipts import Probe
 from projections.search import snapshots
 from projections.search.embedded import search
-from projections.search.presence import replicas
 from projections.search.question import Filter, Question
 from projections.search.snapshot_job import SnapshotJob
 from projections.search.snapshots import UnusableSnapshot
+from projections.search.waiting import replicas
 from projections.vectors.embedder import Embedders
 
 logger = logging.getLogger(__name__)

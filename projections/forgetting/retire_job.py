@@ -10,15 +10,14 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
 
-from ingest.commands.decide import Caller
-from ingest.commands.requests import RetireSession
+from ingest.commands.decide import Caller, RetireSession
 from ingest.errors import MnemologError
 from ingest.events.session import MAX_RETIRED
 from ingest.ids import DocumentId
 from ingest.log.keys import embedding
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client
-from projections.condensing.evidence import fingerprint
+from projections.condensing.summaries import fingerprint
 from projections.documents.document import searchable_text
 from projections.documents.observations import Observation, session_observations
 from projections.documents.sessions import RETIRABLE, Session

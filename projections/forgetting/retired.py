@@ -4,12 +4,11 @@ from collections.abc import AsyncIterator, Callable, Collection, Sequence
 
 from ingest.errors import UnreadableEvent
 from ingest.events.envelope import Recorded, decode
-from ingest.events.observation import ObservationCompressed, ObservationRecorded
+from ingest.events.session import ObservationCompressed, ObservationRecorded
 from ingest.events.subject import EventErased
 from ingest.ids import OBSERVATION, DocumentId
 from ingest.log.event_log import EventLog
-from ingest.log.partitions import partition_of, session_route
-from ingest.log.position import Position
+from ingest.log.position import Position, partition_of, session_route
 from ingest.platform.clock import from_ms
 from projections.documents import observations
 from projections.documents.observations import Observation

@@ -9,9 +9,9 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from ingest.platform.sizes import mib
-from projections.health.pressure import CheckStatus, Condition
+from ingest.platform.settings import mib
 from projections.health.samples import Sample
+from projections.health.watch import CheckStatus, Condition
 
 Health = Literal["healthy", "degraded", "critical"]
 Offence: TypeAlias = tuple[str, CheckStatus, str, str]

@@ -16,8 +16,7 @@ from ingest.errors import ProjectionBehind
 from ingest.ids import DocumentId
 from ingest.log.event_log import EventLog
 from ingest.log.keys import PartitionKeys
-from ingest.log.partitions import partition_of, project_route
-from ingest.log.position import START, Position
+from ingest.log.position import START, Position, partition_of, project_route
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client
 from ingest.platform.partial import UNREACHABLE, leaving_out, left_out, readable
@@ -32,7 +31,7 @@ from projections.documents.sessions import OPEN_SESSIONS, Session, Summary
 from projections.documents.slots import Slot, slots
 from projections.health.diagnosis import Diagnosis, Measured, diagnose
 from projections.health.watch import Watch
-from projections.maintenance.backup.manifest import backup_trouble, load_status
+from projections.maintenance.backups import backup_trouble, load_status
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import key_scope
 from projections.search.index import DocumentLocation, Index, IndexService

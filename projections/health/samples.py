@@ -15,19 +15,18 @@ from msgspec import Struct
 from redis.exceptions import ResponseError
 
 from ingest.embedded.log_file import trouble
-from ingest.errors import ProjectionBehind
-from ingest.log.keys import CONSUMER_GROUP, LEASE_TTL, REPLICAS, WORKERS, GenerationKeys, PartitionKeys
-from ingest.log.position import START, Position, Token
+from ingest.log.keys import LEASE_TTL, REPLICAS, WORKERS, GenerationKeys, PartitionKeys
+from ingest.log.lag import entries_behind
+from ingest.log.position import START, Position
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client, info_of_nodes
 from ingest.platform.partial import PATIENCE_S, UNREACHABLE, leave_out, partial_reads
-from projections.search.presence import STALE_MS
 from projections.search.snapshots import FeedPosition
+from projections.search.waiting import STALE_MS
 from projections.vectors.embedder import waiting_since_ms
 
 QUESTIONS = 8
 """About a partition, in one pipeline."""
-LAG_LOOK_S = 0.1
 PENDING_WARN_S = 10.0
 """An event is searchable well within a second while workers run; after this many they are late."""
 STALLED_S = 15.0
@@ -383,57 +382,3 @@ def _local(log_folder: Path | None, snapshots: Path | None) -> tuple[int | None,
             pass  # pruned meanwhile
     age_s = max(0.0, time.time() - max(written)) if written else None
     return free, age_s, "" if log_folder is None else trouble(log_folder)
-
-
-async def entries_behind(redis: Client, partitions: int) -> dict[int, int]:
-    """Log entries not projected yet, by partition, for those partitions that have any. One round trip.
-
-    Counts what the consumer group has not read or not acknowledged. Where Redis cannot say (entries were erased that
-    the group had not read), everything in the log counts: too much rather than too little.
-    """
-    keys = [PartitionKeys(partition) for partition in range(partitions)]
-    async with redis.pipeline(transaction=False) as pipe:
-        for key in keys:
-            pipe.xinfo_groups(key.log)
-            pipe.xlen(key.log)
-        answers = await pipe.execute(raise_on_error=False)
-    rows = {one: answers[2 * one : 2 * one + 2] for one in range(partitions)}
-    unread = {one for one, row in rows.items() if any(isinstance(answer, UNREACHABLE) for answer in row)}
-    if unread:
-        leave_out(unread, rows, next(one for one in answers if isinstance(one, UNREACHABLE)))
-    behind = {one: _entries_behind(*row) for one, row in rows.items() if one not in unread}
-    return {one: count for one, count in behind.items() if count}
-
-
-async def wait_projected(redis: Client, token: Token, timeout_s: float) -> None:
-    """Return once the documents cover a position; raises ProjectionBehind after `timeout_s`.
-
-    For processes without an index replica, which is told of every step; this one asks, ten times a second.
-    """
-    deadline = time.monotonic() + timeout_s
-    while not token.covered_by(await _checkpoints(redis, list(token))):
-        if time.monotonic() > deadline:
-            raise ProjectionBehind(timeout_s, await entries_behind(redis, max(token) + 1))
-        await asyncio.sleep(LAG_LOOK_S)
-
-
-async def _checkpoints(redis: Client, partitions: Sequence[int]) -> dict[int, Position]:
-    """The checkpoints of partitions' live generations."""
-    found: dict[int, Position] = {}
-    for partition in partitions:
-        keys = PartitionKeys(partition)
-        generation = int(await redis.get(keys.generation) or 1)
-        stored = await redis.get(keys.of_generation(generation).checkpoint)
-        found[partition] = Position.parse(stored) if stored else START
-    return found
-
-
-def _entries_behind(groups: Sequence[dict[str, Any]] | Exception, length: int) -> int:
-    if isinstance(groups, ResponseError):  # no such stream: nothing was ever appended
-        return 0
-    if isinstance(groups, Exception):
-        raise groups
-    group = next((one for one in groups if one["name"] == CONSUMER_GROUP.encode()), None)
-    if group is None or group.get("lag") is None:
-        return length
-    return int(group["lag"]) + int(group["pending"])

@@ -24,8 +24,7 @@ from ingest.errors import MnemologError, ProjectionBehind
 from ingest.events.envelope import SESSION_TYPES, as_json_object
 from ingest.events.registry import EVENT_TYPES
 from ingest.events.subject import EventErased, SubjectForgotten
-from ingest.log.event_log import EventLog, Stored, entry_at, pages
-from ingest.log.history import Growth, Moved
+from ingest.log.event_log import EventLog, Growth, Moved, Stored, entry_at, pages
 from ingest.log.keys import (
     ACCESS_KEYS,
     ACCESS_VERSION,
@@ -44,18 +43,25 @@ from ingest.log.keys import (
     access_row_pk,
     row_key,
 )
-from ingest.log.partitions import partition_of, project_route, session_route
-from ingest.log.position import START, Position, Token
+from ingest.log.lag import wait_projected
+from ingest.log.position import START, Position, Token, partition_of, project_route, session_route
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import heard_of, restore_entries
 from ingest.platform.clock import Clock, system_clock
 from ingest.platform.connections import Client, info_of_nodes
 from projections.dead_letters.records import discarded_places, place_of
 from projections.forgetting.receipts import Receipt
-from projections.health.samples import wait_projected
-from projections.maintenance.backup.contents import HashField, Kept, Member, Text, kept_keys
-from projections.maintenance.backup.manifest import LogState, measure
-from projections.maintenance.backup.restoring import (
+from projections.maintenance.backing_up import HashField, Kept, Member, Text, kept_keys
+from projections.maintenance.backups import LogState, measure
+from projections.maintenance.differences import (
+    DocumentManifest,
+    ManifestDifference,
+    differences,
+    manifest_of,
+    manifest_of_store,
+    replay,
+)
+from projections.maintenance.restoring import (
     Routed,
     Window,
     batches,
@@ -65,15 +71,7 @@ from projections.maintenance.backup.restoring import (
     refuse_if_used,
     routed,
 )
-from projections.maintenance.manifests import (
-    DocumentManifest,
-    ManifestDifference,
-    differences,
-    manifest_of,
-    manifest_of_store,
-    replay,
-)
-from projections.search.presence import replicas
+from projections.search.waiting import replicas
 from projections.store.protocol import MemoryStore
 
 ENTRIES_PER_READ = 500

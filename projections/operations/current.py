@@ -7,14 +7,12 @@ it wrote is not told that it is not there.
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias, TypeVar
 
-from ingest.commands.decide import Caller
+from ingest.commands.decide import AnyCommand, Caller
 from ingest.commands.handler import Accepted, CommandHandler
-from ingest.commands.requests import AnyCommand
 from ingest.errors import NotFound
 from ingest.ids import DocumentId
 from ingest.log.event_log import EventLog
-from ingest.log.partitions import partition_of, project_route, session_route
-from ingest.log.position import START, Token
+from ingest.log.position import START, Token, partition_of, project_route, session_route
 from projections.documents.access import Reader, may_read
 from projections.documents.document import Document
 from projections.documents.memories import Memory
@@ -44,8 +42,8 @@ class Current:
     async def append_batch(self, commands: Sequence[AnyCommand], caller: Caller) -> Token:
         """Append the events of several commands at once; returns their position. Raises the first rejection."""
         outcome = await self._commands.handle_batch(commands, caller)
-        for _, fault in outcome.rejected:
-            raise fault
+        for _, error in outcome.rejected:
+            raise error
         return outcome.token
 
     async def settle(self, *routes: str) -> Token:
@@ -74,23 +72,23 @@ class Current:
     async def find(self, name: str, kind: type[D], reader: Reader) -> tuple[int, D]:
         """The document of a kind with this id, as it stands after everything acknowledged.
 
-        Raises NotFound when there is none, or the reader may not see it.
+        Raises NotFound if there is none, or the reader can't see it.
         """
-        found = await self._found(name, kind, reader)
-        if found is None:
+        located = await self._found(name, kind, reader)
+        if located is None:
             await self.settle()
-            found = await self._found(name, kind, reader)
+            located = await self._found(name, kind, reader)
         else:
-            await self.settle_project(reader.tenant, getattr(found.document, "project", ""))
-            found = await self._found(name, kind, reader)
-        if found is None or not isinstance(found.document, kind):
+            await self.settle_project(reader.tenant, getattr(located.document, "project", ""))
+            located = await self._found(name, kind, reader)
+        if located is None or not isinstance(located.document, kind):
             raise NotFound(f"there is no {kind.__name__.lower()} {name!r}")
-        return found.partition, found.document
+        return located.partition, located.document
 
     async def session(self, session_id: str, project: str | None, reader: Reader) -> Session:
         """A session as it stands after everything acknowledged; without a project, the one of that id.
 
-        Raises NotFound when there is none, or the reader may not see it; CommandRejected when several projects have
+        Raises NotFound if there is none, or the reader can't see it; CommandRejected when several projects have
         one.
         """
         if project is None:
@@ -103,13 +101,17 @@ class Current:
         return located.document
 
     async def find_all(self, names: Sequence[str], kind: type[D], reader: Reader) -> list[D]:
-        """Those of the documents of a kind that the reader may see, in the order asked for."""
+        """Those of the documents of a kind that the reader can see, in the order asked for."""
         await self.settle()
-        found = await self.documents.find_all([DocumentId(name) for name in names])
-        return [one.document for one in found if isinstance(one.document, kind) and may_read(one.document, reader)]
+        documents = await self.documents.find_all([DocumentId(name) for name in names])
+        return [
+            located.document
+            for located in documents
+            if isinstance(located.document, kind) and may_read(located.document, reader)
+        ]
 
     async def versions(self, known: Memory) -> tuple[list[Memory], Memory]:
-        """Every version of a memory, oldest first, whoever may read them; and the newest of what stands in its place.
+        """Every version of a memory, oldest first, whoever can read them; and the newest of what stands in its place.
 
         The newest is the last version, unless that was condensed. A forgotten version does not say what came before it.
         """
@@ -140,17 +142,17 @@ class Current:
         return found
 
     async def _found(self, name: str, kind: type[D], reader: Reader) -> Located | None:
-        found = await self.documents.find(DocumentId(name))
-        if found is None or not isinstance(found.document, kind) or not may_read(found.document, reader):
+        located = await self.documents.find(DocumentId(name))
+        if located is None or not isinstance(located.document, kind) or not may_read(located.document, reader):
             return None
-        return found
+        return located
 
 
 class Writing:
     """Commands given one after another."""
 
     def __init__(self, current: Current, caller: Caller, position: str = "") -> None:
-        """`position`: of what was written before, and is to be covered, too."""
+        """`position`: of what was written before, and is to be covered as well."""
         self._current, self._caller = current, caller
         self._token = Token.parse(position) if position else Token()
 

@@ -25,7 +25,7 @@ Aware: TypeAlias = Annotated[datetime, Meta(tz=True)]
 
 
 class EventDocuments(Protocol):
-    """Where the memories are that decide who may see an event."""
+    """Where the memories are that decide who can see an event."""
 
     async def get(self, wanted: Sequence[tuple[int, DocumentId]]) -> list[Document | None]:
         """The documents, in the order asked for; None for one that is not there."""
@@ -72,18 +72,18 @@ class ExportLine(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_u
 async def export_events(
     log: EventLog, documents: EventDocuments, reader: Reader, project: str | None
 ) -> AsyncGenerator[bytes]:
-    """The log as the reader may see it, up to where it is now, in chunks of whole lines.
+    """The log as the reader can see it, up to where it is now, in chunks of whole lines.
 
-    An operator gets everything. For others events are left out whose content they may not see. `project` None: all of
+    An operator gets everything. For others events are left out whose content they can't see. `project` None: all of
     the tenant.
     """
     heads = [await log.head(partition) for partition in range(log.partitions)]
     yield _encoded(ExportHeader(format=FORMAT, version=FORMAT_VERSION, tenant=reader.tenant, project=project))
-    wanted = EventFilter(reader, project=project)
+    requested = EventFilter(reader, project=project)
     events = unreadable = 0
     for partition, head in enumerate(heads):
         async for rows in pages(log, partition, head):
-            shown, no_events = await _shown(rows, partition, documents, wanted)
+            shown, no_events = await _shown(rows, partition, documents, requested)
             unreadable += no_events
             events += len(shown)
             if shown:
@@ -94,7 +94,7 @@ async def export_events(
 async def _shown(
     rows: Iterable[Stored], partition: int, documents: EventDocuments, wanted: EventFilter
 ) -> tuple[list[bytes], int]:
-    """The lines of those of the entries that the reader may see, and how many are no events at all."""
+    """The lines of those of the entries that the reader can see, and how many are no events at all."""
     found = [(row, seen) for row in rows if wanted.matches((seen := EventView.of(partition, row)).event, row.position)]
     events = [(row, seen) for row, seen in found if seen.event.get("tenant") is not None]
     no_events = len(found) - len(events)
@@ -102,8 +102,8 @@ async def _shown(
         # what an event is about is of its own stream, and so in its partition
         about = sorted({name for _, seen in events for name in seen.about()})
         stored = await documents.get([(partition, name) for name in about])
-        known = {name: document for name, document in zip(about, stored, strict=True) if document is not None}
-        events = [(row, seen) for row, seen in events if seen.shown(wanted.reader, known) is seen.event]
+        existing = {name: document for name, document in zip(about, stored, strict=True) if document is not None}
+        events = [(row, seen) for row, seen in events if seen.shown(wanted.reader, existing) is seen.event]
     return [_line(row, seen.event) for row, seen in events], no_events
 
 
@@ -127,11 +127,10 @@ def line_of(event: Recorded) -> bytes:
 
 
 def _line_as_stored(stored: dict[str, Any]) -> bytes:
-    """For a release that knows the event."""
-    kept = {name: value for name, value in stored.items() if name != "position"}
-    if isinstance(recorded_at := kept.get("recorded_at"), datetime):
-        kept["recorded_at"] = _iso(to_ms(recorded_at))
-    return _encoded(kept)
+    selected = {name: value for name, value in stored.items() if name != "position"}
+    if isinstance(recorded_at := selected.get("recorded_at"), datetime):
+        selected["recorded_at"] = _iso(to_ms(recorded_at))
+    return _encoded(selected)
 
 
 def _encoded(value: Any) -> bytes:
@@ -148,7 +147,7 @@ def _iso(ms: int) -> str:
 
 
 def unknown_field(said: Any, typed: Any) -> str:
-    """The path of the first thing said that the type has no field for; empty when there is none."""
+    """The path of the first thing said that the type has no field for; empty if there is none."""
     if isinstance(typed, Struct):
         for name, value in cast(dict[str, Any], said).items():
             if name not in typed.__struct_fields__:

@@ -15,8 +15,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from ingest.commands.handler import BatchOutcome, CommandHandler
-from ingest.commands.parse import rejected
-from ingest.commands.sizing import check_values
+from ingest.commands.parse import check_values, rejected
 from ingest.errors import (
     CommandRejected,
     MalformedRequest,
@@ -34,8 +33,7 @@ from ingest.events.subject import EventErased, SubjectForgotten
 from ingest.ids import DocumentId, EventId, imported_dedup_id
 from ingest.log.event_log import EventLog
 from ingest.log.keys import PartitionKeys
-from ingest.log.partitions import partition_of
-from ingest.log.position import START, Position, Token
+from ingest.log.position import START, Position, Token, partition_of
 from ingest.platform.clock import to_ms
 from ingest.platform.connections import Client
 from ingest.platform.tasks import INLINE_BYTES, Slices, in_thread
@@ -110,14 +108,13 @@ class KnownEvents:
         return partition_of(route_of(*event), self._log.partitions)
 
     async def _recorded_here(self, partition: int, events: Sequence[Event]) -> set[_Identity]:
-        """The events among the entries of the milliseconds in which these were recorded."""
         head = await self._log.head(partition)
-        moments = {to_ms(one.envelope.recorded_at) for one in events if one.envelope.recorded_at is not None}
+        moments = {to_ms(event.envelope.recorded_at) for event in events if event.envelope.recorded_at is not None}
         read = await asyncio.gather(*(self._entries_of(partition, ms) for ms in sorted(moments) if 0 < ms <= head.ms))
         return {one for found in read for one in found}
 
     async def _entries_of(self, partition: int, ms: int) -> set[_Identity]:
-        found: set[_Identity] = set()
+        results: set[_Identity] = set()
         at, count = Position(ms - 1, LAST), ENTRIES_AT_FIRST
         async with self._reads:
             while rows := await self._log.read(partition, at, count):
@@ -127,11 +124,11 @@ class KnownEvents:
                         recorded = decode(row.payload, row.position)
                     except UnreadableEvent:
                         continue
-                    found.add(_Identity.of(Event(recorded.envelope, recorded.data)))
+                    results.add(_Identity.of(Event(recorded.envelope, recorded.data)))
                 if len(of_moment) < count:
                     break
                 at, count = rows[-1].position, ENTRIES_PER_READ
-        return found
+        return results
 
     async def _imported(self, partition: int, events: Sequence[Event]) -> list[bool]:
         keys = PartitionKeys(partition)
@@ -164,7 +161,7 @@ MAX_COUNTED = 10_000
 """Imported memories of which it is counted what they superseded: 2 MB."""
 Settle: TypeAlias = Callable[[], Awaitable[object]]
 CountRestatements: TypeAlias = Callable[[Collection[DocumentId], str, Token], Awaitable[int]]
-"""How many of some memories of a tenant superseded others, behind a position."""
+"""How many of some memories of a tenant superseded others, after a position."""
 
 
 class _ImportLine(ExportLine, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -197,7 +194,7 @@ class Imported(Struct, frozen=True):
 
 
 class Importer:
-    """Reads what an export wrote. Lines are imported or rejected one by one; what is there already stays as it is."""
+    """Reads what an export wrote. Lines are imported or rejected one by one; what is there already stays unchanged."""
 
     def __init__(
         self,
@@ -380,8 +377,8 @@ class _ReadProgress:
         recorded = (event for event in self.events if isinstance(event.data, MemoryRecorded))
         self.memories += (memory_id(Recorded(START, *event)) for event in recorded)
         self.token.include_all(outcome.token)
-        for index, fault in outcome.rejected:
-            self.reject(self._gathered[index][0], fault)
+        for index, error in outcome.rejected:
+            self.reject(self._gathered[index][0], error)
         self._gathered, self._bytes = [], 0
 
     def report(self, *, complete: bool, superseded: int) -> Imported:
@@ -408,7 +405,6 @@ async def _lines(body: AsyncIterable[bytes]) -> AsyncIterator[_NumberedLine]:
 
 
 def _joined(number: int, parts: Sequence[bytes], size: int, last: bytes) -> _NumberedLine | None:
-    """A line made of its parts; None for a blank one."""
     if size + len(last) > MAX_LINE_BYTES:
         return _NumberedLine(number, None)
     text = b"".join((*parts, last)).strip()
@@ -416,7 +412,6 @@ def _joined(number: int, parts: Sequence[bytes], size: int, last: bytes) -> _Num
 
 
 def _end(text: bytes) -> End | None:
-    """The last line of an export; None for any other line."""
     if b'"end"' not in text[:64]:
         return None
     try:

@@ -6,9 +6,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ingest.commands.command import EventName, Importance, Name, Names, Title
-from ingest.commands.decide import Caller
+from ingest.commands.decide import Caller, ChangeVisibility, ReviseMemory
 from ingest.commands.handler import Accepted
-from ingest.commands.requests import ChangeVisibility, ReviseMemory
 from ingest.errors import CommandRejected, Forbidden, NotFound
 from ingest.events.memory import MemoryType, Purpose, Visibility
 from ingest.log.position import Position, Token
@@ -36,7 +35,7 @@ class MemoryChanges(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def only_readers(self) -> bool:
-        """Whether nothing but who may read it changes."""
+        """Whether nothing but who can read it changes."""
         return all(getattr(self, name) is None for name in _OF_A_VERSION)
 
 
@@ -55,10 +54,10 @@ class MemoryOperations:
         return known
 
     async def change(self, name: str, changes: MemoryChanges, reader: Reader, caller: Caller) -> Accepted:
-        """Change a memory, as a new version or in who may read it.
+        """Change a memory, as a new version or in who can read it.
 
         The answer's id is the new version's, or the memory's own. A new version follows the newest, and takes from it
-        what does not change, whichever version `name` is. Who may read it changes for its earlier versions, too.
+        what does not change, whichever version `name` is. Who can read it changes for its earlier versions as well.
         Raises NotFound, also when the newest is not for this reader; Forbidden when the memory is somebody else's (a
         public one's text anybody may revise, as a new version).
         """
@@ -78,7 +77,7 @@ class MemoryOperations:
         if changes.visibility is None and changes.shared_with is None:
             return accepted
         shown = revision.visibility, revision.shared_with
-        behind = [one for one in versions if (one.visibility, one.shared_with) != shown]
+        behind = [version for version in versions if (version.visibility, version.shared_with) != shown]
         return await self._show_others(behind, *shown, accepted, reader, caller)
 
     async def show_to(
@@ -90,13 +89,13 @@ class MemoryOperations:
         caller: Caller,
         event_id: str = "",
     ) -> Accepted:
-        """Change who may read a memory, in all its versions that the reader may change. An operator need not own it.
+        """Change who can read a memory, in all its versions that the reader may change. An operator need not own it.
 
         What is None becomes as it is of the newest of them.
         """
         _check_owner(known, reader)
         versions, _ = await self._current.versions(known)
-        newest = [one for one in versions if _owns(one, reader)][-1]
+        newest = [version for version in versions if _owns(version, reader)][-1]
         visibility = visibility or newest.visibility
         if visibility != "public" and not (known.agent_id or known.owner):
             raise CommandRejected("the memory has no creator and no owner: nobody could read it", "visibility")
@@ -115,16 +114,18 @@ class MemoryOperations:
         reader: Reader,
         caller: Caller,
     ) -> Accepted:
-        """Show the other versions to the same readers; the answer's position is behind all of it.
+        """Show the other versions to the same readers; the answer's position is after all of it.
 
         Their event ids come from that of the first, so a repeat of a change that was cut short completes it. Versions
         that are newer than the first are not what it was about.
         """
         first = Token.parse(accepted.position)
         commands = [
-            _showing(one, visibility, shared_with, reader, _event_id(accepted.event_id, one.id))
-            for one in versions
-            if one.id != accepted.id and _owns(one, reader) and Position.parse(one.position) <= max(first.values())
+            _showing(version, visibility, shared_with, reader, _event_id(accepted.event_id, version.id))
+            for version in versions
+            if version.id != accepted.id
+            and _owns(version, reader)
+            and Position.parse(version.position) <= max(first.values())
         ]
         if not commands:
             return accepted

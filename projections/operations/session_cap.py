@@ -1,6 +1,6 @@
 """How many observations a session may have; past that a write is refused with an answer that says so.
 
-The count is looked up when a session is first met (and again after REFRESH_S), then kept here, so the hot path asks
+The count is looked up when a session is first met (and again after REFRESH_S), then stored here, so the hot path asks
 nobody. One process is exact; what several processes write to one session within REFRESH_S may exceed the cap.
 """
 
@@ -11,10 +11,10 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from math import inf
 
-from ingest.commands.requests import Observe
+from ingest.commands.decide import Observe
 from ingest.errors import SessionFull
 from ingest.ids import DocumentId
-from ingest.log.partitions import session_route
+from ingest.log.position import session_route
 from projections.documents.sessions import Session, session_document_id
 from projections.operations.current import Current
 
@@ -33,7 +33,7 @@ class _Count:
     counted_at: float = -inf
     entered: list[float] = field(default_factory=list[float])
     looking: asyncio.Task[None] | None = None
-    """The look-up under way, which all that arrive meanwhile wait for."""
+    """The look-up in progress, which all that arrive meanwhile wait for."""
 
 
 class SessionCap:
@@ -73,10 +73,10 @@ class SessionCap:
         """Take the stored count, and on top of it what was counted here and may not be stored yet."""
         started = time.monotonic()
         try:
-            known = await self._current.get(route, name)
+            existing = await self._current.get(route, name)
         finally:
             seen.looking = None
-        stored = known.observation_count if isinstance(known, Session) else 0
+        stored = existing.observation_count if isinstance(existing, Session) else 0
         in_flight = len(seen.entered) - bisect(seen.entered, started - IN_FLIGHT_S)
         seen.count = min(max(stored, seen.count), stored + in_flight)
         seen.counted_at = time.monotonic()

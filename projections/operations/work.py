@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from hashlib import blake2b
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import fields, replace
 
-from ingest.commands.decide import Caller
-from ingest.commands.handler import Accepted
-from ingest.commands.requests import (
+from ingest.commands.decide import (
+    Caller,
     ConfirmMemory,
     DeleteSlot,
     LinkCommit,
@@ -23,9 +22,10 @@ from ingest.commands.requests import (
     TriggerLesson,
     WriteAction,
 )
+from ingest.commands.handler import Accepted
 from ingest.errors import AlreadyThere, CommandRejected, NotFound, SlotFull
 from ingest.ids import DocumentId, new_event_id
-from ingest.log.partitions import project_route
+from ingest.log.position import project_route
 from ingest.platform.clock import Clock, from_ms, system_clock
 from projections.documents.access import Reader, may_read
 from projections.documents.actions import Action
@@ -42,6 +42,10 @@ MAX_NAMED = 100
 """Sessions of one id, each of a project of its own, that are looked at."""
 
 
+_EDITABLE = [field.name for field in fields(ReviseLesson) if field.default is None and field.name != "occurred_at"]
+"""The fields of a lesson that can change: those that may be left out of a revision."""
+
+
 class WorkOperations:
     """Commands about documents that must be there."""
 
@@ -56,22 +60,24 @@ class WorkOperations:
         return await self._current.give(command, caller)
 
     async def relate(self, command: Relate, reader: Reader, caller: Caller) -> Accepted:
-        """Relate two documents; without a confidence given, what they share says how sure that is.
+        """Relate two documents; without a confidence given, what they share says how confident that is.
 
         Ends of the form `concept:…` or `file:…` need not exist. Raises NotFound for an end that should and does not.
         """
         ends = [name for name in (command.source, command.target) if ":" not in name]
         await self._current.settle()
-        found = await self._current.documents.find_all([DocumentId(name) for name in ends])
-        known = {one.document.id: one.document for one in found if may_read(one.document, reader)}
-        missing = [name for name in ends if name not in known]
+        documents = await self._current.documents.find_all([DocumentId(name) for name in ends])
+        existing = {
+            located.document.id: located.document for located in documents if may_read(located.document, reader)
+        }
+        missing = [name for name in ends if name not in existing]
         if missing and not command.remove:
             raise NotFound(f"there is no document {missing[0]!r}")
         if command.confidence is None and not command.remove:
-            pair = [one for one in known.values() if isinstance(one, Memory)]
+            pair = [one for one in existing.values() if isinstance(one, Memory)]
             command = replace(command, confidence=self._confidence(command.relation, pair))
-        if not command.project and known:
-            command = replace(command, project=getattr(known.get(command.source), "project", ""))
+        if not command.project and existing:
+            command = replace(command, project=getattr(existing.get(command.source), "project", ""))
         return await self._current.give(command, caller)
 
     def _confidence(self, relation: str, pair: list[Memory]) -> float:
@@ -83,25 +89,25 @@ class WorkOperations:
 
     async def reinforce(self, name: str, reader: Reader, caller: Caller, event_id: str = "") -> Accepted:
         """Strengthen a lesson; raises NotFound."""
-        known = await self._lesson(name, reader)
-        command = ReinforceLesson(event_id=event_id, project=known.project, agent_id=reader.agent_id, lesson=known.id)
+        existing = await self._lesson(name, reader)
+        command = ReinforceLesson(
+            event_id=event_id, project=existing.project, agent_id=reader.agent_id, lesson=existing.id
+        )
         return await self._current.give(command, caller)
 
     async def revise_lesson(self, command: ReviseLesson, reader: Reader, caller: Caller) -> Accepted:
         """Edit a lesson; raises NotFound, CommandRejected when nothing is to change."""
-        stated = (
-            command.content, command.context, command.title, command.tags, command.severity, command.trigger_tool,
-            command.trigger_pattern, command.active,
-        )  # fmt: skip
-        if all(value is None for value in stated):
+        if all(getattr(command, name) is None for name in _EDITABLE):
             raise CommandRejected("nothing is to change", None)
-        known = await self._lesson(command.lesson, reader)
-        return await self._current.give(replace(command, project=known.project), caller)
+        existing = await self._lesson(command.lesson, reader)
+        return await self._current.give(replace(command, project=existing.project), caller)
 
     async def trigger(self, name: str, reader: Reader, caller: Caller, event_id: str = "") -> Accepted:
         """Count that a lesson was shown; raises NotFound."""
-        known = await self._lesson(name, reader)
-        command = TriggerLesson(event_id=event_id, project=known.project, agent_id=reader.agent_id, lesson=known.id)
+        existing = await self._lesson(name, reader)
+        command = TriggerLesson(
+            event_id=event_id, project=existing.project, agent_id=reader.agent_id, lesson=existing.id
+        )
         return await self._current.give(command, caller)
 
     async def link_commit(self, command: LinkCommit, caller: Caller) -> Accepted:
@@ -114,9 +120,14 @@ class WorkOperations:
         await self._current.settle()
         everywhere = range(self._current.documents.partitions)
         named = await self._current.documents.members(session_name(caller.tenant, session_id), everywhere, MAX_NAMED)
-        found = await self._current.documents.get([(partition, DocumentId(name)) for partition, name in named])
+        documents = await self._current.documents.get([(partition, DocumentId(name)) for partition, name in named])
         return next(
-            (one.project for one in found if isinstance(one, Session) and caller.key_scope.allows(one.project)), ""
+            (
+                document.project
+                for document in documents
+                if isinstance(document, Session) and caller.key_scope.allows(document.project)
+            ),
+            "",
         )
 
     async def _lesson(self, name: str, reader: Reader) -> Lesson:
@@ -138,25 +149,25 @@ class SlotOperations:
         Raises SlotFull when the text would exceed the limit, AlreadyThere for one that is there and not to be
         overwritten, CommandRejected for a read-only one.
         """
-        known = await self._known(caller.tenant, _place(command), command.label)
-        if known is not None:
-            _check_writable(known)
-            if known.created_ms and not overwrite and not command.append:
+        existing = await self._known(caller.tenant, _place(command), command.label)
+        if existing is not None:
+            _check_writable(existing)
+            if existing.created_ms and not overwrite and not command.append:
                 raise AlreadyThere(f"there is a slot {command.label!r} already", "label")
-        content = appended(known.content if known else "", command.content) if command.append else command.content
-        limit = known.size_limit if known else SIZE_LIMIT
+        content = appended(existing.content if existing else "", command.content) if command.append else command.content
+        limit = existing.size_limit if existing else SIZE_LIMIT
         if command.size_limit is not None and not command.append:
             limit = command.size_limit
         if len(content) > limit:
-            raise SlotFull(command.label, len(known.content) if known else 0, limit)
+            raise SlotFull(command.label, len(existing.content) if existing else 0, limit)
         return await self._current.give(command, caller)
 
     async def delete(self, command: DeleteSlot, caller: Caller) -> Accepted:
         """Remove a slot; raises NotFound when it is not there, CommandRejected when it is read-only."""
-        known = await self._known(caller.tenant, _place(command), command.label)
-        if known is None or not known.created_ms:
+        existing = await self._known(caller.tenant, _place(command), command.label)
+        if existing is None or not existing.created_ms:
             raise NotFound(f"there is no slot {command.label!r}")
-        _check_writable(known)
+        _check_writable(existing)
         return await self._current.give(command, caller)
 
     async def get(self, reader: Reader, project: str, label: str) -> Slot:
@@ -174,7 +185,6 @@ class SlotOperations:
         raise NotFound(f"there is no slot {label!r}")
 
     async def _known(self, tenant: str, project: str, label: str) -> Slot | None:
-        """The slot as stored, else as every project begins with it."""
         return await self._stored(tenant, project, label) or default_slots(tenant, project).get(label)
 
     async def _stored(self, tenant: str, project: str, label: str) -> Slot | None:
@@ -192,7 +202,7 @@ def _check_writable(slot: Slot) -> None:
 
 
 class Confirmed(Struct, frozen=True, kw_only=True):
-    """The memories and lessons that count for more now, those that are not there, and the position behind it all.
+    """The memories and lessons that count for more now, those that are not there, and the position after all of it.
 
     `position` is empty where nothing was confirmed.
     """
@@ -212,15 +222,16 @@ class Confirming:
     async def confirm(self, names: Sequence[str], reader: Reader, caller: Caller, event_id: str = "") -> Confirmed:
         """Confirm memories and lessons, each once; sent again with its event id, it changes nothing.
 
-        Whatever else is named, was superseded or retired, or the reader may not see, is unknown.
+        Whatever else is named, was superseded or retired, or the reader can't see, is unknown.
         """
         event_id = event_id or new_event_id()
         await self._current.settle()
-        found = await self._current.documents.find_all([DocumentId(name) for name in dict.fromkeys(names)])
+        documents = await self._current.documents.find_all([DocumentId(name) for name in dict.fromkeys(names)])
         commands = {
-            one.document.id: command
-            for one in found
-            if may_read(one.document, reader) and (command := _command(one.document, reader, event_id)) is not None
+            located.document.id: command
+            for located in documents
+            if may_read(located.document, reader)
+            and (command := _command(located.document, reader, event_id)) is not None
         }
         position = str(await self._current.append_batch(list(commands.values()), caller)) if commands else ""
         return Confirmed(

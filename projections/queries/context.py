@@ -16,7 +16,7 @@ from ingest.commands.command import Name
 from ingest.events.lesson import EVERY_PROJECT
 from ingest.ids import DocumentId
 from ingest.log.position import Token
-from ingest.marking import DATA_NOT_INSTRUCTIONS, inert
+from ingest.names import DATA_NOT_INSTRUCTIONS, inert
 from ingest.platform.clock import Clock, from_ms, system_clock, to_ms
 from ingest.platform.partial import made_of_parts
 from projections.compression.accounts import headline, prose
@@ -119,8 +119,8 @@ def compile_context(project: str, parts: Iterable[ContextPart | None], token_bud
         longer = "\n".join([header, DATA_NOT_INSTRUCTIONS, "\n\n".join(map(_text, *_chosen(offered, tried))), footer])
         if estimated_tokens(longer) <= token_budget:
             taken, text = tried, longer
-    kept = [_block(one, lines) for one, lines in zip(*_chosen(offered, taken), strict=True)]
-    return Context(text, kept, estimated_tokens(text), token_budget, list(_left_out(offered, taken)))
+    selected = [_block(one, lines) for one, lines in zip(*_chosen(offered, taken), strict=True)]
+    return Context(text, selected, estimated_tokens(text), token_budget, list(_left_out(offered, taken)))
 
 
 def _by_need(offered: Sequence[ContextPart]) -> Iterator[tuple[int, Sequence[int]]]:
@@ -200,7 +200,7 @@ def memories_block(memories: Sequence[Memory]) -> ContextPart | None:
 
 
 def lessons_block(lessons: Sequence[Lesson], now: datetime) -> ContextPart | None:
-    """The surest lessons, as ranked, with how sure they are now."""
+    """The most confident lessons, as ranked, with how confident they are now."""
     lines = [
         _short(
             f"- ({lesson.confidence_at(now):.2f}) {lesson.content}" + (f" - {lesson.context}" * bool(lesson.context))
@@ -213,10 +213,15 @@ def lessons_block(lessons: Sequence[Lesson], now: datetime) -> ContextPart | Non
 def actions_block(open_actions: Sequence[Action]) -> ContextPart | None:
     """What is still to be done, as listed, and who is at it."""
     lines = [
-        _short(f"- {one.title}" + f" ({one.assigned_to or one.agent_id} is at it)" * is_active(one.status))
-        for one in open_actions[:ACTIONS]
+        _short(
+            f"- {open_action.title}"
+            + f" ({open_action.assigned_to or open_action.agent_id} is at it)" * is_active(open_action.status)
+        )
+        for open_action in open_actions[:ACTIONS]
     ]
-    return part("actions", "Open actions", lines, [one.id for one in open_actions[:ACTIONS]], by_line=True)
+    return part(
+        "actions", "Open actions", lines, [open_action.id for open_action in open_actions[:ACTIONS]], by_line=True
+    )
 
 
 def summary_block(began_at: datetime, summary: Summary) -> ContextPart | None:
@@ -224,7 +229,7 @@ def summary_block(began_at: datetime, summary: Summary) -> ContextPart | None:
     lines = [
         "" if summary.narrative == summary.title else summary.narrative,
         *(f"- remaining: {_OPENING.sub('', one)}" for one in summary.remaining),
-        *(f"- decided: {one}" for one in summary.decisions),
+        *(f"- decided: {decision}" for decision in summary.decisions),
     ]
     told = [line for line in lines if line] or [summary.title]
     return part("session", _dated(began_at, summary.title), told, [summary.id] * len(told), by_line=True)
@@ -241,7 +246,6 @@ def session_block(began_at: datetime, title: str, observations: Iterable[Observa
 
 
 def _dated(at: datetime, title: str) -> str:
-    """What a past session is called: a reader knows days, not session ids."""
     return f"Session of {at:%Y-%m-%d}" + f": {title}" * bool(title)
 
 
@@ -269,7 +273,6 @@ def _listed(name: str, values: Sequence[str]) -> str:
 
 
 def _line(seen: Observation) -> str:
-    """What was said, or what a tool was called for and how it went."""
     return _short(f"- {prose(seen) or headline(seen)}")
 
 
@@ -346,30 +349,24 @@ class Compile:
         if request.query.strip():
             return None
         allowed = key_scope(reader, projects=list(dict.fromkeys([request.project, ""])))
-        now_ms = to_ms(self._clock())
-        documents = await self._documents.get(
-            await self._index.ask(
-                lambda index: index.notable_memories(allowed, request.project, now_ms, SPARE * MEMORIES)
-            )
-        )
-        return memories_block([one for one in documents if isinstance(one, Memory) and may_read(one, reader)])
+        now_ms, count = to_ms(self._clock()), SPARE * MEMORIES
+        best = await self._index.ask(lambda index: index.notable_memories(allowed, request.project, now_ms, count))
+        return memories_block(await self._documents.readable(best, reader, Memory))
 
     async def _lessons(self, request: ContextRequest, reader: Reader) -> ContextPart | None:
-        """The surest of the project's lessons and of those that are meant for every project."""
         now = self._clock()
         allowed = key_scope(reader, projects=[request.project, EVERY_PROJECT])
         best = await self._index.ask(
             lambda index: index.lessons_by_confidence(allowed, request.project, to_ms(now), LESSONS)
         )
-        found = await self._documents.get([(one.partition, DocumentId(one.id)) for one in best])
-        return lessons_block([one for one in found if isinstance(one, Lesson) and may_read(one, reader)], now)
+        locations = [(lesson.partition, DocumentId(lesson.id)) for lesson in best]
+        return lessons_block(await self._documents.readable(locations, reader, Lesson), now)
 
     async def _actions(self, request: ContextRequest, reader: Reader) -> ContextPart | None:
-        """The project's newest open actions, those in progress and the more urgent first."""
         page = await self._documents.of_project(
             open_actions(reader.tenant, request.project), reader, request.project, None, ACTIONS_READ
         )
-        found = [one.document for one in page.documents if isinstance(one.document, Action)]
+        found = [located.document for located in page.documents if isinstance(located.document, Action)]
         return actions_block(sorted(found, key=lambda one: (not is_active(one.status), -one.priority)))
 
     async def _sessions(self, request: ContextRequest, reader: Reader) -> list[ContextPart | None]:
@@ -377,13 +374,15 @@ class Compile:
             sessions(reader.tenant, request.project), range(self._documents.partitions), limit=PAST_SESSIONS + 1
         )
         past = [
-            one
-            for one in page.documents
-            if isinstance(one.document, Session)
-            and one.document.session_id != request.session_id
-            and may_read(one.document, reader)
+            located
+            for located in page.documents
+            if isinstance(located.document, Session)
+            and located.document.session_id != request.session_id
+            and may_read(located.document, reader)
         ][:PAST_SESSIONS]
-        told = await self._documents.get([(one.partition, summary_id(DocumentId(one.document.id))) for one in past])
+        told = await self._documents.get(
+            [(session.partition, summary_id(DocumentId(session.document.id))) for session in past]
+        )
         summaries = [one if isinstance(one, Summary) and may_read(one, reader) else None for one in told]
         untold = [one for one, summary in zip(past, summaries, strict=True) if summary is None]
         seen = await self._seen(untold, reader)
@@ -394,15 +393,15 @@ class Compile:
         ]
 
     async def _seen(self, past: Sequence[Located], reader: Reader) -> dict[str, list[Observation]]:
-        """The newest observations of sessions, as far as the reader may see them, by the session's document."""
-        listings = [(session_observations(one.document.id), one.partition) for one in past]
+        """The newest observations of sessions, as far as the reader can see them, by the session's document."""
+        listings = [(session_observations(session.document.id), session.partition) for session in past]
         rows = await self._documents.ranges(listings, limit=OBSERVATIONS_READ, newest_first=True)
-        wanted = [
+        locations = [
             (one.partition, DocumentId(member.rpartition("|")[2]))
             for one, row in zip(past, rows, strict=True)
             for member in row
         ]
-        documents = iter(await self._documents.get(wanted))
+        documents = iter(await self._documents.get(locations))
         return {
             one.document.id: [
                 found
@@ -415,19 +414,18 @@ class Compile:
     async def _recalled(self, request: ContextRequest, reader: Reader) -> ContextPart | None:
         if not request.query.strip():
             return None
-        wanted = RecallRequest(
+        requested = RecallRequest(
             query=request.query,
             project=request.project,
             limit=RECALLED,
             min_confidence=request.min_confidence,
             time_zone=request.time_zone,
         )
-        answer = await self._recall(wanted, reader)
+        answer = await self._recall(requested, reader)
         found = [(result.id, f"({result.occurred_at:%Y-%m-%d}) {result.snippet}") for result in answer.results]
         return recall_block(request.query, found, request.token_budget)
 
 
 def _session_block(past: Session, summary: Summary | None, seen: Sequence[Observation]) -> ContextPart | None:
-    """A past session's summary, else what was important in it; dated by its beginning."""
     at = from_ms(past.started_ms)
     return summary_block(at, summary) if summary is not None else session_block(at, past.title, seen)

@@ -5,23 +5,24 @@ import heapq
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
 from operator import eq
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from ingest.errors import CommandRejected, LogUnavailable
 from ingest.ids import DocumentId
 from ingest.log.keys import GenerationKeys, PartitionKeys
-from ingest.log.partitions import partition_of, project_route
+from ingest.log.position import partition_of, project_route
 from ingest.platform.connections import Client, ask, keys_may_be_apart
 from ingest.platform.partial import UNREACHABLE, check_missing, leave_out, left_out
-from ingest.platform.shared_connection import Command
+from ingest.platform.redis_client import Command
 from projections.documents.access import Reader, may_read
 from projections.documents.document import Document, decode, row_type
 from projections.documents.rows import whole_of
 
+D = TypeVar("D", bound=Document)
 PAGE = 100
 """Members of a listing looked at in one round trip where all are."""
 MAX_SCANNED = 2_000
-"""Documents of a listing that one request for some of them looks at; it then answers what it has and where to go on."""
+"""Documents of a listing that one filtered request reads; it then answers what it has and where to continue."""
 SCANNED_AT_ONCE = 200
 _GREATEST = "\U0010ffff"
 """Behind every other character."""
@@ -56,14 +57,14 @@ class Within(NamedTuple):
 
 EVERYTHING = Within()
 Readable: TypeAlias = Callable[[list[Document]], Awaitable[Sequence[Document]]]
-"""Those of some documents that a reader may see."""
+"""Those of some documents that a reader can see."""
 
 
 class DocumentReader:
     """Reads documents of every partition. One round trip in the common case; two just after a rebuild switched.
 
     `hint` may say in which partition a document is; where it is wrong or silent, every partition is asked. Within
-    `partial_reads`, of several partitions those on a node that is away are as if they were empty.
+    `partial_reads`, of several partitions those on a node that is down are as if they were empty.
     """
 
     def __init__(
@@ -94,15 +95,20 @@ class DocumentReader:
         stored.update(zip(rows, map(_hash, hashes), strict=True))
         return [decode(name, stored.get((partition, name))) for partition, name in wanted]
 
+    async def readable(self, wanted: Sequence[tuple[int, DocumentId]], reader: Reader, kind: type[D]) -> list[D]:
+        """Those of the documents that are of a kind and that the reader can see, in the order asked for."""
+        documents = await self.get(wanted)
+        return [document for document in documents if isinstance(document, kind) and may_read(document, reader)]
+
     async def find(self, name: DocumentId) -> Located | None:
         """The document with this id, wherever it is.
 
         Raises LogUnavailable where it is not found and may be in a partition that could not be read.
         """
-        found = next(iter(await self.find_all([name])), None)
-        if found is None:
+        located = next(iter(await self.find_all([name])), None)
+        if located is None:
             check_missing(f"a document {name!r}")
-        return found
+        return located
 
     async def find_all(self, names: Sequence[DocumentId]) -> list[Located]:
         """Those of the documents that exist, in the order asked for, wherever they are.
@@ -187,20 +193,20 @@ class DocumentReader:
         if gone := unread.intersection(partitions):
             leave_out(gone, partitions, LogUnavailable("the page before was made without this partition; begin anew"))
             partitions = [one for one in partitions if one not in gone]
-        kept: list[Located] = []
+        selected: list[Located] = []
         for at_once in (limit, *[SCANNED_AT_ONCE] * (MAX_SCANNED // SCANNED_AT_ONCE)):
             listed, following = await self._cut(listing, partitions, within, edge, at_once, newest_first)
             shown = await _shown([one for _, _, one in listed if one is not None], within, readable)
             for number, (member, partition, document) in enumerate(listed, 1):
                 if document is not None and document.id in shown:
-                    kept.append(Located(partition, document))
-                    if len(kept) == limit:
+                    selected.append(Located(partition, document))
+                    if len(selected) == limit:
                         more = following is not None or number < len(listed)
-                        return DocumentPage(kept, _encode_cursor(member) if more else None)
+                        return DocumentPage(selected, _encode_cursor(member) if more else None)
             if following is None:
-                return DocumentPage(kept, None)
+                return DocumentPage(selected, None)
             edge = _between(listed[-1][0], following, newest_first=newest_first)
-        return DocumentPage(kept, _encode_cursor(edge))
+        return DocumentPage(selected, _encode_cursor(edge))
 
     async def _cut(
         self,
@@ -232,7 +238,7 @@ class DocumentReader:
     async def pages(self, listing: str, partitions: Sequence[int], limit: int = PAGE) -> AsyncGenerator[list[Document]]:
         """All documents of a listing, oldest first, a page at a time, as they stand when the page is read."""
         async for page in self.located(listing, partitions, limit):
-            yield [one.document for one in page]
+            yield [located.document for located in page]
 
     async def located(
         self, listing: str, partitions: Sequence[int], limit: int = PAGE
@@ -255,7 +261,7 @@ class DocumentReader:
         limit: int,
         within: Within = EVERYTHING,
     ) -> DocumentPage:
-        """A page of what the reader may see of a listing that is spread over all partitions, newest first.
+        """A page of what the reader can see of a listing that is spread over all partitions, newest first.
 
         The listing is a project's, or with None of the whole tenant. Of a project out of reach nothing is read.
         """
@@ -350,7 +356,7 @@ class DocumentReader:
         while True:
             commands = [self._read(partitions, texts) for partitions in together]
             answers = await ask(self._redis, [*commands, *more()], at_once=at_once)
-            if any(isinstance(one, Exception) for one in answers):
+            if any(isinstance(answer, Exception) for answer in answers):
                 answers = _without(answers, together, range(self.partitions) if others else texts)
             live: dict[int, int] = {}
             stored: dict[tuple[int, DocumentId], Any] = {}
@@ -364,7 +370,6 @@ class DocumentReader:
                 return stored, answers[len(together) :]
 
     def _read(self, partitions: Sequence[int], texts: Mapping[int, Sequence[DocumentId]]) -> Command:
-        """One command that reads which generations are live, and documents of those that were."""
         keys = [self._live_keys[partition] for partition in partitions]
         documents = [of.doc(name) for partition, of in zip(partitions, keys, strict=True) for name in texts[partition]]
         return ("MGET", *(self._generation_keys[partition] for partition in partitions), *documents)
@@ -380,7 +385,7 @@ class DocumentReader:
 
 
 def _without(answers: Sequence[Any], together: Sequence[Sequence[int]], asked: Iterable[int]) -> list[Any]:
-    """The answers as of partitions without documents where a node is away; raises the first error where it is not."""
+    """The answers as of partitions without documents where a node is down; raises the first error where it is not."""
     unread: set[int] = set()
     for partitions, answer in zip(together, answers, strict=False):
         if isinstance(answer, UNREACHABLE):
@@ -400,7 +405,7 @@ def _hash(answer: Any) -> dict[bytes, bytes]:
 
 
 def readable_by(reader: Reader) -> Readable:
-    """What tells the documents that a reader may see."""
+    """What tells the documents that a reader can see."""
 
     async def readable(found: list[Document]) -> list[Document]:
         return [one for one in found if may_read(one, reader)]
@@ -409,9 +414,8 @@ def readable_by(reader: Reader) -> Readable:
 
 
 async def _shown(found: list[Document], within: Within, readable: Readable | None) -> set[str]:
-    """The ids of those that are wanted and readable."""
-    wanted = [one for one in found if within.keep is None or within.keep(one)]
-    return {one.id for one in (wanted if readable is None else await readable(wanted))}
+    requested = [one for one in found if within.keep is None or within.keep(one)]
+    return {one.id for one in (requested if readable is None else await readable(requested))}
 
 
 def _between(last: str, following: str, *, newest_first: bool) -> str:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from ingest.ids import MEMORY
 from ingest.platform.clock import Clock, system_clock, to_ms
-from projections.documents.access import Reader, may_read
+from projections.documents.access import Reader
 from projections.documents.document import Document
 from projections.documents.memories import Memory
 from projections.documents.relations import DEFAULT_HOPS, Edge, RelatedMemory, Walk
@@ -73,9 +73,9 @@ class Sketch:
         """Draw links between named nodes and memories that were put; others are left out."""
         for link in links:
             ends = [self.nodes.get(name) or named_node(name) for name in (link.source, link.target)]
-            known = [node for node in ends if node is not None]
-            if len(known) == len(ends):
-                self.nodes.update((node.id, node) for node in known)
+            existing = [node for node in ends if node is not None]
+            if len(existing) == len(ends):
+                self.nodes.update((node.id, node) for node in existing)
                 self.links[link] = None
 
     def name(self, name: str) -> None:
@@ -87,13 +87,15 @@ class Sketch:
     def next_to(self, names: Iterable[str]) -> list[str]:
         """The nodes at the other ends of these nodes' links, in the order they were drawn."""
         near = set(names)
-        far = [other for one in self.links for other in (one.target, one.source) if {one.source, one.target} & near]
+        far = [
+            other for link in self.links for other in (link.target, link.source) if {link.source, link.target} & near
+        ]
         return [name for name in dict.fromkeys(far) if name not in near]
 
     def among(self, names: Iterable[str]) -> list[Link]:
         """The links between these nodes."""
-        kept = set(names)
-        return [one for one in self.links if one.source in kept and one.target in kept]
+        selected = set(names)
+        return [link for link in self.links if link.source in selected and link.target in selected]
 
 
 def is_memory(name: str) -> bool:
@@ -146,7 +148,6 @@ def surroundings(index: Index, allowed: Filter, now_ms: int, around: Sequence[st
 
 
 def _sighted(keys: Sequence[str]) -> tuple[str, list[Link]]:
-    """The session of an observation with these facet values, and what it tells of that."""
     values = [(name, value) for name, _, value in (key.partition("\x1f") for key in keys) if value]
     session = next((f"session:{value}" for name, value in values if name == "session"), "")
     types = {"project": "in_project", "file": "touches"}
@@ -187,7 +188,7 @@ class Totals(Struct, frozen=True):
     truncated: bool
 
 
-class RelatedDocument(Struct, frozen=True):
+class RelatedDocument(NamedTuple):
     """A related document, and how it is related."""
 
     related: RelatedMemory
@@ -207,7 +208,7 @@ class Graph:
     ) -> Drawing:
         """What is within `depth` steps (at most MAX_DEPTH) of a node, nearest first; without a start, the newest.
 
-        A start that is not there, or that the reader may not see, gives an empty graph.
+        A start that is not there, or that the reader can't see, gives an empty graph.
         """
         limit = max(0, min(limit, MAX_NODES))
         sketch = Sketch()
@@ -252,22 +253,22 @@ class Graph:
                 links = await self._index.ask_current(partial(_links, within, now_ms, name, some))
                 nodes[name] += len(links)
                 edges[edge] += sum(
-                    one.memories if name == "session" else one.memories + one.episodes for one in links.values()
+                    link.memories if name == "session" else link.memories + link.episodes for link in links.values()
                 )
             if more:
                 break
         if project is not None:
             page = await self._relations.page(reader, project, None, RELATIONS)
-            edges.update(one["relation"] for one in page.items)
+            edges.update(item["relation"] for item in page.items)
             more = more or page.next is not None
         return Totals(dict(+nodes), dict(+edges), more)
 
     async def related(
         self, reader: Reader, name: str, max_hops: int = DEFAULT_HOPS, min_confidence: float = 0.0
     ) -> list[RelatedDocument]:
-        """What is related to a document, directly or through others, surest first; raises NotFound for the document.
+        """Related documents, direct or through others, most confident first; raises NotFound for the document.
 
-        Walks along relations, and from version to version of a memory; not through what the reader may not see.
+        Walks along relations, and from version to version of a memory; not through what the reader can't see.
         """
         await self._lookup.document(name, reader)
         walk = Walk.start(name, max_hops)
@@ -278,28 +279,32 @@ class Graph:
             ]
             walk = walk.step([*stated, *await self._versions(walk.frontier, reader)])
         related = walk.related(min_confidence)
-        known = await self._readable([one.id for one in related], reader)
-        return [RelatedDocument(one, known[one.id]) for one in related if one.id in known]
+        existing = await self._readable([one.id for one in related], reader)
+        return [RelatedDocument(one, existing[one.id]) for one in related if one.id in existing]
 
     async def _extend(
         self, sketch: Sketch, reader: Reader, project: str | None, around: Sequence[str] | None, limit: int
     ) -> None:
         """Draw what is next to these nodes, and the nodes themselves; without any, the newest there is."""
         allowed, now_ms = key_scope(reader, project), to_ms(self._clock())
-        found = await self._index.ask_current(lambda index: surroundings(index, allowed, now_ms, around, limit + 1))
-        sketch.cut |= found.more
+        nearby = await self._index.ask_current(lambda index: surroundings(index, allowed, now_ms, around, limit + 1))
+        sketch.cut |= nearby.more
         named = [one for name, one in (await self._readable(around or (), reader)).items() if is_memory(name)]
-        memories = _in_project([*named, *await self._at(found.memories, reader)], project)
+        memories = _in_project([*named, *await self._documents.readable(nearby.memories, reader, Memory)], project)
         for one in memories:
             sketch.put(one)
-        for name in found.sessions:
+        for name in nearby.sessions:
             sketch.name(name)
-        sketch.draw(found.links)
-        ends = [one.id for one in memories]
+        sketch.draw(nearby.links)
+        ends = [memory.id for memory in memories]
         if around is not None:
             ends = [name for name in around if is_memory(name) or named_node(name)]
         relations = await self._relations.of_documents(ends, reader)
-        links = [Link(one.source, one.target, one.relation) for one in relations if project in (None, one.project)]
+        links = [
+            Link(relation.source, relation.target, relation.relation)
+            for relation in relations
+            if project in (None, relation.project)
+        ]
         links += [Link(one.source, one.target, one.relation) for one in await self._versions(ends, reader)]
         others = {end for link in links for end in (link.source, link.target) if is_memory(end)} - sketch.nodes.keys()
         for one in _in_project((await self._readable(sorted(others), reader)).values(), project):
@@ -307,19 +312,18 @@ class Graph:
         sketch.draw(links)
 
     async def _versions(self, names: Iterable[str], reader: Reader) -> list[Edge]:
-        """Which memory follows which, among these and the next, as far as the reader may see both."""
-        known = await self._readable([name for name in names if is_memory(name)], reader)
-        pairs = {pair: None for one in known.values() if isinstance(one, Memory) for pair in _followed(one)}
-        known |= await self._readable([end for pair in pairs for end in pair if end not in known], reader)
-        return [Edge(newer, older, "supersedes") for newer, older in pairs if newer in known and older in known]
+        existing = await self._readable([name for name in names if is_memory(name)], reader)
+        pairs = {pair: None for one in existing.values() if isinstance(one, Memory) for pair in _followed(one)}
+        existing |= await self._readable([end for pair in pairs for end in pair if end not in existing], reader)
+        return [Edge(newer, older, "supersedes") for newer, older in pairs if newer in existing and older in existing]
 
     async def _readable(self, names: Sequence[str], reader: Reader) -> dict[str, Document]:
-        found = await self._lookup.documents(list(dict.fromkeys(names)), reader)
-        return {one.document.id: one.document for one in found if not isinstance(one.document, SupersededEvent)}
-
-    async def _at(self, wanted: Sequence[DocumentLocation], reader: Reader) -> list[Document]:
-        found = await self._documents.get(wanted)
-        return [one for one in found if one is not None and may_read(one, reader)]
+        documents = await self._lookup.documents(list(dict.fromkeys(names)), reader)
+        return {
+            located.document.id: located.document
+            for located in documents
+            if not isinstance(located.document, SupersededEvent)
+        }
 
 
 def _in_project(found: Iterable[Document], project: str | None) -> list[Memory]:
@@ -327,7 +331,6 @@ def _in_project(found: Iterable[Document], project: str | None) -> list[Memory]:
 
 
 def _followed(memory: Memory) -> list[tuple[str, str]]:
-    """Pairs of memories, the newer first, that this one is in."""
     pairs = [(memory.id, memory.parent_id), (memory.superseded_by, memory.id)]
     return [
         (newer, older) for newer, older in [*pairs, *((memory.id, one) for one in memory.condensed)] if newer and older

@@ -1,28 +1,29 @@
-"""Questions about lessons: which speak up before a tool call, which are about a query, which are the surest."""
+"""Questions about lessons: which trigger before a tool call, which are about a query, which are the most confident."""
 
 import logging
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from datetime import datetime
+from typing import Any
 
 from msgspec import Struct
 
 from ingest.events.lesson import EVERY_PROJECT
 from ingest.ids import DocumentId
-from ingest.log.partitions import partition_of, project_route
+from ingest.log.position import partition_of, project_route
 from ingest.platform.clock import from_ms, to_ms
-from projections.documents.access import Reader, may_read
+from projections.documents.access import Reader
 from projections.documents.document import searchable_text
 from projections.documents.lessons import Lesson, lessons, matches, recall_score, rules
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import key_scope
 from projections.queries.recall import QueryVectors
 from projections.queries.times import ANY_TIME, Times
-from projections.queries.views import Page, Record, page_view, view_of
+from projections.queries.views import Page, page_view, view_of
 from projections.search.index import DocumentLocation, IndexService
 from projections.search.question import Question
-from projections.search.ranking import terms
+from projections.search.terms import terms
 
 logger = logging.getLogger(__name__)
 
@@ -86,7 +87,7 @@ class Lessons:
         times: Times = ANY_TIME,
         *,
         retired: bool = False,
-    ) -> Page[Record]:
+    ) -> Page[Any]:
         """A project's lessons, newest first; retired ones only on request."""
         listing, within = lessons(reader.tenant, project), times.in_log_order()
         page = await self._documents.of_project(listing, reader, project, cursor, limit, within)
@@ -100,7 +101,7 @@ class Lessons:
         Looks at all of them, however many; stops early, with a warning in the log, when their patterns take longer than
         PATTERNS_BUDGET_S.
         """
-        found: list[Lesson] = []
+        documents: list[Lesson] = []
         spent_s = 0.0
         listings = [
             (place, rules(reader.tenant, place, tool)) for place in _places(project) for tool in ("", tool_name)
@@ -117,14 +118,14 @@ class Lessons:
                         break
                 spent_s += time.perf_counter() - started
                 for first in range(0, len(speaking), limit):
-                    found += await self._load(speaking[first : first + limit], reader)
-                    if len(found) >= limit:
-                        return found[:limit]
+                    documents += await self._load(speaking[first : first + limit], reader)
+                    if len(documents) >= limit:
+                        return documents[:limit]
                 if spent_s > PATTERNS_BUDGET_S:
                     told = "lessons of %r for tool %r: %d found, others not looked at after %.0f ms of patterns"
-                    logger.warning(told, project, tool_name, len(found), spent_s * 1000)
+                    logger.warning(told, project, tool_name, len(documents), spent_s * 1000)
                     break
-        return found
+        return documents
 
     async def search(
         self,
@@ -149,10 +150,10 @@ class Lessons:
         within = [] if project is None else _places(project) if everywhere else [project]
         hits, _ = await self._vectors.search(question, key_scope(reader, projects=within, kinds=["lesson"]))
         cosine = {hit.id: hit.explain.get("cosine", 0.0) for hit in hits}
-        asked = set(terms(query))
+        requested = set(terms(query))
         scored: list[tuple[Lesson, float]] = []
         for lesson in await self._load([(hit.partition, DocumentId(hit.id)) for hit in hits], reader):
-            sure, relevance = lesson.confidence_at(now), _relevance(lesson, asked, cosine[lesson.id])
+            sure, relevance = lesson.confidence_at(now), _relevance(lesson, requested, cosine[lesson.id])
             if relevance and sure >= min_confidence:
                 age = now - from_ms(lesson.reinforced_ms or lesson.recorded_ms)
                 scored.append((lesson, recall_score(sure, relevance, age)))
@@ -170,14 +171,18 @@ class Lessons:
     ) -> list[Lesson]:
         """The lessons of a project, or of all, by what is left of their confidence; `source` is who drew them.
 
-        With a source, among the LISTED surest.
+        With a source, among the LISTED most confident.
         """
         count = LISTED if source else min(limit, LISTED)
         allowed, now_ms = key_scope(reader, project), to_ms(now)
         sure = await self._index.ask(lambda index: index.lessons_by_confidence(allowed, NO_PROJECT, now_ms, count))
-        found = await self._load([(one.partition, DocumentId(one.id)) for one in sure], reader)
-        wanted = [one for one in found if source in ("", one.origin) and one.confidence_at(now) >= min_confidence]
-        return wanted[:limit]
+        documents = await self._load([(one.partition, DocumentId(one.id)) for one in sure], reader)
+        selected = [
+            document
+            for document in documents
+            if source in ("", document.origin) and document.confidence_at(now) >= min_confidence
+        ]
+        return selected[:limit]
 
     async def _in_order(
         self, tenant: str, listings: Sequence[tuple[str, str]]
@@ -196,14 +201,11 @@ class Lessons:
             low, count = b"(" + page[-1][0].encode(), PAGE
 
     async def _load(self, wanted: Sequence[DocumentLocation], reader: Reader) -> list[Lesson]:
-        """Those that the reader may see, and that count, in the order asked for."""
-        found = await self._documents.get(wanted)
-        lessons = [one for one in found if isinstance(one, Lesson) and may_read(one, reader)]
-        return [one for one in lessons if one.active and not one.retired_ms]
+        lessons = await self._documents.readable(wanted, reader, Lesson)
+        return [lesson for lesson in lessons if lesson.active and not lesson.retired_ms]
 
 
 def _places(project: str | None) -> list[str]:
-    """The projects whose lessons concern a project, or what is of none."""
     return [project or "", EVERY_PROJECT]
 
 

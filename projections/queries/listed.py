@@ -27,6 +27,7 @@ from projections.queries.lookup import key_scope
 from projections.search.index import DocumentLocation, Index, IndexService
 from projections.search.question import Filter
 
+D = TypeVar("D", bound=Document)
 Result = TypeVar("Result")
 
 SESSIONS_AT_ONCE = 200
@@ -63,9 +64,9 @@ class Listed:
     ) -> list[Observation | Memory]:
         """Observations and memories by when they happened, newest first; of any type without `types`."""
         allowed = key_scope(reader, project, kinds=["observation", "memory"], types=types)
-
-        found = await self._get(lambda index, now_ms: index.most_recent(allowed, now_ms, limit, offset))
-        page = [one for one in found if isinstance(one, Observation | Memory) and may_read(one, reader)]
+        page = await self._get(
+            lambda index, now_ms: index.most_recent(allowed, now_ms, limit, offset), reader, (Observation, Memory)
+        )
         return sorted(page, key=lambda one: one.occurred_at, reverse=True)  # the index knows milliseconds only
 
     async def rules(
@@ -77,18 +78,19 @@ class Listed:
         """
         allowed = key_scope(reader, project, kinds=["lesson"])
         count = limit if active else MAX_INACTIVE
-        found = await self._get(lambda index, now_ms: _by_severity(index, allowed, severity, active, now_ms, count))
-        lessons = [one for one in found if isinstance(one, Lesson) and may_read(one, reader)]
-        return [one for one in lessons if one.active == active and not one.retired_ms][:limit]
+        lessons = await self._get(
+            lambda index, now_ms: _by_severity(index, allowed, severity, active, now_ms, count), reader, (Lesson,)
+        )
+        return [lesson for lesson in lessons if lesson.active == active and not lesson.retired_ms][:limit]
 
     async def sessions(
         self, reader: Reader, project: str | None, statuses: Sequence[str], limit: int
     ) -> list[ListedSession]:
         """Sessions of some statuses by when they started, newest first; of several of one id the one begun first.
 
-        Looks at the MAX_SESSIONS most recently active ones: one that started later was active later, too.
+        Looks at the MAX_SESSIONS most recently active ones: one that started later was active later as well.
         """
-        found: dict[str, tuple[int, Session]] = {}
+        results: dict[str, tuple[int, Session]] = {}
         cursor, looked_at = None, 0
         everywhere = range(self._documents.partitions)
         while True:
@@ -99,11 +101,11 @@ class Listed:
             for partition, one in page.documents:
                 if isinstance(one, Session):
                     active_ms = one.updated_ms
-                    _, known = found.get(one.session_id, (0, one))
+                    _, known = results.get(one.session_id, (0, one))
                     if may_read(one, reader) and one.status in statuses and one.started_ms <= known.started_ms:
-                        found[one.session_id] = partition, one
+                        results[one.session_id] = partition, one
             cursor, looked_at = page.next, looked_at + len(page.documents)
-            best = sorted(found.values(), key=lambda pair: (-pair[1].started_ms, pair[1].id))[:limit]
+            best = sorted(results.values(), key=lambda pair: (-pair[1].started_ms, pair[1].id))[:limit]
             enough = len(best) == limit and (not best or best[-1][1].started_ms > active_ms)
             if cursor is None or enough or looked_at >= MAX_SESSIONS:
                 return await self._told(best, reader)
@@ -136,22 +138,22 @@ class Listed:
         return await self._in_index(lambda index, now_ms: index.every(allowed, now_ms))
 
     async def _told(self, found: Sequence[tuple[int, Session]], reader: Reader) -> list[ListedSession]:
-        wanted = [(partition, summary_id(DocumentId(one.id))) for partition, one in found]
-        summaries = await self._documents.get(wanted)
+        locations = [(partition, summary_id(DocumentId(one.id))) for partition, one in found]
+        summaries = await self._documents.get(locations)
         texts = [
-            one.narrative or one.title if isinstance(one, Summary) and may_read(one, reader) else ""
-            for one in summaries
+            summary.narrative or summary.title if isinstance(summary, Summary) and may_read(summary, reader) else ""
+            for summary in summaries
         ]
         return [ListedSession(session, text) for (_, session), text in zip(found, texts, strict=True)]
 
-    async def _get(self, find: Callable[[Index, int], list[DocumentLocation]]) -> list[Document]:
-        """The documents in places that the index finds, those of them that are still there."""
+    async def _get(
+        self, find: Callable[[Index, int], list[DocumentLocation]], reader: Reader, kinds: tuple[type[D], ...]
+    ) -> list[D]:
         now_ms = to_ms(self._clock())
-        found = await self._documents.get(await self._index.ask(lambda index: find(index, now_ms)))
-        return [one for one in found if one is not None]
+        documents = await self._documents.get(await self._index.ask(lambda index: find(index, now_ms)))
+        return [document for document in documents if isinstance(document, kinds) and may_read(document, reader)]
 
     async def _in_index(self, work: Callable[[Index, int], Result]) -> Result:
-        """Ask the index, as it is now. Raises ProjectionBehind before it has been ready."""
         now_ms = to_ms(self._clock())
         return await self._index.ask_current(lambda index: work(index, now_ms))
 
@@ -160,14 +162,14 @@ def _by_severity(
     index: Index, allowed: Filter, severity: str | None, active: bool, now_ms: int, count: int
 ) -> list[DocumentLocation]:
     allowed = replace(allowed, retired=not active)
-    found: list[DocumentLocation] = []
+    results: list[DocumentLocation] = []
     for one in SEVERITIES:
         if severity in (None, one):
-            wanted = replace(allowed, types=[one])
+            requested = replace(allowed, types=[one])
             if one == SEVERITIES[-1]:  # what has no severity, too
-                wanted = replace(allowed, without=[("type", other) for other in SEVERITIES[:-1]])
-            found += index.most_recent(wanted, now_ms, count - len(found))
-    return found
+                requested = replace(allowed, without=[("type", other) for other in SEVERITIES[:-1]])
+            results += index.most_recent(requested, now_ms, count - len(results))
+    return results
 
 
 def _tally(index: Index, allowed: Filter, now_ms: int) -> Tally:
@@ -181,7 +183,7 @@ def _tally(index: Index, allowed: Filter, now_ms: int) -> Tally:
 
 Noun = Literal["observation", "lesson", "session", "project"]
 MAX_KNOWN = 50_000
-"""Numbers kept in the process, which saves asking: they never change."""
+"""Numbers stored in the process, which saves asking: they never change."""
 AT_ONCE = 2_000
 """Names in one call of the script: Lua unpacks twice as many values, and 8,000 is its limit."""
 
@@ -198,9 +200,9 @@ class IntegerIds:
         found = {name: known for name in ids if (known := self._known.get(name))}
         missing = [name for name in dict.fromkeys(ids) if name not in found]
         for start in range(0, len(missing), AT_ONCE):
-            asked = missing[start : start + AT_ONCE]
-            clean = [clean_name(name, "replace", "name") for name in asked]  # as events have it
-            found |= zip(asked, await number(self._redis, self._keys, clean), strict=True)
+            requested = missing[start : start + AT_ONCE]
+            clean = [clean_name(name, "replace", "name") for name in requested]  # as events have it
+            found |= zip(requested, await number(self._redis, self._keys, clean), strict=True)
         self._known.update((name, found[name]) for name in missing)
         while len(self._known) > MAX_KNOWN:
             self._known.popitem(last=False)

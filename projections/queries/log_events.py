@@ -1,4 +1,4 @@
-"""Events of the log as readers see them: what an event is about decides who may see what it says."""
+"""Events of the log as readers see them: what an event is about decides who can see what it says."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -16,17 +16,23 @@ from ingest.events.memory import (
     MemoryRecorded,
     MemoryRevised,
     MemoryVisibilityChanged,
+    RelationLinked,
+    RelationUnlinked,
 )
-from ingest.events.observation import ObservationCompressed, ObservationRecorded
-from ingest.events.relation import RelationLinked, RelationUnlinked
-from ingest.events.session import SessionCommitted, SessionEnded, SessionRetired, SessionStarted, SessionSummarised
+from ingest.events.session import (
+    ObservationCompressed,
+    ObservationRecorded,
+    SessionCommitted,
+    SessionEnded,
+    SessionRetired,
+    SessionStarted,
+    SessionSummarised,
+)
 from ingest.events.slot import SlotAppended, SlotDeleted, SlotSet
 from ingest.events.subject import EventErased, SubjectForgotten
 from ingest.ids import MEMORY, DocumentId, document_id
-from ingest.log.event_log import EventLog, Stored
-from ingest.log.history import LogHistory
-from ingest.log.partitions import project_route
-from ingest.log.position import START, Position, Token
+from ingest.log.event_log import EventLog, LogHistory, Stored
+from ingest.log.position import START, Position, Token, project_route
 from ingest.platform.partial import leaving_out, left_out, left_out_message, readable
 from projections.documents import actions, lessons, memories, observations, relations, sessions, slots
 from projections.documents.access import Reader, may_read
@@ -44,7 +50,7 @@ _SAID = frozenset({"data", "metadata", "trace"})
 
 
 class EventsPage(Struct, frozen=True):
-    """A page of the log. `next` is what to pass as `after` to go on; at the head the next page is empty."""
+    """A page of the log. `next` is what to pass as `after` to continue; at the head the next page is empty."""
 
     events: list[dict[str, Any]]
     next: str | None
@@ -95,7 +101,7 @@ class EventView(NamedTuple):
         return cls(event)
 
     def about(self) -> list[DocumentId]:
-        """The memories whose readers alone may see what it says."""
+        """The memories whose readers alone can see what it says."""
         data: dict[str, Any] = self.event.get("data") or {}
         if self.event.get("type") in _OWN:
             route = project_route(self.event.get("tenant", ""), self.event.get("project", ""))
@@ -107,7 +113,7 @@ class EventView(NamedTuple):
     def shown(self, reader: Reader, known: Mapping[DocumentId, Document]) -> dict[str, Any]:
         """The event for a reader. What is not projected yet goes by what the event itself says.
 
-        Raises LogUnavailable where what it is about could not be read: who may see it now is not known.
+        Raises LogUnavailable where what it is about could not be read: who can see it now is not known.
         """
         for name in self.about():
             document = known.get(name)
@@ -118,8 +124,8 @@ class EventView(NamedTuple):
             readable = may_read(document, reader) if isinstance(document, Memory) else self._says_readable(reader)
             if not readable:
                 visibility = document.visibility if isinstance(document, Memory) else self._visibility
-                kept = {name: value for name, value in self.event.items() if name not in _SAID}
-                return {**kept, "data": {"visibility": visibility, "withheld": True}}
+                selected = {name: value for name, value in self.event.items() if name not in _SAID}
+                return {**selected, "data": {"visibility": visibility, "withheld": True}}
         return self.event
 
     @property
@@ -140,7 +146,7 @@ class EventView(NamedTuple):
 
 
 class LogEvents:
-    """Reads the log for readers. Of what a reader may not see the content is withheld."""
+    """Reads the log for readers. Of what a reader can't see the content is withheld."""
 
     def __init__(self, log: EventLog, index: IndexService, documents: DocumentReader) -> None:
         self._log, self._index, self._documents = log, index, documents
@@ -150,9 +156,9 @@ class LogEvents:
         await self._index.wait_for(Token.parse(after))
 
     async def page(self, wanted: EventFilter, after: str, limit: int, partition: int | None) -> EventsPage:
-        """The log from behind `after`, partition by partition, as far as it is wanted.
+        """The log after `after`, partition by partition, as far as it is wanted.
 
-        Of what the reader may not see the content is withheld; of a project out of reach nothing is read.
+        Of what the reader can't see the content is withheld; of a project out of reach nothing is read.
         """
         if wanted.project is not None and not wanted.reader.key_scope.allows(wanted.project):
             return EventsPage([], after or None)
@@ -174,7 +180,7 @@ class LogEvents:
 
     def read_on(self, after: str) -> Token:
         """Where to read on behind a token; raises CommandRejected for what is none of this log."""
-        return self._log.history.to_read_on(Token.parse(after))
+        return self._log.history.check_cursor(Token.parse(after))
 
     def applied(self) -> Token:
         """The position up to which events are projected and searchable here."""
@@ -183,28 +189,27 @@ class LogEvents:
     async def newly_applied(self, wanted: EventFilter, at: Token, limit: int) -> list[dict[str, Any]]:
         """Up to `limit` of the wanted events behind `at` that are projected; moves `at` on past those looked at.
 
-        Each event's `after` is the token that goes on behind it.
+        Each event's `after` is the token that continues after it.
         """
-        found: list[tuple[EventView, str]] = []
+        results: list[tuple[EventView, str]] = []
         for partition, until in sorted(self._index.applied.items()):
-            if at.get(partition, START) >= until or len(found) >= limit:
+            if at.get(partition, START) >= until or len(results) >= limit:
                 continue
             for row in await self._log.read(partition, at.get(partition, START), limit):
-                if row.position > until or len(found) >= limit:
+                if row.position > until or len(results) >= limit:
                     break
                 at.include(partition, row.position)
                 event = EventView.of(partition, row)
                 if wanted.matches(event.event, row.position):
-                    found.append((event, str(self._log.history.as_cursor(at))))
-        shown = await self._shown([event for event, _ in found], wanted.reader)
-        return [{**event, "after": after} for event, (_, after) in zip(shown, found, strict=True)]
+                    results.append((event, str(self._log.history.as_cursor(at))))
+        shown = await self._shown([event for event, _ in results], wanted.reader)
+        return [{**event, "after": after} for event, (_, after) in zip(shown, results, strict=True)]
 
     async def _shown(self, events: Sequence[EventView], reader: Reader) -> list[dict[str, Any]]:
-        """The events as the reader may see them; what they are about decides, as it stands now."""
-        about = {name for one in events for name in one.about()}
-        found = await self._documents.find_all(sorted(about))
-        known = {DocumentId(one.document.id): one.document for one in found}
-        return [one.shown(reader, known) for one in events]
+        about = {name for event in events for name in event.about()}
+        documents = await self._documents.find_all(sorted(about))
+        existing = {DocumentId(located.document.id): located.document for located in documents}
+        return [event.shown(reader, existing) for event in events]
 
     async def _read_partition(
         self, number: int, at: Token, room: int, wanted: EventFilter, events: list[EventView]
@@ -241,7 +246,7 @@ STEP = 200
 """Entries of a partition read at once."""
 BEHIND_ALL = Position(MAX_SEQ, MAX_SEQ)
 MAX_SCANNED = 20_000
-"""Entries one request passes over; it then answers what it has and where to go on."""
+"""Entries one request skips; it then answers what it has and where to continue."""
 
 
 class AuditEntry(Struct, frozen=True, kw_only=True):
@@ -292,21 +297,21 @@ class Audit:
         """
         if project is not None and not reader.key_scope.allows(project):
             return AuditPage([], None)
-        wanted = _Wanted(reader, operation, agent_id, project, times)
+        requested = _Wanted(reader, operation, agent_id, project, times)
         at = _parse(cursor, self._log.history) if cursor else await self._heads()
         backwards = _Backwards(self._log, at)
-        found: list[AuditEntry] = []
+        results: list[AuditEntry] = []
         for _ in range(MAX_SCANNED):
-            row = await backwards.step() if len(found) < limit else None
+            row = await backwards.step() if len(results) < limit else None
             if row is None:
                 break
             partition, stored = row
             if stored.position < times.recorded.start:
-                return AuditPage(found, None)
+                return AuditPage(results, None)
             event = as_json_object(stored.payload, stored.position)
-            if wanted.matches(event, stored.position):
-                found.append(_entry(partition, stored, event))
-        return AuditPage(found, None if backwards.finished else str(at))
+            if requested.matches(event, stored.position):
+                results.append(_entry(partition, stored, event))
+        return AuditPage(results, None if backwards.finished else str(at))
 
     async def _heads(self) -> Token:
         """Behind the newest entries: what is written between two pages is in neither.
@@ -373,13 +378,12 @@ class _Backwards:
 
 def _parse(cursor: str, history: LogHistory) -> Token:
     try:
-        return history.to_read_on(Token.parse(cursor))
+        return history.check_cursor(Token.parse(cursor))
     except CommandRejected:
         raise CommandRejected("not a cursor; pass on the `next` of the page before", "cursor") from None
 
 
 def _operation(event: Mapping[str, Any]) -> str:
-    """What was done; of an erased event what it was, which is all that is left of it."""
     operation: str = event.get("type", "")
     return event["data"].get("was", operation) if operation == EventErased.TYPE else operation
 

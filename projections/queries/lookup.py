@@ -15,10 +15,9 @@ from projections.documents.document import Document, SupersededEvent
 from projections.documents.sessions import Session
 from projections.documents.tombstones import Ledger
 from projections.queries.documents import DocumentReader, Located
-from projections.search.filters import facet
+from projections.search.candidates import near_names
 from projections.search.index import DocumentLocation, Index, IndexService
-from projections.search.question import Filter
-from projections.search.spelling import near_names
+from projections.search.question import Filter, facet
 
 NameKind = Literal["project", "agent"]
 LOOKED_AT = 2_000
@@ -26,7 +25,7 @@ LOOKED_AT = 2_000
 
 
 def key_scope(reader: Reader, project: str | None = None, **narrowing: Any) -> Filter:
-    """The filter for what a reader may find, narrowed as a Filter can be."""
+    """The filter for what a reader can find, narrowed as a Filter can be."""
     return Filter(
         tenant=reader.tenant,
         reader=reader.agent_id,
@@ -70,18 +69,16 @@ def touching(
         for file in by_name.get(_base(path), ()):
             if same_file(path, file):
                 paths[file][path] = None
-    found = {file: index.recorded_last(replace(allowed, files=[*paths[file]]), now_ms, count) for file in files}
-    return {file: places for file, places in found.items() if places}
+    locations = {file: index.recorded_last(replace(allowed, files=[*paths[file]]), now_ms, count) for file in files}
+    return {file: places for file, places in locations.items() if places}
 
 
 def _paths(documents: Iterable[Sequence[str]]) -> list[str]:
-    """The files that documents with these facet values name, each once."""
     lead = facet("file", "")
     return [*dict.fromkeys(key.removeprefix(lead) for keys in documents for key in keys if key.startswith(lead))]
 
 
 def _shorter(file: str) -> list[str]:
-    """The path and its ends, as they may be stored."""
     plain = file.strip().replace("\\", "/").removeprefix("./")
     parts = plain.split("/")
     ends = ["/".join(parts[start:]) for start in range(len(parts))]
@@ -99,27 +96,27 @@ class Lookup:
         self._index, self._documents, self._clock = index, documents, clock
 
     async def document(self, name: str, reader: Reader) -> Located:
-        """What a reader may see of an id; raises NotFound, also for what this reader may not see."""
-        found = await self._documents.find(DocumentId(name))
+        """What a reader can see of an id; raises NotFound, also for what this reader can't see."""
+        located = await self._documents.find(DocumentId(name))
         if (
-            found is None
-            or not may_read(found.document, reader)
-            or isinstance(found.document, SupersededEvent | Session | Ledger)
+            located is None
+            or not may_read(located.document, reader)
+            or isinstance(located.document, SupersededEvent | Session | Ledger)
         ):
             raise NotFound(f"there is no document {name!r}")
-        return found
+        return located
 
     async def documents(self, names: Sequence[str], reader: Reader) -> list[Located]:
-        """Those of the documents that the reader may see, in the order of the names."""
-        found = await self._documents.find_all([DocumentId(name) for name in names])
+        """Those of the documents that the reader can see, in the order of the names."""
+        documents = await self._documents.find_all([DocumentId(name) for name in names])
         return [
-            one
-            for one in found
-            if may_read(one.document, reader) and not isinstance(one.document, SupersededEvent | Ledger)
+            located
+            for located in documents
+            if may_read(located.document, reader) and not isinstance(located.document, SupersededEvent | Ledger)
         ]
 
     async def count(self, reader: Reader, project: str | None = None, **narrowing: Any) -> int:
-        """How many documents recall may find for a reader, narrowed as a Filter can be."""
+        """How many documents recall can find for a reader, narrowed as a Filter can be."""
         allowed, now_ms = key_scope(reader, project, **narrowing), to_ms(self._clock())
         return await self._index.ask_current(lambda index: index.count(allowed, now_ms))
 
@@ -146,7 +143,7 @@ class Lookup:
         """A note for each of these names of which the reader finds no document, with similar names that they find."""
         notes: list[str] = []
         named: list[tuple[NameKind | Literal["session"], str]] = [("agent", agent_id), ("session", session_id)]
-        named[:0] = [("project", one) for one in projects]
+        named[:0] = [("project", project) for project in projects]
         for kind, name in named:
             if not name or await self.count(reader, any_of=[(kind, name)]):
                 continue
@@ -160,5 +157,5 @@ class Lookup:
     async def names(self, reader: Reader, kind: NameKind, project: str | None = None) -> list[tuple[str, int]]:
         """The same of projects or of agents, with how many documents the reader finds of each."""
         allowed, now_ms = key_scope(reader, project), to_ms(self._clock())
-        found = await self._index.ask_current(lambda index: index.counts(allowed, now_ms, kind))
-        return sorted(found.items())
+        counts = await self._index.ask_current(lambda index: index.counts(allowed, now_ms, kind))
+        return sorted(counts.items())

@@ -1,6 +1,7 @@
 """Memories: listed, by when they happened, the versions of one, and what a new one supersedes or resembles."""
 
 from collections.abc import Callable, Collection
+from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import asdict, replace
@@ -16,7 +17,7 @@ from projections.documents.memories import Memory, is_similar, memories, probe_l
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import Lookup, key_scope
 from projections.queries.times import ANY_TIME, Times
-from projections.queries.views import Page, Record, page_view, public_view
+from projections.queries.views import Page, page_view, public_view
 from projections.search.index import IndexService
 
 MAX_VERSIONS = 1_000
@@ -35,7 +36,7 @@ MemoryView = public_view(Memory)
 class RememberAnswer(Accepted, frozen=True):
     """An acknowledged memory; the memories that it superseded, and current ones that are similar and were left alone.
 
-    The newest first, at most MAX_SIMILAR. Both are absent where they are not known in time, or the caller may not read.
+    The newest first, at most MAX_SIMILAR. Both are absent where they are not known in time, or the caller can't read.
     """
 
     superseded: list[str] | UnsetType = UNSET
@@ -87,7 +88,7 @@ class Memories:
         return True
 
     async def _similar(self, memory: Memory, partition: int, reader: Reader) -> list[str]:
-        """Current memories about the same user that are similar and that the reader may see, the newest first."""
+        """Current memories about the same user that are similar and that the reader can see, the newest first."""
         members = await self._documents.parts(probe_listings(memory, by_words=True), partition, MAX_PROBED)
         names = dict.fromkeys(member.rpartition("|")[2] for member in filter(resembling(memory.content), members))
         documents = await self._documents.get([(partition, DocumentId(name)) for name in list(names)[:MAX_PROBED]])
@@ -111,14 +112,14 @@ class Memories:
         times: Times = ANY_TIME,
         *,
         latest: bool = False,
-    ) -> Page[Record]:
+    ) -> Page[Any]:
         """A project's memories, newest first; superseded ones included unless `latest`."""
         listing, within = memories(reader.tenant, project), times.in_log_order()
         page = await self._documents.of_project(listing, reader, project, cursor, limit, within)
         return page_view(page, lambda found: not latest or (isinstance(found, Memory) and found.is_latest))
 
     async def history(self, name: str, reader: Reader) -> list[Memory]:
-        """Every version of a memory that the reader may see, oldest first. Forgotten ones are not there."""
+        """Every version of a memory that the reader can see, oldest first. Forgotten ones are not there."""
         located = await self._lookup.document(name, reader)
         if not isinstance(located.document, Memory):
             raise NotFound(f"there is no memory {name!r}")
@@ -154,7 +155,7 @@ class MemoryPages:
         name: Callable[[Memory], str] = lambda memory: memory.id,
         **narrowing: object,
     ) -> MemoryPage:
-        """The memories from `offset` on, as far as the reader may see them, narrowed as a Filter can be.
+        """The memories from `offset` on, as far as the reader can see them, narrowed as a Filter can be.
 
         Those of one millisecond are ordered by `name`, the greatest first; very many of one by document id. Raises
         ProjectionBehind before the index is loaded.

@@ -9,15 +9,14 @@ from functools import partial
 from typing import Any, Literal, TypeVar
 from xml.sax.saxutils import escape
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from ingest.errors import MnemologError
 from ingest.ids import OBSERVATION, document_id
-from ingest.log.partitions import session_route
+from ingest.log.position import session_route
 from ingest.platform.clock import Clock, system_clock, to_ms
 from projections.compression.accounts import headline
-from projections.documents.access import Reader, may_read
-from projections.documents.document import Document
+from projections.documents.access import Reader
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation, timeline
 from projections.documents.tombstones import ledgers
@@ -26,7 +25,7 @@ from projections.queries.lookup import Lookup, key_scope, touching
 from projections.queries.recall import LeastSure, Recall, RecallRequest
 from projections.queries.sessions import RETIRED, Sessions
 from projections.queries.times import ANY_TIME, Times
-from projections.queries.views import Page, Record, SomeRetired, page_view, public_view
+from projections.queries.views import SomeRetired, page_view, public_view
 from projections.search.index import DocumentLocation, Index, IndexService
 from projections.search.question import Filter
 
@@ -86,7 +85,6 @@ def _hit_lines(hits: Sequence[str]) -> Iterator[str]:
 
 
 def _bug_lines(bugs: Sequence[Memory]) -> Iterator[str]:
-    """The newest of the bugs that still stand."""
     standing = sorted((bug for bug in bugs if bug.is_latest), key=lambda bug: bug.id)
     for bug in sorted(standing, key=lambda bug: bug.recorded_at, reverse=True)[:BUGS]:
         title, content = _quoted(bug.title), _quoted(bug.content)
@@ -108,7 +106,6 @@ def _cut(parts: Sequence[tuple[str, str]], limit_chars: int) -> str:
 
 
 def _without_half_entity(escaped: str) -> str:
-    """Escaped text whose end may have been cut within `&amp;` and the like."""
     start = escaped.rfind("&")
     return escaped[:start] if start >= 0 and ";" not in escaped[start:] else escaped
 
@@ -136,14 +133,13 @@ class Observations:
 
     async def timeline(
         self, reader: Reader, project: str, cursor: str | None, limit: int, times: Times = ANY_TIME
-    ) -> Page[Record]:
+    ) -> SomeRetired[Any]:
         """A project's observations by the time they happened, newest first."""
         listing, within = timeline(reader.tenant, project), times.by_event_time()
-        found = page_view(await self._documents.newest(listing, reader, project, cursor, limit, within))
+        page = page_view(await self._documents.newest(listing, reader, project, cursor, limit, within))
         everywhere = range(self._documents.partitions)
-        if found.next is None and await self._documents.members(ledgers(reader.tenant), everywhere, 1):
-            return SomeRetired(found.items, found.next, note=RETIRED)
-        return found
+        retired = page.next is None and await self._documents.members(ledgers(reader.tenant), everywhere, 1)
+        return SomeRetired(page.items, page.next, note=RETIRED if retired else UNSET)
 
     async def beside(
         self, anchor: Observation, reader: Reader, before: int, after: int
@@ -152,36 +148,28 @@ class Observations:
 
         What happened in the very same moment is on neither side.
         """
-        allowed, at_ms = (
-            key_scope(reader, session_id=anchor.session_id, kinds=["observation"]),
-            to_ms(anchor.occurred_at),
-        )
-        wanted = (to_ms(self._clock()), anchor.id, at_ms, before + SAME_MOMENT, after + SAME_MOMENT)
-        where = await self._index.ask(lambda index: index.around(allowed, *wanted))
-        loaded = [await self._documents.get(side) for side in where]
-        earlier, later = [
-            [
-                one
-                for one in side
-                if isinstance(one, Observation) and may_read(one, reader) and one.occurred_at != anchor.occurred_at
-            ]
-            for side in loaded
-        ]
+        allowed = key_scope(reader, session_id=anchor.session_id, kinds=["observation"])
+        now_ms, at_ms = to_ms(self._clock()), to_ms(anchor.occurred_at)
+        counts = before + SAME_MOMENT, after + SAME_MOMENT
+        where = await self._index.ask(lambda index: index.around(allowed, now_ms, anchor.id, at_ms, *counts))
+        sides = [await self._documents.readable(side, reader, Observation) for side in where]
+        earlier, later = [[one for one in side if one.occurred_at != anchor.occurred_at] for side in sides]
         return earlier[max(0, len(earlier) - before) :], later[:after]
 
     async def recorded_by(self, events: Sequence[Mapping[str, Any]], reader: Reader) -> list[Observation]:
-        """The observations that these events of the log recorded, as they stand now, as far as the reader may see."""
-        wanted = [
+        """The observations that these events of the log recorded, as they stand now, as far as the reader can see."""
+        locations = [
             (
-                int(one["position"].partition(":")[0]),
+                int(event["position"].partition(":")[0]),
                 document_id(
-                    OBSERVATION, session_route(one["tenant"], one["project"], one["session_id"]), one["event_id"]
+                    OBSERVATION,
+                    session_route(event["tenant"], event["project"], event["session_id"]),
+                    event["event_id"],
                 ),
             )
-            for one in events
+            for event in events
         ]
-        found = await self._documents.get(wanted)
-        return [one for one in found if isinstance(one, Observation) and may_read(one, reader)]
+        return await self._documents.readable(locations, reader, Observation)
 
 
 logger = logging.getLogger(__name__)
@@ -243,10 +231,12 @@ class AroundQueries:
             when = _moment(anchor)
             if when is None:
                 return _nothing("invalid_date")
-            found = await self._observations(
+            locations = await self._observations(
                 await self._near(lambda index, now_ms: index.nearest(allowed, now_ms, to_ms(when))), reader
             )
-            return await self._beside(found[0], allowed, reader, before, after) if found else _nothing("no_match")
+            return (
+                await self._beside(locations[0], allowed, reader, before, after) if locations else _nothing("no_match")
+            )
         if anchor.startswith(f"{OBSERVATION}_"):
             chosen = await self._named(anchor, reader, project, session_id)
         else:
@@ -266,22 +256,22 @@ class AroundQueries:
     ) -> Enriched:
         """What other sessions saw in these files, what recall finds for them and the terms, and bugs they had.
 
-        Without a project, in that of the session. A part that cannot be had is left out, with a warning in the log.
+        Without a project, in that of the session. A part that is unavailable is left out, with a warning in the log.
         `tool_name` is only named in the log.
         """
-        wanted = list(dict.fromkeys(file for file in files if file.strip()))[:MAX_FILES]
+        requested = list(dict.fromkeys(file for file in files if file.strip()))[:MAX_FILES]
         if project is None and session_id:
             project = await self._project_of(reader, session_id)
         return enrich(
-            await _or_nothing(self._history(reader, session_id, wanted, project), {}, tool_name),
-            await _or_nothing(self._hits(reader, wanted, terms, project, min_confidence), [], tool_name),
-            await _or_nothing(self._bugs(reader, wanted, project), [], tool_name),
+            await _or_nothing(self._history(reader, session_id, requested, project), {}, tool_name),
+            await _or_nothing(self._hits(reader, requested, terms, project, min_confidence), [], tool_name),
+            await _or_nothing(self._bugs(reader, requested, project), [], tool_name),
             limit_chars,
         )
 
     async def _beside(self, anchor: Observation, allowed: Filter, reader: Reader, before: int, after: int) -> Timeline:
-        wanted = anchor.id, to_ms(anchor.occurred_at), _some(before), _some(after)
-        sides = await self._near(lambda index, now_ms: index.around(allowed, now_ms, *wanted))
+        requested = anchor.id, to_ms(anchor.occurred_at), _some(before), _some(after)
+        sides = await self._near(lambda index, now_ms: index.around(allowed, now_ms, *requested))
         earlier, later = [await self._observations(side, reader) for side in sides]
         entries = [
             *(TimelineEntry(one, place - len(earlier)) for place, one in enumerate(earlier)),
@@ -291,17 +281,17 @@ class AroundQueries:
         return Timeline(entries, len(earlier), "")
 
     async def _named(self, name: str, reader: Reader, project: str | None, session_id: str) -> Observation | None:
-        found = await self._lookup.documents([name], reader)
-        one = found[0].document if found else None
+        documents = await self._lookup.documents([name], reader)
+        one = documents[0].document if documents else None
         if not isinstance(one, Observation):
             return None
         return one if project in (None, one.project) and session_id in ("", one.session_id) else None
 
     async def _newest_saying(self, words: str, allowed: Filter, reader: Reader) -> Observation | None:
         for everywhere in (False, True):
-            found = await self._near(partial(_saying, words, everywhere, allowed))
-            for start in range(0, len(found), CHECKED):
-                for one in await self._observations(found[start : start + CHECKED], reader):
+            locations = await self._near(partial(_saying, words, everywhere, allowed))
+            for start in range(0, len(locations), CHECKED):
+                for one in await self._observations(locations[start : start + CHECKED], reader):
                     if _contains(one, words):
                         return one
         return None
@@ -310,14 +300,16 @@ class AroundQueries:
         self, reader: Reader, session_id: str, files: Sequence[str], project: str | None
     ) -> dict[str, list[Observation]]:
         allowed = key_scope(reader, project, kinds=["observation"])
-        found = await self._near(lambda index, now_ms: touching(index, allowed, now_ms, files, session_id, PER_FILE))
-        return {file: await self._observations(where, reader) for file, where in found.items()}
+        locations = await self._near(
+            lambda index, now_ms: touching(index, allowed, now_ms, files, session_id, PER_FILE)
+        )
+        return {file: await self._observations(where, reader) for file, where in locations.items()}
 
     async def _bugs(self, reader: Reader, files: Sequence[str], project: str | None) -> list[Memory]:
         allowed = key_scope(reader, project, kinds=["memory"], tags=[BUG])
-        found = await self._near(lambda index, now_ms: touching(index, allowed, now_ms, files, "", BUGS))
-        where = list(dict.fromkeys(place for places in found.values() for place in places))
-        return [one for one in await self._load(where, reader) if isinstance(one, Memory)]
+        locations = await self._near(lambda index, now_ms: touching(index, allowed, now_ms, files, "", BUGS))
+        where = list(dict.fromkeys(place for places in locations.values() for place in places))
+        return await self._documents.readable(where, reader, Memory)
 
     async def _hits(
         self,
@@ -330,18 +322,17 @@ class AroundQueries:
         """Files and terms are asked for apart: what says all of one is an answer, whatever it says of the other."""
         names = [file.replace("\\", "/").rpartition("/")[2] for file in files]
         queries = [" ".join(filter(str.strip, words))[:QUERY_CHARS] for words in (names, terms[:MAX_TERMS])]
-        asked = [
+        requested = [
             RecallRequest(query=query, project=project, limit=HITS, min_confidence=min_confidence)
             for query in queries
             if query
         ]
-        answers = await asyncio.gather(*(self._recall(one, reader) for one in asked))
+        answers = await asyncio.gather(*(self._recall(one, reader) for one in requested))
         found = {one.id: one for answer in reversed(answers) for one in answer.results}
         best = sorted(found.values(), key=lambda one: one.confidence or 0.0, reverse=True)
         return [one.snippet for one in best[:HITS]]
 
     async def _project_of(self, reader: Reader, session_id: str) -> str | None:
-        """The project of a session; None when that is not known for sure."""
         try:
             located = await self._sessions.one(reader, session_id, None)
         except MnemologError:
@@ -349,16 +340,11 @@ class AroundQueries:
         return getattr(located.document, "project", None)
 
     async def _near(self, find: Callable[[Index, int], Result]) -> Result:
-        """What the index finds, as of now."""
         now_ms = to_ms(self._clock())
         return await self._index.ask(lambda index: find(index, now_ms))
 
     async def _observations(self, where: Sequence[DocumentLocation], reader: Reader) -> list[Observation]:
-        return [one for one in await self._load(where, reader) if isinstance(one, Observation)]
-
-    async def _load(self, where: Sequence[DocumentLocation], reader: Reader) -> list[Document]:
-        found = await self._documents.get(where)
-        return [one for one in found if one is not None and may_read(one, reader)]
+        return await self._documents.readable(where, reader, Observation)
 
 
 async def _or_nothing(part: Awaitable[Part], nothing: Part, tool_name: str) -> Part:
@@ -382,7 +368,6 @@ def _some(count: int) -> int:
 
 
 def _moment(text: str) -> datetime | None:
-    """The time that a text names, in UTC unless it says otherwise; None for an impossible one."""
     try:
         when = datetime.fromisoformat(text)
         to_ms(when)
@@ -392,5 +377,5 @@ def _moment(text: str) -> datetime | None:
 
 
 def _contains(one: Observation, words: str) -> bool:
-    wanted = words.lower()
-    return any(wanted in text.lower() for text in (one.title, one.narrative, one.content, *one.concepts))
+    requested = words.lower()
+    return any(requested in text.lower() for text in (one.title, one.narrative, one.content, *one.concepts))

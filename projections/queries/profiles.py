@@ -1,4 +1,4 @@
-"""Profiles of projects, kept for an hour: what a project is like, told by its newest sessions and public memories."""
+"""Profiles of projects, stored for an hour: what a project is like, told by its newest sessions and public memories."""
 
 import time
 from asyncio import to_thread
@@ -19,7 +19,7 @@ from projections.search.index import DocumentLocation, IndexService
 
 SESSIONS = 20
 SESSIONS_LOOKED_AT = 200
-"""Of a project, in search of SESSIONS that an isolated reader may see."""
+"""Of a project, in search of SESSIONS that an isolated reader can see."""
 OBSERVATIONS = 500
 """Of all these sessions together, an equal share of each."""
 PREFERENCES = 100
@@ -58,10 +58,10 @@ class ProjectProfiles:
         kept.
         """
         key = (reader.tenant, project, user_id, reader.only_agent, reader.key_scope.projects)
-        kept = self._kept.get(key)
-        if kept is not None and not refresh and await self._holds(kept):
+        selected = self._kept.get(key)
+        if selected is not None and not refresh and await self._holds(selected):
             self._kept.move_to_end(key)
-            return kept.profile, kept.profile is not None
+            return selected.profile, selected.profile is not None
         self._kept.pop(key, None)
         index = self._index.made_of  # before reading: what is forgotten meanwhile makes the profile one of the past
         seen = await self._sessions(reader, project)
@@ -70,7 +70,7 @@ class ProjectProfiles:
         memories = [one for _, one in public]
         titles = await self._titles(seen, reader)
         made = None
-        if seen or any(one.project == project for one in memories):
+        if seen or any(memory.project == project for memory in memories):
             now = self._clock()
             made = await to_thread(profile, project, user_id, len(seen), observations, memories, now, titles)
         if left_out():
@@ -92,26 +92,25 @@ class ProjectProfiles:
             range(self._documents.partitions),
             limit=SESSIONS_LOOKED_AT if reader.only_agent else SESSIONS,
         )
-        found = [one for one in page.documents if isinstance(one.document, Session)]
-        return [one for one in found if may_read(one.document, reader)][:SESSIONS]
+        found = [located for located in page.documents if isinstance(located.document, Session)]
+        return [located for located in found if may_read(located.document, reader)][:SESSIONS]
 
     async def _observations(self, seen: list[Located], reader: Reader) -> list[Observation]:
-        found: list[Observation] = []
+        documents: list[Observation] = []
         for partition, session in seen:
             page = await self._documents.page(
                 session_observations(session.id), [partition], limit=OBSERVATIONS // len(seen)
             )
-            observations = [one.document for one in page.documents if isinstance(one.document, Observation)]
-            found += [one for one in observations if may_read(one, reader)]
-        return found
+            observations = [located.document for located in page.documents if isinstance(located.document, Observation)]
+            documents += [observation for observation in observations if may_read(observation, reader)]
+        return documents
 
     async def _titles(self, seen: list[Located], reader: Reader) -> dict[str, str]:
-        """What sessions were about, by their ids, of those that have a summary."""
         places = [(partition, summary_id(DocumentId(session.id))) for partition, session in seen]
-        found = zip(seen, await self._documents.get(places), strict=True)
+        documents = zip(seen, await self._documents.get(places), strict=True)
         return {
             session.id: told.title
-            for (_, session), told in found
+            for (_, session), told in documents
             if isinstance(told, Summary) and may_read(told, reader)
         }
 
@@ -119,14 +118,14 @@ class ProjectProfiles:
         """Public memories that tell what is preferred, newest first."""
         scope = reader.scope if reader.only_agent else "shared"
         anyone = Reader(reader.tenant, reader.only_agent, scope, key_scope=reader.key_scope)
-        wanted = [("tag", tag) for tag in PREFERENCE_TAGS] + ([("user", user_id)] if user_id else [])
+        requested = [("tag", tag) for tag in PREFERENCE_TAGS] + ([("user", user_id)] if user_id else [])
         allowed, now_ms = (
-            key_scope(anyone, projects=[project, ""], kinds=["memory"], any_of=wanted),
+            key_scope(anyone, projects=[project, ""], kinds=["memory"], any_of=requested),
             to_ms(self._clock()),
         )
-        found = await self._index.ask(lambda index: index.recorded_last(allowed, now_ms, PREFERENCES))
-        documents = await self._documents.get(found)
-        located = zip(found, documents, strict=True)
+        locations = await self._index.ask(lambda index: index.recorded_last(allowed, now_ms, PREFERENCES))
+        documents = await self._documents.get(locations)
+        located = zip(locations, documents, strict=True)
         return [(place[0], one) for place, one in located if isinstance(one, Memory) and _is_public(one)]
 
 

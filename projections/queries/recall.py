@@ -36,19 +36,18 @@ from projections.documents.sessions import Summary
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import Lookup
 from projections.queries.views import in_view
-from projections.search.confidence import ANSWERED_FROM
 from projections.search.dates import NamedTime, named_time
 from projections.search.index import EmbedderMismatch, IndexService
 from projections.search.question import Filter, Hit, Question, Ranking
-from projections.search.ranking import terms
-from projections.search.snippets import SCANNED, snippet
-from projections.search.statements import states_the_same
+from projections.search.ranking import ANSWERED_FROM
+from projections.search.similarity import states_the_same
+from projections.search.terms import SCANNED, snippet, terms
 from projections.vectors.embedder import Embedder, ModelUnavailable
 
 MADE_INLINE = 20
 """Results that are made on the event loop: each takes up to a millisecond."""
 SPARE_HITS = 4
-"""Asked of the index beyond the limit, in the place of documents forgotten between search and read."""
+"""Asked of the index beyond the limit, in place of documents forgotten between search and read."""
 
 Kind = Literal["observation", "memory", "lesson", "summary"]
 LeastSure = Annotated[float, Meta(ge=0, le=1)] | None
@@ -67,7 +66,7 @@ class RecallRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     exactly, `rrf` agent-memory's, where `recency_boost` lifts what is recent.
 
     Without `min_confidence` nothing is answered where the best result is no answer (`ANSWERED_FROM`); with it, what is
-    less sure is left out. Results whose confidence is not known always stay. With `fold` a result stands for those that
+    less confident is left out. Results of unknown confidence always stay. With `fold` a result stands for those that
     say nearly the same, unless the question counts.
 
     A time that the query names ("yesterday", "on Tuesday") is resolved by `as_of`, else the clock, in `time_zone`,
@@ -151,7 +150,7 @@ class Recalled(NamedTuple):
 
 
 class RecalledDocuments(NamedTuple):
-    """What was found, best first; what was left out; how sure the first was an answer."""
+    """What was found, best first; what was left out; how confident the first was an answer."""
 
     hits: list[Recalled]
     degraded: list[str]
@@ -191,7 +190,7 @@ class Recall:
         hits, degraded, confidence = await self.found(request, reader)
         make = partial(_results, asked=terms(request.query), explain=request.explain)
         results = make(hits) if len(hits) <= MADE_INLINE else await asyncio.to_thread(make, hits)
-        projects = {request.project or "", *request.projects}.difference(one.project for one in results)
+        projects = {request.project or "", *request.projects}.difference(result.project for result in results)
         others = () if results else (request.agent_id, request.session_id)
         return RecallAnswer(
             notes=await self._lookup.unknown(reader, sorted(projects), *others),
@@ -205,9 +204,9 @@ class Recall:
     async def found(self, request: RecallRequest, reader: Reader) -> RecalledDocuments:
         """What a recall finds, as documents: for a dialect that shows them in its own way. Raises the same."""
         with span("search_memory", _searching(request)) as recalling:
-            found = await self._found(request, reader)
-            recalling.set({"gen_ai.memory.record.count": len(found.hits)})
-        return found
+            located = await self._found(request, reader)
+            recalling.set({"gen_ai.memory.record.count": len(located.hits)})
+        return located
 
     async def _found(self, request: RecallRequest, reader: Reader) -> RecalledDocuments:
         if not request.query.strip():
@@ -236,12 +235,12 @@ class Recall:
             degraded.append(self._index.trouble or "the index is still loading: some documents may be missing")
         if unread := left_out():
             degraded.append(left_out_message(unread))
-        known = {
+        existing = {
             hit.id: document
             for hit, document in zip(hits, documents, strict=True)
             if document is not None and may_read(document, reader)
         }
-        found = _sure_enough(folded(searched, known), searched, request.min_confidence)[: request.limit]
+        found = _sure_enough(folded(searched, existing), searched, request.min_confidence)[: request.limit]
         if self._shown is not None:
             self._shown(one.hit for one in found)
         return RecalledDocuments(found, degraded, searched[0].confidence if searched else None)
@@ -258,7 +257,6 @@ def _named(request: RecallRequest, now: datetime) -> NamedTime | None:
 
 
 def _searching(request: RecallRequest) -> Attributes:
-    """What a trace says of a recall: no query."""
     attributes = {"gen_ai.operation.name": "search_memory"}
     return {**attributes, "gen_ai.memory.store.id": request.project} if request.project else attributes
 
@@ -266,9 +264,9 @@ def _searching(request: RecallRequest) -> Attributes:
 def folded(searched: Sequence[Hit], known: Mapping[str, Document]) -> list[Recalled]:
     """What is known of the hits, best first; those that do say the same as a better one are told with it.
 
-    `known` are the documents that are there and that the reader may see, by id.
+    `known` are the documents that are there and that the reader can see, by id.
     """
-    found: list[Recalled] = []
+    results: list[Recalled] = []
     for hit in searched:
         told: list[Recalled] = []
         for one in (hit, *hit.repeats):
@@ -281,14 +279,14 @@ def folded(searched: Sequence[Hit], known: Mapping[str, Document]) -> list[Recal
                 told.append(Recalled(replace(one, terms=hit.terms), document, []))
             else:
                 same.repeats.append(one.id)
-        found += told
+        results += told
     if not any(hit.repeats for hit in searched):
-        return found
-    return sorted(found, key=lambda one: one.hit.score, reverse=True)
+        return results
+    return sorted(results, key=lambda one: one.hit.score, reverse=True)
 
 
 def _sure_enough(found: list[Recalled], searched: Sequence[Hit], least: float | None) -> list[Recalled]:
-    """Those that are at least so sure; None: all, unless the best hit is no answer."""
+    """Those that are at least that confident; None: all, unless the best hit is no answer."""
     if least is None:
         first = searched[0].confidence if searched else None
         return [] if first is not None and first < ANSWERED_FROM else found
@@ -440,13 +438,13 @@ class QueryVectors:
             embedder = self.embedder
             vector, degraded = await self._of(embedder, question.text)
             try:
-                asked = replace(question, vector=vector, model=embedder.model)
-                return await self._index.search(asked, allowed), degraded
+                requested = replace(question, vector=vector, model=embedder.model)
+                return await self._index.search(requested, allowed), degraded
             except EmbedderMismatch:
                 continue
 
     async def of(self, query: str) -> tuple[NDArray[np.float32] | None, list[str]]:
-        """The query's unit vector; None, and why, when there is none."""
+        """The query's unit vector; None, and why, if there is none."""
         return await self._of(self.embedder, query)
 
     async def _of(self, embedder: Embedder, query: str) -> tuple[NDArray[np.float32] | None, list[str]]:

@@ -1,16 +1,16 @@
 """Sessions: found by the id that agents use, listed; their observations, summaries and commits."""
 
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
 from ingest.errors import CommandRejected, NotFound
 from ingest.ids import DocumentId
-from ingest.key_scope import ANYWHERE, KeyScope
-from ingest.log.partitions import partition_of, session_route
+from ingest.log.position import partition_of, session_route
 from ingest.platform.clock import from_ms
 from ingest.platform.partial import check_missing
+from ingest.roles import ANYWHERE, KeyScope
 from projections.documents.access import Reader, may_read
 from projections.documents.observations import session_observations
 from projections.documents.sessions import (
@@ -27,7 +27,7 @@ from projections.documents.sessions import (
 )
 from projections.queries.documents import DocumentReader, Located, readable_by
 from projections.queries.times import ANY_TIME, Times
-from projections.queries.views import Page, Record, SomeRetired, page_view, public_view, view_of
+from projections.queries.views import Page, SomeRetired, page_view, public_view, view_of
 
 RETIRED = (
     "observations of sessions that were silent for long are retired: no longer listed or searched, "
@@ -79,7 +79,7 @@ class Sessions:
 
     async def page(
         self, reader: Reader, project: str | None, cursor: str | None, limit: int, times: Times = ANY_TIME
-    ) -> Page[Record]:
+    ) -> Page[Any]:
         """A tenant's or a project's sessions, the most recently active first."""
         listing, within = sessions(reader.tenant, project), times.by_event_time()
         return page_view(await self._documents.newest(listing, reader, project, cursor, limit, within))
@@ -95,8 +95,8 @@ class Sessions:
         """The sessions of that id, of whatever project, the most recently heard of first."""
         everywhere = range(self._documents.partitions)
         named = await self._documents.members(session_name(reader.tenant, session_id), everywhere, MAX_NAMED)
-        found = await self._documents.get([(partition, DocumentId(member)) for partition, member in named])
-        places = zip(named, found, strict=True)
+        documents = await self._documents.get([(partition, DocumentId(member)) for partition, member in named])
+        places = zip(named, documents, strict=True)
         located = [Located(place, one) for (place, _), one in places if isinstance(one, Session)]
         readable = [one for one in located if may_read(one.document, reader)]
         return sorted(readable, key=lambda one: getattr(one.document, "seen_ms", 0), reverse=True)
@@ -111,7 +111,7 @@ class Sessions:
         times: Times = ANY_TIME,
         *,
         newest_first: bool = False,
-    ) -> Page[Record]:
+    ) -> SomeRetired[Any]:
         """A session's observations in the order they were recorded."""
         located = await self.one(reader, session_id, project)
         page = await self._documents.page(
@@ -123,16 +123,11 @@ class Sessions:
             within=times.in_log_order(),
             readable=readable_by(reader),
         )
-        found, session = page_view(page), located.document
+        items, session = page_view(page).items, located.document
         if not isinstance(session, Session) or not session.retired:
-            return found
-        return SomeRetired(
-            found.items,
-            found.next,
-            retired_observations=session.retired,
-            retired_at=from_ms(session.retired_ms),
-            note=RETIRED,
-        )
+            return SomeRetired(items, page.next)
+        retired_at = from_ms(session.retired_ms)
+        return SomeRetired(items, page.next, retired_observations=session.retired, retired_at=retired_at, note=RETIRED)
 
 
 async def locate_session(
@@ -161,21 +156,21 @@ async def locate_session(
 
 async def _located_within(documents: DocumentReader, tenant: str, session_id: str, key_scope: KeyScope) -> Located:
     """The one session of that id in the projects of a key: what other projects have does not show."""
-    found: list[Located] = []
+    results: list[Located] = []
     for project in key_scope.projects:
         try:
-            found.append(await locate_session(documents, tenant, session_id, project))
+            results.append(await locate_session(documents, tenant, session_id, project))
         except NotFound:
             continue
-    if len(found) > 1:
+    if len(results) > 1:
         raise CommandRejected(f"several projects have a session {session_id!r}; name the project", "project")
-    if not found:
+    if not results:
         raise NotFound(f"there is no session {session_id!r}")
-    return found[0]
+    return results[0]
 
 
 async def find_session(documents: DocumentReader, tenant: str, session_id: str, project: str) -> Session | None:
-    """A project's session; None when there is none."""
+    """A project's session; None if there is none."""
     try:
         located = await locate_session(documents, tenant, session_id, project)
     except NotFound:
@@ -195,7 +190,7 @@ class Summaries:
 
     async def page(
         self, reader: Reader, project: str, cursor: str | None, limit: int, times: Times = ANY_TIME
-    ) -> Page[Record]:
+    ) -> Page[Any]:
         """A project's session summaries, newest first."""
         listing, within = summaries(reader.tenant, project), times.in_log_order()
         return page_view(await self._documents.newest(listing, reader, project, cursor, limit, within))
@@ -237,7 +232,7 @@ class Commits:
 
     async def page(
         self, reader: Reader, project: str | None, cursor: str | None, limit: int, times: Times = ANY_TIME
-    ) -> Page[Record]:
+    ) -> Page[Any]:
         """A tenant's or a project's commits, the newest linked first."""
         listing, within = commits(reader.tenant, project), times.by_recording_time()
         return page_view(await self._documents.newest(listing, reader, project, cursor, limit, within))
@@ -246,4 +241,4 @@ class Commits:
         """The commits made in a session, the newest linked first."""
         listing, within = session_commits(reader.tenant, session_id), times.by_recording_time()
         page = await self._documents.newest(listing, reader, None, None, MAX_OF_SESSION, within)
-        return [one.document for one in page.documents if isinstance(one.document, Commit)]
+        return [located.document for located in page.documents if isinstance(located.document, Commit)]

@@ -4,7 +4,7 @@ The view of a noun is a struct in that noun's file. It is what the native API an
 describes; `view` turns a document into a mapping with the struct's fields.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from operator import attrgetter
 from typing import Any, Generic, TypeAlias, TypeVar, get_args
@@ -69,12 +69,12 @@ def view_of(document: type, **sources: str | Callable[[Any], Any]) -> Callable[[
 def public_view(document: type[Struct], **made: Callable[[Any], str]) -> Any:
     """The view of documents whose readers get all fields but the internal ones, also those that have their default, and
     texts `made` of them."""
-    kept = [(one.name, one.type) for one in fields(document) if one.name not in INTERNAL]
-    shape = [*kept, *((name, str) for name in made)]
+    selected = [(one.name, one.type) for one in fields(document) if one.name not in INTERNAL]
+    shape = [*selected, *((name, str) for name in made)]
     return view_of(document, **made)(defstruct(document.__name__, shape, kw_only=True, module=__name__))
 
 
-def view(document: Document) -> Record:
+def view(document: Document) -> Any:
     """A document for a reader. Times stay datetimes: the JSON encoder writes them."""
     getters = _GETTERS.get(type(document))
     if getters is None:
@@ -88,9 +88,14 @@ def in_view(document: Document, names: Sequence[str]) -> list[Any]:
     return [getters[name](document) if name in getters else None for name in names]
 
 
-def page_view(page: DocumentPage, wanted: Callable[[Any], bool] = lambda document: True) -> Page[Record]:
+def views(documents: Iterable[Document]) -> Items[Any]:
+    """Documents for a reader."""
+    return Items([view(document) for document in documents])
+
+
+def page_view(page: DocumentPage, wanted: Callable[[Any], bool] = lambda document: True) -> Page[Any]:
     """Those documents of a page that are wanted."""
-    return Page([view(one.document) for one in page.documents if wanted(one.document)], page.next)
+    return Page([view(located.document) for located in page.documents if wanted(located.document)], page.next)
 
 
 def _getter(

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
 from ingest.events.action import ActionEdge
 from ingest.events.slot import SlotScope
 from ingest.ids import DocumentId
-from ingest.log.partitions import partition_of, project_route
+from ingest.log.position import partition_of, project_route
 from ingest.platform.clock import Clock, system_clock
 from ingest.platform.partial import left_out
 from projections.documents.access import Reader, may_read
@@ -20,7 +20,7 @@ from projections.documents.slots import Slot, default_slots, slots
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import Lookup
 from projections.queries.times import ANY_TIME, Times
-from projections.queries.views import Page, Record, page_view, view_of
+from projections.queries.views import Page, page_view, view_of
 
 MAX_OPEN_ACTIONS = 5_000
 
@@ -53,7 +53,7 @@ class ActionView(Struct, frozen=True, kw_only=True):
 
 
 class OpenWork(NamedTuple):
-    """What is still to be done. `actions` and `ready` are the reader's to see; `everybodys` has what waits, too."""
+    """What is still to be done. `actions` and `ready` are the reader's to see; `everybodys` has what waits as well."""
 
     actions: dict[str, Action]
     ready: list[Ready]
@@ -75,7 +75,7 @@ class Actions:
         times: Times = ANY_TIME,
         *,
         open_only: bool = False,
-    ) -> Page[Record]:
+    ) -> Page[Any]:
         """A project's actions, newest first."""
         listing = (open_actions if open_only else actions)(reader.tenant, project)
         within = times.in_log_order()
@@ -85,7 +85,7 @@ class Actions:
     async def open_work(self, reader: Reader, project: str | None, agent_id: str = "") -> OpenWork:
         """The actions still to be done, of a project or of all, and those that `agent_id` can work on now.
 
-        What waits for an action that the reader may not see waits all the same.
+        What waits for an action that the reader can't see waits all the same.
         """
         found = [one for one in await self._open(reader.tenant, project) if reader.key_scope.allows(one.project)]
         items = {one.id: work_item(one) for one in found}
@@ -94,11 +94,10 @@ class Actions:
         return OpenWork(readable, [one for one in ready if one.item.id in readable], items)
 
     async def _open(self, tenant: str, project: str | None) -> list[Action]:
-        """The MAX_OPEN_ACTIONS oldest, whoever wrote them."""
         page = await self._documents.page(
             open_actions(tenant, project), range(self._documents.partitions), limit=MAX_OPEN_ACTIONS, newest_first=False
         )
-        return [one.document for one in page.documents if isinstance(one.document, Action)]
+        return [located.document for located in page.documents if isinstance(located.document, Action)]
 
 
 MAX_SLOTS = 1_000
@@ -145,7 +144,11 @@ class Slots:
         for place in filter(reader.key_scope.allows, dict.fromkeys(["", project])):
             home = [self._documents.home(reader.tenant, place)]
             page = await self._documents.page(slots(reader.tenant, place), home, limit=MAX_SLOTS, newest_first=False)
-            found |= {one.document.label: one.document for one in page.documents if isinstance(one.document, Slot)}
+            found |= {
+                located.document.label: located.document
+                for located in page.documents
+                if isinstance(located.document, Slot)
+            }
         return [found[label] for label in sorted(found)]
 
     async def all(self, reader: Reader) -> list[Slot]:
@@ -156,8 +159,12 @@ class Slots:
         projects = [one for one in await self._lookup.projects(reader) if one][:MAX_PROJECTS]
         listings = [slots(reader.tenant, project) for project in projects]
         names = await self._documents.members_of(listings, range(self._documents.partitions))
-        found = [one.document for one in await self._documents.find_all(names)]
-        held = [one for one in found if isinstance(one, Slot) and one.content.strip() and may_read(one, reader)]
+        documents = [located.document for located in await self._documents.find_all(names)]
+        held = [
+            document
+            for document in documents
+            if isinstance(document, Slot) and document.content.strip() and may_read(document, reader)
+        ]
         return sorted([*await self.of_project(reader, ""), *held], key=lambda one: (one.label, one.project))
 
 
@@ -189,8 +196,8 @@ class Relations:
 
     async def page(
         self, reader: Reader, project: str, cursor: str | None, limit: int, times: Times = ANY_TIME
-    ) -> Page[Record]:
-        """A project's relations, newest first; those of documents the reader may not see are left out."""
+    ) -> Page[Any]:
+        """A project's relations, newest first; those of documents the reader can't see are left out."""
         listing, within = relations(reader.tenant, project), times.in_log_order()
 
         async def readable(found: list[Document]) -> list[Relation]:
@@ -207,33 +214,36 @@ class Relations:
         ]
         rows = await self._documents.ranges(places, limit=limit, newest_first=True)
         members = [(member, partition) for (_, partition), row in zip(places, rows, strict=True) for member in row]
-        wanted = [
+        locations = [
             (partition, DocumentId(member.rpartition("|")[2]))
             for member, partition in sorted(members, reverse=True)[:limit]
         ]
-        found = [one for one in await self._documents.get(wanted) if isinstance(one, Relation)]
-        return await self.readable(found, reader)
+        documents = [one for one in await self._documents.get(locations) if isinstance(one, Relation)]
+        return await self.readable(documents, reader)
 
     async def of_documents(self, names: Sequence[str], reader: Reader) -> list[Relation]:
-        """The relations that begin or end at any of these, as far as the reader may see what they relate."""
+        """The relations that begin or end at any of these, as far as the reader can see what they relate."""
         everywhere = range(self._documents.partitions)
         members = [
             place
             for name in names
             for place in await self._documents.members(edges(reader.tenant, name), everywhere, MAX_EDGES)
         ]
-        wanted = [(partition, DocumentId(member)) for partition, member in dict.fromkeys(members)]
-        found = [one for one in await self._documents.get(wanted) if isinstance(one, Relation)]
-        return await self.readable(found, reader)
+        locations = [(partition, DocumentId(member)) for partition, member in dict.fromkeys(members)]
+        documents = [one for one in await self._documents.get(locations) if isinstance(one, Relation)]
+        return await self.readable(documents, reader)
 
     async def readable(self, found: Sequence[Relation], reader: Reader) -> list[Relation]:
-        """Those relations both ends of which the reader may see; an end that is no document hides nothing.
+        """Those relations both ends of which the reader can see; an end that is no document hides nothing.
 
         One that may be a document of a partition that could not be read hides them.
         """
         ends = {end for one in found for end in (one.source, one.target)}
-        known = {one.document.id: one.document for one in await self._documents.find_all(sorted(map(DocumentId, ends)))}
-        hidden = {name for name, document in known.items() if not may_read(document, reader)}
+        existing = {
+            located.document.id: located.document
+            for located in await self._documents.find_all(sorted(map(DocumentId, ends)))
+        }
+        hidden = {name for name, document in existing.items() if not may_read(document, reader)}
         if left_out() and not reader.operator:
-            hidden |= ends - known.keys()
+            hidden |= ends - existing.keys()
         return [one for one in found if reader.key_scope.allows(one.project) and not {one.source, one.target} & hidden]

@@ -18,7 +18,7 @@ from projections.embedding.embed_job import BATCH, DocumentLocation, DocumentVec
 from projections.embedding.live import Choice, chosen
 from projections.search import snapshots
 from projections.search.comparing import catch_up
-from projections.search.filters import ordinals
+from projections.search.question import ordinals
 from projections.search.replica import IndexReplica
 from projections.search.snapshot_job import SnapshotJob
 from projections.search.snapshots import FeedPosition, UnusableSnapshot, compacted

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from projections.search.term_rows import TermRows, hashed
+from projections.search.columns import TermRows, hashed
 
 Floats = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from functools import reduce
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from projections.search.ranking import STOP_WORDS, UNSPACED, date_terms
+from projections.search.terms import STOP_WORDS, UNSPACED, date_terms
 
 Span: TypeAlias = tuple[int, int]
 """From a moment up to another, in ms since the epoch."""

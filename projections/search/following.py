@@ -24,7 +24,7 @@ from ingest.platform.connections import Client
 from ingest.platform.tracing import batch
 from projections.search import snapshots
 from projections.search.comparing import Comparison, begin, catch_up, compare
-from projections.search.filters import facet
+from projections.search.question import facet
 from projections.search.reading import (
     FeedGap,
     InThread,

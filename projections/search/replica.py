@@ -11,12 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from projections.documents.index_entry import IndexEntry
-from projections.search.columns import Column
-from projections.search.document_columns import DocumentColumns
-from projections.search.filters import BitMap, Facets, entry_facets, facet, lexical_facets
-from projections.search.lexical import Lexical
-from projections.search.postings import Postings
-from projections.search.term_rows import hashed_text
+from projections.search.candidates import DocumentColumns
+from projections.search.columns import Column, hashed_text
+from projections.search.lexical import Lexical, Postings
+from projections.search.question import BitMap, Facets, entry_facets, facet, lexical_facets
 from projections.search.vectors import VectorIndex
 from projections.store.feed import Cleared, FeedItem, Put, Remove, Switched, Vectors
 from projections.vectors.static import StaticTable

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from ingest.platform.tracing import span
-from projections.search.candidates import Candidates, Meaning, best_first, cosines_of
-from projections.search.confidence import CORRECTED, confidence, confidence_by_words, idf_of
+from projections.search.candidates import Candidates, DocumentColumns, Meaning, best_first, corrected, cosines_of
+from projections.search.columns import TermRows, hashed
 from projections.search.cues import (
     DATE_TERMS,
     NO_CUES,
@@ -22,14 +22,21 @@ from projections.search.cues import (
     tool_weight,
 )
 from projections.search.dates import NamedTime
-from projections.search.document_columns import DocumentColumns
-from projections.search.importance import decayed_confidence
+from projections.search.index import decayed_confidence
 from projections.search.lexical import MAX_QUERY_TERMS
 from projections.search.question import Hit, Question
-from projections.search.ranking import Pool, Scores, required_terms, score, stretched, terms, wholes
-from projections.search.repeats import Distinct, distinct
-from projections.search.spelling import corrected
-from projections.search.term_rows import TermRows, hashed
+from projections.search.ranking import (
+    CORRECTED,
+    Pool,
+    Scores,
+    confidence,
+    confidence_by_words,
+    idf_of,
+    score,
+    stretched,
+)
+from projections.search.similarity import Distinct, distinct
+from projections.search.terms import required_terms, terms, wholes
 
 DAY_MS = 86_400_000
 

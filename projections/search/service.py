@@ -23,21 +23,20 @@ from typing import Any, TypeVar
 from redis.exceptions import RedisError
 
 from ingest.errors import ProjectionBehind
-from ingest.log.history import LogHistory
+from ingest.log.event_log import LogHistory
 from ingest.log.keys import PURGED
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client
 from ingest.platform.tasks import end, nothing
-from projections.search import presence
+from projections.search import waiting
 from projections.search.comparing import Comparison
 from projections.search.embedded import EmbeddedIndex, search
 from projections.search.following import Followers, Loaded, Loader
 from projections.search.index import EmbedderMismatch, Index
 from projections.search.question import Filter, Hit, Question
 from projections.search.replica import IndexReplica
-from projections.search.searches import Searches
 from projections.search.snapshots import FeedPosition
-from projections.search.waiting import READ_WAIT_S, Waiting
+from projections.search.waiting import READ_WAIT_S, Searches, Waiting
 from projections.vectors.embedder import Embedder, Embedders
 
 logger = logging.getLogger(__name__)
@@ -194,7 +193,7 @@ class ReplicaService(Waiting):
         await asyncio.to_thread(self._loader.close)
         try:
             async with asyncio.timeout(SIGN_OFF_S):
-                await presence.sign_off(self._redis, self.name)
+                await waiting.sign_off(self._redis, self.name)
         except (RedisError, OSError) as error:
             logger.debug("could not sign off: %s", error)
 
@@ -272,7 +271,7 @@ class ReplicaService(Waiting):
     async def beat(self) -> None:
         """Say that this replica is up and what it holds; hear whether that is too old."""
         self._purged = (await self._redis.get(PURGED) or b"").decode()
-        await presence.announce(self._redis, self.name, self._announced)
+        await waiting.announce(self._redis, self.name, self._announced)
 
     async def _run(self) -> None:
         while not self._closing:

@@ -1,33 +1,213 @@
-"""How alike two short texts are, and which of many can be alike at all.
+"""How alike texts are: whether two state the same, how many tokens they share, which results repeat another. Pure.
 
-A text's signature is its set of distinct tokens in one fixed order. Two sets whose Jaccard similarity exceeds a
-threshold share a token among the first few of each (prefix filter: Chaudhuri, Ganti, Kaushik 2006; Bayardo, Ma,
-Srikant 2007), and two tokens among one more (Wang, Li, Feng 2012), so an index from those few tokens, or pairs of
-them, to texts finds every match without scanning. Any order shared by both sides is correct; long tokens come first,
-because they are rare without asking a corpus, and a stable hash breaks ties.
+Two texts state the same when their words are equal, in the same order, but for case, punctuation, spacing, plurals and
+the function words below. A number, name, unit, negation or any other word that only one has makes them two statements.
 
-One token is not enough where many texts are about the same things: in 100,000 memories of one project a thousand say
-"configuration". Hardly any two say two such words by chance, so short texts are looked for by pairs; long ones, which
-would have too many pairs, by single tokens.
+A signature is a text's set of distinct tokens in one fixed order. Two sets whose Jaccard similarity exceeds a threshold
+share a token among the first few of each (prefix filter: Chaudhuri, Ganti, Kaushik 2006; Bayardo, Ma, Srikant 2007),
+and two tokens among one more (Wang, Li, Feng 2012), so an index from those few tokens, or pairs of them, to texts finds
+every match without scanning. Any order that both sides share is correct; long tokens come first, because they are rare
+without asking a corpus, and a stable hash breaks ties. Short texts are filed by pairs of tokens: in 100,000 memories of
+one project a thousand say "configuration", and hardly any two say two such words by chance. Long ones, which would have
+too many pairs, are filed by single tokens.
+
+Results are compared by index terms, which have no order and no "not": the texts decide whether two say the same.
 """
 
 import math
 import re
+import unicodedata
 import zlib
-from collections.abc import Callable, Collection
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
+from hashlib import blake2b
 from itertools import combinations
 from typing import NamedTuple
 
-from projections.search.statements import UNSPACED
+from projections.search.columns import TermRows
+from projections.search.cues import DATE_TERMS
+
+REMEMBERED, SHORT = 1_024, 2_000
+"""Texts whose words, tokens and keys are cached, and the characters of the longest: a fold asks for them several times.
+At most 32 MB."""
+LONG = 20_000
+"""Characters that are looked at word by word: some 10 ms. What is behind them is one word, compared as it is."""
+
+
+def _words_in(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+FUNCTION_WORDS = (
+    _words_in("a an the is are that just please"),
+    _words_in("der die das den dem des ein eine einen einem einer eines ist sind"),
+    _words_in("el la los las un una unos unas es está están"),
+    _words_in("le la les l un une"),
+    _words_in("это"),
+    _words_in("的 了"),
+)
+"""English, German, Spanish, French, Russian, Chinese. A text loses those of the language that it has most of: "is" goes
+from "Ada's son is ill", and "son", which is Spanish as well, stays. Prepositions, tenses and auxiliaries are facts.
+"""
+_ANY_FUNCTION_WORD = frozenset[str]().union(*FUNCTION_WORDS)
+NEGATIONS = _words_in(
+    "no not none never nothing nobody neither nor without cannot kein keine keinen keinem keiner keines nicht nie"
+    " niemals nichts ohne nunca nada nadie ningún ninguna sin tampoco ne n pas jamais rien aucun aucune sans plus"
+    " не нет никогда ни без 不 没 沒 無 无 未 非 別 别 勿"
+)
+UNSPACED = "\u0e00-\u0eff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+"""Characters of scripts without spaces, for a regular expression: each is a word."""
+_CHARACTER = re.compile(f"[{UNSPACED}]")
+_CHUNK = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}\u3001-\u303f\u30fb]+")
+_OPENING = re.compile(r"^(?:[\"'`“”„‘’‚«»‹›(\[{¿¡…*#|•–—]|[.,;:](?!\w)|_+(?=\w))+")
+# a quote mark behind a number is a unit: minutes, inches
+_CLOSING = re.compile(r"(?:(?<!\d)[\"'`”“’]|[.,;:!?…»›)\]}*|–—])+$")
+_DASH = re.compile(r"[–—…]|--+(?!\w)|(?<=\w)--+")
+_COMPOUND = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)+")
+_MEASURE = re.compile(r"([+-]?\d[\d.,]*)([^\W\d_]+|[%€$£¥°]\w*)")
+_IDENTIFIER = re.compile(r"[\d_/@\\=<>$€£¥%°+~^&]|\w[.:]\w|[a-z][A-Z]")
+_CAPITALS = _words_in("it us who am or in me")
+"""Words that name something when they are in capitals, and something else when they are not."""
+_SHORTENED = {"ca": "can", "wo": "will", "sha": "shall"}
+_UNIT_CHARS = 3
+"""Of a unit in which capitals count: Mb is not MB."""
+
+
+class Word(NamedTuple):
+    """A word as it is compared: `text` without case, `stem` also without the ending of a plural.
+
+    An `exact` word is no plural of another: a name, an identifier. `named` are those, numbers and units.
+    """
+
+    text: str
+    stem: str
+    exact: bool = False
+    named: bool = False
+
+    @property
+    def fact(self) -> str:
+        """What is compared where only facts are: of a name the whole word."""
+        return self.text if self.named else self.stem
+
+
+def states_the_same(one: str, other: str) -> bool:
+    """Whether two texts differ in nothing but case, punctuation, spacing, plurals and function words."""
+    words, others = words_of(one), words_of(other)
+    return len(words) == len(others) and all(map(_is_same, words, others))
+
+
+def statement_key(text: str) -> str:
+    """Returns 16 hex digits that are equal for texts that state the same, and hardly ever for others."""
+    stems = "\0".join(word.stem for word in words_of(text))
+    return blake2b(stems.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+def differ_in_facts(one: str, other: str) -> bool:
+    """Whether texts of much the same words differ in a number, name, unit or negation, or in the order of these.
+
+    In a script without spaces every character counts: nothing there says which of them name something.
+    """
+    both = words_of(one), words_of(other)
+    facts = NEGATIONS.union(word.fact for words in both for word in words if word.named)
+    first, second = ([word.fact for word in words if word.fact in facts] for words in both)
+    return first != second
+
+
+def words_of(text: str) -> tuple[Word, ...]:
+    """The words that a text states something with, in their order; never none."""
+    return _cached_words(text) if len(text) <= SHORT else _words(text)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _cached_words(text: str) -> tuple[Word, ...]:
+    return _words(text)
+
+
+def _words(text: str) -> tuple[Word, ...]:
+    text, rest = text[:LONG], text[LONG:]
+    text = text if text.isascii() else unicodedata.normalize("NFKC", text).replace("’", "'").replace("−", "-")
+    has_case = not text.isupper()  # in a text of capitals they say nothing
+    tokens = list(_split_tokens(text))
+    silent = _function_words(tokens)
+    words: list[Word] = []
+    begins, behind_number = True, False
+    for token, ends in tokens:
+        folded = token.casefold()
+        capital = has_case and token[0].isupper()
+        # "A" and "The" at the beginning of a sentence are articles, elsewhere names
+        if folded not in silent or (capital and not (begins and (len(token) == 1 or token[1:].islower()))):
+            words.append(_word(token, folded, capital, behind_number))
+        begins, behind_number = ends, token[-1].isdigit()
+    if rest:
+        words.append(Word(rest, rest, exact=True, named=True))
+    return tuple(words) or (Word(bare := " ".join(text.casefold().split()), bare),)
+
+
+def _word(token: str, folded: str, capital: bool, behind_number: bool) -> Word:
+    if token.isalpha() and not capital and not behind_number:
+        return Word(folded, _stem(folded), named=len(token) == 1 and _CHARACTER.match(token) is not None)
+    mixed = any(map(str.isdigit, token)) and not token.islower() and not token.isupper()
+    name_by_capitals = capital and folded in _CAPITALS and token.isupper()
+    if mixed or name_by_capitals or (behind_number and len(token) <= _UNIT_CHARS):
+        return Word(token, token, exact=True, named=True)  # a1B and A1b, IT and it, MB and Mb
+    if _IDENTIFIER.search(token):
+        return Word(folded, folded, exact=True, named=True)
+    return Word(folded, _stem(folded), exact=capital or not token.isalpha(), named=capital or behind_number)
+
+
+def _is_same(one: Word, other: Word) -> bool:
+    return one.text == other.text or (one.stem == other.stem and not one.exact and not other.exact)
+
+
+def _split_tokens(text: str) -> Iterator[tuple[str, bool]]:
+    """Tokens without punctuation, each with whether a sentence ends behind it; a question mark is a token."""
+    for chunk in _CHUNK.findall(_DASH.sub(" ", text)):
+        if chunk.isalpha():
+            yield chunk, False
+            continue
+        opened = _OPENING.sub("", chunk)
+        closed = _CLOSING.sub("", opened)
+        mark = opened[len(closed) :]
+        parts = _parts(closed) if closed.strip("-") else ()
+        for place, part in enumerate(parts, 1):
+            yield part, place == len(parts) and any(sign in mark for sign in ".!:")
+        if "?" in mark:
+            yield "?", True
+
+
+def _parts(token: str) -> tuple[str, ...]:
+    if measure := _MEASURE.fullmatch(token):
+        return (measure[1], measure[2])
+    if _COMPOUND.fullmatch(token):
+        return tuple(token.split("-"))
+    base, apostrophe, rest = token.partition("'")
+    if rest.casefold() == "t" and base[-1:].casefold() == "n" and len(base) > 1:
+        return (_SHORTENED.get(base[:-1].casefold(), base[:-1]), "not")
+    if apostrophe and base and rest:
+        return (base,) if rest.casefold() == "s" else (base, rest)
+    return (token,)
+
+
+def _function_words(tokens: Iterable[tuple[str, bool]]) -> frozenset[str]:
+    """Those of the language of which there are most."""
+    present = [word for token, _ in tokens if (word := token.casefold()) in _ANY_FUNCTION_WORD]
+    return max(FUNCTION_WORDS, key=lambda words: sum(word in words for word in present)) if present else frozenset()
+
+
+def _stem(word: str) -> str:
+    """A word without the ending of a plural."""
+    if len(word) < 4 or not word.endswith("s") or word.endswith(("ss", "us", "is")):
+        return word
+    if word.endswith("ies") and len(word) > 4:
+        return word[:-3] + "y"
+    return word[:-2] if word.endswith(("sses", "xes", "zes", "ches", "shes")) else word[:-1]
+
 
 SUPERSEDE_ABOVE = 0.7
 SIMILAR_ABOVE = 0.4
 PAIRS_UP_TO = 24
 """Tokens of a text that is looked for by pairs: at most 36 of them; one filed under pairs has at most 34 tokens."""
-REMEMBERED = 1_024
-SHORT = 2_000
-"""Characters of a text whose keys and tokens are remembered: a fold asks for them several times. At most 12 MB."""
 
 _MIN_TOKEN = 3
 _PARTS = re.compile(rf"(?=([{UNSPACED}]{{2}}))|([^{UNSPACED}]{{{_MIN_TOKEN},}})")
@@ -151,3 +331,53 @@ def _checksum(token: str) -> int:
 
 def _order(token: str) -> tuple[int, int, str]:
     return -len(token), _checksum(token), token
+
+
+SAME_FROM = 0.97
+"""Jaccard similarity of the distinct terms of two documents from which the second may tell nothing new."""
+TERMS = 1_000
+"""Of a document, from its beginning."""
+SMALLEST = 3
+"""Of the hashes of a document's terms: of two that are as alike as SAME_FROM at least one is the same, but for one pair
+in some ten thousand. So each is compared with few."""
+
+
+class Distinct(NamedTuple):
+    """The place of a document in its pool, and those of documents behind it that probably say the same."""
+
+    place: int
+    repeats: list[int]
+
+
+def distinct(documents: TermRows, places: Sequence[int], limit: int) -> list[Distinct]:
+    """The first `limit` of `places`, best first, that do not repeat one before them, each with what repeats it.
+
+    What stands behind the last of them is not looked at, so `repeats` are what a reader would have been shown.
+    """
+    found: list[Distinct] = []
+    said: list[frozenset[int]] = []
+    having: defaultdict[int, list[int]] = defaultdict(list)
+    for place in places:
+        # without its date: said again on another day, it is still the same
+        terms = frozenset(documents.beginning(place, DATE_TERMS, TERMS).tolist())
+        smallest = sorted(terms)[:SMALLEST]
+        near = sorted({number for hashed in smallest for number in having[hashed]})
+        same = next((number for number in near if _alike(terms, said[number])), None)
+        if same is not None:
+            found[same].repeats.append(place)
+        elif len(found) == limit:
+            break
+        else:
+            for hashed in smallest:
+                having[hashed].append(len(found))
+            found.append(Distinct(place, []))
+            said.append(terms)
+    return found
+
+
+def _alike(one: frozenset[int], other: frozenset[int]) -> bool:
+    shorter, longer = sorted((len(one), len(other)))
+    if not shorter or shorter < SAME_FROM * longer:
+        return False
+    shared = len(one & other)
+    return shared >= SAME_FROM * (shorter + longer - shared)

@@ -20,11 +20,10 @@ from msgspec.structs import replace
 
 from ingest.errors import MnemologError
 from ingest.log.position import START, Position
-from projections.search.columns import Column
-from projections.search.filters import BitMap, Facets, bitmap, lexical_facets, ordinals
+from projections.search.columns import Column, TermColumn
 from projections.search.lexical import link_or_copy
+from projections.search.question import BitMap, Facets, bitmap, lexical_facets, ordinals
 from projections.search.replica import COLUMNS, IndexReplica
-from projections.search.term_rows import TermColumn
 from projections.search.vectors import VectorIndex
 from projections.vectors.static import STATIC, StaticTable
 

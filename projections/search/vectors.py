@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from projections.search.columns import Column
-from projections.search.filters import BitMap, among, ordinals
+from projections.search.question import BitMap, among, ordinals
 
 Floats = NDArray[np.float32]
 

@@ -1,16 +1,27 @@
-"""What every index that follows the log has in common: readers wait for positions, and how far projecting is behind."""
+"""Who waits for an index: reads for positions, searches for its thread, and purges for the replicas that are up."""
 
 import asyncio
+import os
+import shutil
+import socket
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Executor
+from contextvars import Context, copy_context
+from pathlib import Path
+from typing import NamedTuple
 
-from ingest.errors import ProjectionBehind
-from ingest.log.history import LogHistory
+from ingest.errors import Overloaded, ProjectionBehind
+from ingest.log.event_log import LogHistory
+from ingest.log.keys import REPLICAS
+from ingest.log.lag import entries_behind
 from ingest.log.position import START, Position, Token
+from ingest.log.scripts import beat, heard_of
 from ingest.platform.connections import Client
 from ingest.platform.partial import partial_reads
 from ingest.platform.tasks import nothing
-from projections.health.samples import entries_behind
+from projections.search.question import Filter, Hit, Question
 
 READ_WAIT_S = 1.0
 """How long a read waits for what it names, unless an index is told otherwise."""
@@ -56,7 +67,7 @@ class Waiting:
         Raises ProjectionBehind after `timeout_s` (None: as long as reads wait here), and CommandRejected for a token of
         another log.
         """
-        token = self._history.to_wait_for(token)
+        token = self._history.check_token(token)
         if token.covered_by(self.applied):
             return
         started = time.monotonic()
@@ -98,3 +109,120 @@ class Waiting:
     async def _notify(self) -> None:
         async with self._changed:
             self._changed.notify_all()
+
+
+MOST_AT_ONCE = 8
+"""Searches of a round: what changes the index waits for all of them."""
+MAX_WAITING = 1_000
+"""Searches that wait for their round, some seconds' work; one more is refused, or they would wait for minutes."""
+
+
+class _Waiting(NamedTuple):
+    question: Question
+    allowed: Filter
+    done: "asyncio.Future[list[Hit]]"
+    asker: Context
+    """What the search is a part of, in the thread, too."""
+
+
+class Searches:
+    """Hands searches to the thread that owns the index. For one event loop, which alone touches `_under_way`."""
+
+    def __init__(self, thread: Executor, search: Callable[[Question, Filter], list[Hit]]) -> None:
+        self._thread, self._search = thread, search
+        self._waiting: deque[_Waiting] = deque()
+        self._under_way = False
+
+    async def ask(self, question: Question, allowed: Filter) -> list[Hit]:
+        """What `search` returns or raises in the thread. Raises Overloaded when MAX_WAITING wait already."""
+        if len(self._waiting) >= MAX_WAITING:
+            raise Overloaded(f"{MAX_WAITING:,} searches are waiting for the index")
+        loop = asyncio.get_running_loop()
+        one = _Waiting(question, allowed, loop.create_future(), copy_context())
+        self._waiting.append(one)
+        if not self._under_way:
+            self._begin(loop)
+        return await one.done
+
+    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._under_way = True
+        self._thread.submit(self._round, loop)
+
+    def _round(self, loop: asyncio.AbstractEventLoop) -> None:
+        """In the thread; each is answered as soon as it is made."""
+        for _ in range(MOST_AT_ONCE):
+            try:
+                question, allowed, done, asker = self._waiting.popleft()
+            except IndexError:
+                break
+            if done.cancelled():
+                continue
+            try:
+                loop.call_soon_threadsafe(_answer, done, asker.run(self._search, question, allowed))
+            except Exception as error:
+                loop.call_soon_threadsafe(_fail, done, error)
+        loop.call_soon_threadsafe(self._ended, loop)
+
+    def _ended(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._under_way = False
+        if self._waiting:
+            self._begin(loop)
+
+
+def _answer(done: "asyncio.Future[list[Hit]]", found: list[Hit]) -> None:
+    if not done.done():  # the asker may have gone away
+        done.set_result(found)
+
+
+def _fail(done: "asyncio.Future[list[Hit]]", error: Exception) -> None:
+    if not done.done():
+        done.set_exception(error)
+
+
+STALE_MS = 10_000
+"""A replica that was not heard of for so long is gone; a live one beats its heart twenty times in it."""
+
+
+async def announce(redis: Client, replica: str, snapshot: str) -> None:
+    """A replica is up, and holds nothing older than `snapshot` ("" while it has none). Drops those that are gone."""
+    await beat(redis, REPLICAS, f"{replica}|{snapshot}", STALE_MS, earlier=f"{replica}|")
+
+
+async def sign_off(redis: Client, replica: str) -> None:
+    """A replica is down, and has left no file."""
+    found: list[bytes] = await redis.zrange(REPLICAS, 0, -1)
+    if members := [raw.decode() for raw in found if _parts(raw.decode())[0] == replica]:
+        await redis.zrem(REPLICAS, *members)
+
+
+async def replicas(redis: Client) -> list[tuple[str, str]]:
+    """The `(replica, snapshot)` of every live replica; the snapshot is "" for one that started from none."""
+    return [_parts(member) for member in await heard_of(redis, REPLICAS, STALE_MS)]
+
+
+def _parts(member: str) -> tuple[str, str]:
+    replica, _, snapshot = member.rpartition("|")
+    return replica, snapshot
+
+
+def work_folder(parent: Path) -> Path:
+    """A folder below `parent` for this process alone (not made yet); removes those of dead processes of this host.
+
+    The host is part of the name: containers that share a volume have the same process ids.
+    """
+    host = socket.gethostname()
+    for path in parent.glob(f"{host}-*"):
+        pid = path.name.removeprefix(f"{host}-")
+        if pid.isdigit() and not _alive(int(pid)):
+            shutil.rmtree(path, ignore_errors=True)
+    return parent / f"{host}-{os.getpid()}"
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

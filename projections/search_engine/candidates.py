@@ -12,16 +12,14 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from projections.documents.index_entry import IndexEntry
-from projections.search.candidates import STATIC_CANDIDATES, Meaning, Near, nearest_first
-from projections.search.confidence import idf_of
+from projections.search.candidates import STATIC_CANDIDATES, DocumentColumns, Meaning, Near, is_slip, nearest_first
+from projections.search.columns import TermRows
 from projections.search.cues import says_only
-from projections.search.document_columns import DocumentColumns
 from projections.search.index import DocumentLocation
 from projections.search.lexical import MAX_QUERY_TERMS
 from projections.search.question import Filter
-from projections.search.ranking import terms as terms_of
-from projections.search.spelling import is_slip
-from projections.search.term_rows import TermRows
+from projections.search.ranking import idf_of
+from projections.search.terms import terms as terms_of
 from projections.search.vectors import VectorIndex
 from projections.search_engine.engine import Engine, Found, Word, found, search
 from projections.search_engine.layout import TERMS, Identity, decoded_term, encoded_term, entries_of

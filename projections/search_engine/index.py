@@ -11,10 +11,18 @@ from ingest.ids import DocumentId
 from projections.documents.index_entry import IndexEntry
 from projections.documents.memories import MOST_IMPORTANT
 from projections.search import search as searching
-from projections.search.filters import entry_facets, facet
-from projections.search.importance import lesson_weights, memory_weights
-from projections.search.index import MAX_OF_ONE_MOMENT, DocumentLocation, Linked, Links, Listed, RankedLesson, Window
-from projections.search.question import Filter, Hit, Question
+from projections.search.index import (
+    MAX_OF_ONE_MOMENT,
+    DocumentLocation,
+    Linked,
+    Links,
+    Listed,
+    RankedLesson,
+    Window,
+    lesson_weights,
+    memory_weights,
+)
+from projections.search.question import Filter, Hit, Question, entry_facets, facet
 from projections.search_engine.candidates import EngineCandidates, EngineIndexed, asked_terms
 from projections.search_engine.engine import AT_ONCE, TIMEOUT_MS, Found, Word, found, search
 from projections.search_engine.layout import (

@@ -26,7 +26,7 @@ from msgspec.structs import replace
 from ingest.ids import DocumentId
 from ingest.log.position import Position
 from projections.documents.index_entry import IndexEntry
-from projections.search.filters import entry_facets
+from projections.search.question import entry_facets
 from projections.vectors.embedder import Embedder
 from projections.vectors.static import table_of
 

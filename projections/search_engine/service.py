@@ -16,13 +16,13 @@ from msgspec.structs import replace
 from redis.exceptions import RedisError, ResponseError
 
 from ingest.errors import ProjectionBehind
-from ingest.log.history import LogHistory
+from ingest.log.event_log import LogHistory
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client, ask
 from ingest.platform.partial import partial_reads
 from ingest.platform.tasks import end, nothing
-from projections.search import presence
+from projections.search import waiting
 from projections.search.index import EmbedderMismatch, Index
 from projections.search.question import Filter, Hit, Question
 from projections.search.snapshots import FeedPosition
@@ -203,7 +203,7 @@ class EngineService(Waiting):
         self._engine.close()
         try:
             async with asyncio.timeout(SIGN_OFF_S):
-                await presence.sign_off(self._redis, self.name)
+                await waiting.sign_off(self._redis, self.name)
         except (RedisError, OSError) as error:
             logger.debug("could not sign off: %s", error)
 
@@ -362,7 +362,7 @@ class EngineService(Waiting):
 
     async def beat(self) -> None:
         """Say that this process is up."""
-        await presence.announce(self._redis, self.name, NO_SNAPSHOT)
+        await waiting.announce(self._redis, self.name, NO_SNAPSHOT)
 
     async def _keep_measuring(self) -> None:
         while True:

@@ -16,7 +16,7 @@ from ingest.log.position import Position
 from ingest.log.scripts import Script
 from ingest.platform.connections import Client
 from projections.documents.index_entry import IndexEntry
-from projections.search.term_rows import TermRows, hashed_text
+from projections.search.columns import TermRows, hashed_text
 from projections.search_engine.layout import (
     VECTOR,
     Identity,

@@ -1,16 +1,13 @@
-"""The documents of a generation that nobody reads yet, as the worker that rebuilds it writes them.
+"""The documents of a generation that is not live yet, as the worker that rebuilds it writes them.
 
-It differs from RedisStore in what is written: neither a change feed nor a queue for the embedder, because a follower
-compares the documents when the generation becomes live (decision 36). And what was written is kept in the process,
-within limits, so that most of what the next batch looks at is at hand.
+Unlike RedisStore it writes neither a change feed nor an embedding queue, because a follower compares the documents when
+the generation becomes live (decision 36). And it caches what it wrote, within limits, so that most documents that the
+next batch reads are in memory.
 """
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 
-from redis.exceptions import WatchError
-
-from ingest.errors import LeaseLost
 from ingest.ids import DocumentId
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import START, Position
@@ -20,7 +17,7 @@ from projections.documents.memories import Memory
 from projections.documents.observations import Observation
 from projections.documents.tombstones import SupersededEvent, Tombstone
 from projections.folds.fold import Changes
-from projections.store.redis_store import RedisStore
+from projections.store.redis_store import Also, RedisStore
 
 KEPT = 10_000
 """Documents that are kept, some 3 kB each."""
@@ -63,29 +60,14 @@ class RebuildStore(RedisStore):
             self._keep(name, document)
         return found | loaded
 
-    async def save_and(
-        self,
-        changes: Changes,
-        position: Position,
-        also: Callable[[Transaction], Awaitable[None] | None],
-        contexts: Sequence[str] = (),
-    ) -> None:
-        async with self._redis.pipeline(transaction=True) as pipe:
-            await self._watch_ownership(pipe)
-            pipe.multi()
-            self._queue_documents(pipe, changes.documents)
-            self._queue_listings(pipe, changes.documents)
-            pipe.set(self.keys.checkpoint, str(position))
-            queued = also(pipe)
-            if queued is not None:
-                await queued
-            try:
-                await pipe.execute()
-            except WatchError:
-                raise LeaseLost(f"partition {self.partition} has a new owner or generation") from None
+    async def save_and(self, changes: Changes, position: Position, also: Also, contexts: Sequence[str] = ()) -> None:
+        await super().save_and(changes, position, also, contexts)
         for name, change in changes.documents.items():
             self._keep(name, change.after)
         self._reached = position
+
+    def _queue_outputs(self, pipe: Transaction, changes: Changes, position: Position, contexts: Sequence[str]) -> None:
+        pass  # followers compare the documents when the generation becomes live (decision 36)
 
     def _forget(self) -> None:
         self._kept: OrderedDict[DocumentId, Document] = OrderedDict()

@@ -38,6 +38,9 @@ from projections.folds.fold import Changes, DocumentChange
 from projections.store.feed import entry_fields, feed_items, to_embed
 from projections.vectors.embedder import chunk, text_digest
 
+Also = Callable[[Transaction], Awaitable[None] | None]
+"""Queues more commands in the transaction that saves."""
+
 
 class RedisStore:
     """The documents of one partition as one worker may write them: `fence` is the token of its lease.
@@ -62,19 +65,8 @@ class RedisStore:
 
     async def load(self, ids: Collection[DocumentId]) -> dict[DocumentId, Document]:
         names = list(ids)
-        if not names:
-            return {}
-        rows = [name for name in names if row_type(name)]
-        others = [name for name in names if not row_type(name)]
-        async with self._redis.pipeline(transaction=False) as pipe:
-            for name in rows:
-                pipe.hgetall(key_of(self.keys, name))
-            if others:
-                pipe.mget(*(key_of(self.keys, name) for name in others))
-            stored: list[Any] = await pipe.execute()
-        raw = [*stored[: len(rows)], *(stored[-1] if others else ())]
-        found = {name: decode(name, one) for name, one in zip([*rows, *others], raw, strict=True)}
-        return {name: document for name, document in found.items() if document is not None}
+        documents = await load(self._redis, self.keys, names)
+        return {name: document for name, document in zip(names, documents, strict=True) if document is not None}
 
     async def members(self, listings: Collection[str]) -> dict[str, Sequence[str]]:
         parts: dict[str, list[str]] = {}
@@ -98,36 +90,21 @@ class RedisStore:
     async def save(self, changes: Changes, position: Position) -> None:
         await self.save_and(changes, position, lambda pipe: None)
 
-    async def save_and(
-        self,
-        changes: Changes,
-        position: Position,
-        also: Callable[[Transaction], Awaitable[None] | None],
-        contexts: Sequence[str] = (),
-    ) -> None:
+    async def save_and(self, changes: Changes, position: Position, also: Also, contexts: Sequence[str] = ()) -> None:
         """Save, with what `also` queues in the same transaction (acknowledgements, a dead letter).
 
-        `contexts` are the traces that who applies the feed goes on with.
+        `contexts` are the traces that readers of the feed continue. Raises LeaseLost, with nothing saved, if the
+        partition has a new owner or generation.
         """
         async with self._redis.pipeline(transaction=True) as pipe:
             await self._watch_ownership(pipe)
             pipe.multi()
             self._queue_documents(pipe, changes.documents)
             self._queue_listings(pipe, changes.documents)
-            self._queue_embedding(pipe, changes, position)
-            pipe.xadd(self.keys.changes, entry_fields(feed_items(changes), position, contexts))
+            # the feed entry is in the same transaction as the documents, so a replica never learns of one without
+            # the other; the checkpoint, so that a crash repeats the whole batch or none of it
             pipe.set(self.keys.checkpoint, str(position))
-            if self._fence is not None:
-                self._queue_purge(pipe, changes)
-            if changes.erased and self._fence is not None:
-                pipe.xdel(self._partition.log, *map(str, changes.erased))
-                pipe.zadd(
-                    self._partition.erased,
-                    {
-                        stub_member(self._partition, Stored(at, encode_event(stub))): 0
-                        for at, stub in changes.erased.items()
-                    },
-                )
+            self._queue_outputs(pipe, changes, position, contexts)
             queued = also(pipe)
             if queued is not None:
                 await queued
@@ -140,25 +117,29 @@ class RedisStore:
             await bound_embed_queues(self._redis, [self.keys], self._most_to_embed)
 
     async def _watch_ownership(self, pipe: Transaction) -> None:
-        """Make the transaction fail if the partition's owner or generation changes before it runs."""
+        """Make the transaction fail if the partition's owner or generation changes before it runs.
+
+        The lease alone is not enough: a worker that was paused for longer than its lease still believes it is the
+        owner. Its fence is older than the stored one by then.
+        """
         names = (self._partition.fence, self._partition.generation, self._partition.rebuild)
-        watched = names if self._rebuilder else names[:2]  # a runner does not mind who rebuilds beside it
-        await pipe.watch(*watched)
+        # a runner does not watch the rebuild lease: a rebuild beside it must not make its transactions fail
+        await pipe.watch(*(names if self._rebuilder else names[:2]))
         fence, generation, rebuilder = await pipe.mget(*names)
-        if self._fence is not None:  # what was accepted; a rebuild can wait for memory
-            pipe.exceed_memory_limit({self._partition.fence: fence, self._partition.generation: generation})
         live = int(generation or 1)
-        if self._fence is None:
-            owned = live != self._generation and self._rebuilder in ("", (rebuilder or b"").decode())
+        if self._fence is not None:
+            # projecting may exceed maxmemory, because its events were acknowledged; a rebuild can wait (decision 30)
+            pipe.exceed_memory_limit({self._partition.fence: fence, self._partition.generation: generation})
+            is_owner = int(fence or 0) == self._fence and live == self._generation
         else:
-            owned = int(fence or 0) == self._fence and live == self._generation
-        if not owned:
+            is_owner = live != self._generation and self._rebuilder in ("", (rebuilder or b"").decode())
+        if not is_owner:
             raise LeaseLost(
                 f"partition {self._partition.partition}: fence {self._fence} or generation {self._generation} is past"
             )
 
     def _queue_documents(self, pipe: Transaction, documents: Mapping[DocumentId, DocumentChange]) -> None:
-        """One command for all texts, and one for all deletions: packing and answering each took most of saving."""
+        # one command for all texts and one for all deletions: packing each command took most of the time of a save
         texts: dict[str, bytes] = {}
         deleted: list[str] = []
         for name, (before, after) in documents.items():
@@ -179,43 +160,50 @@ class RedisStore:
         added: dict[str, dict[str, float]] = {}
         removed: dict[str, list[str]] = {}
         for before, after in documents.values():
-            was, now = listings(before), listings(after)
-            for name, member in was - now if was else ():
+            old, new = listings(before), listings(after)
+            for name, member in old - new if old else ():
                 removed.setdefault(name, []).append(member)
-            for name, member in now - was if was else now:
+            for name, member in new - old if old else new:
                 added.setdefault(name, {})[member] = 0
         for name, members in removed.items():
             pipe.zrem(self.keys.listing(name), *members)
         for name, scores in added.items():
             pipe.zadd(self.keys.listing(name), scores)
 
-    def _queue_purge(self, pipe: Transaction, changes: Changes) -> None:
-        """Note which texts' vectors are to be deleted, in the transaction that deletes or replaces the texts.
-
-        An erasure is noted by itself, too: then there is something to purge. The rest waits for that. What was retired
-        is not noted: its vectors are gone already, and a purge is for what must not be found.
-        """
+    def _queue_outputs(self, pipe: Transaction, changes: Changes, position: Position, contexts: Sequence[str]) -> None:
+        """What others do next: the feed for replicas, the embedding queue, erasures in the log, texts to purge."""
+        pipe.xadd(self.keys.changes, entry_fields(feed_items(changes), position, contexts))
+        new_texts = dict(to_embed(changes, position))
+        if new_texts:
+            pipe.zadd(self.keys.embed_queue, new_texts)
+        if changes.retired:
+            pipe.zrem(self.keys.embed_queue, *changes.retired)
+        if self._fence is None:
+            return  # a generation that is not live must not change the log, which the live one reads
+        # Digests of texts whose vectors are to be deleted. An erasure is noted even without a text, as b"": it is what
+        # starts a purge, and the other notes wait for it. Retired texts are not noted: their vectors are gone already.
         texts = {
             part
             for name, (before, after) in changes.documents.items()
-            if isinstance(before, Searched) and _is_gone(before, after)
+            if isinstance(before, Searched) and _text_is_gone(before, after)
             if after is not None or name not in changes.retired
             for part in chunk(searchable_text(before))
         }
         notes = [*([b""] if changes.erased else []), *map(text_digest, texts)]
         if notes:
             pipe.sadd(self._partition.purge, *notes)
+        if changes.erased:
+            # the entry goes and its stub comes in one step: a replay in between would lack what the stub keeps
+            pipe.xdel(self._partition.log, *map(str, changes.erased))
+            stubs = {
+                stub_member(self._partition, Stored(erased_at, encode_event(stub))): 0
+                for erased_at, stub in changes.erased.items()
+            }
+            pipe.zadd(self._partition.erased, stubs)
 
-    def _queue_embedding(self, pipe: Transaction, changes: Changes, position: Position) -> None:
-        wanted = dict(to_embed(changes, position))
-        if wanted:
-            pipe.zadd(self.keys.embed_queue, wanted)
-        if changes.retired:
-            pipe.zrem(self.keys.embed_queue, *changes.retired)
 
-
-def _is_gone(before: Searched, after: Document | None) -> bool:
-    """Whether nothing says any more what a document said. Of those that change, lessons and summaries change texts."""
+def _text_is_gone(before: Searched, after: Document | None) -> bool:
+    """Whether no document says any more what this one said. Of those that change, lessons and summaries change text."""
     if not isinstance(after, Searched):
         return True
     return isinstance(after, Lesson | Summary) and searchable_text(before) != searchable_text(after)
@@ -231,22 +219,48 @@ SORTED_AT_ONCE = 10_000
 
 
 class StoredPlace(NamedTuple):
-    """Where a searchable document is in the log; some 200 bytes each are in memory at once."""
+    """Where a searchable document is in the log; takes some 200 bytes of memory."""
 
     position: Position
     id: DocumentId
 
 
+async def load(redis: Client, keys: GenerationKeys, names: Sequence[DocumentId]) -> list[Document | None]:
+    """The documents as they are now, in this order; None for one that does not exist. One round trip."""
+    if not names:
+        return []
+    rows = [name for name in names if row_type(name)]
+    others = [name for name in names if not row_type(name)]
+    async with redis.pipeline(transaction=False) as pipe:
+        for name in rows:
+            pipe.hgetall(key_of(keys, name))
+        if others:
+            pipe.mget(*(key_of(keys, name) for name in others))
+        answers: list[Any] = await pipe.execute()
+    stored = dict(zip([*rows, *others], [*answers[: len(rows)], *(answers[-1] if others else ())], strict=True))
+    return [decode(name, stored[name]) for name in names]
+
+
 async def places(redis: Client, keys: GenerationKeys) -> list[StoredPlace]:
-    """All searchable documents, in the order of the log. What is written meanwhile may be among them or not."""
-    found: list[StoredPlace] = []
+    """All searchable documents, in log order. Those written meanwhile may be included or not."""
+    unsorted: list[StoredPlace] = []
     async for batch in scanned(redis, keys, BATCH):
-        found += _searched(await load(redis, keys, batch))
-    return await asyncio.to_thread(_in_order, found)
+        unsorted += (
+            StoredPlace(Position.parse(document.position or str(START)), DocumentId(document.id))
+            for document in await load(redis, keys, batch)
+            if isinstance(document, Searched)
+        )
+    return await asyncio.to_thread(_in_order, unsorted)
+
+
+def _in_order(unsorted: list[StoredPlace]) -> list[StoredPlace]:
+    """Sorted and without the duplicates of a scan. In runs, because a sort holds the GIL until it ends."""
+    runs = [sorted(unsorted[start : start + SORTED_AT_ONCE]) for start in range(0, len(unsorted), SORTED_AT_ONCE)]
+    return [place for place, _ in groupby(merge(*runs))]
 
 
 async def scanned(redis: Client, keys: GenerationKeys, batch: int) -> AsyncGenerator[list[DocumentId]]:
-    """The ids of all documents, some at a time; a scan may name one twice."""
+    """The ids of all documents, `batch` at a time; a scan may return one twice."""
     for prefix in (keys.doc(""), keys.row("")):
         names: list[DocumentId] = []
         async for raw in redis.scan_iter(match=f"{prefix}*", count=1000):
@@ -258,19 +272,8 @@ async def scanned(redis: Client, keys: GenerationKeys, batch: int) -> AsyncGener
             yield names
 
 
-async def load(redis: Client, keys: GenerationKeys, names: list[DocumentId]) -> list[Document | None]:
-    """The documents as they are now, in this order; None for one that is not there."""
-    if not names:
-        return []
-    async with redis.pipeline(transaction=False) as pipe:
-        for name in names:
-            pipe.hgetall(key_of(keys, name)) if row_type(name) else pipe.get(key_of(keys, name))
-        stored = await pipe.execute()
-    return [decode(name, raw) for name, raw in zip(names, stored, strict=True)]
-
-
 async def are_searched(redis: Client, keys: GenerationKeys, names: Sequence[DocumentId]) -> list[bool]:
-    """Whether each of these ids is that of a searchable document now. Reads a byte of each."""
+    """Whether each of these ids is that of a searchable document now. Reads one byte of each."""
     async with redis.pipeline(transaction=False) as pipe:
         for name in names:
             if row_type(name):
@@ -279,17 +282,3 @@ async def are_searched(redis: Client, keys: GenerationKeys, names: Sequence[Docu
                 pipe.execute_command("GETRANGE", key_of(keys, name), 0, 0)
         answers: list[bytes | int] = await pipe.execute()
     return [answer in SEARCHED_LETTERS if isinstance(answer, bytes) else bool(answer) for answer in answers]
-
-
-def _in_order(found: list[StoredPlace]) -> list[StoredPlace]:
-    """Sorted, each once, though a scan may name a key twice. By parts: sorting lets no other thread run meanwhile."""
-    runs = [sorted(found[start : start + SORTED_AT_ONCE]) for start in range(0, len(found), SORTED_AT_ONCE)]
-    return [place for place, _ in groupby(merge(*runs))]
-
-
-def _searched(documents: list[Document | None]) -> list[StoredPlace]:
-    return [
-        StoredPlace(Position.parse(document.position or str(START)), DocumentId(document.id))
-        for document in documents
-        if isinstance(document, Searched)
-    ]

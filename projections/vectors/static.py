@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load_file  # pyright: ignore[reportUnknownVariableType]
 
-from projections.embedding.model_files import STATIC_TOKENIZER_FILE, STATIC_WEIGHTS_FILE, read_manifest
-from projections.search.term_rows import Hashes, TermRows, hashed
+from projections.search.columns import Hashes, TermRows, hashed
 from projections.vectors.embedder import Embedder, unit_rows
+from projections.vectors.model_files import STATIC_TOKENIZER_FILE, STATIC_WEIGHTS_FILE, read_manifest
 
 STATIC = "static-"
 """What the name of every table begins with."""

@@ -9,7 +9,7 @@ import httpx
 import msgspec
 
 from ingest.log.keys import PartitionKeys
-from ingest.log.partitions import partition_of, session_route
+from ingest.log.position import partition_of, session_route
 from ingest.platform.connections import connect
 from tests.acceptance.running import Server
 from tests.support.commands import ROOT, environment

@@ -16,8 +16,7 @@ import zstandard
 from hub_stub import REPOSITORY, TOKEN, HubStub
 
 from ingest.log.archive.store import DirectoryStore
-from projections.maintenance.backup.manifest import INDEX, BackupManifest
-from projections.maintenance.backup.target import StoreTarget, listed
+from projections.maintenance.backups import INDEX, BackupManifest, StoreTarget, listed
 from tests.acceptance.running import PATIENT_READ_S
 from tests.support.commands import ROOT, command_line, environment, run
 from tests.support.ports import free_port

@@ -20,7 +20,7 @@ from waiting import wait_until
 
 from api.cli.supervisor import Child, Supervisor
 from ingest.embedded.valkey import EmbeddedValkey
-from ingest.log.partitions import partition_of, session_route
+from ingest.log.position import partition_of, session_route
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect
 from ingest.platform.settings import Settings

@@ -16,7 +16,7 @@ from waiting import wait_until
 from api.cli.supervisor import Supervisor
 from ingest.embedded.valkey import EmbeddedValkey
 from ingest.log.keys import ACCESS_KEYS, EMBEDDER, MANIFEST, WORKERS
-from ingest.log.partitions import partition_of, session_route
+from ingest.log.position import partition_of, session_route
 from tests.acceptance.running import Server, settings
 
 PARTITIONS = 12

@@ -23,7 +23,7 @@ from waiting import wait_until
 
 from ingest.log.keys import embedding
 from ingest.platform.connections import Client, connect
-from projections.search.ranking import terms
+from projections.search.terms import terms
 from projections.vectors.embedder import cache_key
 from tests.acceptance.running import Server, running, seed_cache
 from tests.acceptance.test_visibility_matrix import READS

@@ -81,10 +81,14 @@ def test_a_log_is_grown_and_goes_on_and_the_old_one_is_left_alone(short_path: Pa
     assert report["tenants"] == {"default": {"memory.recorded": 1, "observation.recorded": 12}}
 
     with new.up() as client:
-        found = client.get("/v1/memories", params={"project": "shop", "after": everything}).raise_for_status().json()
-        assert [one["id"] for one in found["items"]] == [kept["id"]]
         again = write(client, "/v1/memories", **memory)
         assert (again["id"], again["duplicate"]) == (kept["id"], True)
+        found = client.get("/v1/memories", params={"project": "shop", "after": again["position"]}).raise_for_status()
+        assert [one["id"] for one in found.json()["items"]] == [kept["id"]]
+        refused = client.get("/v1/events", params={"after": page["next"]})
+        assert (refused.status_code, refused.json()["code"]) == (422, "invalid")
+        assert "from before this log got more partitions" in refused.json()["detail"]
+        page = client.get("/v1/events", params={"limit": 5}).json()
         rest = client.get("/v1/events", params={"after": page["next"]}).json()
         assert len({one["event_id"] for one in (*page["events"], *rest["events"])}) == 13 == 5 + len(rest["events"])
         later = write(client, "/v1/memories", content="and never on Fridays")

@@ -23,7 +23,7 @@ from waiting import wait_until
 
 from tests.acceptance.running import SECRET, Server
 from tests.acceptance.test_mcp_profiles import Agent, client_of
-from tests.acceptance.test_transfer import HEADER
+from tests.acceptance.test_names import HEADER
 from tests.support.commands import ROOT, command_line, environment, run
 from tests.support.ports import free_port
 

@@ -13,7 +13,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from waiting import wait_until
 
-from ingest.log.partitions import partition_of, project_route, session_route
+from ingest.log.position import partition_of, project_route, session_route
 from tests.acceptance.asking import all_pages, read, recall, write
 from tests.acceptance.running import Server, fault, ids
 

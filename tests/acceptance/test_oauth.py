@@ -2,7 +2,7 @@
 
 The server has no secret and was started without a key: tokens are what lets in. Which routes a token may use is asked
 by tests/acceptance/test_authorisation_walk.py; when keys of the issuer are fetched by
-tests/conformance/test_issuer_keys.py.
+tests/conformance/test_access_registry.py.
 """
 
 from collections.abc import AsyncGenerator, Iterator

@@ -18,15 +18,14 @@ from replay_compare import assert_equals_replay
 from waiting import wait_until
 
 from api.cli.supervisor import Child
-from ingest.commands.decide import Caller
+from ingest.commands.decide import Caller, Observe, RecordLesson
 from ingest.commands.handler import CommandHandler
-from ingest.commands.requests import Observe, RecordLesson
 from ingest.embedded.valkey import EmbeddedValkey
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import PartitionKeys
+from ingest.log.lag import entries_behind
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect
-from projections.health.samples import entries_behind
 from tests.acceptance.running import settings
 
 PARTITIONS = 8

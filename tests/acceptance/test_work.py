@@ -1,12 +1,13 @@
 """Work that agents share: actions and what can be done now; relations between documents; commits."""
 
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
 
-from tests.acceptance.asking import change, names, read, refused, remove, write
-from tests.acceptance.running import Server, ids
+from tests.acceptance.asking import ask, change, names, read, refused, remove, write
+from tests.acceptance.running import Server, fault, ids
 
 Client = httpx.AsyncClient
 
@@ -182,3 +183,216 @@ async def test_a_commit_without_a_project_belongs_to_that_of_its_session(client:
     await write(client, "/v1/observations", project=project, session_id=session, content="wrote some code")
     told = await write(client, "/v1/commits", commit="abc123", session_id=session)
     assert (await read(client, f"/v1/commits/{told['id']}", after=told["position"]))["project"] == project
+
+
+async def lesson(client: Client, project: str, content: str, **said: Any) -> str:
+    """The id of a lesson that was just stated, and can be found."""
+    told = await write(client, "/v1/lessons", project=project, content=content, **said)
+    await read(client, f"/v1/lessons/{told['id']}", after=told["position"])
+    return told["id"]
+
+
+async def matched(client: Client, **asked: Any) -> list[str]:
+    """The lessons that speak up."""
+    return ids(await read(client, "/v1/lessons/match", **asked))
+
+
+async def test_a_lesson_speaks_up_before_the_tool_it_is_about(client: Client, project: str):
+    """By tool, by a pattern in what the tool is given, by both; the most severe first; global lessons, too."""
+    plain = await lesson(client, project, "Look before you leap")
+    tool = await lesson(client, project, "Check the branch first", severity="info", trigger_tool=f"Bash-{project}")
+    pattern = await lesson(
+        client, project, "Never force a push", severity="critical", trigger_pattern=r"git\s+push.*-f\b"
+    )
+    both = await lesson(
+        client,
+        project,
+        "Quote the glob",
+        severity="warning",
+        trigger_tool=f"Bash-{project}",
+        trigger_pattern="rm .*[*]",
+    )
+    everywhere = await lesson(client, "*", f"Breathe, {project}", severity="warning", trigger_tool=f"Edit-{project}")
+    nowhere = await lesson(client, "", f"Sit, {project}", severity="warning", trigger_tool=f"Edit-{project}")
+    shell = {"project": project, "tool_name": f"Bash-{project}", "limit": 100}
+    assert await matched(client, **shell) == [tool]
+    assert await matched(client, **shell, preview="GIT PUSH origin -f") == [pattern, tool]
+    assert await matched(client, **shell, preview="rm -r *.pyc") == [both, tool]
+    assert await matched(client, **{**shell, "limit": 1}, preview="git push -f; rm *") == [pattern]
+    assert await matched(client, project=project, tool_name=f"Edit-{project}") == [everywhere]
+    assert sorted(await matched(client, tool_name=f"Edit-{project}")) == sorted([everywhere, nowhere])
+    assert await matched(client, project=f"{project}-other", tool_name=f"Bash-{project}") == []
+    assert plain not in await matched(client, **shell, preview="leap")
+
+
+async def test_showing_a_lesson_is_counted(client: Client, project: str):
+    name = await lesson(client, project, "Mind the gap", severity="info", trigger_tool="Walk")
+    await write(client, f"/v1/lessons/{name}/trigger")
+    counted = await write(client, f"/v1/lessons/{name}/trigger")
+    again = [
+        (await client.post(f"/v1/lessons/{name}/trigger", params={"event_id": f"{project}-t"})).json() for _ in range(2)
+    ]
+    assert [one["duplicate"] for one in again] == [False, True]
+    seen = await read(client, f"/v1/lessons/{name}", after=f"{counted['position']},{again[0]['position']}")
+    assert seen["trigger_count"] == 3
+    assert seen["triggered_at"] is not None
+    assert seen["reinforcements"] == 0
+
+
+async def test_a_confirmed_lesson_is_surer(client: Client, project: str):
+    name = await lesson(client, project, "Sum first, round last", confidence=0.5)
+    told = await write(client, f"/v1/lessons/{name}/reinforce")
+    assert told["id"] == name
+    seen = await read(client, f"/v1/lessons/{name}", after=told["position"])
+    assert (seen["reinforcements"], seen["confidence"]) == (1, pytest.approx(0.55))
+
+
+async def test_an_edited_lesson_keeps_its_id_and_what_was_not_said(client: Client, project: str):
+    """Switched off, it neither speaks up nor is found; switched on again it does."""
+    name = await lesson(client, project, "Never deploy on Fridays", severity="warning", tags=["deploy"])
+    edited = await change(client, f"/v1/lessons/{name}", content="Never deploy after lunch", trigger_tool="Deploy")
+    assert edited["id"] == name
+    seen = await read(client, f"/v1/lessons/{name}", after=edited["position"])
+    assert (seen["content"], seen["severity"], seen["tags"]) == ("Never deploy after lunch", "warning", ["deploy"])
+    assert await matched(client, project=project, tool_name="Deploy") == [name]
+    off = await change(client, f"/v1/lessons/{name}", active=False)
+    assert await matched(client, project=project, tool_name="Deploy", after=off["position"]) == []
+    assert ids(await ask(client, "/v1/lessons/search", query="deploy after lunch", project=project)) == []
+    on = await change(client, f"/v1/lessons/{name}", active=True)
+    assert await matched(client, project=project, tool_name="Deploy", after=on["position"]) == [name]
+
+
+async def test_saying_the_edited_text_again_does_not_bring_the_old_words_back(client: Client, project: str):
+    """What counts as saying it again stays the first wording."""
+    name = await lesson(client, project, "Tabs are better")
+    await change(client, f"/v1/lessons/{name}", content="Spaces are better")
+    again = await write(client, "/v1/lessons", project=project, content="tabs are better")
+    assert again["id"] == name
+    seen = await read(client, f"/v1/lessons/{name}", after=again["position"])
+    assert (seen["content"], seen["reinforcements"]) == ("Spaces are better", 1)
+
+
+async def test_lessons_are_searched_by_relevance_and_confidence(client: Client, project: str):
+    sure = await lesson(client, project, "Pin the numpy version in the lock file", confidence=0.9)
+    unsure = await lesson(client, project, "Pin the scipy version in the lock file", confidence=0.3)
+    await lesson(client, project, "Water the plants on Monday", confidence=1.0)
+    found = await ask(client, "/v1/lessons/search", query="pin version lock", project=project, min_confidence=0.2)
+    assert ids(found)[:2] == [sure, unsure]
+    scores = [one["score"] for one in found["items"]]
+    assert scores == sorted(scores, reverse=True)
+    found = await ask(client, "/v1/lessons/search", query="pin version lock", project=project, min_confidence=0.8)
+    assert unsure not in ids(found)
+    found = await ask(client, "/v1/lessons/search", query="pin version lock", project=project, limit=1)
+    assert ids(found) == [sure]
+
+
+async def test_the_surest_lessons_come_first(client: Client, project: str):
+    low = await lesson(client, project, "maybe so", confidence=0.2)
+    high = await lesson(client, project, "surely so", confidence=0.9, origin="review")
+    page = await read(client, "/v1/lessons/surest", project=project)
+    assert [one for one in ids(page) if one in (low, high)] == [high, low]
+    assert page["items"][ids(page).index(high)]["confidence_now"] == pytest.approx(0.9)
+    assert ids(await read(client, "/v1/lessons/surest", project=project, origin="review")) == [high]
+    assert low not in ids(await read(client, "/v1/lessons/surest", project=project, min_confidence=0.5))
+
+
+@pytest.mark.parametrize("what", ["reinforce", "trigger"])
+async def test_only_a_lesson_that_is_there_can_be_confirmed_or_shown(client: Client, what: str):
+    assert (await refused(client, "POST", f"/v1/lessons/lsn_00000000000000000000/{what}"))[:2] == (404, "not_found")
+    assert (await refused(client, "PATCH", "/v1/lessons/lsn_00000000000000000000", {"title": "x"}))[0] == 404
+
+
+@pytest.fixture
+def label() -> str:
+    """A label that no other test knows."""
+    return f"l_{uuid4().hex[:12]}"
+
+
+async def slot(client: Client, label: str, **asked: Any) -> dict[str, Any]:
+    """A slot as it stands."""
+    return await read(client, f"/v1/slots/{label}", **asked)
+
+
+async def test_a_project_begins_with_empty_slots(client: Client, project: str):
+    page = await read(client, "/v1/slots", project=project)
+    by_label = {one["label"]: one for one in page["items"]}
+    for expected in ("project_context", "pending_items", "guidance", "session_patterns", "self_notes"):
+        assert (by_label[expected]["content"], by_label[expected]["scope"]) == ("", "project")
+    for expected in ("persona", "user_preferences", "tool_guidelines"):
+        assert by_label[expected]["scope"] == "global"
+    assert names(page, "label") == sorted(names(page, "label"))
+    assert (await slot(client, "guidance", project=project))["created_at"] is None
+
+
+async def test_a_slot_is_set_replaced_and_added_to(client: Client, project: str):
+    told = await write(client, "/v1/slots", project=project, label="guidance", content="Be brief.", agent_id="ada")
+    seen = await slot(client, "guidance", project=project, after=told["position"])
+    assert (seen["id"], seen["content"], seen["size"], seen["size_limit"]) == (told["id"], "Be brief.", 9, 1500)
+    assert (seen["agent_id"], seen["created_at"] is None) == ("ada", False)
+    await write(client, "/v1/slots", project=project, label="guidance", content="Be kind.", append=True)
+    assert (await slot(client, "guidance", project=project))["content"] == "Be brief.\nBe kind."
+    await write(client, "/v1/slots", project=project, label="guidance", content="Be.", size_limit=100, pinned=False)
+    seen = await slot(client, "guidance", project=project)
+    assert (seen["content"], seen["size_limit"], seen["pinned"]) == ("Be.", 100, False)
+
+
+async def test_a_pinned_slot_is_in_every_context(client: Client, project: str):
+    await write(client, "/v1/slots", project=project, label="project_context", content="A shop for teapots.")
+    told = await write(client, "/v1/slots", project=project, label="self_notes", content="Nobody reads this.")
+    compiled = await ask(client, "/v1/context", project=project, after=told["position"])
+    assert "A shop for teapots." in compiled["context"]
+    assert "Nobody reads this." not in compiled["context"]
+
+
+async def test_a_full_slot_is_refused_with_its_size_and_limit(client: Client, project: str, label: str):
+    mine = {"project": project, "label": label}
+    await write(client, "/v1/slots", **mine, content="12345", size_limit=10)
+    for wanted in ({"content": "12345", "append": True}, {"content": "12345678901"}):
+        answer = await client.post("/v1/slots", json={**mine, **wanted})
+        assert answer.status_code == 413, answer.text
+        assert (fault(answer)["code"], fault(answer)["size"], fault(answer)["limit"]) == ("slot_full", 5, 10)
+    assert (await slot(client, label, project=project))["content"] == "12345"
+    await write(client, "/v1/slots", **mine, content="1234", append=True)
+    assert (await slot(client, label, project=project))["size"] == 10
+
+
+async def test_a_read_only_slot_stays_as_it_is(client: Client, project: str, label: str):
+    mine = {"project": project, "label": label, "content": "cast in stone"}
+    await write(client, "/v1/slots", **mine, read_only=True)
+    for wanted in ({}, {"append": True}, {"read_only": False}):
+        assert await refused(client, "POST", "/v1/slots", {**mine, **wanted}) == (422, "invalid", "label")
+    assert await refused(client, "DELETE", f"/v1/slots/{label}", project=project) == (422, "invalid", "label")
+
+
+async def test_a_slot_that_is_there_is_not_overwritten_if_asked_so(client: Client, project: str, label: str):
+    mine = {"project": project, "label": label, "overwrite": False}
+    await write(client, "/v1/slots", **mine, content="first")
+    again = {**mine, "content": "second"}
+    assert await refused(client, "POST", "/v1/slots", again) == (409, "already_there", "label")
+    await write(client, "/v1/slots", **again, append=True)
+    assert (await slot(client, label, project=project))["content"] == "first\nsecond"
+
+
+async def test_a_projects_slot_stands_before_the_global_one(client: Client, project: str, label: str):
+    await write(client, "/v1/slots", label=label, scope="global", project=project, content="for all")
+    for where in (project, f"{project}-other", ""):
+        seen = await slot(client, label, project=where)
+        assert (seen["content"], seen["scope"], seen["project"]) == ("for all", "global", "")
+    await write(client, "/v1/slots", label=label, project=project, content="for one")
+    assert (await slot(client, label, project=project))["content"] == "for one"
+    assert (await slot(client, label, project=f"{project}-other"))["content"] == "for all"
+    listed = {one["label"]: one["content"] for one in (await read(client, "/v1/slots", project=project))["items"]}
+    assert listed[label] == "for one"
+    await remove(client, f"/v1/slots/{label}", project=project)
+    assert (await slot(client, label, project=project))["content"] == "for all"
+    await remove(client, f"/v1/slots/{label}", scope="global")
+    assert await refused(client, "GET", f"/v1/slots/{label}", project=project) == (404, "not_found", None)
+
+
+async def test_a_deleted_slot_is_gone_and_a_default_one_empty_again(client: Client, project: str, label: str):
+    for one in (label, "guidance"):
+        await write(client, "/v1/slots", project=project, label=one, content="to be removed")
+        await remove(client, f"/v1/slots/{one}", project=project)
+        assert (await refused(client, "DELETE", f"/v1/slots/{one}", project=project))[:2] == (404, "not_found")
+    assert (await refused(client, "GET", f"/v1/slots/{label}", project=project))[:2] == (404, "not_found")
+    assert (await slot(client, "guidance", project=project))["content"] == ""

@@ -32,7 +32,7 @@ from benchmarks.corpus import mixed
 from benchmarks.driving import Pool, fill, projected, settled, until
 from ingest.log.keys import LEASE_TTL, MANIFEST, WORKERS, PartitionKeys
 from ingest.log.redis_log import RedisLog
-from ingest.platform.cluster.slots import slot_of
+from ingest.platform.cluster.routing import slot_of
 from ingest.platform.connections import Client, connect
 from ingest.platform.settings import Settings
 from tests.chaos.probing import (

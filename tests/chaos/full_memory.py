@@ -28,7 +28,7 @@ from redis.exceptions import (
 )
 
 from ingest.ids import document_id
-from ingest.log.partitions import session_route
+from ingest.log.position import session_route
 from ingest.platform.tasks import end
 from tests.acceptance.running import Server, redis_of, running
 from tests.support.waiting import wait_until

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, NamedTuple
 
-from benchmarks.wire import Answer, Http
-from ingest.log.partitions import partition_of, project_route, session_route
+from benchmarks.driving import Answer, Http
+from ingest.log.position import partition_of, project_route, session_route
 
 WRITE_PAUSE_S, READ_PAUSE_S = 0.3, 0.6
 """Some sixty probes share two cores with all that they ask."""

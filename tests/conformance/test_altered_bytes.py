@@ -19,9 +19,7 @@ from waiting import wait_until
 from workshop import TENANT, Workshop
 
 from ingest.commands.decide import Caller
-from ingest.embedded.acknowledged import save_acknowledged
-from ingest.embedded.log_entries import LogCheck
-from ingest.embedded.log_file import files_of, find_fault
+from ingest.embedded.log_file import LogCheck, files_of, find_fault, save_acknowledged
 from ingest.embedded.valkey import EmbeddedValkey, newest_positions
 from ingest.errors import ServerStartFailed
 from ingest.platform.connections import connect

@@ -12,30 +12,22 @@ from typing import Any, cast
 import pytest
 from workshop import PARTITIONS, Workshop
 
-from ingest.errors import DurabilityUnavailable, InvalidSetting
+from ingest.errors import ArchiveUnavailable, DurabilityUnavailable, InvalidSetting
 from ingest.log.archive import segments as segments_module
 from ingest.log.archive.archive import look, verify
-from ingest.log.archive.archived_log import ArchivedLog, open_log
-from ingest.log.archive.job import ArchiveJob, ArchiveRun
-from ingest.log.archive.manifest import (
-    ArchiveNotConfigured,
-    ArchiveUnavailable,
-    DamagedArchive,
-    DamagedSegment,
-    MissingFile,
-)
-from ingest.log.archive.sealing import Sealing
+from ingest.log.archive.archived_log import ArchivedLog
+from ingest.log.archive.room import open_log
+from ingest.log.archive.sealing import ArchiveJob, ArchiveRun, Sealing
+from ingest.log.archive.segments import ArchiveNotConfigured, DamagedArchive, DamagedSegment, MissingFile
 from ingest.log.archive.store import DirectoryStore
 from ingest.log.event_log import EventLog
 from ingest.log.keys import ARCHIVE_ID, MANIFEST, PartitionKeys
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client
 from ingest.platform.settings import from_environment
-from projections.maintenance.backup.contents import choose
-from projections.maintenance.backup.job import BackupJob
-from projections.maintenance.backup.manifest import count_forgotten
-from projections.maintenance.backup.restoring import restore
-from projections.maintenance.backup.target import StoreTarget
+from projections.maintenance.backing_up import BackupJob, choose
+from projections.maintenance.backups import StoreTarget, count_forgotten
+from projections.maintenance.restoring import restore
 
 LATE = Position(10**13, 0)
 
@@ -265,7 +257,7 @@ async def test_only_one_of_two_archives_at_once_waits_for_the_other_in_vain(
     shop: Workshop, monkeypatch: pytest.MonkeyPatch
 ):
     """`mnemolog archive seal` says so instead of doing nothing in silence."""
-    from ingest.log.archive import job as job_module
+    from ingest.log.archive import sealing as job_module
 
     monkeypatch.setattr(job_module, "WAIT_FOR_OTHER_S", 0.1)
     await shop.redis.set(job_module.ARCHIVE_LEASE, "another", ex=30)

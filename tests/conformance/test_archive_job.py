@@ -19,16 +19,14 @@ from workshop import PARTITIONS, TENANT, Workshop
 from ingest.log.archive import segments as segments_module
 from ingest.log.archive.archive import Archive, count_erased, load_archived
 from ingest.log.archive.archived_log import ArchivedLog
-from ingest.log.archive.job import ArchiveJob, ArchiveRun
-from ingest.log.archive.manifest import MissingFile, Outrun
-from ingest.log.archive.sealing import Sealing
+from ingest.log.archive.sealing import ArchiveJob, ArchiveRun, Sealing
+from ingest.log.archive.segments import MissingFile, Outrun
 from ingest.log.archive.store import DirectoryStore
 from ingest.log.event_log import Stored
 from ingest.log.keys import ARCHIVE_LEASE, CONSUMER, CONSUMER_GROUP, PartitionKeys
-from ingest.log.partitions import partition_of, project_route
-from ingest.log.position import START, Position
+from ingest.log.lag import entries_behind
+from ingest.log.position import START, Position, partition_of, project_route
 from ingest.platform.connections import Client
-from projections.health.samples import entries_behind
 from tests.conformance.interruptions import Killed, files_with, forget, killing
 
 MARK = "zqxvkmarker7"

@@ -13,8 +13,7 @@ import zstandard
 from msgspec.structs import replace
 from workshop import PARTITIONS, TENANT, Workshop
 
-from ingest.commands.decide import Caller
-from ingest.commands.requests import ForgetSubject, Remember
+from ingest.commands.decide import Caller, ForgetSubject, Remember
 from ingest.errors import PartitionCountMismatch, RestoreUnfinished
 from ingest.log.archive.store import DirectoryStore
 from ingest.log.event_log import Entry, Stored
@@ -26,20 +25,19 @@ from ingest.platform.connections import Client
 from projections.documents.access import Reader
 from projections.forgetting.forget import Forgetting
 from projections.forgetting.receipts import Receipt, load_receipt, save_receipt
-from projections.maintenance.backup import job as backup_module
-from projections.maintenance.backup import restoring
-from projections.maintenance.backup.contents import choose
-from projections.maintenance.backup.job import BackupJob
-from projections.maintenance.backup.manifest import (
+from projections.maintenance import backing_up as backup_module
+from projections.maintenance import restoring
+from projections.maintenance.backing_up import BackupJob, choose
+from projections.maintenance.backups import (
     INDEX,
     BackupFailed,
     BackupManifest,
     DamagedBackup,
     RestoreRefused,
+    StoreTarget,
     load_status,
 )
-from projections.maintenance.backup.restoring import restore
-from projections.maintenance.backup.target import StoreTarget
+from projections.maintenance.restoring import restore
 from projections.operations.exporting import export_events
 
 HOUR = timedelta(hours=1)

@@ -13,11 +13,10 @@ import pytest
 from hub_stub import REPOSITORY, TOKEN, HubStub
 
 from ingest.errors import InvalidSetting
-from ingest.log.archive.manifest import MissingFile
+from ingest.log.archive.segments import MissingFile
 from ingest.log.archive.store import DirectoryStore, Store, UrlStore
-from projections.maintenance.backup.hugging_face import HuggingFaceTarget
-from projections.maintenance.backup.manifest import MANIFEST, BackupFailed
-from projections.maintenance.backup.target import StoreTarget, Target
+from projections.maintenance.backups import MANIFEST, BackupFailed, StoreTarget, Target
+from projections.maintenance.hugging_face import HuggingFaceTarget
 
 SECRET = b"zqxvkmarker7"
 SEGMENT = "segment-0000000001-0123456789abcdef-p00.zst"

@@ -3,8 +3,7 @@
 import pytest
 from workshop import TENANT, Workshop
 
-from ingest.commands.decide import Caller
-from ingest.commands.requests import ForgetSubject, SetSlot, WriteAction
+from ingest.commands.decide import Caller, ForgetSubject, SetSlot, WriteAction
 from ingest.errors import CommandRejected, Forbidden, NotFound, SlotFull
 from ingest.events.memory import MemoryVisibilityChanged
 from projections.condensing.operations import Condensing

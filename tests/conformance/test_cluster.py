@@ -28,7 +28,7 @@ from ingest.log.position import START
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
 from ingest.platform.cluster import ClusterChanged, KeysInDifferentSlots
-from ingest.platform.cluster.slots import slot_of
+from ingest.platform.cluster.routing import slot_of
 from ingest.platform.cluster.topology import NodeSilent
 from ingest.platform.connections import Client, connect, on_each_node, pool_size
 from ingest.platform.partial import PATIENCE_S, partial_reads

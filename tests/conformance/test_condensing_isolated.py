@@ -3,8 +3,7 @@
 import pytest
 from workshop import TENANT, Workshop
 
-from ingest.commands.decide import Caller
-from ingest.commands.requests import TrackSession
+from ingest.commands.decide import Caller, TrackSession
 from ingest.errors import NotFound
 from projections.condensing.operations import Condensing
 from projections.documents.access import Reader, may_read

@@ -19,13 +19,13 @@ from one_partition import KEYS, PARTITION, POISON, Fold, Log, running
 from rebuilding import rebuild
 from waiting import wait_until
 
-import projections.dead_letters.redriving
-import projections.rebuilding.generations
+import projections.dead_letters.records
+import projections.rebuilding.documents
 import workers.runner
 from ingest.embedded.valkey import EmbeddedValkey
 from ingest.errors import AlteredEntry, BeingRebuilt, CommandRejected, NotFound
 from ingest.events.envelope import decode, encode
-from ingest.events.observation import ObservationRecorded
+from ingest.events.session import ObservationRecorded
 from ingest.events.subject import EventErased
 from ingest.ids import EventId
 from ingest.log.archive.store import DirectoryStore
@@ -35,18 +35,16 @@ from ingest.log.redis_log import RedisLog
 from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client, connect
 from ingest.platform.tasks import end
-from projections.dead_letters.operations import DeadLetterOperations
-from projections.dead_letters.queries import DeadLetters, LogPlace, Selection
-from projections.dead_letters.records import Outcome, discarded_places, letter_counts
-from projections.dead_letters.redriving import PartitionDeadLetters
+from projections.dead_letters.records import Outcome, PartitionDeadLetters, discarded_places, letter_counts
+from projections.dead_letters.room import DeadLetters, LogLocation, Reason, Selection
 from projections.documents.access import Reader
-from projections.maintenance.backup.contents import choose, write_backup
-from projections.maintenance.backup.restoring import restore
-from projections.maintenance.backup.target import StoreTarget
-from projections.maintenance.manifests import DocumentManifest, differences, manifest_of, replay
+from projections.maintenance.backing_up import choose, write_backup
+from projections.maintenance.backups import StoreTarget
+from projections.maintenance.differences import DocumentManifest, differences, manifest_of, replay
 from projections.maintenance.repairs import Repairs
+from projections.maintenance.restoring import restore
 from projections.queries.documents import DocumentReader
-from projections.rebuilding.generations import fill
+from projections.rebuilding.documents import fill
 from projections.rebuilding.rebuilds import Rebuilds
 from workers.runner import PartitionRunner
 
@@ -58,14 +56,9 @@ class Letters(Log):
     """The partition under test, with what an operator may ask."""
 
     @property
-    def queries(self) -> DeadLetters:
-        """What is there."""
+    def letters(self) -> DeadLetters:
+        """What an operator sees and does."""
         return DeadLetters(self.redis, self.log, DocumentReader(self.redis, 1))
-
-    @property
-    def operations(self) -> DeadLetterOperations:
-        """What can be done about it."""
-        return DeadLetterOperations(self.redis, self.log, self.queries)
 
     async def counts(self) -> dict[Outcome, int]:
         """What became of letters, but for the noughts."""
@@ -73,17 +66,18 @@ class Letters(Log):
 
     async def places(self, **wanted: Any) -> list[str]:
         """The positions that a list shows."""
-        page = await self.queries.page(Selection(**wanted), ADA, 200)
+        page = await self.letters.page(Selection(**wanted), ADA, 200)
         return [one["position"] for one in page.dead_letters]
 
     async def redrive(self, *positions: Position) -> None:
         """Ask for these, in this order."""
         for position in positions:
-            await self.operations.redrive(LogPlace(PARTITION, position), ADA)
+            await self.letters.redrive(LogLocation(PARTITION, position), ADA)
 
     async def discard(self, position: Position, reason: str = "of a test", *, erase: bool = False) -> None:
         """Discard one."""
-        await self.operations.discard(LogPlace(PARTITION, position), ADA, reason=reason, agent_id="eve", erase=erase)
+        why = Reason(reason=reason, agent_id="eve", erase=erase)
+        await self.letters.discard(LogLocation(PARTITION, position), ADA, why)
 
     async def nothing_asked(self) -> bool:
         """Whether the runner has tried all that it was asked."""
@@ -106,7 +100,7 @@ async def log(redis: Client, monkeypatch: pytest.MonkeyPatch) -> Letters:
 def fold(monkeypatch: pytest.MonkeyPatch) -> Fold:
     """A fold that does not like POISON until it is told to be well, in every place that folds."""
     faulty = Fold()
-    for module in (workers.runner, projections.dead_letters.redriving, projections.rebuilding.generations):
+    for module in (workers.runner, projections.dead_letters.records, projections.rebuilding.documents):
         monkeypatch.setattr(module, "project", faulty)
     monkeypatch.setattr(workers.runner, "FIRST_PAUSE_S", 0.001)
     return faulty
@@ -139,7 +133,7 @@ async def parked(log: Letters, many: int = 1) -> AsyncGenerator[list[Position]]:
 
 async def test_a_letter_says_what_failed_when_and_how_often(log: Letters, fold: Fold):
     async with parked(log) as (position,):
-        shown = await log.queries.show(LogPlace(PARTITION, position), ADA)
+        shown = await log.letters.show(LogLocation(PARTITION, position), ADA)
     assert (shown["state"], shown["code"], shown["attempts"]) == ("parked", "ZeroDivisionError", 5)
     assert shown["message"] == "the fold does not like this one"
     assert shown["type"] == "observation.recorded"
@@ -189,10 +183,10 @@ async def test_a_letter_that_nobody_is_to_try_any_more_is_as_the_last_try_left_i
     """Who waits for a redrive goes by that, and would take one that is just being applied for one that failed."""
 
     async def listed(position: Position) -> dict[str, Any]:
-        return (await log.queries.page(Selection(), ADA, 1)).dead_letters[0]
+        return (await log.letters.page(Selection(), ADA, 1)).dead_letters[0]
 
     async def shown(position: Position) -> dict[str, Any]:
-        return await log.queries.show(LogPlace(PARTITION, position), ADA)
+        return await log.letters.show(LogLocation(PARTITION, position), ADA)
 
     async with parked(log) as (position,):
         attempts = 5
@@ -309,7 +303,7 @@ async def test_an_event_that_the_log_lost_stays_a_letter(log: Letters, fold: Fol
         await log.redis.xdel(KEYS.log, str(position))
         await log.redrive(position)
         await wait_until(log.nothing_asked)
-        shown = await log.queries.show(LogPlace(PARTITION, position), ADA)
+        shown = await log.letters.show(LogLocation(PARTITION, position), ADA)
     assert (shown["code"], shown["event"], shown["type"]) == ("missing_entry", None, "observation.recorded")
 
 
@@ -321,7 +315,7 @@ async def test_an_altered_entry_that_is_redriven_stays_a_letter(log: Letters):
         await wait_until(lambda: log.applied_up_to(position))
         await log.redrive(position)
         await wait_until(log.nothing_asked)
-        shown = await log.queries.show(LogPlace(PARTITION, position), ADA)
+        shown = await log.letters.show(LogLocation(PARTITION, position), ADA)
         assert (shown["code"], shown["attempts"], shown["event"]["unreadable"]) == (
             "altered_entry",
             2,
@@ -367,7 +361,7 @@ async def test_a_discarded_letter_leaves_the_list_and_says_why(log: Letters, fol
         await log.discard(position, "another reason")
     assert await log.places() == []
     assert await log.places(state="discarded") == [f"{PARTITION}:{position}"]
-    shown = await log.queries.show(LogPlace(PARTITION, position), ADA)
+    shown = await log.letters.show(LogLocation(PARTITION, position), ADA)
     assert shown["discarded"]["agent_id"] == "eve"
     assert shown["discarded"]["reason"].startswith("a bug of ours")
     assert "AKIAIOSFODNN7EXAMPLF" not in shown["discarded"]["reason"]
@@ -425,7 +419,7 @@ async def test_erasing_leaves_a_stub_and_nothing_that_was_said(log: Letters, fol
     assert (stub.data.was, stub.data.document, stub.data.mark) == ("observation.recorded", "", "")
     assert stub.envelope.tenant == TENANT
     assert all(POISON.encode() not in value for value in await _every_value(log.redis))
-    shown = await log.queries.show(LogPlace(PARTITION, position), ADA)
+    shown = await log.letters.show(LogLocation(PARTITION, position), ADA)
     assert (shown["discarded"]["erased"], shown["message"]) == (True, "")
     assert await log.redis.scard(KEYS.purge) == 1, "the append-only file and older backups still have it"
     with pytest.raises(CommandRejected, match="erased"):
@@ -529,7 +523,7 @@ async def test_pages_follow_one_another_and_filters_choose(log: Letters, fold: F
     found: list[str] = []
     cursor: str | None = None
     while True:
-        page = await log.queries.page(Selection(cursor=cursor), ADA, 2)
+        page = await log.letters.page(Selection(cursor=cursor), ADA, 2)
         found += [one["position"] for one in page.dead_letters]
         assert len(page.dead_letters) <= 2
         if page.next is None:
@@ -549,7 +543,7 @@ async def test_all_of_a_code_are_redriven(log: Letters, fold: Fold):
         strange = Position.parse(await log.redis.xadd(KEYS.log, {"e": b"\xc1"}))
         await wait_until(lambda: log.applied_up_to(strange))
         fold.well = True
-        done = await log.operations.redrive_all(Selection(code="ZeroDivisionError"), ADA)
+        done = await log.letters.redrive_all(Selection(code="ZeroDivisionError"), ADA)
         assert (len(done.positions), done.next) == (4, None)
         await wait_until(log.nothing_asked)
         assert await log.places() == [f"{PARTITION}:{strange}"]
@@ -560,12 +554,12 @@ async def test_another_tenant_sees_only_what_is_nobodys(log: Letters, fold: Fold
     async with parked(log) as (position,):
         strange = Position.parse(await log.redis.xadd(KEYS.log, {"e": b"\xc1"}))
         await wait_until(lambda: log.applied_up_to(strange))
-    page = await log.queries.page(Selection(), STRANGER, 50)
+    page = await log.letters.page(Selection(), STRANGER, 50)
     assert [one["position"] for one in page.dead_letters] == [f"{PARTITION}:{strange}"]
     with pytest.raises(NotFound):
-        await log.queries.show(LogPlace(PARTITION, position), STRANGER)
+        await log.letters.show(LogLocation(PARTITION, position), STRANGER)
     with pytest.raises(NotFound):
-        await log.operations.redrive(LogPlace(PARTITION, position), STRANGER)
+        await log.letters.redrive(LogLocation(PARTITION, position), STRANGER)
 
 
 async def test_what_a_private_memory_says_is_withheld_with_its_error(log: Letters):
@@ -576,9 +570,9 @@ async def test_what_a_private_memory_says_is_withheld_with_its_error(log: Letter
     place = Position.parse(await log.redis.xadd(KEYS.log, {"e": raw}))
     async with running(log, await log.fence()):
         await wait_until(lambda: log.applied_up_to(place))
-    withheld = await log.queries.show(LogPlace(PARTITION, place), ADA)
+    withheld = await log.letters.show(LogLocation(PARTITION, place), ADA)
     assert (withheld["event"]["data"], withheld["message"]) == ({"visibility": "private", "withheld": True}, "")
-    own = await log.queries.show(LogPlace(PARTITION, place), Reader(TENANT, "eve"))
+    own = await log.letters.show(LogLocation(PARTITION, place), Reader(TENANT, "eve"))
     assert own["event"]["data"] == said
     assert own["message"]
 
@@ -601,7 +595,7 @@ async def test_letters_about_a_forgotten_subject_are_erased(log: Letters):
     later = Token({PARTITION: places[-1]})
 
     async def forget(until: Token) -> int:
-        return await log.operations.erase_all(
+        return await log.letters.erase_all(
             lambda event: event.get("user_id") == "u1", until, TENANT, reason="forgotten", agent_id="eve"
         )
 

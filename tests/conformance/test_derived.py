@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from workshop import TENANT, Workshop
 
-from ingest.commands.decide import Caller
-from ingest.commands.requests import ChangeVisibility, TrackSession, WriteAction
+from ingest.commands.decide import Caller, ChangeVisibility, TrackSession, WriteAction
 from ingest.log.position import START
 from projections.condensing.operations import Condensing
 from projections.documents.access import Reader

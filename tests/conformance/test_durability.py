@@ -11,9 +11,8 @@ import pytest
 from valkey_servers import TcpValkey
 from waiting import wait_until
 
-from ingest.commands.decide import Caller
+from ingest.commands.decide import Caller, Remember
 from ingest.commands.handler import CommandHandler
-from ingest.commands.requests import Remember
 from ingest.durability import Durability
 from ingest.errors import DurabilityNotReached, DurabilityUnavailable
 from ingest.log.group_commit import GroupCommit

@@ -26,23 +26,14 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
 from ingest.platform.connections import Client
-from projections.embedding.export import REQUIRED_MEAN_COSINE, export, write_graph_of
+from projections.embedding.export import REQUIRED_MEAN_COSINE, export, sample_texts, write_graph_of
 from projections.embedding.factory import build_embedder, load_default
 from projections.embedding.live import Choice, LiveEmbedder, declare
-from projections.embedding.model_files import (
-    FLOAT_MODEL,
-    MODEL_FILE,
-    STATIC_WEIGHTS_FILE,
-    packaged_model,
-    read_manifest,
-    sha256_of,
-)
 from projections.embedding.onnx import OnnxEmbedder
 from projections.embedding.openai_compatible import MAX_BATCH, OpenAICompatibleEmbedder
-from projections.embedding.sample import sample_texts
 from projections.embedding.sentence_transformer import SentenceTransformerEmbedder
-from projections.search.ranking import terms
-from projections.search.term_rows import TermRows
+from projections.search.columns import TermRows
+from projections.search.terms import terms
 from projections.vectors.embedder import (
     Embedder,
     EmbedderNotNamed,
@@ -52,6 +43,14 @@ from projections.vectors.embedder import (
     ModelUnavailable,
     chunk,
     unit_rows,
+)
+from projections.vectors.model_files import (
+    FLOAT_MODEL,
+    MODEL_FILE,
+    STATIC_WEIGHTS_FILE,
+    packaged_model,
+    read_manifest,
+    sha256_of,
 )
 from tests.acceptance.running import seed_cache
 

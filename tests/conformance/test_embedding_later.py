@@ -7,8 +7,7 @@ import pytest
 from embedding import embedding_queue
 from replica_pen import PARTITIONS, TENANT, HashEmbedder, Pen
 
-from ingest.commands.decide import Caller
-from ingest.commands.requests import Observe
+from ingest.commands.decide import Caller, Observe
 from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client

@@ -17,7 +17,7 @@ from servers import Server
 from waiting import wait_until
 from workshop import PARTITIONS, TENANT, Workshop
 
-from ingest.commands.requests import ForgetSubject
+from ingest.commands.decide import ForgetSubject
 from ingest.errors import WrongRebuildState
 from ingest.log.keys import EMBEDDER, SNAPSHOT_LEASE, embedding
 from ingest.log.position import Token
@@ -27,13 +27,12 @@ from projections.documents.memories import Memory
 from projections.embedding.embed_job import DocumentVectors, EmbeddingQueue
 from projections.embedding.live import Choice, LiveEmbedder, choice_of, chosen
 from projections.queries.recall import Recall, RecallRequest
-from projections.rebuilding import rebuild_embeddings as embeddings_module
-from projections.rebuilding import rebuild_steps as steps
-from projections.rebuilding.rebuild_steps import Rebuild, State, Switch
+from projections.rebuilding import embeddings as embeddings_module
+from projections.rebuilding import rebuilds as steps
+from projections.rebuilding.rebuilds import Rebuild, State, Switch
 from projections.search import service as service_module
 from projections.search import snapshots
-from projections.search.filters import ordinals
-from projections.search.question import Filter, Question
+from projections.search.question import Filter, Question, ordinals
 from projections.search.replica import IndexReplica
 from projections.search.service import EmbedderMismatch, ReplicaService
 from projections.vectors.embedder import (

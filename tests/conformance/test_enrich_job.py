@@ -9,20 +9,18 @@ from key_leaks import KeyLeaks
 from llm_stub import MODEL, LlmStub
 
 from ingest.events.envelope import Event, Recorded, decode, encode
-from ingest.events.observation import ObservationCompressed, ObservationRecorded
 from ingest.events.registry import EventData
-from ingest.events.session import SessionStarted
+from ingest.events.session import ObservationCompressed, ObservationRecorded, SessionStarted
 from ingest.ids import dedup_id
 from ingest.log.event_log import Entry, Stored
 from ingest.log.keys import PartitionKeys
-from ingest.log.memory_log import MemoryLog
-from ingest.log.partitions import session_route
-from ingest.log.position import START, Position
+from ingest.log.position import START, Position, session_route
 from ingest.platform.connections import Client
 from projections.condensing.llm.assistant import PAUSE, Assistant, DailyBudget, SkipReason
 from projections.condensing.llm.client import LlmClient
 from projections.condensing.llm.enrich import MAX_RUNS, MIN_CHARS, READ, EnrichJob
 from projections.documents.observations import observation_id
+from tests.support.memory_log import MemoryLog
 
 LONG = "The build of Atlas failed: error 42\n" + "make: *** [all] Error 2\n" * 20
 SHORT = "looked at the log"

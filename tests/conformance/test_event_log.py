@@ -23,17 +23,15 @@ from ingest.errors import DurabilityUnavailable, LogUnavailable, PartitionCountM
 from ingest.ids import EventId
 from ingest.log.archive.archive import Archive, load_archived
 from ingest.log.archive.store import store_of
-from ingest.log.checksum import ALTERED
-from ingest.log.event_log import Appended, Entry, EventLog, Stored
-from ingest.log.history import LogHistory
+from ingest.log.event_log import Appended, Entry, EventLog, LogHistory, Stored
 from ingest.log.keys import PartitionKeys
-from ingest.log.memory_log import MemoryLog
-from ingest.log.position import START, Position
+from ingest.log.position import ALTERED, START, Position
 from ingest.log.redis_log import ENTRIES_PER_CALL, RedisLog, stub_member
 from ingest.log.scripts import begin_window, restore_entries
 from ingest.platform import clock as clock_module
 from ingest.platform.clock import from_ms
 from ingest.platform.connections import Client
+from tests.support.memory_log import MemoryLog
 
 WINDOW_MS = 120
 WINDOW_IDS = 20

@@ -14,22 +14,20 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 from workshop import PARTITIONS, TENANT, Workshop
 
-from ingest.commands.decide import Caller
-from ingest.commands.requests import Remember
+from ingest.commands.decide import Caller, Remember
 from ingest.embedded.valkey import EmbeddedValkey
 from ingest.errors import Forbidden, NotFound
 from ingest.events.envelope import decode
 from ingest.events.memory import Visibility
 from ingest.ids import DocumentId
-from ingest.log.partitions import partition_of, project_route
-from ingest.log.position import START
+from ingest.log.position import START, partition_of, project_route
 from ingest.platform.connections import connect
 from projections.documents.access import Reader
 from projections.documents.memories import BY_WORDS, Memory
 from projections.documents.tombstones import Tombstone
 from projections.forgetting.forget import Forgetting
 from projections.operations.memories import MemoryChanges, MemoryOperations
-from projections.search.statements import states_the_same
+from projections.search.similarity import states_the_same
 
 HOME = partition_of(project_route(TENANT, "atlas"), PARTITIONS)
 STATEMENTS = [

@@ -14,8 +14,7 @@ import pytest
 from msgspec.structs import replace
 from workshop import TENANT, Workshop
 
-from ingest.commands.decide import Caller
-from ingest.commands.requests import SetSlot, TrackSession
+from ingest.commands.decide import Caller, SetSlot, TrackSession
 from ingest.events.subject import SubjectForgotten, SubjectKind
 from ingest.log.keys import FORGET_LEASE
 from ingest.log.lease import lease

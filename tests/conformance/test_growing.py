@@ -24,9 +24,8 @@ from api import wiring
 from api.access.keyring import Keyring
 from api.access.keys import Grant, Registry
 from api.cli.backup import restore_at_start
-from ingest.commands.decide import Caller
+from ingest.commands.decide import Caller, ForgetSubject, Relate, WriteCommand
 from ingest.commands.handler import CommandHandler
-from ingest.commands.requests import ForgetSubject, Relate, WriteCommand
 from ingest.errors import (
     CommandRejected,
     GrowthUnfinished,
@@ -37,13 +36,11 @@ from ingest.errors import (
 )
 from ingest.events.envelope import decode, route_of
 from ingest.events.subject import EventErased
-from ingest.log.archive.archived_log import ArchivedLog, open_to_write
+from ingest.log.archive.archived_log import ArchivedLog
+from ingest.log.archive.room import open_to_write
 from ingest.log.archive.store import DirectoryStore
-from ingest.log.checksum import ALTERED
-from ingest.log.closed import refuse_if_closed
-from ingest.log.event_log import Entry, EventLog, Stored
+from ingest.log.event_log import Entry, EventLog, Moved, Stored, refuse_if_closed
 from ingest.log.group_commit import GroupCommit
-from ingest.log.history import Moved
 from ingest.log.keys import (
     ACCESS_KEYS,
     ACCESS_VERSION,
@@ -58,8 +55,7 @@ from ingest.log.keys import (
     embedding,
     row_key,
 )
-from ingest.log.partitions import partition_of
-from ingest.log.position import START, Position, Token
+from ingest.log.position import ALTERED, START, Position, Token, partition_of
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease, beat, number
 from ingest.platform.connections import Client, connect
@@ -69,13 +65,12 @@ from projections.documents.access import Reader
 from projections.documents.memories import Memory
 from projections.forgetting.receipts import Receipt, load_receipt, save_receipt
 from projections.maintenance import growing as module
-from projections.maintenance.backup import restoring
-from projections.maintenance.backup.contents import choose, write_backup
-from projections.maintenance.backup.manifest import LogState, RestoreRefused
-from projections.maintenance.backup.restoring import Routed, Window, restore
-from projections.maintenance.backup.target import StoreTarget
+from projections.maintenance import restoring
+from projections.maintenance.backing_up import choose, write_backup
+from projections.maintenance.backups import LogState, RestoreRefused, StoreTarget
+from projections.maintenance.differences import differences, manifest_of
 from projections.maintenance.growing import Growing, GrowRefused, take_back
-from projections.maintenance.manifests import differences, manifest_of
+from projections.maintenance.restoring import Routed, Window, restore
 from projections.queries.documents import DocumentReader
 from projections.queries.log_events import Audit, EventFilter, LogEvents
 from projections.store.protocol import project
@@ -357,7 +352,6 @@ async def test_what_was_forgotten_just_before_is_purged_from_the_new_log(lived: 
 
 
 async def test_a_backup_of_a_grown_log_keeps_how_it_was_grown(lived: Workshop, target: Client, tmp_path: Path):
-    old = str(Token({one: await lived.log.head(one) for one in range(PARTITIONS)}))
     log = await grown(lived, target)
     store = StoreTarget(DirectoryStore(tmp_path / "backups"))
     store.put((await write_backup(target, log, tmp_path / "made", lived.clock)).name, tmp_path / "made")
@@ -368,7 +362,7 @@ async def test_a_backup_of_a_grown_log_keeps_how_it_was_grown(lived: Workshop, t
     again = RedisLog(target, GROWN)
     await again.create_or_check()
     assert again.history == log.history
-    assert len(again.history.to_wait_for(Token.parse(old))) == GROWN
+    assert again.history.growths
 
 
 @pytest.mark.nightly
@@ -389,9 +383,8 @@ async def test_a_log_is_grown_into_a_cluster_and_from_there_again(lived: Worksho
     assert await entries(second, PARTITIONS) == before
     await folded(second, target)
     assert differences(await documents_of(target, 2 * GROWN, PARTITIONS), documents) == []
-    heads = {part: await second.head(part) for part in range(2 * GROWN)}
-    assert second.history.to_wait_for(old).covered_by(heads)
-    assert len(second.history.to_read_on(old)) == 2 * GROWN
+    with pytest.raises(CommandRejected, match="from before this log got more partitions"):
+        second.history.check_cursor(old)
 
 
 # interruptions
@@ -672,7 +665,7 @@ async def test_the_old_log_can_be_taken_back(lived: Workshop, target: Client):
 # tokens and cursors
 
 
-async def test_a_listing_of_the_log_goes_on_where_it_was(lived: Workshop, target: Client):
+async def test_a_listing_goes_on_in_the_grown_log_and_refuses_a_cursor_from_before(lived: Workshop, target: Client):
     async def rest(log: RedisLog, redis: Client, after: str, most: int = 1_000) -> tuple[list[str], str]:
         listing = LogEvents(log, None, DocumentReader(redis, log.partitions))  # type: ignore[arg-type]
         names: list[str] = []
@@ -687,15 +680,14 @@ async def test_a_listing_of_the_log_goes_on_where_it_was(lived: Workshop, target
     everything, end = await rest(lived.log, lived.redis, "")
     cursors = [await rest(lived.log, lived.redis, "", pages) for pages in (0, 1, 9, 20)]
     log = await grown(lived, target)
-    for names, cursor in cursors:
-        behind, _ = await rest(log, target, cursor)
-        assert sorted(names + behind) == sorted(everything)
-    assert (await rest(log, target, end))[0] == []
+    for cursor in (*(cursor for _, cursor in cursors if cursor), end):
+        with pytest.raises(CommandRejected, match="from before this log got more partitions"):
+            await rest(log, target, cursor)
     names, cursor = await rest(log, target, "", 5)
-    assert sorted(names + (await rest(log, target, cursor))[0]) == sorted(everything), "nor is one of since mistaken"
+    assert sorted(names + (await rest(log, target, cursor))[0]) == sorted(everything)
 
 
-async def test_a_live_stream_goes_on_where_it_was(lived: Workshop, target: Client):
+async def test_a_live_stream_goes_on_in_the_grown_log_and_refuses_an_earlier_one(lived: Workshop, target: Client):
     class Replica(NamedTuple):
         applied: dict[int, Position]
 
@@ -708,16 +700,16 @@ async def test_a_live_stream_goes_on_where_it_was(lived: Workshop, target: Clien
         return names, last
 
     everything, _ = await stream(lived.log, lived.redis, Token())
-    names, last = await stream(lived.log, lived.redis, Token(), 150)
+    _, last = await stream(lived.log, lived.redis, Token(), 150)
     log = await grown(lived, target)
-    behind, _ = await stream(log, target, log.history.to_read_on(Token.parse(last)))
-    assert sorted(names + behind) == sorted(everything)
+    with pytest.raises(CommandRejected, match="from before this log got more partitions"):
+        log.history.check_cursor(Token.parse(last))
     names, last = await stream(log, target, Token(), 20)
-    behind, _ = await stream(log, target, log.history.to_read_on(Token.parse(last)))
+    behind, _ = await stream(log, target, log.history.check_cursor(Token.parse(last)))
     assert sorted(names + behind) == sorted(everything)
 
 
-async def test_the_audit_log_goes_on_where_it_was(lived: Workshop, target: Client):
+async def test_the_audit_log_goes_on_in_the_grown_log_and_refuses_a_cursor_from_before(lived: Workshop, target: Client):
     async def rest(log: RedisLog, cursor: str | None, most: int = 1_000) -> tuple[list[str], str | None]:
         names: list[str] = []
         for _ in range(most):
@@ -728,9 +720,12 @@ async def test_the_audit_log_goes_on_where_it_was(lived: Workshop, target: Clien
         return names, cursor
 
     everything, _ = await rest(lived.log, None)
-    names, cursor = await rest(lived.log, None, 4)
+    _, old = await rest(lived.log, None, 4)
     log = await grown(lived, target)
     assert (await rest(log, None))[0] == everything
+    with pytest.raises(CommandRejected, match="not a cursor"):
+        await rest(log, old)
+    names, cursor = await rest(log, None, 4)
     assert names + (await rest(log, cursor))[0] == everything
 
 
@@ -741,7 +736,7 @@ async def test_a_token_of_another_log_is_refused(lived: Workshop, target: Client
     assert began < datetime.now(UTC)
     earlier = Token({0: Position(int(began.timestamp() * 1000) - 3_600_000, 0)})
     with pytest.raises(CommandRejected, match="another log"):
-        log.history.to_wait_for(earlier)
+        log.history.check_token(earlier)
 
 
 async def test_a_memory_is_found_by_its_id(lived: Workshop, target: Client):

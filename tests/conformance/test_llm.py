@@ -15,7 +15,7 @@ import pytest
 from factories import NOW, TENANT, ManualClock, observed
 from llm_stub import MODEL, LlmStub
 
-from ingest.events.observation import ObservationRecorded
+from ingest.events.session import ObservationRecorded
 from ingest.ids import DocumentId
 from ingest.log.keys import llm_budget
 from ingest.platform.connections import Client

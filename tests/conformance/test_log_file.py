@@ -11,8 +11,17 @@ from typing import Any, cast
 import pytest
 from redis import Redis
 
-from ingest.embedded.acknowledged import FILE, Acknowledged
-from ingest.embedded.log_file import Incident, cut_off, find_fault, load_incidents, record_incident, take_note, trouble
+from ingest.embedded.log_file import (
+    FILE,
+    Acknowledged,
+    Incident,
+    cut_off,
+    find_fault,
+    load_incidents,
+    record_incident,
+    take_note,
+    trouble,
+)
 from ingest.embedded.valkey import EmbeddedValkey
 from ingest.errors import DamagedLogFile, InUse
 from ingest.log.event_log import Entry

@@ -12,9 +12,8 @@ import pytest
 from rebuilding import rebuild
 from workshop import PARTITIONS, TENANT, Workshop
 
-import projections.maintenance.manifests
-from ingest.commands.decide import Caller
-from ingest.commands.requests import SetSlot, WriteAction
+import projections.maintenance.differences
+from ingest.commands.decide import Caller, SetSlot, WriteAction
 from ingest.log.keys import PartitionKeys
 from ingest.platform.connections import Client
 from ingest.platform.tasks import end
@@ -22,7 +21,7 @@ from projections.documents.access import Reader
 from projections.documents.document import encode
 from projections.documents.tombstones import SupersededEvent, Tombstone
 from projections.forgetting.forget import Forgetting
-from projections.maintenance.manifests import ManifestUnsteady, differences, manifest_of, replay_manifest
+from projections.maintenance.differences import ManifestUnsteady, differences, manifest_of, replay_manifest
 
 EVERY = range(PARTITIONS)
 
@@ -30,8 +29,8 @@ EVERY = range(PARTITIONS)
 @pytest.fixture
 async def shop(redis: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workshop:
     """A log with every way of storing a document in it: bytes, rows, tombstones and marks. Read in small batches."""
-    monkeypatch.setattr(projections.maintenance.manifests, "DOCUMENTS_PER_READ", 3)
-    monkeypatch.setattr(projections.maintenance.manifests, "MEMBERS_PER_READ", 2)
+    monkeypatch.setattr(projections.maintenance.differences, "DOCUMENTS_PER_READ", 3)
+    monkeypatch.setattr(projections.maintenance.differences, "MEMBERS_PER_READ", 2)
     shop = Workshop(redis, tmp_path)
     for n in range(9):
         await shop.observe(f"the build failed {n} times", session=f"s{n % 2}")

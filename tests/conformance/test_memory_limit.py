@@ -12,7 +12,7 @@ from ingest.log.event_log import Entry
 from ingest.log.keys import PartitionKeys
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect, past_memory_limit
-from ingest.platform.memory_limit import MOST_WORDS, portioned
+from ingest.platform.redis_client import MOST_WORDS, portioned
 from tests.support.valkey_servers import TcpValkey
 from workers.runner import Attempts
 

@@ -17,7 +17,7 @@ from embedding import embedding_queue
 from numpy.typing import NDArray
 from workshop import PARTITIONS, TENANT, HashEmbedder, Workshop
 
-from ingest.commands.requests import SetSlot
+from ingest.commands.decide import SetSlot
 from ingest.log.keys import PURGE_LEASE, PURGED, PartitionKeys, embedding
 from ingest.platform.connections import Client
 from projections.embedding.embed_job import EmbeddingQueue

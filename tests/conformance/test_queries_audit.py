@@ -1,19 +1,44 @@
 """The log read backwards: who wrote or deleted what, and when."""
 
-from typing import Any
+import asyncio
+import base64
+from collections.abc import Awaitable, Callable
+from typing import Any, cast, get_args
+from uuid import uuid4
 
 import pytest
-from desk import ADA, ALONE, BOB, PARTITIONS, STRANGER, Desk
-from factories import TENANT
+from desk import ADA, ALONE, BOB, NOBODY, PARTITIONS, STRANGER, Desk
+from factories import AGENT, PROJECT, TENANT
 
-from ingest.commands.requests import LinkCommit, ReinforceLesson, Relate, SetSlot, TrackSession, WriteAction
+from ingest.commands.decide import (
+    LinkCommit,
+    ReinforceLesson,
+    Relate,
+    SetSlot,
+    SummariseSession,
+    TrackSession,
+    WriteAction,
+)
 from ingest.errors import CommandRejected
+from ingest.events.action import ActionEdge
 from ingest.log.keys import PartitionKeys
-from ingest.log.partitions import partition_of, project_route
-from ingest.log.position import START, Position
+from ingest.log.position import START, Position, partition_of, project_route
+from ingest.log.redis_log import RedisLog
+from ingest.platform.connections import Client
+from ingest.roles import KeyScope
 from projections.documents.access import Reader
+from projections.queries import documents as documents_module
 from projections.queries import log_events as audit_module
-from projections.queries.log_events import Audit, AuditEntry
+from projections.queries.context import Compile, ContextRequest
+from projections.queries.documents import DocumentReader
+from projections.queries.lessons import Lessons
+from projections.queries.listed import AT_ONCE, IntegerIds, Noun
+from projections.queries.log_events import Audit, AuditEntry, EventFilter, LogEvents
+from projections.queries.memories import Memories
+from projections.queries.observations import Observations
+from projections.queries.profiles import ProjectProfiles
+from projections.queries.sessions import Commits, Sessions, Summaries
+from projections.queries.work import Actions, Relations
 
 
 @pytest.fixture
@@ -159,3 +184,235 @@ async def test_an_event_of_a_newer_release_is_told_without_its_targets(desk: Des
         ("memory.imagined", False),
         ("memory.recorded", True),
     ]
+
+
+ALONE_ADA = Reader(ALONE.tenant, AGENT, "isolated")
+
+
+def compiling(desk: Desk) -> Compile:
+    profiles = ProjectProfiles(desk.replica, desk.documents)
+    return Compile(desk.replica, desk.documents, desk.recall, profiles)
+
+
+async def told(desk: Desk, reader: Reader) -> str:
+    """What the context says of past sessions."""
+    context = await compiling(desk)(ContextRequest(project=PROJECT), reader)
+    return "\n".join(block.text for block in context.blocks if block.kind == "session")
+
+
+async def test_a_past_session_is_told_by_the_readers_own_observations(desk: Desk):
+    await desk.observe("We decided that ada keeps the kiwi.")
+    await desk.observe("We decided that bob sells the mango.", agent_id="bob")
+    await desk.settle()
+    assert "kiwi" in await told(desk, ALONE_ADA)
+    assert "mango" not in await told(desk, ALONE_ADA)
+    assert "mango" in await told(desk, NOBODY)
+
+
+async def test_a_summary_that_is_nobodys_is_not_shown_to_an_isolated_reader(desk: Desk):
+    await desk.observe("We decided that ada keeps the kiwi.")
+    await desk.settle()
+    located = await Sessions(desk.documents).one(NOBODY, "s1", PROJECT)
+    said = SummariseSession(
+        project=PROJECT,
+        session_id="s1",
+        title="Fruit",
+        narrative="The kiwi and the mango.",
+        observation_count=1,
+        forgotten_at=getattr(located.document, "told_from", ""),
+    )
+    await desk.say(said)
+    await desk.settle()
+    assert "mango" in await told(desk, NOBODY)
+    assert "mango" not in await told(desk, ALONE_ADA)
+    assert "kiwi" in await told(desk, ALONE_ADA)
+
+
+async def test_an_action_of_another_agent_blocks_and_is_not_shown(desk: Desk):
+    first = await desk.say(WriteAction(project=PROJECT, title="Find the fault", agent_id=AGENT))
+    waits = [ActionEdge(type="requires", target=first)]
+    waiting = await desk.say(WriteAction(project=PROJECT, title="Fix it", agent_id="bob", edges=waits))
+    free = await desk.say(WriteAction(project=PROJECT, title="Tell it", agent_id="bob"))
+    await desk.settle()
+    work = await Actions(desk.documents).open_work(ALONE, PROJECT)
+    assert {*work.actions} == {waiting, free}
+    assert [one.item.id for one in work.ready] == [free]
+    everybody = await Actions(desk.documents).open_work(NOBODY, PROJECT)
+    assert {*everybody.actions} == {first, waiting, free}
+    assert {one.item.id for one in everybody.ready} == {first, free}
+
+
+ELSEWHERE = Reader(TENANT, AGENT, key_scope=KeyScope(projects=("elsewhere",)))
+"""A key for another project."""
+PAGES: dict[str, Callable[[Desk], Callable[..., Awaitable[Any]]]] = {
+    "memories": lambda desk: Memories(desk.documents, desk.lookup, desk.replica).page,
+    "lessons": lambda desk: Lessons(desk.replica, desk.documents, desk.recall.vectors).page,
+    "actions": lambda desk: Actions(desk.documents).page,
+    "relations": lambda desk: Relations(desk.documents, desk.lookup).page,
+    "sessions": lambda desk: Sessions(desk.documents).page,
+    "commits": lambda desk: Commits(desk.documents).page,
+    "summaries": lambda desk: Summaries(desk.documents).page,
+    "timeline": lambda desk: Observations(desk.replica, desk.documents).timeline,
+}
+EVERYONES = [name for name in PAGES if name != "summaries"]
+"""Those that `_write` writes to, for each agent: a summary is nobody's."""
+
+
+@pytest.fixture(autouse=True)
+def little_at_a_time(monkeypatch: pytest.MonkeyPatch):
+    """A request that looks at few documents, so that pages end behind some that may not be seen."""
+    monkeypatch.setattr(documents_module, "MAX_SCANNED", 2)
+    monkeypatch.setattr(documents_module, "SCANNED_AT_ONCE", 1)
+
+
+async def _write(desk: Desk, agent: str, count: int) -> set[str]:
+    """Documents of every kind that an agent writes alone; their ids."""
+    written: set[str] = set()
+    for _ in range(count):
+        name, said = uuid4().hex, _by(agent)
+        memory = await desk.remember(name, agent_id=agent, visibility="private")
+        written |= {
+            memory,
+            await desk.learn(name, agent_id=agent),
+            await desk.observe(name, agent_id=agent, session_id=name),
+            await desk.say(WriteAction(title=name, **said)),
+            await desk.say(LinkCommit(commit=name, **said)),
+            await desk.say(Relate(source=memory, target=memory, relation="explains", **said)),
+        }
+    return written
+
+
+def _by(agent: str) -> dict[str, Any]:
+    return {"project": PROJECT, "agent_id": agent}
+
+
+async def _walk(desk: Desk, listing: str, reader: Reader) -> tuple[list[str], str]:
+    """The ids on all pages of a listing, and all that their cursors say."""
+    found: list[str] = []
+    said, cursor = "", None
+    while True:
+        page = await PAGES[listing](desk)(reader, PROJECT, cursor, 1)
+        found += [one["id"] for one in page.items]
+        if (cursor := page.next) is None:
+            return found, said
+        said += base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode() + "\n"
+
+
+async def test_a_reader_gets_all_that_it_may_see_and_no_cursor_names_what_it_may_not(desk: Desk):
+    hidden = await _write(desk, AGENT, 4)
+    own = await _write(desk, "bob", 1)
+    hidden |= await _write(desk, AGENT, 4)
+    own |= await _write(desk, "bob", 1)
+    hidden |= await _write(desk, AGENT, 4)
+    await desk.settle()
+    for listing in EVERYONES:
+        found, said = await _walk(desk, listing, ALONE)
+        assert len(found) == 2, listing
+        assert said, listing
+        assert [name for name in hidden if name in said] == [], listing
+        if listing != "sessions":
+            assert set(found) <= own, listing
+
+
+async def test_no_cursor_names_a_private_memory_of_somebody_else(desk: Desk):
+    hidden = [await desk.remember(f"{n}", visibility="private") for n in range(4)]
+    public = await desk.remember("tea")
+    hidden += [await desk.remember(f"more {n}", visibility="private") for n in range(4)]
+    await desk.settle()
+    found, said = await _walk(desk, "memories", NOBODY)
+    assert found == [public]
+    assert [name for name in hidden if name in said] == []
+
+
+@pytest.mark.parametrize("listing", PAGES)
+async def test_of_a_project_that_a_key_is_not_for_nothing_is_read(
+    desk: Desk, listing: str, monkeypatch: pytest.MonkeyPatch
+):
+    await _write(desk, AGENT, 1)
+    await desk.settle()
+    monkeypatch.setattr(DocumentReader, "page", _refuse)
+    page = await PAGES[listing](desk)(ELSEWHERE, PROJECT, None, 1)
+    assert (page.items, page.next) == ([], None)
+
+
+async def test_of_a_project_that_a_key_is_not_for_the_log_is_not_read(desk: Desk, monkeypatch: pytest.MonkeyPatch):
+    await _write(desk, AGENT, 1)
+    await desk.settle()
+    for reading in ("read", "read_back", "head"):
+        monkeypatch.setattr(RedisLog, reading, _refuse)
+    assert (await Audit(desk.log).entries(ELSEWHERE, project=PROJECT)).next is None
+    events = LogEvents(desk.log, desk.replica, desk.documents)
+    wanted = EventFilter(ELSEWHERE, project=PROJECT)
+    assert (await events.page(wanted, "", 10, None)).next is None
+    assert (await events.page(wanted, "0:5-0", 10, None)).next == "0:5-0"
+
+
+async def _refuse(*asked: Any, **more: Any) -> None:
+    raise AssertionError("this is not to be read")
+
+
+@pytest.fixture
+def observations(redis: Client) -> IntegerIds:
+    return IntegerIds(redis, TENANT, "observation")
+
+
+def names(count: int, first: int = 0) -> list[str]:
+    return [f"obs_{n:020x}" for n in range(first, first + count)]
+
+
+async def test_numbers_begin_at_one_and_follow_the_order_of_first_sight(observations: IntegerIds):
+    assert await observations.numbers(["obs_b", "obs_a"]) == [1, 2]
+    assert await observations.numbers(["obs_a", "obs_c", "obs_b"]) == [2, 3, 1]
+
+
+async def test_a_name_twice_in_one_call_has_one_number(observations: IntegerIds):
+    assert await observations.numbers(["obs_a", "obs_b", "obs_a", "obs_c"]) == [1, 2, 1, 3]
+
+
+async def test_a_number_leads_back_to_its_name(observations: IntegerIds):
+    await observations.numbers(["obs_a", "проект / 🚀"])
+    assert await observations.ids([2, 7, 1, 0, -1, 2**70]) == ["проект / 🚀", None, "obs_a", None, None, None]
+
+
+async def test_nothing_asked_is_nothing_answered(observations: IntegerIds):
+    assert await observations.numbers([]) == []
+    assert await observations.ids([]) == []
+
+
+async def test_the_empty_name_is_a_name(redis: Client):
+    """A project may be called so."""
+    projects = IntegerIds(redis, TENANT, "project")
+    assert await projects.numbers([""]) == [1]
+    assert await projects.ids([1]) == [""]
+
+
+async def test_every_noun_and_every_tenant_counts_for_itself(redis: Client):
+    nouns = cast("tuple[Noun, ...]", get_args(Noun))
+    registries = [IntegerIds(redis, tenant, noun) for noun in nouns for tenant in ("a", "a:by-number", "{b}", "")]
+    for place, registry in enumerate(registries):
+        assert await registry.numbers([f"name_{place}"]) == [1]
+    for place, registry in enumerate(registries):
+        assert await registry.ids([1, 2]) == [f"name_{place}", None]
+
+
+async def test_more_than_one_call_takes(observations: IntegerIds):
+    wanted = names(2 * AT_ONCE + 1)
+    assert await observations.numbers(wanted) == list(range(1, len(wanted) + 1))
+    assert await observations.ids(range(1, len(wanted) + 1)) == wanted
+
+
+async def test_those_who_ask_at_once_agree(redis: Client):
+    """Twenty processes see the same hundred names in different orders: everybody gets the same hundred numbers."""
+    wanted = names(100)
+    orders = [wanted[turn * 5 :] + wanted[: turn * 5] for turn in range(20)]
+    answers = await asyncio.gather(*(IntegerIds(redis, TENANT, "lesson").numbers(order) for order in orders))
+    agreed = dict(zip(orders[0], answers[0], strict=True))
+    assert sorted(agreed.values()) == list(range(1, 101))
+    for order, answer in zip(orders, answers, strict=True):
+        assert [agreed[name] for name in order] == answer
+
+
+async def test_numbers_outlive_a_restart_of_the_scripts(redis: Client, observations: IntegerIds):
+    await observations.numbers(["obs_a"])
+    await redis.script_flush()  # type: ignore[attr-defined]
+    assert await observations.numbers(["obs_a", "obs_b"]) == [1, 2]

@@ -4,14 +4,24 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from desk import ADA, ALONE, STRANGER, Desk
+from desk import ADA, ALONE, BOB, STRANGER, Desk
+from factories import PROJECT, minute
+from workshop import TENANT, Workshop
 
-from ingest.commands.requests import RetireLesson, ReviseLesson
+from ingest.commands.decide import Caller, ChangeVisibility, RecordLesson, RetireLesson, ReviseLesson, TrackSession
+from ingest.events.lesson import Severity
 from ingest.platform.clock import system_clock
 from projections.documents.access import Reader
+from projections.documents.lessons import Lesson
+from projections.documents.memories import Memory
+from projections.operations.memories import MemoryChanges, MemoryOperations
+from projections.operations.work import Confirmed, Confirming
 from projections.queries import lessons as lessons_module
+from projections.queries import listed
+from projections.queries import profiles as profiles_module
 from projections.queries.context import Compile, ContextRequest
 from projections.queries.lessons import Lessons
+from projections.queries.listed import Listed
 from projections.queries.profiles import ProjectProfiles
 
 
@@ -139,3 +149,228 @@ async def test_a_context_tells_a_lesson_of_another_project_only_where_it_is_mean
     context = await compiling(ContextRequest(project="atlas"), ADA)
     (block,) = (one for one in context.blocks if one.kind == "lessons")
     assert [line.split(") ")[1] for line in block.text.splitlines()[1:]] == ["own", "for every project"]
+
+
+ACTIVE = ("active",)
+
+
+@pytest.fixture
+def lists(desk: Desk) -> Listed:
+    return Listed(desk.replica, desk.documents)
+
+
+async def begin(desk: Desk, session: str, begun: int, last: int, project: str = PROJECT) -> None:
+    """A session that began and was last active so many minutes after noon."""
+    await desk.say(TrackSession(status="started", occurred_at=minute(begun), project=project, session_id=session))
+    await desk.observe("seen", minute(last), project=project, session_id=session)
+
+
+@pytest.mark.parametrize("at_once", [1, 3, 200])
+async def test_sessions_come_by_their_beginning_not_their_last_activity(
+    desk: Desk, lists: Listed, monkeypatch: pytest.MonkeyPatch, at_once: int
+):
+    monkeypatch.setattr(listed, "SESSIONS_AT_ONCE", at_once)
+    for begun, last in ((0, 30), (1, 2), (2, 29), (3, 4), (4, 5), (5, 28)):
+        await begin(desk, f"s{begun}", begun, last)
+    await desk.settle()
+    found = await lists.sessions(ADA, PROJECT, ACTIVE, 3)
+    assert [one.session.session_id for one in found] == ["s5", "s4", "s3"]
+    assert len(await lists.sessions(ADA, None, ACTIVE, 100)) == await lists.session_count(ADA.tenant) == 6
+    assert await lists.sessions(STRANGER, None, ACTIVE, 100) == []
+    assert await lists.sessions(ADA, None, ("failed",), 100) == []
+
+
+async def test_of_sessions_of_one_id_the_first_is_listed(desk: Desk, lists: Listed):
+    await begin(desk, "s", 1, 2)
+    await begin(desk, "s", 3, 4, "another")
+    await desk.settle()
+    assert [one.session.project for one in await lists.sessions(ADA, None, ACTIVE, 10)] == [PROJECT]
+
+
+async def test_observations_come_newest_first_page_by_page(desk: Desk, lists: Listed):
+    for when in (3, 0, 4, 1, 2):
+        await desk.observe(f"step {when}", minute(when), project="even" if when % 2 == 0 else "odd")
+    await desk.settle()
+
+    async def steps(project: str | None, offset: int, limit: int) -> list[str]:
+        return [one.content for one in await lists.observations(ADA, project, [], offset, limit)]
+
+    assert await steps(None, 0, 2) == ["step 4", "step 3"]
+    assert await steps(None, 2, 100) == ["step 2", "step 1", "step 0"]
+    assert await steps("even", 1, 1) == ["step 2"]
+    assert await steps("nowhere", 0, 10) == await steps(None, 5, 10) == await steps(None, 0, 0) == []
+    assert await lists.observation_count(ADA) == 5
+    counted = await lists.tally(ADA)
+    assert (counted.total, counted.embedded, counted.projects) == (5, 0, {"even": 3, "odd": 2})
+
+
+async def test_rules_come_by_severity_and_those_switched_off_only_when_asked_for(desk: Desk, lists: Listed):
+    stated: list[tuple[str, Severity, str]] = [
+        ("plain", "", PROJECT),
+        ("told", "info", PROJECT),
+        ("grave", "critical", "another"),
+        ("warned", "warning", PROJECT),
+        ("graver", "critical", PROJECT),
+    ]
+    names: dict[str, str] = {}
+    for text, severity, project in stated:
+        names[text] = await desk.say(RecordLesson(content=text, severity=severity, project=project))
+    await desk.say(ReviseLesson(lesson=names["warned"], project=PROJECT, active=False))
+    await desk.settle()
+
+    async def rules(project: str | None, severity: str | None, *, active: bool = True, limit: int = 10) -> list[str]:
+        return [one.content for one in await lists.rules(ADA, project, severity, active=active, limit=limit)]
+
+    assert await rules(None, None) == ["graver", "grave", "told", "plain"]
+    assert await rules(None, None, limit=2) == ["graver", "grave"]
+    assert await rules(PROJECT, "critical") == ["graver"]
+    assert await rules(None, "info") == ["told", "plain"]
+    assert await rules(None, "warning") == []
+    assert await rules(None, None, active=False) == await rules(PROJECT, "warning", active=False) == ["warned"]
+    assert await rules("another", None, active=False) == []
+
+
+@pytest.fixture
+def profiles(desk: Desk) -> ProjectProfiles:
+    return ProjectProfiles(desk.replica, desk.documents)
+
+
+async def test_a_project_is_told_by_its_sessions_and_preferences(desk: Desk, profiles: ProjectProfiles):
+    for path in ("src/tea.py", "src/tea.py", "src/pot.py"):
+        await desk.edit(path)
+    await desk.edit("src/other.py", project="hermes")
+    await desk.remember("prefers tabs", tags=["preference"])
+    await desk.remember("prefers tea", project="", user_id="u1")
+    await desk.remember("the kettle leaks")
+    await desk.settle()
+    found, cached = await profiles.of(ADA, "atlas")
+    assert found is not None
+    assert not cached
+    assert (found.session_count, found.total_observations) == (1, 3)
+    assert found.files == [("src/tea.py", 2), ("src/pot.py", 1)]
+    assert found.preferences == ["prefers tabs"]
+    of_user, _ = await profiles.of(ADA, "atlas", "u1")
+    assert of_user is not None
+    assert of_user.preferences == ["prefers tea", "prefers tabs"]
+
+
+async def test_an_unknown_project_has_none(desk: Desk, profiles: ProjectProfiles):
+    await desk.remember("prefers tabs", project="", tags=["preference"])
+    await desk.settle()
+    assert await profiles.of(ADA, "nowhere") == (None, False)
+    assert await profiles.of(ADA, "nowhere") == (None, False)
+
+
+async def test_the_second_answer_is_the_first_until_it_is_refreshed_or_old(
+    desk: Desk, profiles: ProjectProfiles, monkeypatch: pytest.MonkeyPatch
+):
+    await desk.edit("a.py")
+    await desk.settle()
+    first, _ = await profiles.of(ADA, "atlas")
+    await desk.edit("b.py")
+    await desk.settle()
+    assert await profiles.of(BOB, "atlas") == (first, True)
+    fresh, cached = await profiles.of(ADA, "atlas", refresh=True)
+    assert fresh is not None
+    assert (len(fresh.files), cached) == (2, False)
+    monkeypatch.setattr(profiles_module, "KEEP_S", 0.0)
+    await profiles.of(ADA, "atlas", refresh=True)
+    assert (await profiles.of(ADA, "atlas"))[1] is False
+
+
+async def test_only_so_many_are_kept(desk: Desk, profiles: ProjectProfiles, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(profiles_module, "KEPT", 2)
+    for name in "abc":
+        await desk.edit(f"{name}.py", project=name)
+    await desk.settle()
+    for name in "abc":
+        await profiles.of(ADA, name)
+    assert [(await profiles.of(ADA, name))[1] for name in "cba"] == [True, True, False]
+
+
+async def test_what_was_forgotten_is_told_no_more(desk: Desk, profiles: ProjectProfiles):
+    await desk.edit("a.py")
+    gone = await desk.edit("secret.py")
+    await desk.settle()
+    await profiles.of(ADA, "atlas")
+    await desk.forget("observation", gone, session_id="s1")
+    found, cached = await profiles.of(ADA, "atlas")
+    assert found is not None
+    assert not cached
+    assert found.files == [("a.py", 1)]
+
+
+async def test_a_preference_that_became_private_is_told_no_more(desk: Desk, profiles: ProjectProfiles):
+    await desk.edit("a.py")
+    name = await desk.remember("prefers tabs", tags=["preference"])
+    private = await desk.remember("prefers secrets", tags=["preference"], visibility="private")
+    await desk.settle()
+    found, _ = await profiles.of(ADA, "atlas")
+    assert found is not None
+    assert found.preferences == ["prefers tabs"], f"{private} is ada's own, but the profile is everybody's"
+    await desk.say(ChangeVisibility(memory=name, visibility="private", project="atlas"))
+    await desk.settle()
+    found, cached = await profiles.of(ADA, "atlas")
+    assert found is not None
+    assert not cached
+    assert found.preferences == []
+
+
+async def test_isolated_readers_get_a_profile_of_their_own_and_other_tenants_none(
+    desk: Desk, profiles: ProjectProfiles
+):
+    await desk.edit("ada.py")
+    await desk.edit("bob.py", agent_id="bob", session_id="s2")
+    await desk.remember("ada prefers tabs", tags=["preference"])
+    await desk.settle()
+    await profiles.of(ADA, "atlas")
+    found, cached = await profiles.of(ALONE, "atlas")
+    assert found is not None
+    assert not cached
+    assert (found.files, found.preferences, found.session_count) == ([("bob.py", 1)], [], 1)
+    assert await profiles.of(STRANGER, "atlas") == (None, False)
+
+
+EVE = Reader(TENANT, "eve")
+
+
+async def confirm(shop: Workshop, *names: str, reader: Reader = ADA, event_id: str = "") -> Confirmed:
+    caller = Caller(TENANT, agent_id=reader.agent_id)
+    told = await Confirming(shop.current).confirm(names, reader, caller, event_id)
+    await shop.project()
+    return told
+
+
+async def learn(shop: Workshop) -> str:
+    return (await shop.say(RecordLesson(content="Run the migrations first.", project="atlas"))).id
+
+
+async def test_memories_and_lessons_that_proved_right_count_for_more(shop: Workshop):
+    tea, lesson = (await shop.remember("tea")).id, await learn(shop)
+    told = await confirm(shop, tea, lesson, tea)
+    assert (told.confirmed, told.unknown) == ([tea, lesson], [])
+    assert told.position
+    assert (await shop.document(tea, Memory)).confirmations == 1
+    assert (await shop.document(lesson, Lesson)).reinforcements == 1
+
+
+async def test_confirming_again_with_the_same_event_id_changes_nothing(shop: Workshop):
+    tea, lesson = (await shop.remember("tea")).id, await learn(shop)
+    for _ in range(2):
+        await confirm(shop, tea, lesson, event_id="e1")
+    assert (await shop.document(tea, Memory)).confirmations == 1
+    assert (await shop.document(lesson, Lesson)).reinforcements == 1
+    await confirm(shop, tea, event_id="e2")
+    assert (await shop.document(tea, Memory)).confirmations == 2
+
+
+async def test_what_is_not_there_or_not_the_readers_to_see_is_unknown(shop: Workshop):
+    superseded = (await shop.remember("one", agent_id="eve")).id
+    changes = MemoryChanges(content="two")
+    await MemoryOperations(shop.current).change(superseded, changes, EVE, Caller(TENANT, agent_id="eve"))
+    hers = (await shop.remember("private", agent_id="ada", visibility="private")).id
+    seen = (await shop.observe("an observation")).id
+    named = [hers, seen, superseded, "mem_nothing", "what?"]
+    told = await confirm(shop, *named, reader=EVE)
+    assert (told.confirmed, told.unknown, told.position) == ([], named, "")
+    assert (await shop.document(hers, Memory)).confirmations == 0

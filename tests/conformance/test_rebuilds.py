@@ -14,7 +14,7 @@ from replay_compare import assert_equals_replay, differences, stored
 from waiting import wait_until
 from workshop import PARTITIONS, HashEmbedder, Workshop
 
-from ingest.commands.requests import ForgetSubject, LinkCommit, Relate, SetSlot, WriteAction
+from ingest.commands.decide import ForgetSubject, LinkCommit, Relate, SetSlot, WriteAction
 from ingest.embedded.valkey import EmbeddedValkey
 from ingest.errors import NotFound, RebuildUnderWay, WrongRebuildState
 from ingest.ids import DocumentId
@@ -24,13 +24,11 @@ from ingest.log.position import Position, Token
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
 from ingest.platform.connections import Client, connect
-from projections.dead_letters.records import dead_letters
-from projections.dead_letters.redriving import PartitionDeadLetters
-from projections.rebuilding import generations as generations_module
-from projections.rebuilding import rebuild_documents
-from projections.rebuilding import rebuild_steps as steps
-from projections.rebuilding.rebuild_job import RebuildJob
-from projections.rebuilding.rebuild_steps import Rebuild, State
+from projections.dead_letters.records import PartitionDeadLetters, dead_letters
+from projections.rebuilding import documents as rebuild_documents
+from projections.rebuilding import rebuilds as steps
+from projections.rebuilding.job import RebuildJob
+from projections.rebuilding.rebuilds import Rebuild, State
 from projections.search import service as service_module
 from projections.search.question import Filter, Question
 from projections.search.service import ReplicaService
@@ -125,7 +123,7 @@ async def test_two_workers_share_a_rebuild_and_no_partition_is_filled_by_both(
     shop: Workshop, monkeypatch: pytest.MonkeyPatch
 ):
     await written(shop)
-    monkeypatch.setattr(generations_module, "BATCH", 2)
+    monkeypatch.setattr(rebuild_documents, "BATCH", 2)
     begun = await shop.rebuilds.start("documents", range(PARTITIONS))
     done = await carried(shop, begun.id, shop.rebuild_job("w1"), shop.rebuild_job("w2"))
     entries = [len(await shop.log.read(number, Position(0, 0), 1000)) for number in range(PARTITIONS)]
@@ -138,7 +136,7 @@ async def test_a_rebuild_whose_worker_was_killed_is_taken_up_where_it_stopped(
 ):
     """The next worker needs nothing of the first but its leases to run out."""
     await written(shop)
-    monkeypatch.setattr(generations_module, "BATCH", 3)
+    monkeypatch.setattr(rebuild_documents, "BATCH", 3)
     begun = await shop.rebuilds.start("documents", range(PARTITIONS))
     read: list[Position] = []
 
@@ -177,8 +175,8 @@ async def test_a_worker_that_lost_its_lease_writes_nothing_more(shop: Workshop):
     await shop.redis.set(PartitionKeys(0).rebuild, "another", ex=timedelta(minutes=1))
     await shop.rebuild_job("late").run(0.5)
     assert await shop.redis.get(PartitionKeys(0).of_generation(begun.parts[0].generation).checkpoint) is None
-    with pytest.raises(generations_module.LeaseLost):
-        await generations_module.fill(shop.redis, shop.log, 0, begun.parts[0].generation, 1.0, "late")
+    with pytest.raises(rebuild_documents.LeaseLost):
+        await rebuild_documents.fill(shop.redis, shop.log, 0, begun.parts[0].generation, 1.0, "late")
     await shop.redis.delete(PartitionKeys(0).rebuild)
 
 
@@ -190,7 +188,7 @@ async def test_canaries_wait_for_the_lease_of_a_worker_that_died_comparing(
     monkeypatch.setattr(rebuild_documents, "LEVEL_WITHIN_S", 0.2)
     begun = await shop.rebuilds.start("documents", [0])
     part = begun.parts[0]
-    assert (await generations_module.fill(shop.redis, shop.log, 0, part.generation, 5.0)).level
+    assert (await rebuild_documents.fill(shop.redis, shop.log, 0, part.generation, 5.0)).level
     now = shop.rebuilds.now
     await shop.rebuilds.change(begun.id, lambda one: steps.progressed(one, 0, 0, 0, level=True, now=now))
     await shop.redis.set(PartitionKeys(0).rebuild, "dead", ex=60)
@@ -215,7 +213,7 @@ async def planted(shop: Workshop) -> tuple[Rebuild, str]:
     memories = await written(shop)
     begun = await shop.rebuilds.start("documents", range(PARTITIONS))
     for part in begun.parts:
-        assert (await generations_module.fill(shop.redis, shop.log, part.partition, part.generation, 5.0)).level
+        assert (await rebuild_documents.fill(shop.redis, shop.log, part.partition, part.generation, 5.0)).level
     await plant(shop, memories[-1], begun)
     return await carried(shop, begun.id, until=("ready", "switched")), memories[-1]
 
@@ -266,7 +264,7 @@ async def test_the_first_rebuild_after_an_upgrade_names_new_fields_and_stops_for
     assert await made_by_an_earlier_release(shop) == 4
     begun = await shop.rebuilds.start("documents", range(PARTITIONS))
     for part in begun.parts:
-        assert (await generations_module.fill(shop.redis, shop.log, part.partition, part.generation, 5.0)).level
+        assert (await rebuild_documents.fill(shop.redis, shop.log, part.partition, part.generation, 5.0)).level
     if differs:
         await plant(shop, memories[-1], begun)
     rebuild = await carried(shop, begun.id, until=("ready", "switched"))
@@ -383,14 +381,14 @@ async def test_dead_letters_go_with_the_generation_that_could_not_apply_them(
     """What a fold cannot apply any more is parked when that is switched to, and no more after going back."""
     memories = await written(shop)
     keys = PartitionKeys(await _partition_of(shop, memories[0]))
-    whole = generations_module.project
+    whole = rebuild_documents.project
 
     async def faulty(store: object, events: list[object]) -> object:
         if any("memory 0 on" in repr(event) for event in events):
             raise ValueError("a fault of the new fold")
         return await whole(store, events)  # pyright: ignore[reportArgumentType]
 
-    monkeypatch.setattr(generations_module, "project", faulty)
+    monkeypatch.setattr(rebuild_documents, "project", faulty)
     begun = await shop.rebuilds.start("documents", range(PARTITIONS))
     await carried(shop, begun.id, until=("ready",))
     assert await letters(shop, keys) == [], "what is read has applied it"

@@ -1,5 +1,6 @@
 """Recall of questions that name a time, and of names that nothing is stored under, on a real server."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -8,11 +9,17 @@ from desk import ADA, ALONE, STRANGER, Desk
 from factories import PROJECT, ManualClock
 
 from ingest.errors import CommandRejected
-from ingest.key_scope import KeyScope
+from ingest.log.keys import PartitionKeys
+from ingest.platform.connections import Client
+from ingest.roles import KeyScope
 from projections.documents.access import Reader
+from projections.queries import embedding_priority as module
 from projections.queries.context import Compile, ContextRequest
+from projections.queries.embedding_priority import EmbeddingPriority
 from projections.queries.profiles import ProjectProfiles
 from projections.queries.recall import Recall, RecallAnswer, RecallRequest
+from projections.search.question import Hit
+from projections.vectors.embedder import Urgency, place
 
 NOW = datetime(2026, 11, 25, 15, 30, tzinfo=UTC)
 """A Wednesday."""
@@ -156,3 +163,123 @@ async def test_a_context_resolves_the_time_of_its_query_and_says_that_a_project_
     assert [days for days, text in SAID.items() if text in told] == [1]
     assert context.notes == []
     assert "similar: 'atlas'" in (await compiling(ContextRequest(project="atlsa"), ADA)).notes[0]
+
+
+OTHERS = [
+    "The tests run every night, and it takes them an hour until they are green again.",
+    "Deploys go out on Tuesdays after the meeting at ten.",
+    "Anna asked whether the lease of the worker was lost, or who had taken it.",
+    "Was wir heute ausrollen, steht im Kalender.",
+    "Los despliegues salen los martes.",
+    "Мы выкатываем релизы по вторникам.",
+    "我们每周二部署。",
+]
+
+
+async def first(desk: Desk, query: str) -> str:
+    answer = await desk.recall(RecallRequest(query=query, project=PROJECT), ADA)
+    return answer.results[0].content if answer.results else ""
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("IT", "The password of the printer is with IT, on the third floor."),
+        ("it", "The password of the printer is with IT, on the third floor."),
+        ("The Who", "The Who played in Leeds, and Anna was there."),
+        ("US", "Data of customers from Texas stays in the US region."),
+        ("WHO", "Numbers on malaria come from the WHO."),
+        ("who are we", "Who are we? Four people who keep the ledger alive."),
+        ("Who are we?", "Who are we? Four people who keep the ledger alive."),
+        ("this is it", "This is it: the last release of the old client."),
+        ("wer sind wir", "Wer sind wir? Vier Leute, die das Hauptbuch pflegen."),
+        ("quiénes somos", "Quiénes somos: cuatro personas que cuidan el libro mayor."),
+        ("qui sommes-nous", "Qui sommes-nous ? Quatre personnes qui tiennent le grand livre."),
+        ("кто мы", "Кто мы: четыре человека, которые ведут книгу."),
+        ("我们是谁", "我们是谁：四个人维护账本。"),
+        ("私たちは誰", "私たちは誰か：帳簿を守る四人です。"),
+    ],
+)
+async def test_a_question_of_stop_words_finds_the_text_that_says_them(desk: Desk, query: str, said: str):
+    for text in [said, *OTHERS] if query != "it" else [said, *OTHERS[1:]]:
+        await desk.observe(text)
+    await desk.settle()
+    assert await first(desk, query) == said
+
+
+@pytest.mark.parametrize(
+    ("query", "said", "other"),
+    [
+        ("1.2.4", "We run v1.2.4 in production.", "We run 4.2.1 in production."),
+        ("v1.2.4", "We run 1.2.4 in production.", "We run v4.2.1 in production."),
+        (
+            "which release is 1.2.4",
+            "The release v1.2.4 has the fix.",
+            "The release 4.2.1 has the fix, and 2.1.4 as well.",
+        ),
+        ("1.2.4", "We run 1.2.4-rc1 in production.", "We run 4.2.1-rc1 in production."),
+        ("10.0.0.12", "The gateway is 10.0.0.12:8080 now.", "The gateway is 12.0.0.10:8080 now."),
+        ("10.0.0.12", "The subnet is 10.0.0.12/30 now.", "The subnet is 12.0.0.10/30 now."),
+        ("api/app.py", "The change is in src/api/app.py today.", "The change is in src/app/api.py today."),
+        ("pool-size-max", "Set redis.pool-size-max to eight.", "Set redis.max-size-pool to eight."),
+    ],
+)
+async def test_the_order_of_the_parts_of_a_version_address_or_path_counts(
+    desk: Desk, query: str, said: str, other: str
+):
+    for text in (other, other.replace("now", "then"), said, other.replace("today", "still")):
+        await desk.observe(text)
+    await desk.settle()
+    assert await first(desk, query) == said
+
+
+NOW_MS = 1_790_000_000_000
+QUEUE = PartitionKeys(3).of_generation(2).embed_queue
+
+
+class Second:
+    def generation_of(self, partition: int) -> int:
+        return 2
+
+
+def hit(name: str, **explain: float) -> Hit:
+    return Hit(name, 3, "observation", 1.0, explain)
+
+
+@pytest.fixture
+async def sooner(redis: Client, monkeypatch: pytest.MonkeyPatch) -> EmbeddingPriority:
+    monkeypatch.setattr(module, "EVERY_S", 0.01)
+    queued = {name: place(Urgency.REPORTED, NOW_MS + n) for n, name in enumerate(["obs_1", "obs_2", "obs_3"])}
+    await redis.zadd(QUEUE, queued)
+    return EmbeddingPriority(redis, Second())
+
+
+async def order(redis: Client) -> list[str]:
+    return [name.decode() for name in await redis.zrange(QUEUE, 0, -1)]
+
+
+async def until_moved(redis: Client, wanted: list[str]) -> None:
+    async with asyncio.timeout(10):
+        while await order(redis) != wanted:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+async def test_what_was_shown_without_a_vector_of_the_model_moves_up(sooner: EmbeddingPriority, redis: Client):
+    assert await order(redis) == ["obs_3", "obs_2", "obs_1"]
+    sooner.shown([hit("obs_1", static=0.5)])
+    await until_moved(redis, ["obs_1", "obs_3", "obs_2"])
+    sooner.shown([hit("obs_2", static=0.5)])
+    await until_moved(redis, ["obs_2", "obs_1", "obs_3"])
+
+
+async def test_what_is_not_queued_is_not_queued_again(sooner: EmbeddingPriority, redis: Client):
+    sooner.shown([hit("obs_9", static=0.5), hit("obs_3", static=0.4, cosine=0.4), hit("obs_1", static=0.1)])
+    await until_moved(redis, ["obs_1", "obs_3", "obs_2"])
+    assert await redis.zmscore(QUEUE, ["obs_3"]) == [place(Urgency.REPORTED, NOW_MS + 2)]
+
+
+async def test_names_that_wait_are_bounded(sooner: EmbeddingPriority, redis: Client, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(module, "MOST", 1)
+    sooner.shown([hit("obs_1", static=0.5), hit("obs_2", static=0.5)])
+    await until_moved(redis, ["obs_1", "obs_3", "obs_2"])
+    await sooner.aclose()

@@ -19,12 +19,19 @@ from ingest.log.position import Position, Token
 from ingest.platform.connections import Client
 from projections.documents.access import Reader
 from projections.forgetting.forget import Forgetting
-from projections.maintenance.backup.contents import choose, write_backup
-from projections.maintenance.backup.manifest import INDEX, BackupManifest, DamagedBackup, ListedBackup, RestoreRefused
-from projections.maintenance.backup.manifest import MANIFEST as MANIFEST_FILE
-from projections.maintenance.backup.restoring import Restored, Verified, point_of, restore, verify
-from projections.maintenance.backup.target import StoreTarget, listed
-from projections.maintenance.manifests import DocumentManifest, differences, manifest_of
+from projections.maintenance.backing_up import choose, write_backup
+from projections.maintenance.backups import (
+    INDEX,
+    BackupManifest,
+    DamagedBackup,
+    ListedBackup,
+    RestoreRefused,
+    StoreTarget,
+    listed,
+)
+from projections.maintenance.backups import MANIFEST as MANIFEST_FILE
+from projections.maintenance.differences import DocumentManifest, differences, manifest_of
+from projections.maintenance.restoring import Restored, Verified, point_of, restore, verify
 
 ADMIN = Reader(TENANT, operator=True)
 

@@ -14,12 +14,10 @@ from embedding import embedding_queue
 from replay_compare import assert_equals_replay
 from workshop import PARTITIONS, RETAIN, TENANT, HashEmbedder, Workshop
 
-from ingest.commands.decide import Caller
+from ingest.commands.decide import AnyCommand, Caller, Observe, RetireSession, TrackSession
 from ingest.commands.handler import Accepted, CommandHandler
-from ingest.commands.requests import AnyCommand, Observe, RetireSession, TrackSession
 from ingest.errors import LogUnavailable
-from ingest.events.observation import ObservationRecorded
-from ingest.events.session import MAX_RETIRED, SessionRetired
+from ingest.events.session import MAX_RETIRED, ObservationRecorded, SessionRetired
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import PartitionKeys, embedding
 from projections.documents.access import Reader

@@ -13,19 +13,17 @@ from replay_compare import assert_equals_replay, read_log, stored
 from servers import Server
 from waiting import wait_until
 
-from ingest.commands.decide import Caller
+from ingest.commands.decide import Caller, Observe, RecordLesson
 from ingest.commands.handler import CommandHandler
-from ingest.commands.requests import Observe, RecordLesson
 from ingest.errors import LeaseLost, LogRefused
-from ingest.log.event_log import Entry
+from ingest.log.event_log import Entry, Moved
 from ingest.log.group_commit import GroupCommit
-from ingest.log.history import Moved
 from ingest.log.keys import CONSUMER_GROUP, MANIFEST, MOVED, WORKERS, PartitionKeys
 from ingest.log.position import Position, Token
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
 from ingest.platform.connections import Client, connect
-from projections.dead_letters.redriving import PartitionDeadLetters
+from projections.dead_letters.records import PartitionDeadLetters
 from projections.documents.lessons import Lesson
 from projections.documents.sessions import Session
 from workers.host import RunnerHost

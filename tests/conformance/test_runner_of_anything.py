@@ -14,17 +14,15 @@ from waiting import wait_until
 
 from ingest.errors import UnreadableEvent
 from ingest.events.envelope import decode, encode
-from ingest.events.observation import ObservationRecorded
+from ingest.events.session import ObservationRecorded
 from ingest.ids import DocumentId, EventId, document_id
 from ingest.log.event_log import Entry
 from ingest.log.keys import LEASE_TTL, PartitionKeys
-from ingest.log.partitions import session_route
-from ingest.log.position import Position
+from ingest.log.position import Position, session_route
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
 from ingest.platform.connections import Client
-from projections.dead_letters.records import dead_letters
-from projections.dead_letters.redriving import PartitionDeadLetters
+from projections.dead_letters.records import PartitionDeadLetters, dead_letters
 from projections.documents.observations import Observation
 from projections.store.redis_store import RedisStore
 from workers.runner import PartitionRunner

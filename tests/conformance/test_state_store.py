@@ -17,7 +17,7 @@ from ingest.errors import LeaseLost
 from ingest.events.action import ActionCreated, ActionEdge
 from ingest.events.envelope import Event, Recorded, decode
 from ingest.events.lesson import LessonRecorded
-from ingest.events.relation import RelationLinked
+from ingest.events.memory import RelationLinked
 from ingest.events.session import SessionCommitted, SessionRetired, SessionSummarised
 from ingest.events.slot import SlotSet
 from ingest.events.subject import EventErased

@@ -14,13 +14,12 @@ from llm_stub import MODEL, LlmStub
 from waiting import wait_until
 from workshop import PARTITIONS, TENANT, Workshop
 
-from ingest.commands.decide import Caller
-from ingest.commands.requests import Relate
+from ingest.commands.decide import Caller, Relate
 from ingest.errors import NotFound
-from ingest.events.relation import RelationLinked
+from ingest.events.memory import RelationLinked
 from ingest.events.session import SessionSummarised
 from ingest.ids import relation_id
-from ingest.log.partitions import partition_of, project_route
+from ingest.log.position import partition_of, project_route
 from ingest.platform.connections import Client
 from projections.condensing.llm.assistant import PAUSE, Assistant, DailyBudget
 from projections.condensing.llm.client import LlmClient

@@ -7,10 +7,9 @@ from desk import ADA, NOBODY, PARTITIONS, Desk
 from factories import TENANT
 
 from api.importing.mapping import Mapped, Step, events_of
-from ingest.commands.decide import Caller
+from ingest.commands.decide import Caller, Observe
 from ingest.commands.handler import CommandHandler
-from ingest.commands.requests import Observe
-from ingest.events.observation import ObservationCompressed
+from ingest.events.session import ObservationCompressed
 from ingest.log.group_commit import GroupCommit
 from ingest.log.position import Token
 from ingest.platform.clock import system_clock

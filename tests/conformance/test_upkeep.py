@@ -15,17 +15,16 @@ from typing import Any
 import pytest
 from workshop import IDLE_AFTER, PARTITIONS, TENANT, Workshop
 
-from ingest.commands.decide import Caller
+from ingest.commands.decide import AnyCommand, Caller, EndIdleSession, ForgetSubject, ReinforceLesson, TrackSession
 from ingest.commands.handler import Accepted
-from ingest.commands.requests import AnyCommand, EndIdleSession, ForgetSubject, ReinforceLesson, TrackSession
 from ingest.events.lesson import LessonRetired
 from ingest.events.memory import MemoryCondensed
 from ingest.events.session import SessionEnded, SessionSummarised
 from ingest.events.subject import EventErased
 from ingest.ids import DocumentId
-from ingest.log.partitions import partition_of, project_route
+from ingest.log.position import partition_of, project_route
 from ingest.platform.clock import from_ms, to_ms
-from projections.condensing import memex
+from projections.condensing import consolidation
 from projections.documents.access import Reader
 from projections.documents.lessons import fades_at, is_retired
 from projections.documents.memories import EPISODIC, Memory
@@ -346,7 +345,7 @@ async def test_a_hundred_and_one_episodic_memories_become_fifty_two(shop: Worksh
     assert len(current) == 101 - 49
     assert [one.id for one in current if one.memory_type == "episodic"] == ids[50:]
     (summary,) = [one for one in current if one.memory_type == "semantic"]
-    assert summary.content == memex.summary_text(50, memex.summarise([episode(n) for n in range(50)]))
+    assert summary.content == consolidation.summary_text(50, consolidation.summarise([episode(n) for n in range(50)]))
     assert summary.content.startswith("[Summary of 50 memories] ")
     assert (summary.condensed, summary.agent_id, summary.user_id) == (ids[:50], "ada", "kim")
     old = await shop.document(ids[0], Memory)
@@ -486,14 +485,14 @@ async def test_a_pair_that_fails_does_not_hold_up_the_others(
             await shop.remember(content, memory_type="episodic", agent_id=agent, user_id="kim", project=name)
     await shop.project()
     if fault == "a bug":
-        summarise = memex.summarise
+        summarise = consolidation.summarise
 
         def failing(texts: list[str]) -> str:
             if "failing" in texts[0]:
                 raise ZeroDivisionError("the rules do not like this one")
             return summarise(texts)
 
-        monkeypatch.setattr(memex, "summarise", failing)
+        monkeypatch.setattr(consolidation, "summarise", failing)
     assert await shop.upkeep(condense=Condense(threshold=4, batch=4)).condense() == 4 * PARTITIONS
     assert caplog.text.count("memories of agent 'ada', user 'kim': not condensed") == PARTITIONS
 

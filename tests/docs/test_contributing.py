@@ -11,11 +11,11 @@ TEXT = (ROOT / "CONTRIBUTING.md").read_text()
 PATHS = sorted(set(re.findall(r"`([\w./]+(?:/|\.py|\.md|\.toml))`", TEXT)))
 NAMES = {
     "EventData": "ingest/events/registry.py",
-    "decides": "ingest/commands/decision.py",
+    "decides": "ingest/commands/command.py",
     "folds": "projections/folds/batch.py",
     "VERSION": "projections/folds/fold.py",
     "NOUNS": "projections/folds/fold.py",
-    "WriteCommand": "ingest/commands/requests.py",
+    "WriteCommand": "ingest/commands/decide.py",
     "Packed": "projections/documents/document.py",
     "KINDS": "projections/forgetting/forgetting_run.py",
     "OF_A_PROJECT": "projections/forgetting/forgetting_run.py",

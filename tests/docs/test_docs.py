@@ -28,7 +28,7 @@ from ingest.commands.command import Command
 from ingest.events.registry import EVENT_TYPES
 from ingest.platform.settings import HOOK_VARIABLES, VARIABLES, Settings
 from mcp_gateway.tools.tool import Tool
-from projections.health.pressure import unavailable
+from projections.health.watch import unavailable
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

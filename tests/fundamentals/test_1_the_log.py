@@ -2,8 +2,8 @@
 
 from ingest.log.event_log import Appended, Entry
 from ingest.log.group_commit import GroupCommit
-from ingest.log.memory_log import MemoryLog
 from ingest.log.position import START, Token
+from tests.support.memory_log import MemoryLog
 
 NOON_MS = 1_769_860_800_000
 

@@ -4,8 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ingest.commands.decide import Caller, decide
-from ingest.commands.requests import Remember
+from ingest.commands.decide import Caller, Remember, decide
 from ingest.errors import CommandRejected
 from ingest.events.memory import MemoryRecorded
 from ingest.ids import EventId

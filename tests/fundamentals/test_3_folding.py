@@ -2,7 +2,7 @@
 
 from factories import decided, place
 
-from ingest.commands.requests import Observe
+from ingest.commands.decide import Observe
 from projections.documents.observations import Observation, observation_id
 from projections.documents.sessions import Session, session_document_id
 from projections.store.protocol import MemoryStore, project

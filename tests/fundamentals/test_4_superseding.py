@@ -2,7 +2,7 @@
 
 from factories import decided, place
 
-from ingest.commands.requests import Remember
+from ingest.commands.decide import Remember
 from projections.documents.memories import Memory, memory_id
 from projections.store.protocol import MemoryStore, project
 

@@ -2,7 +2,7 @@
 
 from factories import decided, place
 
-from ingest.commands.requests import ForgetSubject, Remember
+from ingest.commands.decide import ForgetSubject, Remember
 from ingest.events.subject import EventErased
 from projections.documents.memories import memory_id
 from projections.documents.tombstones import Tombstone

@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from projections.search.ranking import Pool, score, terms
-from projections.search.term_rows import TermRows
+from projections.search.columns import TermRows
+from projections.search.ranking import Pool, score
+from projections.search.terms import terms
 
 SAID = [
     "Where are we with the invoices?",

@@ -14,12 +14,11 @@ from index_model import MODEL, WORDS, Model, Step, changed, of_its_kind, partiti
 
 from projections.documents.index_entry import IndexEntry
 from projections.search import snapshots
-from projections.search.embedded import search
-from projections.search.matching import matches
+from projections.search.columns import hashed_text
+from projections.search.embedded import matches, search
 from projections.search.question import Filter, Hit, Question
 from projections.search.replica import IndexReplica
 from projections.search.snapshots import compacted
-from projections.search.term_rows import hashed_text
 from projections.store.feed import FeedItem, Put, Remove, Switched, Vectors
 
 DIMENSIONS = 3

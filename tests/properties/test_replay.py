@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from ingest.events.envelope import Event, Recorded, encode, route_of
 from ingest.ids import ACTION, LESSON, DocumentId
 from ingest.log.keys import PartitionKeys
-from ingest.log.partitions import partition_of
-from ingest.log.position import Position
+from ingest.log.position import Position, partition_of
 from ingest.log.scripts import acquire_lease
 from ingest.platform.connections import Client
 from projections.documents.document import Document

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from ingest.events.envelope import Recorded
 from ingest.events.memory import MemoryRecorded
-from ingest.events.observation import ObservationRecorded
+from ingest.events.session import ObservationRecorded
 from ingest.log.keys import PartitionKeys
 from ingest.log.scripts import acquire_lease
 from ingest.platform.clock import to_ms

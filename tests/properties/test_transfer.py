@@ -10,9 +10,9 @@ from hypothesis import given
 from ingest.events.envelope import Event, encode
 from ingest.ids import EventId
 from ingest.log.event_log import Entry
-from ingest.log.memory_log import MemoryLog
 from ingest.platform.clock import from_ms
 from tests.conformance.test_transfer import Folded, exported, fold, imported
+from tests.support.memory_log import MemoryLog
 
 
 async def logged(history: History, clock: ManualClock) -> MemoryLog:

@@ -13,8 +13,7 @@ from ingest.events.action import ActionEdge, EdgeType
 from ingest.events.envelope import Envelope, Event, Recorded, encode
 from ingest.events.registry import EVENT_TYPES, EventData
 from ingest.ids import ACTION, COMMIT, LESSON, MEMORY, OBSERVATION, RELATION, EventId, document_id
-from ingest.log.partitions import project_route, session_route
-from ingest.log.position import Position
+from ingest.log.position import Position, project_route, session_route
 
 zones = st.sampled_from([UTC, timezone(timedelta(hours=14)), timezone(timedelta(hours=-9, minutes=-30))])
 times = st.datetimes(datetime(1, 1, 3), datetime(9999, 12, 29), timezones=zones)

@@ -6,8 +6,8 @@ from typing import Any
 
 from ingest.log.archive.archive import load_archived
 from ingest.log.archive.archived_log import ArchivedLog
-from ingest.log.archive.manifest import Outrun
 from ingest.log.archive.sealing import Sealing
+from ingest.log.archive.segments import Outrun
 from ingest.log.event_log import Appended, Entry, Stored
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import START, Position

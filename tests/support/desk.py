@@ -12,9 +12,8 @@ from typing import Any
 
 from factories import AGENT, PROJECT, TENANT
 
-from ingest.commands.decide import Caller
+from ingest.commands.decide import AnyCommand, Caller, ForgetSubject, Observe, RecordLesson, Remember
 from ingest.commands.handler import CommandHandler
-from ingest.commands.requests import AnyCommand, ForgetSubject, Observe, RecordLesson, Remember
 from ingest.events.envelope import decode
 from ingest.events.subject import SubjectKind
 from ingest.ids import new_event_id

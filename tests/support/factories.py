@@ -4,14 +4,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from ingest.commands.decide import Caller, decide
-from ingest.commands.requests import AnyCommand
+from ingest.commands.decide import AnyCommand, Caller, decide
 from ingest.events.envelope import Envelope, Event, Recorded
 from ingest.events.lesson import LessonRecorded
 from ingest.events.memory import MemoryRecorded
-from ingest.events.observation import ObservationRecorded
 from ingest.events.registry import EventData
-from ingest.events.session import SessionEnded, SessionStarted
+from ingest.events.session import ObservationRecorded, SessionEnded, SessionStarted
 from ingest.events.subject import SubjectForgotten, SubjectKind
 from ingest.ids import EventId
 from ingest.log.position import Position

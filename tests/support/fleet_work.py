@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ingest.commands.decide import Caller, decide
-from ingest.commands.decision import Decision
-from ingest.commands.requests import WriteCommand
+from ingest.commands.command import Decision
+from ingest.commands.decide import Caller, WriteCommand, decide
 from ingest.events.envelope import Recorded
 from ingest.ids import EventId
 from ingest.log.position import Position

@@ -2,7 +2,7 @@
 
 from ingest.log.keys import PartitionKeys
 from ingest.platform.connections import Client
-from projections.maintenance.manifests import DocumentManifest, manifest_of_store
+from projections.maintenance.differences import DocumentManifest, manifest_of_store
 from projections.store.protocol import MemoryStore
 from projections.store.redis_store import load, scanned
 

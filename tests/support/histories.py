@@ -13,8 +13,8 @@ from folding import apply
 from hypothesis import strategies as st
 
 from ingest.commands.command import Command
-from ingest.commands.decide import Caller, decide
-from ingest.commands.requests import (
+from ingest.commands.decide import (
+    Caller,
     ChangeVisibility,
     CondenseMemories,
     ConfirmMemory,
@@ -36,10 +36,11 @@ from ingest.commands.requests import (
     TrackSession,
     TriggerLesson,
     WriteAction,
+    decide,
 )
 from ingest.events.action import ActionEdge
 from ingest.events.envelope import SESSION_TYPES, Envelope, Event, Recorded
-from ingest.events.observation import ObservationCompressed
+from ingest.events.session import ObservationCompressed
 from ingest.events.subject import SubjectKind
 from ingest.ids import ACTION, COMMIT, LESSON, MEMORY, OBSERVATION, RELATION, SLOT, DocumentId, EventId
 from ingest.log.position import Position

@@ -13,8 +13,8 @@ from ingest.platform.connections import Client, connect
 from projections.documents.index_entry import IndexEntry
 from projections.search.embedded import EmbeddedIndex
 from projections.search.index import Index
-from projections.search.ranking import terms
 from projections.search.replica import IndexReplica
+from projections.search.terms import terms
 from projections.search_engine import schema
 from projections.search_engine.candidates import Counted, EngineIndexed
 from projections.search_engine.engine import Engine

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 import ingest.events.envelope as envelope
 from ingest.events.envelope import Recorded
-from ingest.events.observation import ObservationRecorded
+from ingest.events.session import ObservationRecorded
 from ingest.platform.settings import from_environment
 from projections.folds.batch import RULES, FoldBatch, folds
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ingest.errors import LeaseLost
 from ingest.events.envelope import Recorded, encode
-from ingest.events.observation import ObservationRecorded
+from ingest.events.session import ObservationRecorded
 from ingest.ids import EventId
 from ingest.log.event_log import Entry
 from ingest.log.keys import CONSUMER_GROUP, LEASE_TTL, PartitionKeys
@@ -18,8 +18,7 @@ from ingest.log.position import Position
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
 from ingest.platform.connections import Client
-from projections.dead_letters.records import DeadLetter, dead_letters
-from projections.dead_letters.redriving import PartitionDeadLetters
+from projections.dead_letters.records import DeadLetter, PartitionDeadLetters, dead_letters
 from projections.documents.observations import Observation, session_observations
 from projections.documents.sessions import Session, session_document_id
 from projections.folds.fold import Changes

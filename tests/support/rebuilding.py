@@ -5,7 +5,7 @@ import time
 from ingest.log.event_log import EventLog
 from ingest.log.keys import PartitionKeys
 from ingest.platform.connections import Client
-from projections.rebuilding.generations import fill, switch
+from projections.rebuilding.documents import fill, switch
 
 
 async def rebuild(redis: Client, log: EventLog, partition: int, slice_s: float) -> int | None:

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from replay_compare import assert_same_index, cosines, indexed
 from waiting import wait_until
 
-from ingest.commands.decide import Caller
+from ingest.commands.decide import AnyCommand, Caller, ForgetSubject, Observe, RecordLesson, Remember
 from ingest.commands.handler import Accepted, CommandHandler
-from ingest.commands.requests import AnyCommand, ForgetSubject, Observe, RecordLesson, Remember
 from ingest.events.envelope import decode
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import PartitionKeys

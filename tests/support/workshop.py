@@ -16,20 +16,18 @@ import numpy as np
 from factories import ManualClock
 from numpy.typing import NDArray
 
-from ingest.commands.decide import Caller
+from ingest.commands.decide import AnyCommand, Caller, Observe, RecordLesson, Remember
 from ingest.commands.handler import Accepted, CommandHandler
-from ingest.commands.requests import AnyCommand, Observe, RecordLesson, Remember
 from ingest.events.envelope import Recorded, decode
 from ingest.ids import DocumentId
 from ingest.log.archive.archive import Archive
 from ingest.log.archive.archived_log import ArchivedLog
-from ingest.log.archive.job import ArchiveJob
+from ingest.log.archive.sealing import ArchiveJob
 from ingest.log.archive.store import store_of
 from ingest.log.event_log import EventLog
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import PartitionKeys
-from ingest.log.partitions import partition_of, project_route
-from ingest.log.position import START, Token
+from ingest.log.position import START, Token, partition_of, project_route
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
 from ingest.platform.connections import Client
@@ -46,9 +44,9 @@ from projections.forgetting.purge_snapshots import SnapshotPurge
 from projections.forgetting.retire_job import RetireJob
 from projections.operations.current import Current
 from projections.queries.documents import DocumentReader
-from projections.rebuilding.rebuild_documents import DocumentRebuild
-from projections.rebuilding.rebuild_embeddings import EmbeddingRebuild
-from projections.rebuilding.rebuild_job import RebuildJob
+from projections.rebuilding.documents import DocumentRebuild
+from projections.rebuilding.embeddings import EmbeddingRebuild
+from projections.rebuilding.job import RebuildJob
 from projections.rebuilding.rebuilds import Rebuilds
 from projections.search.snapshot_job import SnapshotJob
 from projections.store.protocol import project

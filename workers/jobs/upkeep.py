@@ -12,12 +12,11 @@ from typing import NamedTuple
 
 from redis.exceptions import RedisError
 
-from ingest.commands.decide import Caller
-from ingest.commands.requests import EndIdleSession, RetireLesson
+from ingest.commands.decide import Caller, EndIdleSession, RetireLesson
 from ingest.errors import MnemologError
 from ingest.ids import DocumentId
 from ingest.platform.clock import Clock, system_clock, to_ms
-from projections.condensing import memex
+from projections.condensing.consolidation import BATCH, THRESHOLD
 from projections.condensing.operations import Condensing
 from projections.documents.access import Reader
 from projections.documents.document import Document
@@ -38,8 +37,8 @@ SOURCE = "upkeep"
 class Condense(NamedTuple):
     """When episodic memories about one agent and user are condensed: above `threshold`, `batch` at a time."""
 
-    threshold: int = memex.THRESHOLD
-    batch: int = memex.BATCH
+    threshold: int = THRESHOLD
+    batch: int = BATCH
 
 
 class Upkeep:

@@ -21,8 +21,7 @@ from mcp.client.auth.utils import build_oauth_authorization_server_metadata_disc
 from api.access.oauth.rules import TokenRules
 from api.access.oauth.tokens import SigningKey, signing_keys
 from ingest.errors import IssuerUnavailable
-from ingest.platform.proxies import proxy_options
-from ingest.platform.web_url import fault_of_url
+from ingest.platform.addresses import fault_of_url, proxy_options
 
 logger = logging.getLogger(__name__)
 
@@ -95,7 +94,7 @@ class IssuerKeys:
             self._fetching = asyncio.create_task(self._fetch(), name="keys of the issuer")
 
     async def _fetched(self) -> None:
-        """Return when the fetch that is under way, if any, has ended; it goes on when the one who waits is gone."""
+        """Return when the fetch that is in progress, if any, has ended; it continues when the one who waits is gone."""
         if self._fetching is not None:
             await asyncio.shield(self._fetching)
 

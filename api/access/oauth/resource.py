@@ -84,7 +84,7 @@ def stepping_up(send: Send, resource: Resource, principal: Principal, denied: li
     """Sends an answer, unless a role was missing for it: then 403 that says which scope to ask for.
 
     A tool or resource of MCP answers a refusal with 200, as models need it. A client that can ask for tokens needs the
-    status: it gets the refusal as an error of JSON-RPC instead. An answer that has begun goes on.
+    status: it gets the refusal as an error of JSON-RPC instead. An answer that has begun continues.
     """
     begun, body, header = False, bytearray(), ""
 
@@ -114,8 +114,8 @@ def _challenge(header: str) -> tuple[bytes, bytes]:
 
 async def _send_rpc_error(send: Send, challenge: tuple[bytes, bytes], answered: bytes, reason: str) -> None:
     error = {"code": FORBIDDEN_RPC, "message": reason}
-    asked = msgspec.json.decode(answered, type=_RpcAnswer).id
-    body = msgspec.json.encode({"jsonrpc": "2.0", "id": asked, "error": error})
+    requested = msgspec.json.decode(answered, type=_RpcAnswer).id
+    body = msgspec.json.encode({"jsonrpc": "2.0", "id": requested, "error": error})
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), challenge]
     await send({"type": "http.response.start", "status": 403, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -18,10 +18,9 @@ from api.access.oauth.rules import TokenRefused, TokenRules
 from api.access.oauth.tokens import LEEWAY_S, SigningKey, is_token, key_id_of, verified_claims
 from api.access.principal import Principal
 from ingest.commands.command import Name
-from ingest.key_scope import KeyScope
 from ingest.names import nfc
 from ingest.platform.clock import Clock, system_clock, to_ms
-from ingest.roles import ADMIN, OF_THE_SERVER, Role
+from ingest.roles import ADMIN, OF_THE_SERVER, KeyScope, Role
 
 logger = logging.getLogger(__name__)
 
@@ -85,7 +84,7 @@ def principal_of_claims(claims: Mapping[str, Any], rules: TokenRules) -> Princip
     """Whom a token lets in. Raises TokenRefused where a claim that the settings name is missing, or holds no names.
 
     What a key could not be, a token is not either: one for some projects has no role for the whole server, one for some
-    agents none of an admin. The scope is passed over then, since clients ask for every scope there is.
+    agents none of an admin. The scope is skipped then, since clients ask for every scope there is.
     """
     tenant: str = _claim(claims, rules.tenant_claim, Name) if rules.tenant_claim else rules.tenant
     projects = _names(claims, rules.projects_claim, ProjectNames)

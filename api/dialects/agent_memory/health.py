@@ -176,7 +176,7 @@ async def start(request: Request) -> Response:
         listed(request),
         at_hand.jobs,
         model=at_hand.queries.recall.vectors.embedder.model,
-        partitions=at_hand.queries.letters.partitions,
+        partitions=at_hand.operations.letters.partitions,
         only_missing=wanted.only_missing,
         batch=min(wanted.batch_size, MAX_BATCH),
     )

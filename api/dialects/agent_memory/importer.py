@@ -34,7 +34,7 @@ from api.importing.source import (
     rows_by_time,
 )
 from api.importing.sql import Database, Postgres, Section, is_postgres, tables_source
-from ingest.commands.requests import RecordLesson, ReinforceLesson, ReviseLesson, TriggerLesson
+from ingest.commands.decide import RecordLesson, ReinforceLesson, ReviseLesson, TriggerLesson
 from ingest.errors import CommandRejected
 from ingest.events.lesson import EVERY_PROJECT, Severity
 

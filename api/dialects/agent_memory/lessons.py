@@ -33,8 +33,8 @@ from api.dialects.agent_memory.observations import MAX_RESULTS, observation_of, 
 from api.dialects.agent_memory.records import completing, graver, name_of, wanted_project
 from api.dialects.errors import parse_query, path_value
 from api.http.http import Json
+from ingest.commands.decide import RecordLesson, ReinforceLesson, ReviseLesson, TriggerLesson
 from ingest.commands.parse import parse_object
-from ingest.commands.requests import RecordLesson, ReinforceLesson, ReviseLesson, TriggerLesson
 from ingest.errors import CommandRejected, NotFound
 from ingest.events.lesson import EVERY_PROJECT
 from ingest.ids import OBSERVATION

@@ -47,8 +47,8 @@ from api.dialects.agent_memory.records import (
 from api.dialects.errors import parse_query, path_value
 from api.dialects.session_projects import homes, settled
 from api.http.http import Json
+from ingest.commands.decide import TrackSession
 from ingest.commands.parse import parse_object
-from ingest.commands.requests import TrackSession
 from ingest.errors import CommandRejected, NotFound
 from ingest.platform.clock import system_clock
 from ingest.platform.partial import check_missing

@@ -29,7 +29,7 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from ingest.commands.requests import Observe, RecordLesson, ReinforceLesson, ReviseLesson
+from ingest.commands.decide import Observe, RecordLesson, ReinforceLesson, ReviseLesson
 from ingest.platform.clock import from_ms
 from projections.compression.compression import TITLE_CHARS, VALID_TYPES
 from projections.compression.payloads import named

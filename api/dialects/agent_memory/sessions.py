@@ -42,9 +42,9 @@ from api.dialects.fitting import fitted
 from api.dialects.session_projects import home_of, homes, settled
 from api.http.http import Json, body, parsed
 from api.services import services
-from ingest.commands.requests import Observe, SummariseSession, TrackSession, WriteCommand
+from ingest.commands.decide import Observe, SummariseSession, TrackSession, WriteCommand
+from ingest.commands.spool import Spool
 from ingest.errors import AlreadyThere, LogUnavailable, MalformedRequest, NotFound, Overloaded
-from ingest.log.spool import Spool
 from ingest.platform.clock import from_ms, system_clock, to_ms
 from ingest.platform.files import sync
 from ingest.platform.settings import Settings

@@ -18,11 +18,11 @@ from api.importing.source import (
     list_in,
     rows_by_time,
 )
-from ingest.commands.requests import ChangeVisibility, Remember
+from ingest.commands.decide import ChangeVisibility, Remember
 from ingest.errors import CommandRejected
 from ingest.events.memory import Purpose, Visibility
 from ingest.ids import MEMORY, DocumentId, document_id
-from ingest.log.partitions import project_route
+from ingest.log.position import project_route
 
 SYSTEM = "agentd"
 PROJECT = "agentd"

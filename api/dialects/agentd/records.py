@@ -16,9 +16,8 @@ from starlette.requests import Request
 
 from api.dialects.agentd import importer as imports
 from api.http.http import asked_for
-from ingest.commands.decide import Caller, decide
-from ingest.commands.decision import EVERYBODY
-from ingest.commands.requests import Remember
+from ingest.commands.command import EVERYBODY
+from ingest.commands.decide import Caller, Remember, decide
 from ingest.errors import CommandRejected
 from ingest.events.envelope import Recorded
 from ingest.events.memory import MemoryRecorded, Purpose, Visibility

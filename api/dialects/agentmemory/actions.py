@@ -18,7 +18,7 @@ from api.dialects.agentmemory.endpoints import (
 )
 from api.dialects.agentmemory.operations import succeeded
 from api.dialects.agentmemory.records import Record, View, iso, renamed, without_empty
-from ingest.commands.requests import WriteAction
+from ingest.commands.decide import WriteAction
 from ingest.errors import NotFound
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import ToolAnswer, ToolContext

@@ -14,8 +14,7 @@ from api.dialects.agentmemory.operations import AGENTMEMORY, CALL, PLUGIN, Schem
 from api.http.http import MAX_BODY_BYTES, Json, body, parsed
 from api.services import AGENT_HEADER, READER_HEADER, services, tool_context
 from ingest.commands.decide import stated_agent
-from ingest.commands.parse import parse_object
-from ingest.commands.sizing import MAX_VALUES, check_values
+from ingest.commands.parse import MAX_VALUES, check_values, parse_object
 from ingest.errors import (
     AccessDenied,
     CommandRejected,

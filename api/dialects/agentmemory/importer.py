@@ -44,7 +44,8 @@ from api.importing.source import (
     is_url,
 )
 from api.importing.sql import Database, Sqlite
-from ingest.commands.requests import (
+from ingest.commands.decide import (
+from ingest.commands.decide import (
     AnyCommand,
     CondenseMemories,
     LinkCommit,
@@ -59,12 +60,13 @@ from ingest.commands.requests import (
 from ingest.errors import CommandRejected
 from ingest.events.action import ActionEdge, EdgeType
 from ingest.events.lesson import EVERY_PROJECT
-from ingest.events.observation import ObservationCompressed
+from ingest.events.session import ObservationCompressed
 from ingest.ids import ACTION, MEMORY, OBSERVATION, document_id
-from ingest.log.partitions import project_route, session_route
+from ingest.log.position import project_route, session_route
 from projections.compression.compression import CONFIDENCE, compress
+from ingest.log.position import project_route, session_route
 from projections.documents.actions import BLOCKED
-from projections.search.statements import statement_key, states_the_same
+from projections.search.similarity import statement_key, states_the_same
 
 SYSTEM = "agentmemory"
 LESSON, SLOT, MODEL = "lesson", "slot", "agentmemory"

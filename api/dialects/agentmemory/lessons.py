@@ -15,7 +15,7 @@ from api.dialects.agentmemory.endpoints import (
 )
 from api.dialects.agentmemory.operations import failed, succeeded
 from api.dialects.agentmemory.records import Record, View, iso, renamed, without_empty
-from ingest.commands.requests import RecordLesson
+from ingest.commands.decide import RecordLesson
 from ingest.errors import NotFound
 from ingest.events.lesson import EVERY_PROJECT
 from ingest.platform.clock import system_clock

@@ -36,7 +36,7 @@ from mcp_gateway.tools.catalog import server_version
 from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.documents.observations import Observation
 from projections.forgetting.clear import Sweep
-from projections.health.pressure import LOG
+from projections.health.watch import LOG
 from projections.queries.log_events import AuditEntry
 
 

@@ -24,7 +24,7 @@ from api.dialects.agentmemory.records import Record, View, renamed
 from api.dialects.agentmemory.searching import alike
 from api.http.http import Json
 from api.importing.sessions import hook_observation
-from ingest.commands.requests import Relate, Remember
+from ingest.commands.decide import Relate, Remember
 from ingest.errors import MnemologError, NotFound, ProjectionBehind, ReaderUnknown
 from ingest.platform.partial import check_missing
 from mcp_gateway import lenient

@@ -31,7 +31,7 @@ from api.dialects.fitting import Fitted, fitted
 from api.dialects.session_projects import SessionProject, home_of, homes, settled
 from api.http.http import Json
 from api.importing.sessions import hook_observation
-from ingest.commands.requests import TrackSession, WriteCommand
+from ingest.commands.decide import TrackSession, WriteCommand
 from ingest.errors import MnemologError, NotFound
 from ingest.platform.clock import to_ms
 from mcp_gateway.lenient import BadArgument

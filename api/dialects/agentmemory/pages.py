@@ -21,9 +21,9 @@ from api.access.admission import POLICY_VIOLATION, TRY_LATER, guarded
 from api.access.keyring import still_holds
 from api.dialects.agentmemory import records as dialect
 from api.http.following import followed
-from api.services import Services, services_of
+from api.services import NativeCall, services_of
 from ingest.errors import CommandRejected, MnemologError
-from ingest.events.observation import ObservationRecorded
+from ingest.events.session import ObservationRecorded
 from ingest.platform.tasks import end
 from ingest.roles import READ
 from projections.documents.access import Reader
@@ -116,7 +116,7 @@ class ViewerStream:
 class Audience:
     """The viewers that may see the same, and the task that follows the log for them."""
 
-    def __init__(self, services: Services, reader: Reader) -> None:
+    def __init__(self, services: NativeCall, reader: Reader) -> None:
         self._services, self._reader = services, reader
         self.viewers: set[Viewer] = set()
         self._following: asyncio.Task[None] | None = None
@@ -144,7 +144,7 @@ class Audience:
                 logger.exception("the viewers' stream has a gap")
             await asyncio.sleep(1)
 
-    async def _show(self, services: Services, reader: Reader) -> None:
+    async def _show(self, services: NativeCall, reader: Reader) -> None:
         queries = services.queries
         at = queries.log.applied()
         async for page in followed(services, EventFilter(reader, ObservationRecorded.TYPE), at, AT_ONCE):

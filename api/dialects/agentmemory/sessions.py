@@ -26,7 +26,7 @@ from api.dialects.agentmemory.operations import answer
 from api.dialects.agentmemory.searching import context_for
 from api.dialects.session_projects import SessionProject, home_of, homes, settled, written_elsewhere
 from api.http.http import Json
-from ingest.commands.requests import LinkCommit, TrackSession
+from ingest.commands.decide import LinkCommit, TrackSession
 from ingest.errors import MnemologError, NotFound, ProjectionBehind, ReaderUnknown
 from ingest.log.position import Token
 from ingest.platform.clock import system_clock, to_ms

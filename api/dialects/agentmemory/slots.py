@@ -10,7 +10,7 @@ from api.dialects.agentmemory.knowledge import reflect
 from api.dialects.agentmemory.operations import succeeded
 from api.dialects.agentmemory.records import Record, View, renamed, without_empty
 from api.dialects.session_projects import home_of
-from ingest.commands.requests import DeleteSlot, SetSlot
+from ingest.commands.decide import DeleteSlot, SetSlot
 from ingest.errors import CommandRejected, MnemologError
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import ToolAnswer, ToolContext

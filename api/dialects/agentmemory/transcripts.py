@@ -29,13 +29,13 @@ from api.dialects.agentmemory.operations import answer
 from api.importing import claude_code
 from api.importing.mapping import events_of
 from api.importing.transcripts import AGENT, Conversation, brain, conversations, observed
-from ingest.commands.requests import TrackSession
-from ingest.commands.sizing import check_values
+from ingest.commands.decide import TrackSession
+from ingest.commands.parse import check_values
 from ingest.errors import AccessDenied, CommandRejected, MnemologError, NotFound, RequestTooLarge
 from ingest.events.envelope import Event, route_of
-from ingest.events.observation import ObservationRecorded
+from ingest.events.session import ObservationRecorded
 from ingest.ids import OBSERVATION, EventId, document_id
-from ingest.log.partitions import partition_of
+from ingest.log.position import partition_of
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.documents.access import EVERYBODY

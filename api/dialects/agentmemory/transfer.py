@@ -28,14 +28,12 @@ from api.dialects.agentmemory.slots import slot_record
 from api.http.http import body
 from api.importing.mapping import SOURCE, ImportRow, Mapped, Step, checked, event_id, events_of
 from api.services import services
-from ingest.commands.decide import Caller, decide
+from ingest.commands.decide import Caller, SetSlot, SummariseSession, TrackSession, WriteAction, decide
 from ingest.commands.handler import CommandHandler
-from ingest.commands.requests import SetSlot, SummariseSession, TrackSession, WriteAction
 from ingest.errors import CommandRejected, Forbidden, NotFound, Overloaded, ProjectionBehind, ReaderUnknown
 from ingest.events.envelope import Event
 from ingest.ids import DocumentId
-from ingest.log.partitions import partition_of, session_route
-from ingest.log.position import Token
+from ingest.log.position import Token, partition_of, session_route
 from ingest.platform.clock import system_clock
 from ingest.platform.partial import whole_reads
 from ingest.platform.tasks import in_thread

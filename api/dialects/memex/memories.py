@@ -20,7 +20,7 @@ from api.dialects.memex.records import (
     shown_at_once,
     type_of,
 )
-from ingest.commands.decision import EVERYBODY
+from ingest.commands.command import EVERYBODY
 from ingest.errors import CommandRejected, NotFound
 from ingest.events.memory import MemoryType
 from ingest.platform.clock import system_clock

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from ingest.commands.requests import Remember
+from ingest.commands.decide import Remember
 from ingest.events.memory import MemoryType
 from ingest.ids import MEMORY, DocumentId
 from ingest.secrets.scrub import scrub_text

@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 def proxy_options(url: str) -> dict[str, Any]:
     """No proxy for a server on this machine; for others what the environment says, without what httpx cannot use.
 
-    The same rule as `ingest.platform.proxies`, which this distribution does not import.
+    The same rule as `ingest.platform.addresses`, which this distribution does not import.
     """
     parts = urlsplit(url)
     host = parts.hostname or ""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from ingest.ids import new_event_id
-from ingest.log.archive.manifest import (
+from ingest.log.archive.segments import (
     ArchiveManifest,
     DamagedArchive,
     DamagedSegment,
@@ -21,9 +21,9 @@ from ingest.log.archive.manifest import (
     Sealed,
     decode,
     encode,
+    unpack,
     version_of,
 )
-from ingest.log.archive.segments import unpack
 from ingest.log.archive.store import Store
 from ingest.log.event_log import Stored
 from ingest.log.keys import ARCHIVE_ID, MANIFEST, PartitionKeys

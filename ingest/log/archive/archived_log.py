@@ -9,15 +9,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Awaitable, Callable, Sequence
 from operator import attrgetter
 
-from redis.exceptions import ConnectionError, TimeoutError
-
-from ingest.log.archive.archive import Archive, Archived, load_archived, queue_archived, read_archived
-from ingest.log.archive.manifest import ArchiveNotConfigured, MissingFile
-from ingest.log.archive.segments import overlaid
-from ingest.log.archive.store import store_of
-from ingest.log.closed import refuse_if_closed
+from ingest.log.archive.archive import Archive, Archived, queue_archived, read_archived
+from ingest.log.archive.segments import MissingFile, overlaid
 from ingest.log.event_log import Stored
-from ingest.log.keys import DEDUP_IDS, PartitionKeys
+from ingest.log.keys import DEDUP_IDS
 from ingest.log.position import START, Position
 from ingest.log.redis_log import (
     RedisLog,
@@ -29,8 +24,7 @@ from ingest.log.redis_log import (
     read_stub,
     read_stubs,
 )
-from ingest.platform.connections import Client, server_of
-from ingest.platform.settings import Settings
+from ingest.platform.connections import Client
 
 logger = logging.getLogger(__name__)
 
@@ -148,37 +142,3 @@ async def _patiently(read: Callable[[], Awaitable[list[Stored]]]) -> list[Stored
         except MissingFile:
             continue
     return await read()
-
-
-async def open_to_write(settings: Settings, redis: Client) -> RedisLog:
-    """The log of the settings, for a process that serves or projects it; raises as `open_log`, and LogMoved."""
-    await refuse_if_closed(redis)
-    return await open_log(settings, redis)
-
-
-async def open_log(settings: Settings, redis: Client, partitions: int | None = None) -> RedisLog:
-    """The log of a server, created or checked: an ArchivedLog where MNEMOLOG_ARCHIVE names a place.
-
-    `partitions` is for who knows better than the settings. Raises what `create_or_check` raises, InvalidSetting for an
-    impossible place, and ArchiveNotConfigured when the beginning of the log is in an archive and no place is named.
-    """
-    count, window_ms = partitions or settings.partitions, settings.dedup_window * 1000
-    if settings.archive:
-        archive = Archive(redis, store_of(settings.archive))
-        log = ArchivedLog(redis, count, archive, window_ms=window_ms, window_ids=settings.dedup_ids)
-        await log.create_or_check()
-        return log
-    log = RedisLog(redis, count, window_ms=window_ms, window_ids=settings.dedup_ids)
-    await log.create_or_check()
-    for partition in range(count):
-        try:
-            archived = await load_archived(redis, PartitionKeys(partition))
-        except (ConnectionError, TimeoutError, OSError) as error:
-            if not server_of(redis, PartitionKeys(partition).log):
-                raise
-            # the other partitions of the cluster are served; this one has no reader before its node is back
-            logger.warning("partition %d: its node is away: %s", partition, error)
-            continue
-        if archived.trimmed > START:
-            raise ArchiveNotConfigured(partition, str(archived.trimmed))
-    return log

@@ -1,20 +1,137 @@
-"""A segment: consecutive entries of one partition as bytes, and back. Pure.
+"""What the archive is made of: segments of entries, and the manifest that chains them. Pure.
 
-The bytes are a zstd frame of msgpack `["mnemolog-segment", 1, partition, [[ms, seq, payload], …]]`. Whether they are
-what was sealed is told by the SHA-256 that the manifest has; whatever else is wrong with them is found, too.
+A segment is consecutive entries of one partition: a zstd frame of msgpack
+`["mnemolog-segment", 1, partition, [[ms, seq, payload], …]]`. The manifest has its SHA-256; anything else that is wrong
+with the bytes is found too.
+
+The manifest lists the segments that hold a partition's beginning, each chained to the one before. The chain's head is
+also in Redis: a manifest that was altered, or replaced by an earlier one, leads to another head and is noticed.
+There is one error class per decision of the caller.
 """
 
 import hashlib
+from bisect import bisect_left, bisect_right
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from itertools import pairwise
+from operator import attrgetter
 
 import msgspec
 import zstandard
 from msgspec import Struct
+from msgspec.structs import replace
 
-from ingest.log.archive.manifest import Content, DamagedSegment, Sealed
+from ingest.errors import ArchiveUnavailable, MnemologError
 from ingest.log.event_log import MAX_ENTRY_BYTES, Stored
-from ingest.log.position import Position
+from ingest.log.position import START, Position
+
+MANIFEST_FORMAT, MANIFEST_VERSION = "mnemolog-archive", 1
+
+
+class MissingFile(ArchiveUnavailable):
+    """The place can be reached, and the file is not there."""
+
+
+class ArchiveNotConfigured(MnemologError):
+    """The beginning of the log is in an archive, and MNEMOLOG_ARCHIVE does not say where."""
+
+    code = "archive_not_configured"
+
+    def __init__(self, partition: int, trimmed: str) -> None:
+        super().__init__(
+            f"partition {partition} of this log is in an archive up to {trimmed}; "
+            "set MNEMOLOG_ARCHIVE to the place it had"
+        )
+
+
+class DamagedArchive(MnemologError):
+    """What a partition's manifest says is not what was sealed."""
+
+    code = "damaged_archive"
+
+    def __init__(self, partition: int, name: str, trouble: str) -> None:
+        super().__init__(f"partition {partition}: {name} is damaged: {trouble}")
+        self.partition, self.name, self.trouble = partition, name, trouble
+
+
+class DamagedSegment(DamagedArchive):
+    """The bytes of a segment are not those that were sealed."""
+
+    code = "damaged_segment"
+
+
+class Outrun(MnemologError):
+    """Another process changed a partition's archive, or something was erased from it, meanwhile: begin again."""
+
+    code = "archive_outrun"
+
+
+class Content(Struct, frozen=True, kw_only=True):
+    """What a segment is: its first and last position, how many entries, and its bytes."""
+
+    first: str
+    last: str
+    entries: int
+    bytes: int
+    sha256: str
+
+
+class Sealed(Struct, frozen=True, kw_only=True):
+    """A segment in a manifest. `chain` is made of the one before it and of what it is itself."""
+
+    name: str
+    content: Content
+    chain: str
+
+    @property
+    def first(self) -> Position:
+        """The oldest position in it."""
+        return Position.parse(self.content.first)
+
+    @property
+    def last(self) -> Position:
+        """The newest position in it."""
+        return Position.parse(self.content.last)
+
+
+class ArchiveManifest(Struct, frozen=True, kw_only=True):
+    """The archive of one partition. `log` is when the log was created, `archive` names this life of it.
+
+    `version` counts every change; `writer` is an id made for the change, so that no two writers ever write the same
+    file. A segment takes about 350 bytes, so a partition of six million events has 210 kB.
+    """
+
+    format: str = MANIFEST_FORMAT
+    format_version: int = MANIFEST_VERSION
+    log: str
+    archive: str
+    partition: int
+    version: int = 0
+    writer: str = ""
+    segments: tuple[Sealed, ...] = ()
+
+    @property
+    def head(self) -> str:
+        """The head of the chain; that of an empty archive is made of its name."""
+        return self.segments[-1].chain if self.segments else chain_start(self.archive, self.partition)
+
+    @property
+    def sealed(self) -> Position:
+        """Everything up to here is in segments."""
+        return self.segments[-1].last if self.segments else START
+
+    @property
+    def name(self) -> str:
+        """The file of this version."""
+        return f"manifest-{self.version:010d}-{self.writer}.json"
+
+    def behind(self, position: Position) -> tuple[Sealed, ...]:
+        """The segments that hold anything behind a position, oldest first."""
+        return self.segments[bisect_right(self.segments, position, key=attrgetter("last")) :]
+
+    def holding(self, position: Position) -> Sealed:
+        """The segment that holds a position, which must be sealed."""
+        return self.segments[bisect_left(self.segments, position, key=attrgetter("last"))]
+
 
 SEGMENT_ENTRIES = 10_000
 """A segment is unpacked as a whole to read any of it: so many entries take some 20 ms."""
@@ -121,3 +238,95 @@ def _decompressed(frame: bytes) -> bytes:
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(_Body).decode
+
+
+def chain_start(archive: str, partition: int) -> str:
+    """What the chain of a partition begins with."""
+    return hashlib.sha256(f"{archive}/{partition}".encode()).hexdigest()
+
+
+def link(before: str, content: Content) -> str:
+    """The chain behind a segment: SHA-256 of the chain before it, its hash, first and last position and count."""
+    told = f"{before}\n{content.sha256}\n{content.first}\n{content.last}\n{content.entries}"
+    return hashlib.sha256(told.encode()).hexdigest()
+
+
+def file_of(version: int, content: Content, writer: str) -> str:
+    """The name of a segment's file: which version of the manifest it was written for, its hash, and by whom."""
+    return f"segment-{version:010d}-{content.sha256[:16]}-{writer}.zst"
+
+
+def version_of(name: str) -> int | None:
+    """The version of the manifest that a file was written for; None for a name that is none of ours."""
+    kind, _, rest = name.partition("-")
+    digits = rest.partition("-")[0]
+    return int(digits) if kind in ("segment", "manifest") and digits.isascii() and digits.isdigit() else None
+
+
+def appended(manifest: ArchiveManifest, content: Content, writer: str) -> ArchiveManifest:
+    """The next version, with one more segment; raises ValueError when that does not lie behind the others."""
+    if Position.parse(content.first) <= manifest.sealed:
+        raise ValueError(f"{content.first} is sealed already: up to {manifest.sealed}")
+    version = manifest.version + 1
+    added = Sealed(name=file_of(version, content, writer), content=content, chain=link(manifest.head, content))
+    return replace(manifest, version=version, writer=writer, segments=(*manifest.segments, added))
+
+
+def replaced(manifest: ArchiveManifest, contents: Mapping[str, Content], writer: str) -> ArchiveManifest:
+    """The next version, with other contents in the place of segments by name; the chain behind them is made anew."""
+    version, chain = manifest.version + 1, chain_start(manifest.archive, manifest.partition)
+    segments: list[Sealed] = []
+    for one in manifest.segments:
+        content = contents.get(one.name, one.content)
+        name = file_of(version, content, writer) if one.name in contents else one.name
+        chain = link(chain, content)
+        segments.append(Sealed(name=name, content=content, chain=chain))
+    return replace(manifest, version=version, writer=writer, segments=tuple(segments))
+
+
+def encode(manifest: ArchiveManifest) -> bytes:
+    """The bytes of a manifest."""
+    return msgspec.json.encode(manifest)
+
+
+def decode(raw: bytes, expected: ArchiveManifest, head: str) -> ArchiveManifest:
+    """A manifest of the log, archive, partition and version of `expected`, whose chain ends in `head`.
+
+    Raises DamagedArchive for everything else.
+    """
+    name = f"the manifest of version {expected.version}"
+
+    def damaged(trouble: str) -> DamagedArchive:
+        return DamagedArchive(expected.partition, name, trouble)
+
+    try:
+        found = msgspec.json.decode(raw, type=ArchiveManifest)
+        fault = _fault(found)
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise damaged(f"it cannot be read: {error}") from None
+    if (found.format, found.format_version) != (MANIFEST_FORMAT, MANIFEST_VERSION):
+        raise damaged(
+            f"this release reads version {MANIFEST_VERSION} of {MANIFEST_FORMAT}, and it is {found.format_version}"
+        )
+    if (found.log, found.archive, found.partition) != (expected.log, expected.archive, expected.partition):
+        raise damaged(f"it is that of partition {found.partition} of archive {found.archive}, a log of {found.log}")
+    if found.version != expected.version:
+        raise damaged(f"it says that it is version {found.version}")
+    if fault:
+        raise damaged(fault)
+    if found.head != head:
+        raise damaged("its chain does not end as the log says: it is an earlier one, or was altered")
+    return found
+
+
+def _fault(manifest: ArchiveManifest) -> str:
+    """What is wrong with a chain in itself; empty for a good one."""
+    chain = chain_start(manifest.archive, manifest.partition)
+    for one in manifest.segments:
+        chain = link(chain, one.content)
+        if one.chain != chain:
+            return f"the chain breaks at {one.name}"
+        if one.first > one.last or one.content.entries < 1:
+            return f"{one.name} holds nothing"
+    broken = next((two for one, two in pairwise(manifest.segments) if one.last >= two.first), None)
+    return f"{broken.name} does not lie behind the one before it" if broken else ""

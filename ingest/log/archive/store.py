@@ -14,8 +14,8 @@ from fsspec.core import (  # pyright: ignore[reportMissingTypeStubs]
     url_to_fs,  # pyright: ignore[reportUnknownVariableType]
 )
 
-from ingest.errors import InvalidSetting
-from ingest.log.archive.manifest import ArchiveUnavailable, MissingFile
+from ingest.errors import ArchiveUnavailable, InvalidSetting
+from ingest.log.archive.segments import MissingFile
 from ingest.platform.files import sync
 
 _BESIDE = ".writing-"

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ingest.errors import MnemologError
-from ingest.platform.proxies import proxy_options
+from ingest.platform.addresses import proxy_options
 from projections.condensing.llm.answers import Prompt, estimated_tokens
 
 

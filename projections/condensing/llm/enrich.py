@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ingest.errors import UnreadableEvent
 from ingest.events.envelope import Envelope, Event, Recorded, decode
-from ingest.events.observation import ObservationCompressed, ObservationRecorded
+from ingest.events.session import ObservationCompressed, ObservationRecorded
 from ingest.ids import DocumentId
 from ingest.log.event_log import EventLog, Stored
 from ingest.log.keys import PartitionKeys

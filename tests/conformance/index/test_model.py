@@ -11,10 +11,8 @@ from indexes import Filled, OpenIndex
 from msgspec.structs import replace
 
 from projections.documents.index_entry import IndexEntry
-from projections.search.filters import entry_facets
-from projections.search.importance import lesson_weights, memory_weights
-from projections.search.index import DocumentLocation, Index, Links
-from projections.search.question import Filter, Hit, Question
+from projections.search.index import DocumentLocation, Index, Links, lesson_weights, memory_weights
+from projections.search.question import Filter, Hit, Question, entry_facets
 from projections.store.feed import Put, Vectors
 from projections.vectors.static import StaticTable
 

@@ -7,11 +7,11 @@ import pytest
 from indexes import T0, Filled, vectors_of
 
 from projections.search import search as searching
-from projections.search.confidence import ANSWERED_FROM
 from projections.search.cues import PROMPT, TOOL_OUTPUT
 from projections.search.dates import NamedTime
 from projections.search.index import Index
 from projections.search.question import Filter, Hit, Question, Ranking
+from projections.search.ranking import ANSWERED_FROM
 
 ANYTHING = Filter(tenant="default")
 TEA = np.asarray([1, 0, 0, 0], np.float32)

@@ -7,7 +7,7 @@ import pytest
 from replica_pen import EVERYTHING, PARTITIONS, HashEmbedder, OpenReplica, Pen, closed, ids
 from waiting import wait_until
 
-from ingest.commands.requests import ForgetSubject
+from ingest.commands.decide import ForgetSubject
 from ingest.errors import LogRefused, ProjectionBehind
 from ingest.log.event_log import Entry
 from ingest.log.keys import MANIFEST, RESTORING

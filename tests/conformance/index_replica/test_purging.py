@@ -15,7 +15,7 @@ from rebuilding import rebuild
 from replica_pen import PARTITIONS, HashEmbedder, OpenReplica, Pen, assert_same, drain, ids
 from waiting import wait_until
 
-from ingest.commands.requests import ForgetSubject
+from ingest.commands.decide import ForgetSubject
 from ingest.ids import new_event_id
 from ingest.log.keys import PURGED, REPLICAS, PartitionKeys
 from ingest.log.position import Position, Token
@@ -24,10 +24,10 @@ from projections.search import service as service_module
 from projections.search import snapshot_job
 from projections.search import snapshots as snapshots_module
 from projections.search.following import Loaded, Loader
-from projections.search.presence import STALE_MS, replicas
 from projections.search.replica import IndexReplica
 from projections.search.service import ReplicaService
 from projections.search.snapshot_job import SnapshotJob
+from projections.search.waiting import STALE_MS, replicas
 
 MARK = "swordfish"
 

@@ -18,11 +18,11 @@ from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.position import Position, Token
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect
-from projections.dead_letters.redriving import PartitionDeadLetters
+from projections.dead_letters.records import PartitionDeadLetters
 from projections.embedding.embed_job import EmbeddingQueue
 from projections.queries.documents import DocumentReader
-from projections.rebuilding import generations as rebuild_module
-from projections.rebuilding.generations import clean_up, fill, switch
+from projections.rebuilding import documents as rebuild_module
+from projections.rebuilding.documents import clean_up, fill, switch
 from projections.search import comparing as comparing_module
 from projections.search import following as following_module
 from projections.search.reading import end_of_feed

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from replay_compare import cosines, stored, without_vectors
 from replica_pen import PARTITIONS, HashEmbedder, OpenReplica, Pen, drain
 
-from ingest.commands.requests import RecordLesson
+from ingest.commands.decide import RecordLesson
 from ingest.log.keys import PartitionKeys
 from ingest.log.scripts import acquire_lease
 from ingest.platform.connections import Client

@@ -15,7 +15,7 @@ from servers import Server
 from ingest.platform.connections import Client, connect
 from projections.documents.index_entry import IndexEntry
 from projections.embedding.embed_job import EmbeddingQueue
-from projections.search.ranking import terms
+from projections.search.terms import terms
 from projections.search_engine import comparing, filling, keeping, schema
 from projections.search_engine.filling import Servers
 from projections.search_engine.keeping import SearchEngineIndexes

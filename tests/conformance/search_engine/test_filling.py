@@ -12,7 +12,7 @@ from rebuilding import rebuild
 from replica_pen import PARTITIONS, HashEmbedder, Pen, drain
 from waiting import wait_until
 
-from ingest.commands.requests import ForgetSubject
+from ingest.commands.decide import ForgetSubject
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import Token
 from ingest.platform.connections import Client

@@ -15,7 +15,7 @@ from projections.embedding.embed_job import DocumentVectors, EmbeddingQueue
 from projections.embedding.live import Choice, choice_of, chosen, declare
 from projections.forgetting import purge_engine
 from projections.forgetting.purge_engine import SearchEnginePurge
-from projections.rebuilding.rebuild_engine import EngineEmbeddingRebuild
+from projections.rebuilding.embeddings import EngineEmbeddingRebuild
 from projections.rebuilding.rebuilds import Rebuilds
 from projections.search.reading import FeedGap
 from projections.search_engine import schema

@@ -7,7 +7,7 @@ import pytest
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client
 from projections.documents.index_entry import IndexEntry
-from projections.search.ranking import terms
+from projections.search.terms import terms
 from projections.search_engine import schema, writing
 from projections.search_engine.layout import (
     FILLING,

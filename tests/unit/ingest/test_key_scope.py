@@ -4,11 +4,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ingest.commands.decide import Caller, decide
-from ingest.commands.requests import AnyCommand, Observe, Remember, SetSlot, WriteAction
+from ingest.commands.decide import AnyCommand, Caller, Observe, Remember, SetSlot, WriteAction, decide
 from ingest.errors import AccessDenied, CommandRejected, OutsideKeyScope
 from ingest.ids import new_event_id
-from ingest.key_scope import ANYWHERE, KeyScope
+from ingest.roles import ANYWHERE, KeyScope
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 SHOP = KeyScope(projects=("shop",))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ingest.marking import DATA_NOT_INSTRUCTIONS, inert, marked
+from ingest.names import DATA_NOT_INSTRUCTIONS, inert, marked
 
 
 @pytest.mark.parametrize(

@@ -8,16 +8,14 @@ import pytest
 from msgspec import Struct
 
 from ingest.commands.command import Command
-from ingest.commands.decide import Caller, decide
+from ingest.commands.decide import Caller, Observe, Remember, WriteAction, decide
 from ingest.commands.forgetting import ForgetSubject
 from ingest.commands.parse import parse_batch, parse_json, parse_object
-from ingest.commands.requests import Observe, Remember, WriteAction
 from ingest.ids import EventId
 from ingest.names import header_name, nfc, with_nfc
 from mcp_gateway import lenient
 from projections.queries.recall import RecallRequest
-from projections.search.filters import facet
-from projections.search.question import Filter
+from projections.search.question import Filter, facet
 
 NFD, NFC = "Zoe\u0308", "Zo\u00eb"
 NOW = datetime(2026, 1, 31, tzinfo=UTC)

@@ -13,7 +13,6 @@ from ingest.commands.handler import Accepted, CommandHandler
 from ingest.errors import ProjectionBehind
 from ingest.ids import DocumentId
 from ingest.log.group_commit import GroupCommit
-from ingest.log.memory_log import MemoryLog
 from mcp_gateway.last_writes import LastWrites
 from mcp_gateway.tools.tool import ToolContext
 from projections.documents.access import Reader
@@ -26,6 +25,7 @@ from projections.queries.documents import Located
 from projections.queries.memories import RememberAnswer
 from projections.queries.recall import RecallAnswer, RecallRequest, RecallResult
 from projections.services import Operations, Queries
+from tests.support.memory_log import MemoryLog
 
 
 def memory(name: str, **fields: Any) -> Memory:
@@ -110,7 +110,7 @@ class ScriptedOperations:
         return Confirmed(event_id=event_id, confirmed=list(names), unknown=[], position="1:7-0")
 
     async def change(self, name: str, changes: Any, reader: Reader, caller: Any) -> Any:
-        from ingest.commands.requests import Remember
+        from ingest.commands.decide import Remember
 
         self.asked.append((name, changes, reader, caller))
         return await self._commands.handle(Remember(content="revised", event_id=changes.event_id), caller)

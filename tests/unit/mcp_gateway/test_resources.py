@@ -10,7 +10,7 @@ from factories import NOW
 from mcp.shared.exceptions import MCPError
 
 from ingest.errors import CommandRejected, NotFound
-from ingest.key_scope import KeyScope
+from ingest.roles import KeyScope
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.resources import PROJECTS_LISTED, RESOURCES, TEMPLATES, contexts, resource_text
 from mcp_gateway.tools.tool import ToolContext

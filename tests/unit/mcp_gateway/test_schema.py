@@ -6,7 +6,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from api.dialects.registry import PROFILES
-from ingest.commands.requests import Observe, RecordLesson, Remember
+from ingest.commands.decide import Observe, RecordLesson, Remember
 from mcp_gateway.tools.tool import Tool
 from projections.operations.memories import MemoryChanges
 from projections.queries.context import ContextRequest

@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 
 from api.agents import recording
 from api.agents.recording import command_of, cut
-from ingest.commands.decide import Caller, decide
+from ingest.commands.decide import Caller, Observe, TrackSession, decide
 from ingest.commands.parse import parse_batch, parse_json
-from ingest.commands.requests import Observe, TrackSession
 from ingest.ids import EventId
-from ingest.marking import inert
+from ingest.names import inert
 from ingest.platform.settings import from_environment
 from projections.compression.compression import compress
 from tests.unit.api.agents.payloads import payload

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from api.cli.client import ApiClient, ClientError, InvalidUrl, ServerUnreachable, UnexpectedAnswer
-from ingest.platform.release import release
+from ingest.platform.processes import release
 
 Handler = Callable[[httpx.Request], httpx.Response]
 URL = "http://127.0.0.1:3111"

@@ -6,7 +6,7 @@ import pytest
 
 from api.cli.config import SECRETS, key_of, settings_of
 from ingest.errors import InvalidSetting
-from ingest.platform.client_key import store_key
+from ingest.platform.addresses import store_key
 from ingest.platform.settings import HOOK_VARIABLES, VARIABLES, Settings
 from ingest.secrets.redaction import HIDDEN
 

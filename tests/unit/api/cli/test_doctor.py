@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from api.cli import doctor
 from api.cli.doctor import Finding, findings
-from ingest.platform.release import release
+from ingest.platform.processes import release
 from tests.support.fake_api import FakeServer
 from tests.support.ports import free_port
 

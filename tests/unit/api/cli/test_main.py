@@ -10,7 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 from api.cli.main import COMMANDS, COMPLETING, PANELS, application, overview
-from ingest.platform.release import release
+from ingest.platform.processes import release
 
 MODULES = sorted({listed.module for listed in COMMANDS.values()})
 CLIENT_COMMANDS = ("observe", "recall", "lag", "health", "demo", "rebuild", "memory", "install", "mcp")

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from api.cli.show import COLLECTIONS, headline_of, parts
-from api.native.documents import PREFIXES
+from api.native.documents import COLLECTIONS as NATIVE
 
 
 def shown(document: dict[str, Any]) -> str:
@@ -18,7 +18,7 @@ def shown(document: dict[str, Any]) -> str:
 
 
 def test_every_collection_of_the_api_is_known_by_how_its_ids_begin():
-    assert {name: prefix for prefix, name in COLLECTIONS.items()} == PREFIXES
+    assert {prefix: name for name, (prefix, _) in NATIVE.items()} == COLLECTIONS
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,7 @@ from api.dialects.memex import app as memex
 from api.http.endpoint import Endpoint, routes
 from api.http.openapi import document
 from api.native import catalog
-from api.native.described import PARAMETERS, TAGS
-from api.native.examples import ANSWERED, SENT
+from api.native.catalog import ANSWERED, PARAMETERS, SENT, TAGS
 from ingest.platform.settings import Settings
 from ingest.roles import ANY
 from projections.documents.actions import Action

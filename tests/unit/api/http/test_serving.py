@@ -5,15 +5,34 @@ import inspect
 import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from typing import Any
 
+import msgspec
 import pytest
 import uvicorn
-from starlette.types import Receive, Scope, Send
+from redis.exceptions import ConnectionError as RedisConnectionError
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import Message, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from waiting import wait_until
 
 import api.http.serving
-from api.http.serving import DisconnectTolerantProtocol, bind
-from tests.support.waiting import wait_until
+from api.dialects.errors import at_the_gate
+from api.http.http import HANDLERS, PROBLEM_JSON, TYPE_PREFIX, Problem, answer
+from api.http.serving import SMALL_BYTES, BodyBudget, DisconnectTolerantProtocol, bind, release_body
+from ingest.errors import (
+    CommandRejected,
+    LogFull,
+    LogUnavailable,
+    MalformedRequest,
+    MnemologError,
+    NotFound,
+    Overloaded,
+    ProjectionBehind,
+    RebuildUnderWay,
+    SlotFull,
+)
 
 
 class Reads:
@@ -134,3 +153,143 @@ def test_a_loopback_name_listens_on_both_loopbacks():
 def test_uvicorn_still_has_the_private_method_that_is_overridden():
     method = inspect.signature(HttpToolsProtocol._start_asgi_task)  # pyright: ignore[reportPrivateUsage]
     assert list(method.parameters) == ["self", "cycle", "app"]
+
+
+PART = 100 << 10
+
+
+def scope(*headers: tuple[bytes, bytes]) -> Scope:
+    """A request's."""
+    return {"type": "http", "headers": list(headers)}
+
+
+def body(parts: int) -> Receive:
+    """A body of so many parts."""
+    left = parts
+
+    async def receive() -> Message:
+        nonlocal left
+        left -= 1
+        return {"type": "http.request", "body": b"x" * PART, "more_body": left > 0}
+
+    return receive
+
+
+async def nowhere(message: Message) -> None:
+    """Nobody reads the answer."""
+
+
+LONG = (b"content-length", b"1000000")
+
+
+@pytest.mark.parametrize("header", [LONG, (b"transfer-encoding", b"chunked")])
+async def test_a_body_over_the_limit_is_refused_and_what_was_read_is_let_go(header: tuple[bytes, bytes]):
+    budget = BodyBudget(3 * PART)
+
+    async def read(scope: Scope, receive: Receive, send: Send) -> None:
+        while (await receive())["more_body"]:
+            pass
+
+    await budget.serve(read, scope(header), body(3), nowhere)
+    with pytest.raises(Overloaded) as refused:
+        await budget.serve(read, scope(header), body(4), nowhere)
+    assert refused.value.retry_after_s > 0
+    assert budget.held == 0
+
+
+async def test_bodies_are_held_until_their_requests_end():
+    budget, ends = BodyBudget(3 * PART), asyncio.Event()
+
+    async def work(scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        await receive()
+        await ends.wait()
+
+    first = asyncio.create_task(budget.serve(work, scope(LONG), body(2), nowhere))
+    await wait_until(lambda: budget.held == 2 * PART)
+    with pytest.raises(Overloaded):
+        await budget.serve(work, scope(LONG), body(2), nowhere)
+    assert budget.held == 2 * PART
+    ends.set()
+    await first
+    assert budget.held == 0
+
+
+async def test_a_stream_is_held_as_far_as_it_is_not_handed_on():
+    budget = BodyBudget(PART)
+
+    async def stream(scope: Scope, receive: Receive, send: Send) -> None:
+        while (await receive())["more_body"]:
+            release_body(scope)
+
+    await budget.serve(stream, scope(LONG), body(10), nowhere)
+    assert budget.held == 0
+
+
+async def test_a_small_body_is_not_counted():
+    budget = BodyBudget(0)
+
+    async def read(scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+
+    await budget.serve(read, scope((b"content-length", str(SMALL_BYTES).encode())), body(1), nowhere)
+    await budget.serve(read, scope(), body(1), nowhere)
+
+
+REQUEST = Request({"type": "http", "method": "GET", "path": "/v1/memories", "headers": []})
+AGAIN = "sending the same event_id again is safe"
+UNKNOWN = f"the outcome is unknown; {AGAIN}"
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code", "members", "headers"),
+    [
+        (NotFound("there is none"), 404, "not_found", {}, {}),
+        (CommandRejected("too long", "content"), 422, "invalid", {"field": "content"}, {}),
+        (CommandRejected("nothing to change"), 422, "invalid", {}, {}),
+        (SlotFull("persona", 12, 10), 413, "slot_full", {"size": 12, "limit": 10}, {}),
+        (Overloaded("full", 7, "lag"), 429, "overloaded", {"reason": "lag"}, {"retry-after": "7"}),
+        (LogFull("full"), 429, "overloaded", {"reason": "server", "retry": AGAIN}, {"retry-after": "5"}),
+        (LogUnavailable("away"), 503, "log_unavailable", {"retry": UNKNOWN}, {"retry-after": "1"}),
+        (ProjectionBehind(1.0, {3: 2}), 503, "projection_behind", {"lag": {"3": 2}}, {"retry-after": "1"}),
+        (RebuildUnderWay("r1", "ready"), 409, "rebuild_under_way", {"rebuild": "r1"}, {}),
+    ],
+)
+def test_an_error_is_a_problem_with_the_members_of_its_code(
+    error: MnemologError, status: int, code: str, members: dict[str, Any], headers: dict[str, str]
+):
+    told = answer(error)
+    assert (told.status_code, told.headers["content-type"]) == (status, PROBLEM_JSON)
+    assert headers.items() <= dict(told.headers).items()
+    title = code.replace("_", " ").capitalize()
+    problem = {"type": f"urn:mnemolog:error:{code}", "title": title, "status": status, "detail": str(error)}
+    assert msgspec.json.decode(bytes(told.body)) == {**problem, "code": code, **members}
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [
+        (HTTPException(404), 404, "not_found"),
+        (HTTPException(405, headers={"Allow": "GET"}), 405, "method_not_allowed"),
+        (HTTPException(400), 400, "http_error"),
+        (ClientDisconnect(), 400, "client_disconnected"),
+        (RedisConnectionError("refused"), 503, "log_unavailable"),
+        (ZeroDivisionError("a secret detail"), 500, "internal"),
+    ],
+)
+async def test_whatever_else_fails_is_a_problem_too(error: Exception, status: int, code: str):
+    handler = next(HANDLERS[kind] for kind in type(error).__mro__ if kind in HANDLERS)
+    told = await handler(REQUEST, error)
+    problem = msgspec.json.decode(bytes(told.body), type=Problem)
+    assert (told.status_code, told.headers["content-type"]) == (status, PROBLEM_JSON)
+    assert (problem.status, problem.code, problem.type) == (status, code, TYPE_PREFIX + code)
+    assert "secret" not in problem.detail
+    assert told.headers.get("allow") == ("GET" if status == 405 else None)
+
+
+def test_the_gate_of_a_dialect_answers_what_its_clients_know():
+    """The wire of imitated systems does not follow that of the native API."""
+    told = at_the_gate(MalformedRequest("there is more than one host header: send one"))
+    assert (told.status_code, told.headers["content-type"]) == (400, "application/json")
+    assert told.body == b'{"error":{"code":"malformed","message":"there is more than one host header: send one"}}'
+    assert at_the_gate(LogUnavailable("away")).headers["retry-after"] == "1"

@@ -7,7 +7,7 @@ import pytest
 from factories import NOW, TENANT
 
 from api.importing.mapping import Mapped, Step, event_id, events_of, names, needed, texts, when, when_given
-from ingest.commands.requests import Observe, Remember
+from ingest.commands.decide import Observe, Remember
 from ingest.errors import CommandRejected
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)

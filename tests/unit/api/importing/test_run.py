@@ -24,7 +24,7 @@ from api.importing.run import (
 )
 from api.importing.source import WholeSource
 from api.importing.transcripts import MAX_BYTES, Format, LinesSource
-from ingest.commands.requests import Observe, Remember
+from ingest.commands.decide import Observe, Remember
 from ingest.errors import CommandRejected
 from projections.operations.importing import read_event, read_header
 

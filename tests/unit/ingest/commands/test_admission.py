@@ -5,13 +5,12 @@ from collections import Counter
 import pytest
 from factories import ManualClock
 
-from ingest.commands.decide import Caller
+from ingest.commands.decide import AnyCommand, Caller, Observe, Remember
 from ingest.commands.handler import CommandHandler
-from ingest.commands.requests import AnyCommand, Observe, Remember
 from ingest.errors import LogUnavailable, ProjectionBehind, SessionFull
 from ingest.log.event_log import Appended, Entry
 from ingest.log.group_commit import GroupCommit
-from ingest.log.memory_log import MemoryLog
+from tests.support.memory_log import MemoryLog
 
 ADA = Caller("acme")
 

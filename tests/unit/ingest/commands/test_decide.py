@@ -10,13 +10,15 @@ from factories import NOW, minute
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.commands.decide import MAX_METADATA_BYTES, Caller, Decision, decide
-from ingest.commands.decision import EVERYBODY, writer
-from ingest.commands.requests import (
+from ingest.commands.command import EVERYBODY, writer
+from ingest.commands.decide import (
+    MAX_METADATA_BYTES,
     AnyCommand,
+    Caller,
     ChangeVisibility,
     CondenseMemories,
     ConfirmMemory,
+    Decision,
     DeleteSlot,
     EndIdleSession,
     ForgetSubject,
@@ -35,21 +37,33 @@ from ingest.commands.requests import (
     TrackSession,
     TriggerLesson,
     WriteAction,
+    decide,
 )
 from ingest.errors import CommandRejected
 from ingest.events.action import ActionCreated, ActionEdge, ActionUpdated
 from ingest.events.envelope import decode, encode
 from ingest.events.lesson import LessonRecorded, LessonReinforced, LessonRetired, LessonRevised, LessonTriggered
-from ingest.events.memory import MemoryCondensed, MemoryRecorded, MemoryRevised, MemoryVisibilityChanged
-from ingest.events.observation import ObservationRecorded
+from ingest.events.memory import (
+    MemoryCondensed,
+    MemoryRecorded,
+    MemoryRevised,
+    MemoryVisibilityChanged,
+    RelationLinked,
+    RelationUnlinked,
+)
 from ingest.events.registry import EventData
-from ingest.events.relation import RelationLinked, RelationUnlinked
-from ingest.events.session import SessionCommitted, SessionEnded, SessionRetired, SessionStarted, SessionSummarised
+from ingest.events.session import (
+    ObservationRecorded,
+    SessionCommitted,
+    SessionEnded,
+    SessionRetired,
+    SessionStarted,
+    SessionSummarised,
+)
 from ingest.events.slot import SlotAppended, SlotDeleted, SlotSet
 from ingest.events.subject import SubjectForgotten
 from ingest.ids import EventId
-from ingest.log.partitions import project_route, session_route
-from ingest.log.position import Position
+from ingest.log.position import Position, project_route, session_route
 from ingest.secrets.scrub import PRIVATE, SECRET
 
 ADA = Caller("acme", "mcp", "ada")

@@ -5,15 +5,13 @@ from contextlib import AbstractContextManager, nullcontext
 import pytest
 from factories import ManualClock, event
 
-from ingest.commands.decide import Caller
-from ingest.commands.handler import CommandHandler
-from ingest.commands.metering import charge
-from ingest.commands.requests import AnyCommand, ForgetSubject, Observe, Remember, SetSlot, TrackSession
+from ingest.commands.decide import AnyCommand, Caller, ForgetSubject, Observe, Remember, SetSlot, TrackSession
+from ingest.commands.handler import CommandHandler, charge
 from ingest.errors import CommandRejected, LogFull, Overloaded
 from ingest.events.session import SessionEnded
 from ingest.log.event_log import Appended, Entry
 from ingest.log.group_commit import GroupCommit
-from ingest.log.memory_log import MemoryLog
+from tests.support.memory_log import MemoryLog
 
 ADA = Caller("acme")
 FORGET = ForgetSubject(kind="memory", subject="mem_1", documents=["mem_1"])

@@ -6,17 +6,16 @@ from typing import Any
 import pytest
 from factories import NOW, ManualClock, event
 
-from ingest.commands.decide import Caller
+from ingest.commands.decide import AnyCommand, Caller, Observe, RecordLesson, Remember
 from ingest.commands.handler import RECORDED_AT_BYTES, Accepted, CommandHandler
-from ingest.commands.requests import AnyCommand, Observe, RecordLesson, Remember
 from ingest.errors import CommandRejected
 from ingest.events.envelope import Event, Recorded, decode, encode
 from ingest.events.memory import MemoryRecorded
-from ingest.events.observation import ObservationRecorded
+from ingest.events.session import ObservationRecorded
 from ingest.log.event_log import MAX_ENTRY_BYTES
 from ingest.log.group_commit import GroupCommit
-from ingest.log.memory_log import MemoryLog
 from ingest.log.position import START, Token
+from tests.support.memory_log import MemoryLog
 
 ADA = Caller("acme")
 

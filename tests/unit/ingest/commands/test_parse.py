@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.commands.command import Command
-from ingest.commands.parse import parse_batch, parse_json, parse_object
-from ingest.commands.requests import (
+from ingest.commands.decide import (
     WRITE_TYPES,
     DeleteSlot,
     LinkCommit,
@@ -24,6 +23,7 @@ from ingest.commands.requests import (
     WriteAction,
     WriteCommand,
 )
+from ingest.commands.parse import parse_batch, parse_json, parse_object
 from ingest.errors import CommandRejected, MalformedRequest, RequestTooLarge
 from ingest.events.action import ActionEdge
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.commands import sizing
-from ingest.commands.sizing import array_items, check_msgpack, check_values, count_msgpack, count_values, msgpack_length
+from ingest.commands import parse as sizing
+from ingest.commands.parse import array_items, check_msgpack, check_values, count_msgpack, count_values, msgpack_length
 from ingest.errors import MalformedRequest, RequestTooLarge
 
 values = st.recursive(

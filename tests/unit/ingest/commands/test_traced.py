@@ -8,16 +8,15 @@ from factories import ManualClock
 from ingest.commands.command import Command
 from ingest.commands.decide import Caller
 from ingest.commands.forgetting import ForgetSubject
-from ingest.commands.handler import CommandHandler
+from ingest.commands.handler import CommandHandler, write_span
 from ingest.commands.lessons import RecordLesson, ReviseLesson
 from ingest.commands.memories import Remember
 from ingest.commands.sessions import Observe, TrackSession
 from ingest.commands.slots import DeleteSlot, SetSlot
-from ingest.commands.traced import writing
 from ingest.errors import CommandRejected
 from ingest.log.group_commit import GroupCommit
-from ingest.log.memory_log import MemoryLog
 from ingest.platform import tracing
+from tests.support.memory_log import MemoryLog
 from tests.support.otlp_receiver import Span, traced
 
 TEA = Remember(content="likes tea", project="shop")
@@ -40,7 +39,7 @@ SEEN = Observe(content="saw", session_id="s", project="shop")
     ],
 )
 def test_a_write_is_named_by_its_operation(commands: list[Command], operation: str, monkeypatch: pytest.MonkeyPatch):
-    with traced(monkeypatch) as receiver, tracing.server("POST", {}, []), writing(commands):
+    with traced(monkeypatch) as receiver, tracing.server("POST", {}, []), write_span(commands):
         pass
     assert receiver.spans[0].name == operation == receiver.spans[0].attributes["gen_ai.operation.name"]
     assert receiver.spans[0].attributes["gen_ai.memory.record.count"] == len(commands)

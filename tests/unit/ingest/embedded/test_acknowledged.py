@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ingest.embedded.acknowledged import FILE, Acknowledged, load_acknowledged, save_acknowledged
+from ingest.embedded.log_file import FILE, Acknowledged, load_acknowledged, save_acknowledged
 from ingest.log.event_log import Appended
 from ingest.log.position import Position
 

@@ -14,13 +14,19 @@ from ingest.errors import NewerEventVersion, UnknownEventType, UnreadableEvent
 from ingest.events.envelope import SESSION_TYPES, UNCLAIMED, Envelope, Event, as_json_object, decode, encode, route_of
 from ingest.events.lesson import LessonRecorded
 from ingest.events.memory import MemoryRecorded
-from ingest.events.observation import ObservationCompressed, ObservationRecorded
 from ingest.events.registry import EVENT_TYPES, UPCASTERS, EventData
-from ingest.events.session import SessionCommitted, SessionEnded, SessionRetired, SessionStarted, SessionSummarised
+from ingest.events.session import (
+    ObservationCompressed,
+    ObservationRecorded,
+    SessionCommitted,
+    SessionEnded,
+    SessionRetired,
+    SessionStarted,
+    SessionSummarised,
+)
 from ingest.events.slot import SlotSet
 from ingest.events.subject import EventErased, SubjectForgotten
-from ingest.log.partitions import project_route, session_route
-from ingest.log.position import Position
+from ingest.log.position import Position, project_route, session_route
 
 HERE = Position(1_769_860_800_000, 7)
 

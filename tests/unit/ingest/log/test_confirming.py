@@ -9,11 +9,11 @@ from waiting import wait_until
 
 from ingest.durability import Durability
 from ingest.errors import LogUnavailable
-from ingest.log import confirming
-from ingest.log.confirming import Confirmations
+from ingest.log import group_commit
 from ingest.log.event_log import Appended, Entry
-from ingest.log.memory_log import MemoryLog
+from ingest.log.group_commit import Confirmations
 from ingest.log.position import Position
+from tests.support.memory_log import MemoryLog
 
 AT = Position(5, 0)
 
@@ -102,7 +102,7 @@ async def test_a_server_that_is_away_leaves_what_was_known_of_it(monkeypatch: py
     disk.away = True
     confirmations = Confirmations(disk)
     assert await confirmations.standing() == "memory", "the least there is, as long as nobody knows"
-    monkeypatch.setattr(confirming, "LOOK_AGAIN_S", 0.0)
+    monkeypatch.setattr(group_commit, "LOOK_AGAIN_S", 0.0)
     disk.away = False
 
     async def known() -> bool:

@@ -13,8 +13,8 @@ from ingest.ids import EventId
 from ingest.log import group_commit
 from ingest.log.event_log import Appended, Entry, Stored
 from ingest.log.group_commit import GroupCommit
-from ingest.log.memory_log import MemoryLog
 from ingest.log.position import START, Position
+from tests.support.memory_log import MemoryLog
 
 
 class WatchedLog:

@@ -1,140 +1,83 @@
-"""What tokens mean in a log: of before a growth, of another log, of this one."""
+"""Which tokens and cursors belong to a log: not those of another one, or from before it got more partitions."""
 
 from datetime import UTC, datetime
-from zlib import crc32
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ingest.errors import CommandRejected
-from ingest.log.history import Growth, LogHistory
-from ingest.log.position import START, Position, Token
-
-BEFORE, AFTER = 3, 36
-Grown = tuple[dict[int, list[Position]], dict[int, list[Position]], LogHistory]
+from ingest.log.event_log import FIRST_MS, Growth, LogHistory
+from ingest.log.position import Position, Token
 
 
-@st.composite
-def grown_logs(draw: st.DrawFn) -> Grown:
-    """The positions of a log's partitions before one or two growths and right after, and its history then."""
-    routes = [crc32(route.encode()) for route in draw(st.lists(st.sampled_from("abcdefghijklmnop"), max_size=30))]
-    between = draw(st.sampled_from([(), (2 * BEFORE,), (6 * BEFORE,)]))
-    counts = (BEFORE, *between, AFTER)
-    logs: list[dict[int, list[Position]]] = []
-    for count in counts:
-        places: dict[int, list[Position]] = {partition: [] for partition in range(count)}
-        for number, home in enumerate(routes, 1):
-            places[home % count].append(Position(number, 0))
-        logs.append(places)
-    newest = str(Position(len(routes), 0))
-    growths = [
-        Growth(count, newest, [str(places[-1] if places else START) for places in log.values()])
-        for count, log in zip(counts, logs[1:], strict=False)
-    ]
-    return logs[0], logs[-1], LogHistory(AFTER, None, growths)
+def position(number: int) -> str:
+    return str(Position(FIRST_MS + number, 0))
 
 
-def token_in(draw: st.DrawFn, partitions: dict[int, list[Position]]) -> Token:
-    """A token of some of the partitions, at any of their positions."""
-    named = draw(st.lists(st.sampled_from([one for one in partitions if partitions[one]] or [0]), unique=True))
-    return Token({one: draw(st.sampled_from(partitions[one] or [START])) for one in named})
+def token(text: str) -> Token:
+    """Such as `0:70,3:200`."""
+    return Token({int(part.split(":")[0]): Position(FIRST_MS + int(part.split(":")[1]), 0) for part in text.split(",")})
 
 
-def behind(partitions: dict[int, list[Position]], token: Token) -> set[Position]:
-    """What a reader that goes on behind a token is given."""
-    return {at for one, places in partitions.items() for at in places if at > token.get(one, START)}
+HISTORY = LogHistory(4, None, [Growth(2, position(100), [position(one) for one in (100, 90, 80, -1)])])
+BEFORE_GROWTH = "is a position from before this log got more partitions; leave it out"
 
 
-@given(grown_logs(), st.data())
-def test_a_token_of_before_is_covered_when_all_that_it_covered_is_applied(grown: Grown, data: st.DataObject):
-    old, new, history = grown
-    token = data.draw(st.composite(token_in)(old))
-    wanted = history.to_wait_for(token)
-    covered = {at for one, upto in token.items() for at in old[one] if at <= upto}
-    everything = {one: places[-1] if places else START for one, places in new.items()}
-    assert wanted.covered_by(everything), "once all is projected it is not waited for in vain"
-    for one, places in new.items():
-        for at in places:
-            if at in covered:
-                assert wanted[one] >= at
+@pytest.mark.parametrize("text", ["0:100", "0:101", "2:80", "2:101", "1:90,3:200"])
+def test_a_position_that_the_grown_log_has_is_a_token(text: str):
+    assert HISTORY.check_token(token(text)) == token(text)
 
 
-@given(grown_logs(), st.data())
-def test_what_a_token_of_before_covered_is_waited_for_when_a_later_write_took_its_place(
-    grown: Grown, data: st.DataObject
-):
-    old, new, history = grown
-    token = data.draw(st.composite(token_in)(old))
-    covered = {at for one, upto in token.items() for at in old[one] if at <= upto}
-    later = Position.parse(history.growths[-1].newest)._replace(seq=1)
-    for partition in data.draw(st.lists(st.sampled_from(sorted(old)), unique=True)):
-        token.include(partition, later)
-    wanted = history.to_wait_for(token)
-    for one, places in new.items():
-        assert all(wanted[one] >= at for at in places if at in covered)
-        assert wanted.get(one, START) <= max([*places, later if one in token else START], default=START)
+@pytest.mark.parametrize("text", ["2:81", "2:100", "1:100", "3:1", "0:100,1:91"])
+def test_a_position_that_a_growth_left_in_another_partition_is_refused(text: str):
+    with pytest.raises(CommandRejected, match=BEFORE_GROWTH) as refused:
+        HISTORY.check_token(token(text))
+    assert refused.value.field == "after"
 
 
-@given(grown_logs(), st.data())
-def test_a_cursor_of_before_goes_on_where_it_was(grown: Grown, data: st.DataObject):
-    old, new, history = grown
-    token = data.draw(st.composite(token_in)(old))
-    assert behind(new, history.to_read_on(token)) == behind(old, token)
+def test_a_cursor_from_before_a_growth_is_refused_and_one_since_is_not():
+    for text in ("0:100", "0:70,1:90", "0:200,1:10"):
+        with pytest.raises(CommandRejected, match=BEFORE_GROWTH):
+            HISTORY.check_cursor(token(text))
+    for text in ("0:70", "0:70,1:101"):
+        cursor = Token.parse(str(HISTORY.as_cursor(token(text))))
+        assert HISTORY.check_cursor(cursor) == cursor
+    assert HISTORY.check_cursor(token("0:101,1:102")) == token("0:101,1:102"), "written since"
+    assert HISTORY.check_cursor(Token.parse("0:0-0")) == Token.parse("0:0-0"), "the beginning"
 
 
-@given(grown_logs(), st.data())
-def test_a_cursor_of_since_goes_on_where_it_was_too(grown: Grown, data: st.DataObject):
-    _, new, history = grown
-    token = data.draw(st.composite(token_in)(new))
-    again = history.to_read_on(Token.parse(str(history.as_cursor(token))))
-    assert behind(new, again) == behind(new, token)
+def test_cursors_of_a_log_that_never_grew_stay_as_they_are():
+    history = LogHistory(4)
+    assert history.as_cursor(token("0:70")) == history.check_cursor(token("0:70")) == token("0:70")
 
 
-HISTORY = LogHistory(4, None, [Growth(2, "100-0", ["100-0", "90-0", "80-0", "0-0"])])
-
-
-@pytest.mark.parametrize(
-    ("said", "waited_for"),
-    [
-        ("0:100-0", "0:100-0,2:80-0"),
-        ("0:70-0", "0:70-0,2:70-0"),
-        ("1:90-0", "1:90-0,3:0-0"),
-        ("0:101-0", "0:101-0,2:80-0"),
-        ("2:200-0", "2:200-0"),
-        ("0:70-0,3:200-0", "0:70-0,2:70-0,3:200-0"),
-    ],
-)
-def test_what_is_waited_for(said: str, waited_for: str):
-    assert str(HISTORY.to_wait_for(Token.parse(said))) == waited_for
-
-
-def test_what_was_written_between_two_growths_is_spread_by_the_second_alone():
-    second = Growth(4, "120-0", [f"{n}-0" for n in (120, 85, 90, 95, 60, 90, 110, 70)])
+def test_the_newest_of_several_growths_decides():
+    second = Growth(4, position(120), [position(one) for one in (120, 85, 90, 95, 60, 90, 110, 70)])
     history = LogHistory(8, None, [*HISTORY.growths, second])
-    assert str(history.to_wait_for(Token.parse("0:100-0"))) == "0:100-0,2:90-0,4:60-0,6:100-0"
-    assert str(history.to_wait_for(Token.parse("0:101-0"))) == "0:101-0,2:80-0,4:60-0,6:80-0"
-    assert str(history.to_wait_for(Token.parse("0:121-0"))) == "0:121-0,2:80-0,4:60-0,6:80-0"
-    assert set(history.to_read_on(Token.parse("0:100-0"))) == {0, 2, 4, 6}
-    assert set(history.to_read_on(Token.parse("0:100-0,3:0-0"))) == {0, 3, 4, 7}
+    assert history.check_token(token("6:110"))
+    with pytest.raises(CommandRejected, match=BEFORE_GROWTH):
+        history.check_token(token("2:100"))
+
+
+def test_a_position_is_spread_over_what_its_partition_became():
+    assert HISTORY.growths[0].spread(token("1:70")) == token("1:70,3:70")
 
 
 def test_a_partition_that_there_is_not_is_refused():
     with pytest.raises(CommandRejected, match="there is no partition 4"):
-        HISTORY.to_wait_for(Token.parse("4:1-0"))
+        HISTORY.check_token(Token.parse("4:1-0"))
 
 
 def test_a_position_from_before_the_log_began_is_of_another_log():
     history = LogHistory(2, datetime(2026, 1, 1, tzinfo=UTC))
-    for understood in (history.to_wait_for, history.to_read_on):
+    for check in (history.check_token, history.check_cursor):
         with pytest.raises(CommandRejected, match="1:1700000000000-0 is a position of another log") as fault:
-            understood(Token.parse("0:1767225600000-0,1:1700000000000-0"))
+            check(Token.parse("0:1767225600000-0,1:1700000000000-0"))
         assert fault.value.field == "after"
         for beginning in ("0-0", "0-1", "1-0", "999999999999-0"):
-            assert understood(Token.parse(f"0:1767225600000-0,1:{beginning}")), "that is a way to say the beginning"
+            assert check(Token.parse(f"0:1767225600000-0,1:{beginning}")), "that is a way to say the beginning"
 
 
 def test_clocks_may_differ_by_some_seconds():
     history = LogHistory(2, datetime(2026, 1, 1, tzinfo=UTC))
     early = Token({0: Position(1767225600000 - 9_000, 0)})
-    assert history.to_wait_for(early) == early
+    assert history.check_token(early) == early

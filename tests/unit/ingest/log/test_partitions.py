@@ -2,7 +2,7 @@
 
 import pytest
 
-from ingest.log.partitions import partition_of, project_route, session_route
+from ingest.log.position import partition_of, project_route, session_route
 
 
 @pytest.mark.parametrize(

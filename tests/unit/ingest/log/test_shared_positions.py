@@ -3,8 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from ingest.log.position import Position, Token
-from ingest.log.shared_positions import SharedPositions, file_size
+from ingest.log.position import Position, SharedPositions, Token, file_size
 
 PARTITIONS = 4
 Tables = Callable[[int], SharedPositions]

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from ingest.commands import spool
+from ingest.commands.decide import Observe, WriteCommand
 from ingest.commands.parse import parse_batch, parse_json
-from ingest.commands.requests import Observe, WriteCommand
+from ingest.commands.spool import SETTLED_S, Spool
 from ingest.errors import CommandRejected
-from ingest.log import spool
-from ingest.log.spool import SETTLED_S, Spool
 
 
 def parse(content: bytes, name: str) -> Sequence[WriteCommand]:

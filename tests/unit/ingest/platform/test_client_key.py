@@ -7,7 +7,7 @@ import pytest
 
 from api.agents import recording
 from ingest.errors import InvalidSetting
-from ingest.platform.client_key import client_key, store_key
+from ingest.platform.addresses import client_key, store_key
 
 URL = "http://127.0.0.1:3111"
 KEY = "mnk_0123456789AB_secret"

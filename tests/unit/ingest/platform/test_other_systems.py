@@ -5,9 +5,15 @@ from pathlib import Path
 import pytest
 
 from ingest.errors import InvalidSetting
-from ingest.platform.client_key import client_key
-from ingest.platform.other_systems import IGNORED, OTHER_NAMES, warnings, without_other_names
-from ingest.platform.settings import from_environment, to_environment
+from ingest.platform.addresses import client_key
+from ingest.platform.settings import (
+    IGNORED,
+    OTHER_NAMES,
+    from_environment,
+    to_environment,
+    warnings,
+    without_other_names,
+)
 
 SUMMARIZATION_ENABLED = "SUMMARIZATION_ENABLED"
 HOME = {"HOME": "/nowhere"}

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from redis.asyncio.connection import Connection, SSLConnection, UnixDomainSocketConnection
 from redis.exceptions import BusyLoadingError, ConnectionError, DataError, InvalidResponse, ResponseError, TimeoutError
 
-from ingest.platform.packing import packed_by_hiredis
+from ingest.platform.redis_client import packed_by_hiredis
 
 WORDS = st.one_of(st.text(max_size=30), st.binary(max_size=30), st.integers(), st.floats(allow_nan=False))
 COMMANDS = st.tuples(st.sampled_from(["SET", "CONFIG GET", b"HSET"]), WORDS, WORDS)

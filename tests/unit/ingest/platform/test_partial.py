@@ -9,11 +9,11 @@ from ingest.platform.partial import (
     left_out,
     left_out_message,
     made_of_parts,
+    node_timeout_s,
     partial_reads,
     readable,
     whole_reads,
 )
-from ingest.platform.patience import node_timeout_s
 
 AWAY = ConnectionError("connection refused")
 

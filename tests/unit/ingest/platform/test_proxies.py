@@ -11,7 +11,7 @@ import pytest
 import mnemolog_client.proxies
 from api.cli.client import ApiClient
 from api.importing.source import RestServer
-from ingest.platform import proxies
+from ingest.platform import addresses as proxies
 from projections.condensing.llm.client import LlmClient
 from projections.embedding.openai_compatible import OpenAICompatibleEmbedder
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ingest.platform.sizes import mib, parse_bytes, parse_bytes_or_share
+from ingest.platform.settings import mib, parse_bytes, parse_bytes_or_share
 
 
 @pytest.mark.parametrize(

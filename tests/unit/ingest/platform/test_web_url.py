@@ -2,7 +2,7 @@
 
 import pytest
 
-from ingest.platform.web_url import fault_of_url
+from ingest.platform.addresses import fault_of_url
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from factories import NOW
 from secret_held_out import HELD_OUT
 from secret_shapes import SHAPES, Sample, samples
 
-from ingest.commands.decide import Caller, decide
-from ingest.commands.requests import (
+from ingest.commands.decide import (
     AnyCommand,
+    Caller,
     ForgetSubject,
     LinkCommit,
     Observe,
@@ -22,6 +22,7 @@ from ingest.commands.requests import (
     SummariseSession,
     TrackSession,
     WriteAction,
+    decide,
 )
 from ingest.errors import CommandRejected
 from ingest.events.action import ActionEdge

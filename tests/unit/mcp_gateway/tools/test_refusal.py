@@ -5,6 +5,7 @@ import pytest
 from ingest.errors import (
     AccessDenied,
     AlreadyThere,
+    ArchiveUnavailable,
     DurabilityNotReached,
     Forbidden,
     LogUnavailable,
@@ -13,7 +14,6 @@ from ingest.errors import (
     SessionFull,
     SlotFull,
 )
-from ingest.log.archive.manifest import ArchiveUnavailable
 from mcp_gateway.tools.reading import RECALL
 from mcp_gateway.tools.tool import refusal
 from mcp_gateway.tools.writing import FORGET

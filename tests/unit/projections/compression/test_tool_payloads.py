@@ -10,9 +10,9 @@ from condensing import saw
 from projections.compression.compression import Compressed, compress
 from projections.compression.payloads import is_base64
 from projections.compression.words import TOOLS
-from projections.condensing.consolidate import facts, topics
+from projections.condensing.consolidation import facts_of, find_topics
 from projections.condensing.profile import profile
-from projections.condensing.sessions import digest
+from projections.condensing.summaries import digest
 from projections.documents.observations import Observation
 
 Call = tuple[str, str, Any, str]
@@ -88,7 +88,7 @@ SAID = [saw(900 + n, f"The `checkout` charged card {n} twice.") for n in range(3
 @pytest.mark.parametrize("as_text", [False, True], ids=["objects", "text"])
 def test_what_tools_answer_again_and_again_is_no_topic_beside_what_was_said(as_text: bool):
     seen = [*used(as_text), *SAID]
-    assert [one.concept for one in topics(seen, min_importance=0, max_topics=100)] == ["checkout"]
+    assert [one.concept for one in find_topics(seen, min_importance=0, max_topics=100)] == ["checkout"]
     told = profile("shop", "", 1, seen, [], SAID[0].occurred_at)
     assert told is not None
     assert told.concepts == [("checkout", 3)]
@@ -98,7 +98,7 @@ def test_what_tools_answer_again_and_again_is_no_topic_beside_what_was_said(as_t
 def test_what_tools_answer_in_every_session_is_no_fact_beside_what_was_said(as_text: bool):
     calls, said = used(as_text), saw(900, "We decided that the checkout sends an order id with every charge.")
     sessions = [digest([*calls[n : n + len(CALLS)], said]) for n in range(0, len(calls), len(CALLS))]
-    found = facts([one for one in sessions + sessions if one is not None])
+    found = facts_of([one for one in sessions + sessions if one is not None])
     assert [one.content for one in found] == [said.content]
 
 

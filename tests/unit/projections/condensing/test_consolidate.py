@@ -8,8 +8,8 @@ from condensing import NOON, called, saw
 
 from ingest.ids import DocumentId
 from ingest.log.position import Position
-from projections.condensing.consolidate import CONTENT_CHARS, FACTS, Fact, facts, procedures, topics
-from projections.condensing.sessions import Digest
+from projections.condensing.consolidation import CONTENT_CHARS, FACTS, Fact, facts_of, find_topics, procedures_of
+from projections.condensing.summaries import Digest
 from projections.documents.memories import Memory
 
 REDIS = [
@@ -43,16 +43,16 @@ def pattern(n: int, session_id: str, content: str, **fields: Any) -> Memory:
 
 
 def test_important_observations_about_a_topic_are_one_memory():
-    (made,) = topics(REDIS)
+    (made,) = find_topics(REDIS)
     assert (made.concept, made.title) == ("redis", "About Redis")
     assert made.content.splitlines() == [made.title, *(f"- {one.content}" for one in REDIS[:3])]
     assert made.sources == ["obs_0", "obs_1", "obs_2"]
 
 
 def test_the_topic_most_spoken_of_is_first_and_ties_are_by_concept():
-    assert [one.concept for one in topics([*REDIS, *CACHE])] == ["cache", "redis"]
+    assert [one.concept for one in find_topics([*REDIS, *CACHE])] == ["cache", "redis"]
     seen = [saw(n, f"{both} is up on host{n}.", concepts=(both,)) for n, both in enumerate(["bb", "aa"] * 3)]
-    assert [one.concept for one in topics(seen, max_topics=1)] == ["aa"]
+    assert [one.concept for one in find_topics(seen, max_topics=1)] == ["aa"]
 
 
 CACHE = [saw(10 + n, f"The cache of service{n} is full.", concepts=("cache",)) for n in range(4)]
@@ -62,12 +62,12 @@ def test_the_most_important_observations_of_a_topic_stay_the_newest_of_equals():
     seen = [
         saw(n, f"The cache of host{n} is full.", concepts=("cache",), importance=9 if n == 0 else 5) for n in range(6)
     ]
-    assert topics(seen, top=3)[0].sources == ["obs_0", "obs_4", "obs_5"]
+    assert find_topics(seen, top=3)[0].sources == ["obs_0", "obs_4", "obs_5"]
 
 
 def test_a_memory_of_a_topic_names_only_observations_whose_words_it_has():
     seen = [saw(n, f"Host{n} " + "writes to the cache " * 11 + "often.", concepts=("cache",)) for n in range(8)]
-    (made,) = topics(seen)
+    (made,) = find_topics(seen)
     assert 0 < len(made.sources) < 8
     assert made.sources == [one.id for one in seen if one.content[:6] in made.content]
 
@@ -79,7 +79,7 @@ def test_a_memory_of_a_topic_names_only_observations_whose_words_it_has():
 def test_tags_of_the_server_tools_keys_columns_flags_and_paths_are_no_topics(concept: str):
     data = {"tool_name": "Bash", "tool_input": {"old_string": "x"}}
     seen = [saw(n, f"The {concept} needs a restart after part {n}.", data=data, concepts=(concept,)) for n in range(4)]
-    assert topics(seen) == []
+    assert find_topics(seen) == []
 
 
 @pytest.mark.parametrize(
@@ -94,15 +94,15 @@ def test_tags_of_the_server_tools_keys_columns_flags_and_paths_are_no_topics(con
     ],
 )
 def test_what_is_told_to_somebody_or_of_the_moment_makes_no_topic(said: str):
-    assert topics([saw(n, f"{said} {n}", concepts=("las vegas",)) for n in range(4)]) == []
+    assert find_topics([saw(n, f"{said} {n}", concepts=("las vegas",)) for n in range(4)]) == []
 
 
 def test_a_topic_that_one_observation_tells_is_none():
     said = "The cache of the gateway is full on host{} again."
-    assert topics([saw(n, said.format(n), concepts=("cache",)) for n in range(3)])
+    assert find_topics([saw(n, said.format(n), concepts=("cache",)) for n in range(3)])
     alike = ["The cache is full.", "A cache of it is so full.", "Full, full, full is the cache today."]
     seen = [saw(n, text, concepts=("cache",)) for n, text in enumerate(alike)]
-    assert topics(seen) == []
+    assert find_topics(seen) == []
 
 
 def test_a_topic_that_is_told_under_another_is_left_out():
@@ -112,20 +112,20 @@ def test_a_topic_that_is_told_under_another_is_left_out():
         "Float Pixel Data is of 32 bits.",
     ]
     seen = [saw(n, text, concepts=("float pixel data", "pixel data")) for n, text in enumerate(said)]
-    assert [one.concept for one in topics(seen)] == ["float pixel data"]
+    assert [one.concept for one in find_topics(seen)] == ["float pixel data"]
 
 
 def test_observations_that_only_name_a_topic_without_a_claim_about_it_do_not_count():
     seen = [called(n, "Edit", {"file_path": f"src/cache{n}.py"}) for n in range(4)]
     seen = [saw(n, one.content, one.kind, one.data, concepts=("cache",)) for n, one in enumerate(seen)]
-    assert topics([*seen, *CACHE[:2]]) == []
-    assert [one.sources for one in topics([*seen, *CACHE[:3]])] == [["obs_10", "obs_11", "obs_12"]]
+    assert find_topics([*seen, *CACHE[:2]]) == []
+    assert [one.sources for one in find_topics([*seen, *CACHE[:3]])] == [["obs_10", "obs_11", "obs_12"]]
 
 
 def test_a_memory_of_a_topic_is_bounded():
     name = "c" * 60
     seen = [saw(n, f"Finding{n} is about {name} and word{n} {'x' * 150}.", concepts=(name,)) for n in range(8)]
-    (made,) = topics(seen)
+    (made,) = find_topics(seen)
     assert made.content.startswith(made.title)
     assert len(made.title) <= 80
     assert len(made.content) <= CONTENT_CHARS
@@ -133,15 +133,15 @@ def test_a_memory_of_a_topic_is_bounded():
 
 def test_what_is_said_of_a_topic_alike_is_said_once():
     seen = [saw(n, "The gateway restarts after every deploy.", concepts=("gateway",)) for n in range(3)]
-    (made,) = topics(seen)
+    (made,) = find_topics(seen)
     assert made.content == "About gateway\n- The gateway restarts after every deploy."
     assert made.sources == ["obs_0", "obs_1", "obs_2"]
 
 
 def test_facts_need_five_sessions():
     decided = told("", "We will use Redis for the log.")
-    assert facts([decided] * 4) == []
-    assert facts([decided] * 5) == [Fact("We will use Redis for the log.", [0, 1, 2, 3, 4])]
+    assert facts_of([decided] * 4) == []
+    assert facts_of([decided] * 5) == [Fact("We will use Redis for the log.", [0, 1, 2, 3, 4])]
 
 
 def test_what_two_sessions_state_is_a_fact_in_its_newest_wording():
@@ -152,7 +152,7 @@ def test_what_two_sessions_state_is_a_fact_in_its_newest_wording():
         told("Edit `src/nightly/backup.py`."),
         told(),
     ]
-    assert facts(summaries) == [Fact("The nightly backup still takes two hours.", [0, 1])]
+    assert facts_of(summaries) == [Fact("The nightly backup still takes two hours.", [0, 1])]
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_what_two_sessions_state_is_a_fact_in_its_newest_wording():
     ],
 )
 def test_sessions_that_contradict_each_other_do_not_state_the_same(one: str, other: str):
-    assert facts([told(one), told(other), told(), told(), told()]) == []
+    assert facts_of([told(one), told(other), told(), told(), told()]) == []
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_sessions_that_contradict_each_other_do_not_state_the_same(one: str, oth
     ],
 )
 def test_next_steps_output_and_what_is_only_about_who_talks_are_no_facts(said: str):
-    assert facts([told(said, said)] * 6) == []
+    assert facts_of([told(said, said)] * 6) == []
 
 
 def test_what_most_sessions_state_comes_first_and_old_sessions_do_not_count():
@@ -196,7 +196,7 @@ def test_what_most_sessions_state_comes_first_and_old_sessions_do_not_count():
     new = [told("", f"We agreed on port{n} for service{n}.") for n in range(19)]
     summaries = [*old, *new, told("The release train leaves on Friday. The release train leaves on Friday.")]
     summaries[-3] = told("The release train leaves on Friday.")
-    found = facts(summaries)
+    found = facts_of(summaries)
     assert found[0] == Fact("The release train leaves on Friday.", [20, 22])
     assert len(found) == FACTS
     assert not any("Kafka" in fact.content for fact in found)
@@ -210,7 +210,7 @@ def test_a_pattern_said_in_two_sessions_is_a_procedure():
         pattern(3, "s3", "Rotate the token\n- Revoke it\n- Issue another"),
         pattern(4, "s3", "Release the gateway by hand", memory_type="semantic"),
     ]
-    assert [(one.name, one.steps, one.sources) for one in procedures(memories)] == [
+    assert [(one.name, one.steps, one.sources) for one in procedures_of(memories)] == [
         ("Release the gateway", ["Freeze the branch", "Run the smoke tests", "Tag and push"], ["mem_2", "mem_1"])
     ]
 
@@ -220,9 +220,9 @@ def test_a_pattern_by_tag_without_a_list_has_sentences_as_steps():
     memories = [
         pattern(n, f"s{n}", said, memory_type="semantic", tags=["Pattern"], title="Login tests") for n in range(2)
     ]
-    assert procedures(memories)[0].steps == ["Always freeze the clock first.", "Then run the login tests."]
+    assert procedures_of(memories)[0].steps == ["Always freeze the clock first.", "Then run the login tests."]
 
 
 def test_a_pattern_that_nothing_latest_says_any_more_is_no_procedure():
     memories = [pattern(n, f"s{n}", "Freeze the clock in every test", is_latest=False) for n in range(2)]
-    assert procedures(memories) == []
+    assert procedures_of(memories) == []

@@ -1,6 +1,6 @@
 """Summaries that go on where an earlier one ended."""
 
-from projections.condensing.sessions import DECISIONS, NARRATIVE_CHARS, Digest, continued
+from projections.condensing.summaries import DECISIONS, NARRATIVE_CHARS, Digest, continued
 
 
 def told(title: str, narrative: str, *decisions: str) -> Digest:

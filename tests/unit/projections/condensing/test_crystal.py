@@ -3,7 +3,7 @@
 import pytest
 from condensing import called, saw
 
-from projections.condensing.crystal import LESSONS, NARRATIVE_CHARS, DoneAction, Taught, contents, crystallize
+from projections.condensing.crystals import LESSONS, NARRATIVE_CHARS, DoneAction, Taught, contents, crystal_of
 
 CHAIN = [
     DoneAction("a1", "Rotate the token", result="The token was rotated. Always rotate before the deploy window."),
@@ -13,7 +13,7 @@ CHAIN = [
 
 
 def test_the_narrative_tells_each_action_and_the_outcomes_only_the_done_ones():
-    made = crystallize(CHAIN)
+    made = crystal_of(CHAIN)
     assert made.narrative == "The token was rotated. Raise the pool. Move to Kafka: cancelled."
     assert made.key_outcomes == ["The token was rotated.", "Raise the pool."]
 
@@ -38,7 +38,7 @@ def test_one_action_is_told_once(title: str, result: str, content: str):
 
 
 def test_sentences_that_state_a_rule_become_lessons():
-    assert crystallize(CHAIN).lessons == [
+    assert crystal_of(CHAIN).lessons == [
         Taught("Always rotate before the deploy window.", ["a1"]),
         Taught("Raise the pool: Don't raise it above fifty.", ["a2"]),
     ]
@@ -46,7 +46,7 @@ def test_sentences_that_state_a_rule_become_lessons():
 
 @pytest.mark.parametrize("text", ["Edit `src/always/exceptions.py`.", '{"always": "never"}', "always/never.py"])
 def test_what_is_no_sentence_teaches_nothing(text: str):
-    assert crystallize([DoneAction("a", "t", result=text)]).lessons == []
+    assert crystal_of([DoneAction("a", "t", result=text)]).lessons == []
 
 
 @pytest.mark.parametrize(
@@ -63,29 +63,29 @@ def test_what_is_no_sentence_teaches_nothing(text: str):
     ],
 )
 def test_a_rule_says_what_to_do(text: str, is_rule: bool):
-    assert bool(crystallize([DoneAction("a", "t", result=text)]).lessons) is is_rule
+    assert bool(crystal_of([DoneAction("a", "t", result=text)]).lessons) is is_rule
 
 
 def test_a_rule_said_twice_is_one_lesson_and_there_are_few():
     twice = [DoneAction(f"a{n}", "t", result="Always rotate the token first.") for n in range(2)]
-    assert crystallize(twice).lessons == [Taught("Always rotate the token first.", ["a0", "a1"])]
+    assert crystal_of(twice).lessons == [Taught("Always rotate the token first.", ["a0", "a1"])]
     many = [DoneAction(f"a{n}", "t", result=f"Never run job{n} on host{n}.") for n in range(9)]
-    assert len(crystallize(many).lessons) == LESSONS
+    assert len(crystal_of(many).lessons) == LESSONS
 
 
 def test_files_are_those_named_and_those_modified_meanwhile():
     seen = [called(0, "Edit", {"file_path": "src/pool.py"}), called(1, "Read", {"file_path": "README.md"})]
-    assert crystallize(CHAIN, seen).files_affected == ["pool.yaml", "api.yaml", "src/pool.py"]
+    assert crystal_of(CHAIN, seen).files_affected == ["pool.yaml", "api.yaml", "src/pool.py"]
 
 
 def test_what_was_observed_follows_as_far_as_it_fits():
     seen = [saw(n, f"Finding{n} " + f"about{n} " * 30) for n in range(6)]
-    narrative = crystallize(CHAIN, seen).narrative
+    narrative = crystal_of(CHAIN, seen).narrative
     assert narrative.startswith("The token was rotated.")
     assert "Finding" in narrative
     assert len(narrative) <= NARRATIVE_CHARS
 
 
 def test_nothing_done_is_an_empty_crystal():
-    made = crystallize([])
+    made = crystal_of([])
     assert (made.narrative, made.key_outcomes, made.files_affected, made.lessons) == ("", [], [], [])

@@ -6,13 +6,13 @@ from factories import NOW, remembered
 
 from api.dialects.agent_memory.answers import default_title
 from api.importing.sessions import summarised
-from ingest.commands.requests import SummariseSession
+from ingest.commands.decide import SummariseSession
 from ingest.events.memory import MemoryRecorded
 from ingest.secrets.scrub import PRIVATE, SECRET
 from projections.compression.accounts import headline
 from projections.compression.compression import compress
 from projections.compression.sentences import stated, statements
-from projections.condensing.sessions import digest
+from projections.condensing.summaries import digest
 from projections.documents.memories import memory
 
 MARKS = (SECRET, PRIVATE, f"{SECRET}.", f"- {SECRET}; {PRIVATE}.")

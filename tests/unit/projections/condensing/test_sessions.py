@@ -6,7 +6,7 @@ from condensing import asked, called, saw
 from hypothesis import given
 from hypothesis import strategies as st
 
-from projections.condensing.sessions import (
+from projections.condensing.summaries import (
     CONCEPTS,
     DECISIONS,
     FILES,

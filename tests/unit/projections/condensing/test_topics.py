@@ -3,7 +3,7 @@
 import pytest
 from condensing import called, saw
 
-from projections.condensing.topics import about, is_topic, mentions, names_of, topics_of, written
+from projections.condensing.profile import about, is_topic, mentions, names_of, topics_of, written
 from projections.documents.observations import Observation
 
 

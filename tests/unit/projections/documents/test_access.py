@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ingest.errors import CommandRejected
 from ingest.events.memory import MemoryRecorded
 from ingest.events.slot import SlotSet
-from ingest.key_scope import KeyScope
+from ingest.roles import KeyScope
 from projections.documents.access import EVERYBODY, Reader, may_change, may_forget, may_read, reader_of
 from projections.documents.memories import Memory
 from projections.documents.tombstones import SupersededEvent, Tombstone

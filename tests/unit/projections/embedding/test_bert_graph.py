@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from projections.embedding.bert_graph import Shape, write_graph
-from projections.embedding.model_files import MODEL_FILE, packaged_model, sha256_of
+from projections.embedding.distill import Shape, write_graph
+from projections.vectors.model_files import MODEL_FILE, packaged_model, sha256_of
 
 INT8_SHA256 = "e8def8905e5650336c47015fc9548fb21f614d9270b85ce7e623a5b48da8b7af"
 

@@ -1,4 +1,4 @@
-from projections.embedding.sample import sample_texts
+from projections.embedding.export import sample_texts
 
 
 def test_the_sample_is_varied():

@@ -8,7 +8,7 @@ from given import Given, given, later
 
 from ingest.events.action import ActionCreated, ActionEdge, ActionUpdated
 from ingest.events.envelope import Recorded
-from ingest.events.relation import RelationLinked, RelationUnlinked
+from ingest.events.memory import RelationLinked, RelationUnlinked
 from ingest.events.slot import SlotAppended, SlotDeleted, SlotSet
 from projections.documents.actions import Action, action_id, actions, open_actions
 from projections.documents.relations import UNKNOWN_CONFIDENCE, Relation, edges, id_of

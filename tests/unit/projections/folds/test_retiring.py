@@ -8,8 +8,7 @@ from folding import members
 from given import Given, given, later
 
 from ingest.events.envelope import Recorded
-from ingest.events.observation import ObservationCompressed
-from ingest.events.session import SessionRetired, SessionSummarised
+from ingest.events.session import ObservationCompressed, SessionRetired, SessionSummarised
 from ingest.platform.clock import to_ms
 from projections.documents.observations import Observation, observation_id
 from projections.documents.rows import of_user

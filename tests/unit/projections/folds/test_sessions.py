@@ -7,8 +7,13 @@ from factories import ended, forgotten, observed, place, recorded, said, started
 from given import Given, given, later
 
 from ingest.events.envelope import Recorded
-from ingest.events.observation import ObservationCompressed, ObservationRecorded
-from ingest.events.session import SessionCommitted, SessionEnded, SessionSummarised
+from ingest.events.session import (
+    ObservationCompressed,
+    ObservationRecorded,
+    SessionCommitted,
+    SessionEnded,
+    SessionSummarised,
+)
 from projections.documents.observations import BY_A_MODEL, observation_id
 from projections.documents.sessions import (
     FIRST_PROMPT_CHARS,

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from projections.health.diagnosis import CATEGORIES, Diagnosis, DiagnosisSummary, Measured, diagnose
-from projections.health.pressure import LimitExceeded, Pressure, readiness
 from projections.health.samples import Sample
+from projections.health.watch import LimitExceeded, Pressure, readiness
 
 LISTS = (
     "active_sessions_over_a_day",

@@ -4,9 +4,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from projections.health.fairness import ACTIVE, HALF_LIFE_S, MOST_TENANTS, RecentWork, Work, above_fair_share
-from projections.health.pressure import NEAR, RELEASE, Limits, Pressure, decide, readiness, reserve, room
 from projections.health.samples import Sample
+from projections.health.watch import (
+    ACTIVE,
+    HALF_LIFE_S,
+    MOST_TENANTS,
+    NEAR,
+    RELEASE,
+    Limits,
+    Pressure,
+    RecentWork,
+    Work,
+    above_fair_share,
+    decide,
+    readiness,
+    reserve,
+    room,
+)
 
 LAG = Limits(lag=1_000)
 FLOOD = {"flood": Work(9_000, 9_000_000), "quiet": Work(10, 10_000)}

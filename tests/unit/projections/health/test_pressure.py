@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from projections.health.pressure import EMBEDDED_DISK_FLOOR, Limits, Pressure, decide, memory_ceiling, room
 from projections.health.samples import Sample
+from projections.health.watch import EMBEDDED_DISK_FLOOR, Limits, Pressure, decide, memory_ceiling, room
 
 LAG = Limits(lag=1_000)
 MEMORY = Limits(memory=0.85)

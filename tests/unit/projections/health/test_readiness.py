@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from projections.health.pressure import Limits, Readiness, decide, readiness, unavailable
 from projections.health.samples import Sample
+from projections.health.watch import Limits, Readiness, decide, readiness, unavailable
 
 
 def well(**changes: Any) -> Sample:

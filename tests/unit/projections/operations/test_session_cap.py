@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from ingest.commands.requests import Observe
+from ingest.commands.decide import Observe
 from ingest.errors import SessionFull
 from projections.documents.sessions import Session
 from projections.operations import session_cap as module

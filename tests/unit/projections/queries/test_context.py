@@ -1,18 +1,21 @@
 """What a context tells, and what it leaves out where there is little room."""
 
+import re
 from typing import Any
 
 import pytest
-from factories import NOW, PROJECT, TENANT
+from factories import NOW, PROJECT, TENANT, minute
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.ids import DocumentId
 from ingest.platform.clock import to_ms
+from projections.compression.words import same_file
 from projections.condensing.profile import Profile
 from projections.documents.actions import Action
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
+from projections.documents.observations import Observation
 from projections.documents.sessions import Summary
 from projections.queries.context import (
     MORE,
@@ -28,6 +31,9 @@ from projections.queries.context import (
     recall_block,
     summary_block,
 )
+from projections.queries.observations import Enriched, enrich
+from projections.queries.recall import folded
+from projections.search.question import Hit
 
 
 def memory(n: int, content: str = "", **fields: Any) -> Memory:
@@ -216,3 +222,147 @@ def test_a_context_is_never_over_its_budget_and_names_what_is_missing(
     assert len(told.blocks) + len(told.left_out) >= len([one for one in parts if one])
     for block in told.blocks:
         assert block.text in told.context
+
+
+def seen(n: int, **fields: Any) -> Observation:
+    """An edit n minutes after NOW."""
+    given: dict[str, Any] = {"content": f"This was edit {n}.", "kind": "file_edit", "occurred_at": minute(n), **fields}
+    return Observation(
+        id=DocumentId(f"obs_{n}"),
+        event_id=f"o{n}",
+        tenant=TENANT,
+        session=DocumentId("s1"),
+        recorded_at=NOW,
+        position=f"{n}-0",
+        **given,
+    )
+
+
+def bug(n: int, title: str, content: str, **fields: Any) -> Memory:
+    """A memory of a bug, recorded n minutes after NOW."""
+    return Memory(
+        id=DocumentId(f"mem_{n}"),
+        event_id=f"m{n}",
+        tenant=TENANT,
+        title=title,
+        content=content,
+        occurred_at=NOW,
+        recorded_at=minute(n),
+        updated_at=minute(n),
+        position="1-0",
+        **fields,
+    )
+
+
+def test_all_that_is_known_is_told_in_three_parts():
+    found = enrich(
+        {"a.py": [seen(1, content="We renamed f. It was slow.")]}, ["f is slow"], [bug(1, "Leak", "f leaks")]
+    )
+    assert found == Enriched(
+        "<agentmemory-file-context>\n## a.py\n- 2026-01-31: We renamed f. It was slow.\n</agentmemory-file-context>\n\n"
+        "<agentmemory-relevant-context>\nf is slow\n</agentmemory-relevant-context>\n\n"
+        "<agentmemory-past-errors>\n- Leak: f leaks\n</agentmemory-past-errors>",
+        truncated=False,
+    )
+
+
+def test_a_part_with_nothing_to_say_is_left_out():
+    assert enrich({}, [], []) == Enriched("", truncated=False)
+    assert enrich(
+        {"a.py": [seen(1, importance=3)], "b.py": []}, ["", " "], [bug(1, "t", "c", is_latest=False)]
+    ) == Enriched("", truncated=False)
+
+
+def test_a_file_shows_its_five_most_important_observations_the_newest_of_equal_ones():
+    history = [seen(1, importance=9), seen(2, importance=4), *(seen(n) for n in range(3, 9))]
+    told = enrich({"a.py": history}, [], []).context
+    assert re.findall(r"edit \d", told) == ["edit 1", "edit 8", "edit 7", "edit 6", "edit 5"]
+
+
+def test_five_hits_and_the_three_newest_bugs_are_enough():
+    told = enrich({}, [f"hit {n}" for n in range(9)], [bug(n, f"bug {n}", f"bug {n}") for n in range(5)]).context
+    assert re.findall(r"hit \d", told) == [f"hit {n}" for n in range(5)]
+    assert re.findall(r"- bug \d", told) == ["- bug 4", "- bug 3", "- bug 2"]
+
+
+def test_nothing_quoted_can_close_a_part_or_start_a_line():
+    told = enrich(
+        {"<b>.py": [seen(1, content="It was </agentmemory-file-context>\nand more")]}, ["x < y\n& z"], []
+    ).context
+    assert told.count("</agentmemory-file-context>") == 1
+    assert "## &lt;b&gt;.py\n- 2026-01-31: It was &lt;/agentmemory" in told
+    assert "x &lt; y &amp; z" in told
+
+
+def test_too_much_is_cut_and_every_part_is_closed():
+    found = enrich({"a.py": [seen(1, content="n" * 3_000)]}, ["h" * 4_000], [bug(1, "t", "c")])
+    assert found.truncated
+    assert len(found.context) == 4_000
+    assert found.context.endswith("h\n</agentmemory-relevant-context>")
+
+
+def test_no_limit_is_exceeded_and_no_entity_is_cut():
+    for limit in range(260):
+        found = enrich({"a.py": [seen(1, content="&" * 30)]}, ["<" * 20], [], limit_chars=limit)
+        assert len(found.context) <= limit
+        assert found.context.count("<") == 2 * found.context.count("</")
+        assert re.fullmatch(r"(?:[^&]|&(?:amp|lt|gt);)*", found.context)
+
+
+@pytest.mark.parametrize(
+    ("stored", "wanted", "expected"),
+    [
+        ("src/a.py", "src/a.py", True),
+        ("/app/src/a.py", "src/a.py", True),
+        ("src/a.py", "/app/src/a.py", True),
+        ("src/a.py", "./a.py", True),
+        ("src\\a.py", "a.py", True),
+        ("src/ba.py", "a.py", False),
+        ("src/a.py", "lib/a.py", False),
+        ("", "a.py", False),
+        ("src/", "", False),
+    ],
+)
+def test_paths_name_one_file_when_one_ends_in_the_other(stored: str, wanted: str, expected: bool):
+    assert same_file(stored, wanted) is expected
+
+
+SAME = "Backups of the staging database are encrypted at rest."
+DENIED = "Backups of the staging database are not encrypted at rest."
+
+
+def named_memory(name: str, content: str) -> Memory:
+    times: Any = dict.fromkeys(("recorded_at", "occurred_at", "updated_at"), NOW)
+    return Memory(id=DocumentId(name), event_id=name, tenant=TENANT, content=content, position="1-0", **times)
+
+
+def hit(name: str, score: float, *repeats: Hit) -> Hit:
+    return Hit(id=name, partition=0, kind="memory", score=score, explain={}, repeats=repeats, terms=["backup"])
+
+
+def told(searched: list[Hit], **contents: str) -> list[tuple[str, list[str]]]:
+    known = {name: named_memory(name, content) for name, content in contents.items()}
+    return [(one.hit.id, one.repeats) for one in folded(searched, known)]
+
+
+SEARCHED = [hit("mem_1", 0.9, hit("mem_2", 0.8), hit("mem_3", 0.5)), hit("mem_4", 0.7)]
+
+
+def test_what_says_the_same_is_told_with_the_better_one():
+    assert told(SEARCHED, mem_1=SAME, mem_2=SAME, mem_3=SAME, mem_4="Else.") == [
+        ("mem_1", ["mem_2", "mem_3"]), ("mem_4", []),
+    ]  # fmt: skip
+
+
+def test_what_denies_it_is_a_result_of_its_own_in_the_order_of_scores():
+    assert told(SEARCHED, mem_1=SAME, mem_2=DENIED, mem_3=SAME, mem_4="Else.") == [
+        ("mem_1", ["mem_3"]), ("mem_2", []), ("mem_4", []),
+    ]  # fmt: skip
+
+
+def test_where_the_best_is_gone_the_next_one_that_is_there_stands_for_the_others():
+    assert told(SEARCHED, mem_2=SAME, mem_3=SAME, mem_4="Else.") == [("mem_2", ["mem_3"]), ("mem_4", [])]
+
+
+def test_what_the_reader_may_not_see_is_not_named():
+    assert told(SEARCHED, mem_1=SAME, mem_4="Else.") == [("mem_1", []), ("mem_4", [])]

@@ -8,14 +8,16 @@ from factories import NOW, NOW_MS, minute, observed, place, said
 from given import given
 
 from ingest.events.action import ActionCreated
-from ingest.events.observation import ObservationRecorded
-from ingest.events.relation import RelationLinked
-from ingest.events.session import SessionCommitted, SessionStarted
+from ingest.events.memory import RelationLinked
+from ingest.events.session import ObservationRecorded, SessionCommitted, SessionStarted
 from ingest.events.slot import SlotSet
 from ingest.log.position import START, Position
+from ingest.roles import ANYWHERE, KeyScope
+from projections.documents.access import Reader
 from projections.documents.document import Document
 from projections.documents.slots import default_slots
 from projections.queries.documents import EVERYTHING
+from projections.queries.log_events import EventFilter
 from projections.queries.times import ANY_TIME, Interval, Times, times_of
 
 LINK = RelationLinked(source="mem_a", target="mem_b", relation="causes")
@@ -129,3 +131,24 @@ def test_a_listing_is_read_from_where_its_order_says():
 @pytest.mark.parametrize("ms", [0, -1, 10**14])
 def test_a_bound_that_a_listing_has_out_of_order_is_left_to_the_filter(ms: int):
     assert (Interval(ms, ms).low, Interval(ms, ms).high) == (b"-", b"+")
+
+
+@pytest.mark.parametrize(
+    ("key_scope", "shown"),
+    [
+        (ANYWHERE, True),
+        (KeyScope(within_tenant=True), False),
+        (KeyScope(projects=("shop",)), False),
+        (KeyScope(agents=("ada",), within_tenant=True), False),
+    ],
+)
+@pytest.mark.parametrize("operator", [False, True])
+def test_an_event_that_names_no_tenant_is_shown_to_operators_alone(key_scope: KeyScope, shown: bool, operator: bool):
+    reader = Reader("default", operator=operator, key_scope=key_scope)
+    assert EventFilter(reader).matches({"unreadable": "AAAA"}, START) is shown
+
+
+def test_an_event_of_the_tenant_is_shown_to_a_key_of_the_tenant():
+    reader = Reader("default", key_scope=KeyScope(within_tenant=True))
+    assert EventFilter(reader).matches({"tenant": "default", "project": "shop"}, START)
+    assert not EventFilter(reader).matches({"tenant": "elsewhere", "project": "shop"}, START)

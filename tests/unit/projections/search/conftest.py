@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from projections.documents.index_entry import IndexEntry
-from projections.search.ranking import terms
 from projections.search.replica import IndexReplica
+from projections.search.terms import terms
 from projections.store.feed import Put, Vectors
 
 MODEL, DIMENSIONS = "test-model", 4

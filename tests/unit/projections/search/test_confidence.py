@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from projections.search.confidence import (
+from projections.search.ranking import (
     ANSWERED_FROM,
     CORRECTED,
     EXPECTED_COSINE,

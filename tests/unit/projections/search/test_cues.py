@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from projections.documents.index_entry import index_terms
+from projections.search.columns import TermRows
 from projections.search.cues import (
     ECHO_WEIGHT,
     FIRST_PERSON,
@@ -24,8 +25,8 @@ from projections.search.cues import (
     tool_weight,
     traits,
 )
-from projections.search.ranking import MONTHS, Pool, Scores, score, terms
-from projections.search.term_rows import TermRows
+from projections.search.ranking import Pool, Scores, score
+from projections.search.terms import MONTHS, terms
 
 NOON = datetime(2023, 5, 8, 12, tzinfo=UTC)
 

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 import pytest
 
 from projections.documents.index_entry import index_terms
+from projections.search.columns import TermRows
 from projections.search.cues import PROMPT, USER_TURN, says_only
-from projections.search.ranking import terms
-from projections.search.term_rows import TermRows
+from projections.search.terms import terms
 
 WHEN = datetime(2026, 11, 24, tzinfo=UTC)
 QUESTION = "Why were customers charged twice?"

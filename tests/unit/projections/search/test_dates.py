@@ -4,7 +4,7 @@ import pytest
 
 from projections.documents.index_entry import index_terms
 from projections.search.dates import MAX_EXPRESSIONS, resolved_terms
-from projections.search.ranking import terms
+from projections.search.terms import terms
 
 MONDAY = date(2023, 5, 8)
 

@@ -3,7 +3,7 @@ from collections.abc import Callable
 import numpy as np
 
 from projections.documents.index_entry import IndexEntry
-from projections.search.filters import BitMap, Facets, bitmap, entry_facets, facet, lexical_facets, ordinals
+from projections.search.question import BitMap, Facets, bitmap, entry_facets, facet, lexical_facets, ordinals
 
 
 def test_a_document_is_found_under_each_of_its_facet_values():

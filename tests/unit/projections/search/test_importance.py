@@ -6,7 +6,7 @@ import pytest
 
 from projections.documents.lessons import decayed
 from projections.search.embedded import EmbeddedIndex
-from projections.search.importance import SAME_PROJECT, WEEKLY_DECAY, decayed_confidence
+from projections.search.index import SAME_PROJECT, WEEKLY_DECAY, decayed_confidence
 from projections.search.question import Filter
 from projections.search.replica import IndexReplica
 

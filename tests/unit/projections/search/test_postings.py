@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from projections.documents.index_entry import IndexEntry
-from projections.search import postings as module
-from projections.search.filters import bitmap
-from projections.search.postings import MatchingWords
+from projections.search import lexical as module
+from projections.search.lexical import MatchingWords
+from projections.search.question import bitmap
 from projections.search.replica import IndexReplica
 from projections.store.feed import Put, Remove
 

@@ -8,21 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from projections.search.bm25 import K1, B
-from projections.search.ranking import (
-    AUTHOR_LIFT,
-    LONGEST_WORD,
-    Mode,
-    Pool,
-    Scores,
-    date_terms,
-    leading_stop_words,
-    required_terms,
-    score,
-    terms,
-    wholes,
-)
-from projections.search.term_rows import TermRows
+from projections.search.columns import TermRows
+from projections.search.ranking import AUTHOR_LIFT, K1, B, Mode, Pool, Scores, score
+from projections.search.terms import LONGEST_WORD, date_terms, leading_stop_words, required_terms, terms, wholes
 
 NAN = float("nan")
 MODES: tuple[Mode, ...] = ("hybrid", "lexical", "vector")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from projections.search import matching
+from projections.search import embedded
 from projections.search.embedded import search
 from projections.search.question import Filter, Hit, Question
 from projections.search.ranking import Mode
@@ -104,7 +104,7 @@ def test_what_has_no_vector_yet_is_as_similar_as_its_words(
 
 def test_without_any_vector_words_and_recency_decide(index: IndexReplica, put: Put, monkeypatch: pytest.MonkeyPatch):
     """Also where there are too many to read them all: the newest, and those that say a word."""
-    monkeypatch.setattr(matching, "READ_WITHOUT_VECTOR", 10)
+    monkeypatch.setattr(embedded, "READ_WITHOUT_VECTOR", 10)
     for n in range(100):
         put(f"mem_{n:03d}", "coffee", occurred_ms=T0 - DAY, recorded_ms=T0 + n)
     put("mem_old", "tea", occurred_ms=T0 - DAY, recorded_ms=T0 - 1)

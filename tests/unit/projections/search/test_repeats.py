@@ -4,9 +4,9 @@ from datetime import date
 
 import pytest
 
-from projections.search.ranking import date_terms, terms
-from projections.search.repeats import Distinct, distinct
-from projections.search.term_rows import TermRows
+from projections.search.columns import TermRows
+from projections.search.similarity import Distinct, distinct
+from projections.search.terms import date_terms, terms
 
 LONG = " ".join(f"word{n}" for n in range(40))
 MONDAY, TUESDAY = date(2026, 3, 2), date(2026, 3, 3)

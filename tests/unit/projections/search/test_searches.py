@@ -8,7 +8,7 @@ import pytest
 
 from ingest.errors import Overloaded
 from projections.search.question import Filter, Hit, Question
-from projections.search.searches import MAX_WAITING, MOST_AT_ONCE, Searches
+from projections.search.waiting import MAX_WAITING, MOST_AT_ONCE, Searches
 
 QUESTION, ALLOWED = Question(text="tea", vector=None), Filter(tenant="acme")
 

@@ -9,10 +9,8 @@ from msgspec.structs import replace
 
 from projections.documents.index_entry import IndexEntry
 from projections.search import snapshots
-from projections.search.embedded import search
-from projections.search.filters import BitMap
-from projections.search.matching import matches
-from projections.search.question import Filter, Hit, Question
+from projections.search.embedded import matches, search
+from projections.search.question import BitMap, Filter, Hit, Question
 from projections.search.ranking import Mode
 from projections.search.replica import IndexReplica
 from projections.search.snapshots import FeedPosition, SnapshotManifest, UnusableSnapshot

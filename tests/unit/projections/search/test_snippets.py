@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from projections.search.ranking import terms
-from projections.search.snippets import SNIPPET_CHARS, snippet
+from projections.search.terms import SNIPPET_CHARS, snippet, terms
 
 FILLER = "Nothing was wrong there, as far as logs tell. "
 ANSWER = "The checkout timed out because the Redis client pool does not reconnect after a restart."

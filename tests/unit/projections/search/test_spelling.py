@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
-from projections.search.embedded import search
-from projections.search.matching import EmbeddedCandidates
+from projections.search.candidates import corrected, edits, is_slip
+from projections.search.embedded import EmbeddedCandidates, search
 from projections.search.question import Filter, Question
-from projections.search.ranking import terms
 from projections.search.replica import IndexReplica
-from projections.search.spelling import corrected, edits, is_slip
+from projections.search.terms import terms
 from projections.store.feed import Remove
 
 Put = Callable[..., str]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from projections.search.statements import LONG, differ_in_facts, statement_key, states_the_same
+from projections.search.similarity import LONG, differ_in_facts, statement_key, states_the_same
 
 WORDS = " ".join(f"word{n}" for n in range(40))
 

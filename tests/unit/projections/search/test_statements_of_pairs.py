@@ -4,8 +4,7 @@ from collections import Counter
 
 from facts import Pair, distinct_pairs, restatements
 
-from projections.search.similarity import SUPERSEDE_ABOVE, similarity
-from projections.search.statements import differ_in_facts, states_the_same
+from projections.search.similarity import SUPERSEDE_ABOVE, differ_in_facts, similarity, states_the_same
 
 
 def is_merged_by_words(pair: Pair) -> bool:

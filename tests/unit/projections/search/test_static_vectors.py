@@ -8,13 +8,12 @@ import pytest
 
 from projections.documents.index_entry import IndexEntry
 from projections.search import snapshots
+from projections.search.columns import TermRows
 from projections.search.embedded import search
-from projections.search.filters import bitmap, ordinals
-from projections.search.question import Filter, Hit, Question
+from projections.search.question import Filter, Hit, Question, bitmap, ordinals
 from projections.search.ranking import Pool, score
 from projections.search.replica import IndexReplica
 from projections.search.snapshots import FeedPosition, compacted
-from projections.search.term_rows import TermRows
 from projections.store.feed import Put, Remove, Vectors
 from projections.vectors.static import StaticTable
 

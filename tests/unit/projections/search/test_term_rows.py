@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from projections.search.term_rows import TermColumn, TermRows, hashed_text
+from projections.search.columns import TermColumn, TermRows, hashed_text
 
 WORDS = ["tea", "coffee", "+i", "src/app.py", "grün"]
 DOCUMENTS = st.lists(st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join), max_size=8)

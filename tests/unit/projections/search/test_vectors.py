@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 from projections.search import vectors as module
-from projections.search.filters import BitMap
+from projections.search.question import BitMap
 from projections.search.vectors import VectorIndex
 
 SEED = 20_260_131

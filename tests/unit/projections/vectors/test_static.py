@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from projections.embedding.distill import by_stem, principal
-from projections.search.term_rows import TermRows
+from projections.search.columns import TermRows
 from projections.vectors import static as module
 from projections.vectors.static import StaticTable
 

@@ -1,5 +1,7 @@
 """What a server says of itself to clients that can ask for tokens."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,11 +13,13 @@ from mcp.shared.auth import ProtectedResourceMetadata
 from pydantic import AnyHttpUrl
 from starlette.types import Message
 
+from api.access.gate import Pages, allowed, check_binding
+from api.access.keys import KeyToken, mint, parse
 from api.access.oauth.resource import Resource, stepping_up
 from api.access.oauth.rules import TokenRules
 from api.access.principal import Principal
-from ingest.errors import RoleMissing
-from ingest.platform.settings import SCOPES
+from ingest.errors import InvalidSetting, RoleMissing
+from ingest.platform.settings import SCOPES, Settings
 from ingest.roles import ADMIN, OPERATOR, READ, READ_WRITE, WRITE, Role, roles_by_scope
 
 RULES = TokenRules("https://issuer.example", "https://memory.example/mcp", ("x",), roles_by_scope(SCOPES), "default")
@@ -143,3 +147,74 @@ async def test_an_answer_that_has_begun_goes_on():
     denied.append(RoleMissing("no write role", WRITE))
     await send({"type": "http.response.body", "body": b'{"id": 7}'})
     assert (sent.status, sent.body) == (200, {"id": 7})
+
+
+def test_a_new_token_is_read_back_as_what_it_is():
+    token = mint()
+    assert parse(str(token)) == token
+    assert len(str(token)) == len("mnk_") + 12 + 1 + 43 + 6
+
+
+def test_every_token_is_another_and_its_digest_says_nothing_of_its_id():
+    tokens = [mint() for _ in range(50)]
+    assert len({one.id for one in tokens}) == len({one.secret for one in tokens}) == 50
+    assert KeyToken("a" * 12, tokens[0].secret).digest == tokens[0].digest
+    assert len(tokens[0].digest) == 64
+
+
+@pytest.mark.parametrize("place", [4, 10, 20, 45, -1])
+def test_one_wrong_character_is_recognised(place: int):
+    text = str(mint())
+    other = "b" if text[place] != "b" else "c"
+    assert parse(text[:place] + other + text[place:][1:]) is None
+
+
+@pytest.mark.parametrize("text", ["", "mnk_", "Bearer", "mnk_a_b", "x" * 66, "mnk_" + "é" * 12 + "_" + "a" * 49])
+def test_text_that_is_not_a_token_is_rejected(text: str):
+    assert parse(text) is None
+
+
+def test_the_representation_of_a_token_has_no_secret():
+    token = mint()
+    assert token.secret not in repr(token)
+
+
+ON_LOOPBACK = Pages(frozenset({"127.0.0.1", "localhost", "::1"}), ())
+ANYWHERE = Pages(None, ())
+TRUSTING = Pages(None, (re.compile(r"https://viewer\.example"),))
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:3111", "localhost", "[::1]:3111"])
+def test_a_server_on_loopback_goes_by_loopback_names(host: str):
+    assert allowed(host.encode(), b"", ON_LOOPBACK)
+
+
+@pytest.mark.parametrize("host", ["rebound.example:3111", "", "[", "127.0.0.1.rebound.example"])
+def test_a_server_on_loopback_goes_by_no_other_name(host: str):
+    assert not allowed(host.encode(), b"", ON_LOOPBACK)
+
+
+@pytest.mark.parametrize("pages", [ON_LOOPBACK, ANYWHERE])
+def test_its_own_pages_may_call_a_server_and_others_may_not(pages: Pages):
+    assert allowed(b"localhost:3111", b"http://localhost:3111", pages)
+    assert not allowed(b"localhost:3111", b"http://localhost:3112", pages)
+    assert not allowed(b"localhost:3111", b"https://evil.example", pages)
+    assert not allowed(b"localhost:3111", b"null", pages)
+
+
+def test_a_page_that_is_trusted_may_call():
+    assert allowed(b"memory.example", b"https://viewer.example", TRUSTING)
+    assert not allowed(b"memory.example", b"https://viewer.example.evil", TRUSTING)
+
+
+def settings(host: str, secret: str | None = None) -> Settings:
+    """Settings of a server that listens there."""
+    return Settings(redis_url="redis://h:1", data_dir=Path("-"), cache_dir=Path("-"), host=host, secret=secret)
+
+
+def test_a_server_that_others_can_reach_needs_a_secret_or_a_key():
+    with pytest.raises(InvalidSetting, match="mnemolog keys create"):
+        check_binding(settings("0.0.0.0"), keys=False)
+    check_binding(settings("0.0.0.0"), keys=True)
+    check_binding(settings("0.0.0.0", "s3cret"), keys=False)
+    check_binding(settings("127.0.0.1"), keys=False)

@@ -11,8 +11,14 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from jwt.algorithms import HMACAlgorithm, OKPAlgorithm, RSAAlgorithm
 from oauth_issuer import public_jwk, signed
 
-from api.access.oauth.rules import TokenRefused, TokenRules
+from api.access.gate import check_binding
+from api.access.oauth.rules import TokenRefused, TokenRules, token_rules
 from api.access.oauth.tokens import LEEWAY_S, MAX_TOKEN_CHARS, is_token, key_id_of, signing_keys, verified_claims
+from api.access.oauth.verifier import principal_of_claims
+from api.access.principal import Principal, Rates
+from ingest.errors import InvalidSetting
+from ingest.platform.settings import SCOPES, from_environment
+from ingest.roles import KeyScope, roles_by_scope
 
 ISSUER, RESOURCE = "https://issuer.example", "https://memory.example/mcp"
 RULES = TokenRules(ISSUER, RESOURCE, (RESOURCE, "api://memory"), {}, "default")
@@ -190,3 +196,154 @@ def test_keys_that_cannot_be_used_are_left_out():
 def test_what_is_no_set_of_keys_is_told(document: bytes, reason: str):
     with pytest.raises(ValueError, match=reason):
         signing_keys(document)
+
+
+PLAIN = TokenRules("https://issuer.example", "https://m/mcp", ("https://m/mcp",), roles_by_scope(SCOPES), "default")
+EVERY_ROLE = roles_by_scope((*SCOPES, "metrics=metrics", "ops=operator", "work=read+write"))
+LIMITED = PLAIN._replace(
+    roles_by_scope=EVERY_ROLE, tenant_claim="tenant", projects_claim="projects", agents_claim="agents"
+)
+FULL = {"tenant": "acme", "projects": ["shop"], "agents": ["ada"]}
+
+
+def principal(rules: TokenRules = PLAIN, scope: Any = "mnemolog:read", **claims: Any) -> Principal:
+    return principal_of_claims({"sub": "ada", "exp": 1000, "scope": scope, **claims}, rules)
+
+
+def test_a_token_is_for_the_servers_tenant_and_all_of_it_unless_the_settings_name_claims():
+    found = principal(tenant="acme", projects=["shop"], agents=["ada"])
+    assert (found.tenant, found.roles, found.key_scope) == ("default", {"read"}, KeyScope(within_tenant=True))
+    assert found.named
+
+
+@pytest.mark.parametrize(
+    ("claims", "roles"),
+    [
+        ({"scope": "mnemolog:read mnemolog:write"}, {"read", "write"}),
+        ({"scope": "openid profile"}, set[str]()),
+        ({"scope": ["mnemolog:admin"]}, {"admin"}),
+        ({"scope": None, "scp": "mnemolog:read"}, {"read"}),
+        ({"scope": None, "scp": ["mnemolog:write", 1]}, {"write"}),
+        ({"scope": None}, set[str]()),
+        ({"scope": 7}, set[str]()),
+        ({"scope": "operator admin read"}, set[str]()),
+    ],
+)
+def test_scopes_give_the_roles_that_the_settings_say(claims: dict[str, Any], roles: set[str]):
+    assert principal(**claims).roles == roles
+
+
+def test_a_scope_may_give_several_roles():
+    assert principal(LIMITED, "work", **FULL).roles == {"read", "write"}
+
+
+def test_claims_say_tenant_projects_and_agents():
+    found = principal(LIMITED, tenant="acme", projects=["shop", "bakery", "shop"], agents="ada")
+    assert found.tenant == "acme"
+    assert found.key_scope == KeyScope(("bakery", "shop"), ("ada",), within_tenant=True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"tenant": None}, "no claim 'tenant'"),
+        ({"tenant": ""}, "cannot be one"),
+        ({"tenant": ["a"]}, "'tenant' cannot be used"),
+        ({"projects": None}, "no claim 'projects'"),
+        ({"projects": []}, "'projects' is empty"),
+        ({"projects": {"shop": True}}, "'projects' cannot be used"),
+        ({"projects": [1]}, "'projects' cannot be used"),
+        ({"projects": [str(number) for number in range(101)]}, "'projects' cannot be used"),
+        ({"projects": ["a\0b"]}, "cannot be one"),
+        ({"agents": None}, "no claim 'agents'"),
+        ({"agents": []}, "'agents' is empty"),
+        ({"agents": ""}, "'agents' cannot be used"),
+        ({"sub": ""}, "`sub` is empty"),
+    ],
+)
+def test_a_token_without_a_claim_that_the_settings_name_lets_nobody_in(changes: dict[str, Any], reason: str):
+    """An empty list least of all: a reach without names is all there is."""
+    with pytest.raises(TokenRefused, match=reason):
+        principal(LIMITED, **{**FULL, **changes})
+
+
+def test_all_projects_and_agents_have_to_be_said():
+    assert principal(LIMITED, **{**FULL, "projects": "*", "agents": ["*"]}).key_scope == KeyScope(within_tenant=True)
+
+
+def test_a_token_for_some_projects_or_agents_has_no_role_for_more():
+    scope = "mnemolog:read mnemolog:admin metrics ops"
+    every = {"tenant": "acme", "projects": "*", "agents": "*"}
+    assert principal(LIMITED, scope, **every).roles == {"read", "admin", "metrics", "operator"}
+    assert principal(LIMITED, scope, **{**every, "projects": "shop"}).roles == {"read", "admin"}
+    assert principal(LIMITED, scope, **{**every, "agents": "ada"}).roles == {"read"}
+
+
+def test_only_an_operators_token_is_shown_what_belongs_to_no_tenant():
+    every = {"tenant": "acme", "projects": "*", "agents": "*"}
+    assert not principal(LIMITED, "ops", **every).key_scope.within_tenant
+    assert principal(LIMITED, "mnemolog:admin", **every).key_scope.within_tenant
+    assert principal(LIMITED, "ops", **{**every, "projects": "shop"}).key_scope.within_tenant
+
+
+def test_a_subject_is_counted_under_an_id_that_does_not_tell_who_it_is():
+    limited = PLAIN._replace(rates=Rates(600, 60))
+    ada, eve = principal(limited, sub="ada@example.com"), principal(limited, sub="eve@example.com")
+    assert ada.rates == Rates(600, 60)
+    assert ada.key_id == principal(limited, "mnemolog:write", sub="ada@example.com").key_id
+    assert ada.key_id != eve.key_id
+    assert "ada" not in ada.key_id
+    assert 0 < len(ada.key_id) <= 30
+
+
+def test_a_token_counts_until_it_expires():
+    assert principal(exp=1000).expires_ms == (1000 + LEEWAY_S) * 1000
+
+
+ISSUER_SETTING = {"MNEMOLOG_OAUTH_ISSUER": "https://issuer.example"}
+RESOURCE_SETTING = {"MNEMOLOG_OAUTH_RESOURCE": "https://memory.example/mcp"}
+
+
+def test_without_an_issuer_there_are_no_tokens():
+    assert token_rules(from_environment({})) is None
+
+
+def test_an_issuer_and_the_servers_address_are_enough():
+    rules = token_rules(from_environment(ISSUER_SETTING | RESOURCE_SETTING))
+    assert rules is not None
+    assert rules.audiences == ("https://memory.example/mcp",)
+    assert rules.roles_by_scope == {
+        "mnemolog:read": {"read"},
+        "mnemolog:write": {"write"},
+        "mnemolog:admin": {"admin"},
+    }
+    assert (rules.tenant_claim, rules.projects_claim, rules.agents_claim, rules.jwks) == ("", "", "", "")
+
+
+def test_what_the_settings_say_is_what_counts():
+    further = {
+        "MNEMOLOG_TENANT": "acme",
+        "MNEMOLOG_OAUTH_AUDIENCE": "api://a, api://b",
+        "MNEMOLOG_OAUTH_SCOPES": "notes=read+write,https://x/ops=operator",
+        "MNEMOLOG_OAUTH_READS": "600",
+    }
+    rules = token_rules(from_environment(ISSUER_SETTING | RESOURCE_SETTING | further))
+    assert rules is not None
+    assert rules.audiences == ("api://a", "api://b")
+    assert rules.roles_by_scope == {"notes": {"read", "write"}, "https://x/ops": {"operator"}}
+    assert (rules.tenant, rules.rates) == ("acme", Rates(600, 0))
+
+
+def test_an_issuer_needs_the_servers_address():
+    with pytest.raises(InvalidSetting, match="needs MNEMOLOG_OAUTH_RESOURCE"):
+        token_rules(from_environment(ISSUER_SETTING))
+
+
+@pytest.mark.parametrize("name", ["MNEMOLOG_OAUTH_RESOURCE", "MNEMOLOG_OAUTH_JWKS", "MNEMOLOG_OAUTH_AUDIENCE"])
+def test_settings_that_would_count_for_nothing_are_told(name: str):
+    with pytest.raises(InvalidSetting, match="MNEMOLOG_OAUTH_ISSUER is not set"):
+        token_rules(from_environment({name: "https://memory.example/mcp"}))
+
+
+def test_a_server_that_asks_for_tokens_may_listen_beyond_loopback():
+    check_binding(from_environment(ISSUER_SETTING | RESOURCE_SETTING | {"MNEMOLOG_HOST": "0.0.0.0"}), keys=False)

@@ -19,11 +19,10 @@ from api.dialects.agent_memory.sessions import (
     spooled,
     started,
 )
-from ingest.commands.decide import Caller, decide
-from ingest.commands.requests import Observe
+from ingest.commands.decide import Caller, Observe, decide
+from ingest.commands.spool import Spool
 from ingest.errors import MalformedRequest
 from ingest.ids import new_event_id
-from ingest.log.spool import Spool
 
 BODY = b'{"session_id":"s1","tool_name":"Bash","cwd":"/home/ada/shop"}'
 NAME = "1700000000000-77.json"

@@ -19,11 +19,10 @@ from api.dialects.agent_memory.records import (
     observe,
     project_of,
 )
-from ingest.commands.decide import Caller, decide
-from ingest.commands.requests import Observe, RecordLesson, ReinforceLesson, ReviseLesson
+from ingest.commands.decide import Caller, Observe, RecordLesson, ReinforceLesson, ReviseLesson, decide
 from ingest.events.envelope import Recorded
 from ingest.events.lesson import LessonRecorded
-from ingest.events.observation import ObservationRecorded
+from ingest.events.session import ObservationRecorded
 from ingest.ids import DocumentId, EventId
 from projections.compression.compression import VALID_TYPES
 from projections.documents.document import searchable_text

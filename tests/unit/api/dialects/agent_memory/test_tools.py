@@ -10,7 +10,7 @@ from api.dialects.agent_memory import answers, tools
 from api.dialects.agent_memory.records import ObservationFields, observe
 from ingest.errors import CommandRejected, NotFound
 from ingest.events.lesson import LessonRecorded
-from ingest.events.observation import ObservationRecorded
+from ingest.events.session import ObservationRecorded
 from ingest.ids import DocumentId
 from mcp_gateway import lenient
 from mcp_gateway.lenient import BadArgument

@@ -9,7 +9,7 @@ from api.dialects.agentmemory.actions import action_record, edge_records
 from api.dialects.agentmemory.lessons import LESSON_CHARS, lesson_hint, lesson_record
 from api.dialects.agentmemory.slots import slot_record
 from api.importing import sessions
-from ingest.commands.requests import Observe, Remember
+from ingest.commands.decide import Observe, Remember
 from ingest.ids import DocumentId
 from projections.compression.compression import compress
 from projections.documents.actions import Action

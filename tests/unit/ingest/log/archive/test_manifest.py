@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.log.archive.manifest import (
+from ingest.log.archive.segments import (
     ArchiveManifest,
     Content,
     DamagedArchive,

@@ -9,8 +9,16 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.log.archive.manifest import Content, DamagedSegment, Sealed
-from ingest.log.archive.segments import MAX_UNPACKED_BYTES, content_of, overlaid, pack, unpack
+from ingest.log.archive.segments import (
+    MAX_UNPACKED_BYTES,
+    Content,
+    DamagedSegment,
+    Sealed,
+    content_of,
+    overlaid,
+    pack,
+    unpack,
+)
 from ingest.log.event_log import Stored
 from ingest.log.position import Position
 

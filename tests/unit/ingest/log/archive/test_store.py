@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ingest.log.archive.manifest import ArchiveUnavailable, MissingFile
+from ingest.errors import ArchiveUnavailable
+from ingest.log.archive.segments import MissingFile
 from ingest.log.archive.store import DirectoryStore, Store, UrlStore, store_of
 
 

@@ -9,7 +9,7 @@ from redis.exceptions import TimeoutError
 
 from ingest.platform.cluster.routing import Router, merged_config, merged_info
 from ingest.platform.cluster.topology import Address, NodePlace, Topology
-from ingest.platform.patience import waiting_at_most
+from ingest.platform.partial import waiting_at_most
 
 NODE = Address("127.0.0.1", 7001)
 PATIENCE_S = 0.04

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ingest.log.keys import PartitionKeys
-from ingest.platform.cluster.slots import KeysInDifferentSlots, keys_of, slot_of, slot_of_all
+from ingest.platform.cluster.routing import KeysInDifferentSlots, keys_of, slot_of, slot_of_all
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,9 @@
 import pytest
 
 from ingest.errors import InvalidSetting
+from ingest.platform.addresses import is_cluster
 from ingest.platform.cluster import parse_cluster_url
 from ingest.platform.cluster.topology import Address
-from ingest.platform.redis_url import is_cluster
 
 
 def test_several_nodes_are_named_by_comma():

@@ -4,7 +4,7 @@ from typing import Any, cast
 import pytest
 from factories import observed
 
-from ingest.events.observation import ObservationRecorded
+from ingest.events.session import ObservationRecorded
 from ingest.ids import DocumentId
 from projections.condensing.llm.answers import (
     BUNDLE_CHARS,

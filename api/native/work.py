@@ -1,0 +1,248 @@
+"""What agents learn and share: lessons, slots, and work items."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from api.http.endpoint import Endpoint
+from api.native.common import After, BoundedRead, ListRequest, Repeatable, as_command, router
+from api.services import NativeCall
+from ingest.commands.command import Confidence, Name
+from ingest.commands.decide import DeleteSlot, ReviseLesson, SetSlot, WriteAction
+from ingest.commands.handler import Accepted
+from ingest.events.slot import SlotScope
+from ingest.platform.clock import system_clock
+from ingest.roles import READ, WRITE
+from projections.queries.lessons import LessonView
+from projections.queries.views import Items, Page, view, views
+from projections.queries.work import ActionView, SlotView
+
+ENDPOINTS: list[Endpoint] = []
+route = router(ENDPOINTS)
+
+
+class FoundLesson(LessonView, frozen=True, kw_only=True):
+    """A lesson, and how well it answers a query."""
+
+    score: float
+
+
+class SureLesson(LessonView, frozen=True, kw_only=True):
+    """A lesson, and what is left of its confidence."""
+
+    confidence_now: float
+
+
+class LessonsRequest(ListRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A page of lessons; with `retired`, those that have faded as well."""
+
+    retired: bool = False
+
+
+class MatchRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The tool that is about to be used, and the beginning of its input."""
+
+    tool_name: Name
+    preview: Annotated[str, Meta(max_length=10_000)] = ""
+    project: Name | None = None
+    limit: Annotated[int, Meta(ge=1, le=100)] = 5
+
+
+class LessonSearch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Search the lessons of a project and the global ones, or all lessons."""
+
+    query: Annotated[str, Meta(min_length=1, max_length=20_000)]
+    project: Name | None = None
+    min_confidence: Confidence = 0.1
+    limit: Annotated[int, Meta(ge=1, le=200)] = 10
+
+
+class SurestRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Of a project, or of all; `origin` is what drew the lesson."""
+
+    project: Name | None = None
+    origin: Name = ""
+    min_confidence: Confidence = 0.0
+    limit: Annotated[int, Meta(ge=1, le=200)] = 50
+
+
+class LessonPatch(ReviseLesson, frozen=True, kw_only=True, tag="revise_lesson"):
+    """What to change in a lesson; null keeps a field as it is."""
+
+    lesson: Name = ""
+
+
+@route("GET /v1/lessons", READ)
+async def list_lessons(call: NativeCall, query: LessonsRequest) -> Page[LessonView]:
+    """A project's lessons, newest first."""
+    return await call.queries.lessons.page(call.reader(), *query.page, retired=query.retired)
+
+
+@route("GET /v1/lessons/match", READ)
+async def get_match(call: NativeCall, query: MatchRequest) -> Items[LessonView]:
+    """The lessons to show before a tool is used.
+
+    The most severe first.
+    """
+    lessons = call.queries.lessons
+    return views(await lessons.match(call.reader(), query.tool_name, query.preview, query.project, query.limit))
+
+
+@route("POST /v1/lessons/search", READ)
+async def post_search(call: NativeCall, body: LessonSearch) -> Items[FoundLesson]:
+    """Lessons about a query, best first.
+
+    By relevance, confidence and recency.
+    """
+    found = await call.queries.lessons.search(
+        call.reader(), body.query, body.project, system_clock(), min_confidence=body.min_confidence, limit=body.limit
+    )
+    return Items([view(lesson) | {"score": score} for lesson, score in found])
+
+
+@route("GET /v1/lessons/surest", READ)
+async def get_surest(call: NativeCall, query: SurestRequest) -> Items[SureLesson]:
+    """The lessons with the most confidence left, and how much that is."""
+    now = system_clock()
+    found = await call.queries.lessons.surest(
+        call.reader(), query.project, now, source=query.origin, min_confidence=query.min_confidence, limit=query.limit
+    )
+    return Items([view(lesson) | {"confidence_now": lesson.confidence_at(now)} for lesson in found])
+
+
+@route("PATCH /v1/lessons/{id}", WRITE, 202)
+async def patch_lesson(call: NativeCall, id: str, body: LessonPatch) -> Accepted:
+    """Edit a lesson."""
+    command = as_command(ReviseLesson, body, lesson=id)
+    return await call.operations.work.revise_lesson(command, call.reader(), call.caller())
+
+
+@route("POST /v1/lessons/{id}/reinforce", WRITE, 202)
+async def post_reinforce(call: NativeCall, id: str, query: Repeatable) -> Accepted:
+    """Say that a lesson proved right again.
+
+    Its confidence grows.
+    """
+    return await call.operations.work.reinforce(id, call.reader(), call.caller(), query.event_id)
+
+
+@route("POST /v1/lessons/{id}/trigger", WRITE, 202)
+async def post_trigger(call: NativeCall, id: str, query: Repeatable) -> Accepted:
+    """Count that a lesson was shown to an agent.
+
+    Its trigger count and time are updated.
+    """
+    return await call.operations.work.trigger(id, call.reader(), call.caller(), query.event_id)
+
+
+class SlotsRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The project of the slot."""
+
+    project: Name = ""
+
+
+class ListSlotsRequest(BoundedRead, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The project of the slots; times filter by the last write."""
+
+    project: Name = ""
+
+
+class SlotDelete(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which slot to remove."""
+
+    project: Name = ""
+    scope: SlotScope = "project"
+
+
+class SlotWrite(SetSlot, frozen=True, kw_only=True, tag="slot"):
+    """A slot to write; with `overwrite` false, an existing one is not replaced."""
+
+    overwrite: bool = True
+
+
+@route("GET /v1/slots", READ)
+async def list_slots(call: NativeCall, query: ListSlotsRequest) -> Items[SlotView]:
+    """A project's slots and the global ones, by label."""
+    slots = await call.queries.slots.of_project(call.reader(), query.project)
+    return views(slot for slot in slots if query.times.of_document(slot))
+
+
+@route("GET /v1/slots/{label}", READ)
+async def get_slot(call: NativeCall, label: str, query: SlotsRequest) -> SlotView:
+    """The slot of a project, else the global one with that label."""
+    return view(await call.operations.slots.get(call.reader(), query.project, label))
+
+
+@route("POST /v1/slots", WRITE, 202, faults={
+    404: "There is no slot of that label to add a line to.",
+    409: "There is one of that label, and it was not to be overwritten.",
+    413: "The text would exceed the slot's limit, or the body is too large."})  # fmt: skip
+async def post_slot(call: NativeCall, body: SlotWrite) -> Accepted:
+    """Create a slot, replace its text, or add a line."""
+    return await call.operations.slots.set(as_command(SetSlot, body), call.caller(), overwrite=body.overwrite)
+
+
+@route("DELETE /v1/slots/{label}", WRITE, 202)
+async def delete_slot(call: NativeCall, label: str, query: SlotDelete) -> Accepted:
+    """Remove a slot.
+
+    A default slot becomes empty again.
+    """
+    command = DeleteSlot(label=label, project=query.project, scope=query.scope)
+    return await call.operations.slots.delete(command, call.caller())
+
+
+class ReadyAction(ActionView, frozen=True, kw_only=True):
+    """A work item that nothing blocks; `leased` while an agent works on it."""
+
+    score: float
+    leased: bool
+
+
+class Frontier(Struct, frozen=True, kw_only=True):
+    """What can be done now, and how many work items are open."""
+
+    items: list[ReadyAction]
+    open: int
+
+
+class ActionsRequest(ListRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A page of actions; with `open`, only open ones."""
+
+    open: bool = False
+
+
+class FrontierRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """In one project, or in all; leaves out what is leased to agents other than `agent_id`."""
+
+    project: Name | None = None
+    agent_id: Name = ""
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 20
+
+
+@route("GET /v1/actions", READ)
+async def list_actions(call: NativeCall, query: ActionsRequest) -> Page[ActionView]:
+    """A project's work items, newest first."""
+    return await call.queries.actions.page(call.reader(), *query.page, open_only=query.open)
+
+
+@route("POST /v1/actions", WRITE, 202, faults={404: "There is no action of that id to change."})
+async def post_action(call: NativeCall, body: WriteAction) -> Accepted:
+    """Create a work item, or change the one that the body names."""
+    return await call.operations.work.write_action(body, call.reader(), call.caller())
+
+
+@route("PATCH /v1/actions/{id}", WRITE, 202)
+async def patch_action(call: NativeCall, id: str, body: WriteAction) -> Accepted:
+    """Change a work item."""
+    return await call.operations.work.write_action(replace(body, action=id), call.reader(), call.caller())
+
+
+@route("GET /v1/frontier", READ)
+async def get_frontier(call: NativeCall, query: FrontierRequest) -> Frontier:
+    """The work items that can be done now, most urgent first."""
+    reader = call.reader(query.agent_id)
+    actions, ready, _ = await call.queries.actions.open_work(reader, query.project, query.agent_id or reader.agent_id)
+    items = [view(actions[one.item.id]) | {"score": one.score, "leased": one.leased} for one in ready[: query.limit]]
+    return Frontier(items=items, open=len(actions))

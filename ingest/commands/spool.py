@@ -1,0 +1,151 @@
+"""A folder where clients leave commands that no server took: one file each, fetched oldest first.
+
+A file is there until its commands are in the log. Each command has an event id (its own, or one made of the file's name
+and content), so that fetching it again after a crash stores nothing twice. What cannot be read or is refused moves to
+`rejected/`, beside the reason.
+"""
+
+import logging
+import os
+import stat
+import time
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
+from heapq import nsmallest
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from ingest.commands.decide import WriteCommand
+from ingest.errors import CommandRejected, MalformedRequest, RequestTooLarge
+
+MAX_FILE_BYTES = 33 << 20
+"""A hook takes 32 MiB, and wraps them."""
+BATCH_BYTES = 16 << 20
+SETTLED_S = 5.0
+"""A younger file that cannot be read may still be on its way to the disk: not every client renames."""
+MAX_REJECTED = 1_000
+REJECTED = "rejected"
+
+Parse = Callable[[bytes, str], Sequence[WriteCommand]]
+"""The commands of a file (its content, its name). Raises MalformedRequest, CommandRejected
+or RequestTooLarge."""
+
+logger = logging.getLogger(__name__)
+
+
+class Spooled(NamedTuple):
+    """One file and its commands, each with an event id; there may be none."""
+
+    name: str
+    commands: list[WriteCommand]
+
+
+class Spool:
+    """One folder. Its methods block on files; nothing needs the folder to exist."""
+
+    def __init__(self, folder: Path, parse: Parse) -> None:
+        self.folder, self._parse = folder, parse
+        self._told_of_strangers = False
+
+    def take(self, limit: int) -> list[Spooled]:
+        """The oldest files by name, at most `limit` and some 16 MiB; they stay until `done` or `reject`.
+
+        What cannot be read is rejected on the way, unless it is only seconds old.
+        """
+        taken: list[Spooled] = []
+        size = 0
+        for name in nsmallest(limit, self._names()):
+            content = self._read(name)
+            if content is None:
+                continue
+            if taken and size + len(content) > BATCH_BYTES:
+                break
+            size += len(content)
+            try:
+                commands = self._parse(content, name)
+            except (MalformedRequest, CommandRejected, RequestTooLarge) as error:
+                self._reject_settled(name, str(error))
+                continue
+            except Exception as error:  # a fault of ours in one file holds up no other
+                logger.exception("%s cannot be read", self.folder / name)
+                self._reject_settled(name, f"internal: {error!r}")
+                continue
+            taken.append(Spooled(name, _with_ids(commands, name, content)))
+        return taken
+
+    def done(self, name: str) -> None:
+        """Delete a file whose commands are in the log; nothing happens when another process did."""
+        (self.folder / name).unlink(missing_ok=True)
+
+    def reject(self, name: str, reason: str) -> None:
+        """Move a file to `rejected/`, beside `<name>.reason`. Where 1,000 are kept it is deleted, and logged."""
+        there = self.folder / REJECTED
+        there.mkdir(mode=0o700, exist_ok=True)
+        if len(os.listdir(there)) >= 2 * MAX_REJECTED:  # noqa: PTH208 - names are enough
+            logger.error("%s is full: %s is deleted, it was refused: %s", there, name, reason)
+            self.done(name)
+            return
+        logger.warning("%s is refused and kept in %s: %s", name, there, reason)
+        (there / f"{name}.reason").write_text(f"{reason}\n", errors="replace")
+        try:
+            (self.folder / name).rename(there / name)
+        except FileNotFoundError:
+            pass  # another process was first
+
+    def _names(self) -> list[str]:
+        try:
+            folder = self.folder.stat()
+            with os.scandir(self.folder) as entries:
+                files = [entry for entry in entries if _is_finished(entry)]
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        if os.name == "nt" or (os.getuid() in (0, folder.st_uid) and not folder.st_mode & stat.S_IWOTH):
+            return [entry.name for entry in files]
+        names = [entry.name for entry in files if _is_own(entry)]
+        if len(names) < len(files) and not self._told_of_strangers:
+            self._told_of_strangers = True
+            logger.warning("%s: %d files are of other users, and are left", self.folder, len(files) - len(names))
+        return names
+
+    def _read(self, name: str) -> bytes | None:
+        path = self.folder / name
+        try:
+            size = path.stat().st_size
+            if size > MAX_FILE_BYTES:
+                self.reject(name, f"the file is {size:,} bytes; the limit is {MAX_FILE_BYTES:,}")
+                return None
+            return path.read_bytes()
+        except FileNotFoundError:  # another process was first
+            return None
+
+    def _reject_settled(self, name: str, reason: str) -> None:
+        try:
+            age_s = time.time() - (self.folder / name).stat().st_mtime
+        except FileNotFoundError:
+            return
+        if not 0 <= age_s < SETTLED_S:
+            self.reject(name, reason)
+
+
+def _is_finished(entry: "os.DirEntry[str]") -> bool:
+    return entry.name.endswith(".json") and not entry.name.startswith(".") and entry.is_file(follow_symlinks=False)
+
+
+def _is_own(entry: "os.DirEntry[str]") -> bool:
+    """A file of this user: a spool below the temporary folder is open to everybody."""
+    try:
+        return entry.stat(follow_symlinks=False).st_uid == os.getuid()
+    except FileNotFoundError:
+        return False
+
+
+def _with_ids(commands: Sequence[WriteCommand], name: str, content: bytes) -> list[WriteCommand]:
+    if all(command.event_id for command in commands):
+        return list(commands)
+    digest = blake2b(name.encode(errors="surrogateescape") + b"\0" + content, digest_size=16).hexdigest()
+    return [
+        command if command.event_id else msgspec.structs.replace(command, event_id=f"spool-{digest}-{place}")
+        for place, command in enumerate(commands)
+    ]

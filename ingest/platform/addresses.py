@@ -1,0 +1,187 @@
+"""Addresses in settings and arguments: of web servers and of Redis; the proxy and the key to use for a server.
+
+The key that a user's commands, hooks and MCP bridges send is MNEMOLOG_SECRET, or the one stored for the server: a file
+below XDG_CONFIG_HOME that only its owner can read, one for each address, so that no key goes to another server than the
+one it was stored for. `api/agents/recording.py` finds it by the same rule.
+"""
+
+import logging
+import os
+import re
+import stat
+from collections.abc import Mapping
+from importlib.util import find_spec
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from ingest.errors import InvalidSetting
+from ingest.platform.files import write_whole
+
+logger = logging.getLogger(__name__)
+
+
+_NO_ADDRESS = "is not an http:// or https:// address"
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name is this machine's own."""
+    if host in LOOPBACK or host.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def fault_of_url(url: str, *, secure: bool = True, query: bool = False) -> str:
+    """What is wrong with an address, for people; empty when it can be used.
+
+    `secure`: it must be https, or on this machine. `query`: it may have a query string.
+    """
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        return _NO_ADDRESS
+    if not usable or not re.fullmatch(r"[!-~]+", url):
+        return _NO_ADDRESS
+    if "@" in parts.netloc or "#" in url or ("?" in url and not query):
+        return "has a user, a fragment or a query, which it may not have"
+    if secure and parts.scheme != "https" and parts.hostname not in LOOPBACK:
+        return "must be an https:// address: who stands in between could put keys of its own there"
+    return ""
+
+
+CLUSTER_SCHEMES = ("redis+cluster://", "rediss+cluster://")
+FORMS = "redis://HOST:PORT, rediss://HOST:PORT, unix:///PATH or redis+cluster://HOST:PORT,HOST:PORT"
+
+
+def is_cluster(url: str) -> bool:
+    """Whether it names a Redis Cluster: `redis+cluster://host:port,host:port`."""
+    return url.startswith(CLUSTER_SCHEMES)
+
+
+def is_redis_url(url: str) -> bool:
+    """Whether it names a server, or a cluster, as far as can be told without asking it."""
+    try:
+        parts = urlsplit(url)
+        if is_cluster(url):
+            return True  # its client says what is wrong with which node
+        port_can_be = parts.port is None or parts.port > 0
+    except ValueError:
+        return False
+    if parts.scheme == "unix":
+        return bool(parts.path)
+    return parts.scheme in ("redis", "rediss") and bool(parts.hostname) and port_can_be
+
+
+def place_of(url: str) -> str:
+    """Where the server is, without user and password, for people."""
+    if url.startswith("unix://"):
+        return urlsplit(url).path
+    return url.partition("://")[2].rpartition("@")[2].partition("/")[0].partition("?")[0]
+
+
+SEARCH_SCHEMES = ("redis-search", "rediss-search")
+
+
+def search_engine_of(index: str, log: str | None) -> str | None:
+    """The URL of the search engine that a setting of the index names: `redis-search` is the log's own server.
+
+    None for the embedded index. Raises ValueError for what is neither, or has no server.
+    """
+    if index in ("", "embedded"):
+        return None
+    scheme, separator, rest = index.partition("://")
+    if scheme not in SEARCH_SCHEMES or (not separator and scheme != SEARCH_SCHEMES[0]):
+        raise ValueError("it is none of embedded, redis-search, redis-search://HOST:PORT, rediss-search://HOST:PORT")
+    url = f"{scheme.removesuffix('-search')}://{rest}" if separator else log or ""
+    if not is_redis_url(url):
+        raise ValueError("it names no server" if separator else "redis-search alone is the log's server: set REDIS_URL")
+    if is_cluster(url):
+        raise ValueError("a cluster cannot be the search engine yet: name one server")
+    return url
+
+
+def proxy_options(url: str) -> dict[str, Any]:
+    """Keyword arguments for an httpx (or httpx2) client of the server at `url`.
+
+    A server on this machine is reached directly: no proxy can reach it. For others the environment decides (HTTP_PROXY,
+    HTTPS_PROXY, ALL_PROXY, NO_PROXY). httpx cannot be constructed while one of these names a kind of proxy that it does
+    not support, so such a proxy is left out, with a warning, and the next one counts.
+    """
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if is_loopback(host):
+        return {"trust_env": False}
+    proxies = {scheme: proxy for scheme, proxy in getproxies().items() if scheme in ("http", "https", "all")}
+    usable = {scheme: proxy for scheme, proxy in proxies.items() if _is_supported(proxy)}
+    if usable == proxies:
+        return {"trust_env": True}
+    for name in sorted(proxies.keys() - usable.keys()):  # without the value: it may hold a password
+        logger.warning("%s_PROXY is ignored: it is not an HTTP proxy (for SOCKS, install httpx[socks])", name.upper())
+    from httpx import create_ssl_context  # with the certificates that SSL_CERT_FILE names
+
+    proxy = None if proxy_bypass(host) else usable.get(parts.scheme) or usable.get("all")
+    return {"trust_env": False, "proxy": proxy, "verify": create_ssl_context()}
+
+
+def _is_supported(proxy: str) -> bool:
+    scheme = proxy.partition("://")[0].lower() if "://" in proxy else "http"
+    return scheme in ("http", "https") or (scheme in ("socks5", "socks5h") and find_spec("socksio") is not None)
+
+
+_PORTS = {"http": 80, "https": 443}
+
+
+def client_key(url: str, environ: Mapping[str, str]) -> str | None:
+    """What is sent to the server at a URL; None for nothing. Raises InvalidSetting for a file that others can read."""
+    if secret := environ.get("MNEMOLOG_SECRET"):
+        return secret
+    if (secret := environ.get("AGENTMEMORY_SECRET")) and is_loopback(urlsplit(url).hostname or ""):
+        return secret  # what a server on this machine was started with; elsewhere it may be another system's
+    if (path := key_file(url, environ)) is None:
+        return None
+    try:
+        with path.open("rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            key = file.read().decode().strip()
+    except (OSError, ValueError):
+        return None
+    if os.name == "posix" and stat.S_IMODE(mode) & 0o077:
+        raise InvalidSetting(f"{path} holds a key and others can read it: chmod 600 it, and rotate the key")
+    return key or None
+
+
+def key_file(url: str, environ: Mapping[str, str]) -> Path | None:
+    """Where the key for the server at a URL is stored; None for what is no address. No name is looked up."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 0)
+    except ValueError:
+        return None
+    if parts.scheme not in _PORTS or not host:
+        return None
+    home = Path(environ.get("HOME") or "~").expanduser()
+    folder = Path(environ.get("XDG_CONFIG_HOME") or home / ".config") / "mnemolog" / "keys"
+    return folder / f"{'127.0.0.1' if host == 'localhost' else host}_{port}"
+
+
+def store_key(key: str, url: str, environ: Mapping[str, str]) -> Path:
+    """Store a key for the server at a URL, in the place of another; returns the file.
+
+    Raises InvalidSetting for what is no address, and where the file cannot be written.
+    """
+    path = key_file(url, environ)
+    if path is None:
+        raise InvalidSetting(f"{url!r} is not an http:// or https:// address, so no key is stored for it")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_whole(path, f"{key}\n".encode())
+    except OSError as error:
+        raise InvalidSetting(f"{path} cannot be written: {error.strerror or error}") from None
+    return path

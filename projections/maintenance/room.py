@@ -1,0 +1,53 @@
+"""Checks, backups and copies of a log: what the CLI and the workers use of them.
+
+`reconcile` compares log, documents, listings and index, and repairs what follows from documents. Backups go to a
+folder, a bucket or a dataset repository, and are restored into an empty log; `grow` copies a log into more partitions.
+Without this room mnemolog stores and recalls as before, but cannot be checked, backed up, restored or grown. Rebuilds
+use its comparison of documents and its repairs.
+"""
+
+from ingest.errors import InvalidSetting
+from ingest.log.archive.store import store_of
+from projections.maintenance.backing_up import BackupJob, choose, no_such_backup
+from projections.maintenance.backups import (
+    BackupFailed,
+    BackupManifest,
+    DamagedBackup,
+    StoreTarget,
+    Target,
+    listed,
+)
+from projections.maintenance.differences import differences, manifest_of, replay_manifest
+from projections.maintenance.growing import Counts, Growing, GrowRefused, take_back
+from projections.maintenance.growing import Progress as GrowProgress
+from projections.maintenance.reconciling import IndexNames, NewestSnapshot, ReconcileJob
+from projections.maintenance.restoring import (
+    Progress,
+    Verified,
+    Window,
+    is_empty,
+    point_of,
+    refuse_if_used,
+    restore,
+    verify,
+)
+
+__all__ = [
+    "BackupFailed", "BackupJob", "BackupManifest", "Counts", "DamagedBackup", "GrowProgress", "GrowRefused", "Growing",
+    "IndexNames", "NewestSnapshot", "Progress", "ReconcileJob", "Target", "Verified", "Window", "choose", "differences",
+    "is_empty", "listed", "manifest_of", "no_such_backup", "point_of", "refuse_if_used", "replay_manifest", "restore",
+    "take_back", "target_of", "verify",
+]  # fmt: skip
+
+HUGGING_FACE, DATASETS = "hf://", "hf://datasets/"
+
+
+def target_of(setting: str, token: str = "") -> Target:
+    """The target that a setting names: `hf://datasets/OWNER/REPO`, or what `store_of` takes. Raises InvalidSetting."""
+    if setting.startswith(DATASETS):
+        from projections.maintenance.hugging_face import HuggingFaceTarget  # an extra, and slow to import
+
+        return HuggingFaceTarget(setting.removeprefix(DATASETS), token)
+    if setting.startswith(HUGGING_FACE):
+        raise InvalidSetting(f"{setting!r} is no place for backups: name a directory, or {DATASETS}OWNER/REPO")
+    return StoreTarget(store_of(setting))
