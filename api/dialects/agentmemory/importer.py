@@ -45,7 +45,6 @@ from api.importing.source import (
 )
 from api.importing.sql import Database, Sqlite
 from ingest.commands.decide import (
-from ingest.commands.decide import (
     AnyCommand,
     CondenseMemories,
     LinkCommit,
@@ -64,7 +63,6 @@ from ingest.events.session import ObservationCompressed
 from ingest.ids import ACTION, MEMORY, OBSERVATION, document_id
 from ingest.log.position import project_route, session_route
 from projections.compression.compression import CONFIDENCE, compress
-from ingest.log.position import project_route, session_route
 from projections.documents.actions import BLOCKED
 from projections.search.similarity import statement_key, states_the_same
 
