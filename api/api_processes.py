@@ -38,7 +38,7 @@ class ApiProcess(NamedTuple):
         try:
             return SharedPositions(fd, self.number, self.processes, partitions)
         finally:
-            os.close(fd)
+            os.close(fd)  # the mapping outlives the descriptor
 
     @property
     def _mark(self) -> Path:

@@ -14,7 +14,7 @@ from api.access.oauth.issuer import IssuerKeys
 from api.access.oauth.resource import Resource
 from api.access.oauth.rules import token_rules
 from api.access.oauth.verifier import AccessTokens
-from api.agents import spooled
+from api.agents import room as spooled
 from api.api_processes import ApiProcess, joined
 from api.dialects.dialect import MainPort
 from api.dialects.registry import DIALECTS, PROFILES, listeners_of
@@ -28,7 +28,7 @@ from api.native.catalog import endpoints
 from api.native.keys import metadata_endpoints
 from api.services import tool_context
 from api.spooling import Spooling
-from api.viewer.pages import OPEN_PATHS
+from api.viewer.room import OPEN_PATHS
 from api.wiring import wire
 from ingest.commands.command import writer
 from ingest.commands.decide import Caller
@@ -38,7 +38,7 @@ from ingest.platform.addresses import LOOPBACK
 from ingest.platform.processes import tune_interpreter
 from ingest.platform.settings import Settings
 from ingest.roles import ANY
-from mcp_gateway.server import Gateway
+from mcp_gateway.room import Gateway
 from projections.condensing.llm.assistant import check as check_llm
 
 

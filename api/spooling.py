@@ -15,7 +15,7 @@ from ingest.commands.spool import Spool, Spooled
 from ingest.errors import LogUnavailable, Overloaded
 from ingest.platform.tasks import end
 
-EVERY_S = 3.0
+EVERY_S = 3.0  # hooks that could not reach the server are not waiting for an answer
 BATCH_FILES = 200
 WARN_EVERY = 100
 """Turns without the log between two lines that say so: five minutes."""

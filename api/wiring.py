@@ -21,7 +21,7 @@ from ingest.log.group_commit import GroupCommit, Rows
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect, retry_until_connected
 from ingest.platform.settings import Settings
-from mcp_gateway.last_writes import LastWrites
+from mcp_gateway.room import LastWrites
 from projections.condensing.llm.assistant import Assistant, build_assistant, parse_daily_tokens
 from projections.condensing.operations import Condensing
 from projections.dead_letters.room import DeadLetters
@@ -52,7 +52,7 @@ from projections.queries.work import Actions, Relations, Slots
 from projections.search.index import IndexService
 from projections.search.service import ReplicaService
 from projections.search.waiting import work_folder
-from projections.search_engine.service import EngineService
+from projections.search_engine.room import EngineService
 from projections.services import Operations, Queries
 from projections.vectors.embedder import Embedder
 from workers.queue import JobQueue

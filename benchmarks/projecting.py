@@ -34,7 +34,7 @@ from ingest.platform.connections import Client, connect
 from ingest.platform.processes import tune_interpreter
 from projections.documents.access import Reader
 from projections.forgetting.forget import Forgetting
-from projections.maintenance.differences import differences, manifest_of
+from projections.maintenance.differences import manifest_differences, manifest_of
 from projections.operations.current import Current
 from projections.queries.documents import DocumentReader
 from projections.rebuilding.documents import fill as fill_generation
@@ -326,5 +326,5 @@ async def replay(events: int = 200_000, partitions: int = 16, archived: float = 
         "replay_per_s": round((in_archive + in_stream) / replayed_s),
         "replay_s": round(replayed_s, 1),
         "documents": sum(len(it.documents) for it in live.partitions.values()),
-        "differing": len(list(differences(live, again))),
+        "differing": len(list(manifest_differences(live, again))),
     }

@@ -12,22 +12,22 @@ Durability = Literal["memory", "fsync", "replicated"]
 LEVELS: tuple[Durability, ...] = get_args(Durability)
 
 
-def reaches(reached: Durability, wanted: Durability | None) -> bool:
-    """Whether a level is what was wanted, or better; without a wish anything is."""
-    return wanted is None or LEVELS.index(reached) >= LEVELS.index(wanted)
+def reaches(reached: Durability, requested: Durability | None) -> bool:
+    """Whether a level is the requested one or better; always true if none was requested."""
+    return requested is None or LEVELS.index(reached) >= LEVELS.index(requested)
 
 
 def weakest(levels: Iterable[Durability]) -> Durability:
     """The weakest of some levels; `memory` of none."""
-    found = set(levels)
+    distinct = set(levels)
     for level in LEVELS:
-        if level in found:
+        if level in distinct:
             return level
     return "memory"
 
 
 def parse_durability(text: str | None, field: str) -> Durability | None:
-    """The level that a text names, None where nothing is said; raises CommandRejected naming `field`."""
+    """The level that a text names, None for None; raises CommandRejected naming `field`."""
     if text is None:
         return None
     for level in LEVELS:

@@ -77,9 +77,9 @@ class DurabilityUnavailable(CommandRejected):
 
     code = "durability_unavailable"
 
-    def __init__(self, wanted: str, reason: str) -> None:
-        super().__init__(f"this log cannot confirm {wanted!r}: {reason}", "X-Durability")
-        self.wanted = wanted
+    def __init__(self, requested: str, reason: str) -> None:
+        super().__init__(f"this log cannot confirm {requested!r}: {reason}", "X-Durability")
+        self.requested = requested
 
 
 class DurabilityNotReached(LogUnavailable):
@@ -90,9 +90,9 @@ class DurabilityNotReached(LogUnavailable):
 
     code = "durability_not_reached"
 
-    def __init__(self, wanted: str, reached: str) -> None:
-        super().__init__(f"the write is in the log, and is only known to be {reached!r} so far, not {wanted!r}")
-        self.wanted, self.reached = wanted, reached
+    def __init__(self, requested: str, reached: str) -> None:
+        super().__init__(f"the write is in the log, and is only known to be {reached!r} so far, not {requested!r}")
+        self.requested, self.reached = requested, reached
 
 
 class LogFull(LogRefused):

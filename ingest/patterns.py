@@ -71,17 +71,17 @@ def found_in(pattern: str, text: str) -> bool:
 
 @lru_cache(maxsize=CACHED_PATTERNS)
 def _outcome(pattern: str) -> Pattern | str:
-    """The compiled pattern, or why there is none: a bad pattern that is stored must not be compiled at every read."""
+    """The compiled pattern, or why it cannot be used: a stored bad pattern must not be compiled at every read."""
     try:
-        found = cast(Pattern, re2.compile(pattern.encode(), _options()))
+        pattern_ = cast(Pattern, re2.compile(pattern.encode(), _options()))
     except UnicodeEncodeError:
         return "it holds half a surrogate pair"
     except _Refused as refused:
         reason: object = refused.args[0]
         return reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
-    if found.programsize > MAX_PROGRAM:
-        return f"its repetitions come to {found.programsize:,} steps a character; the limit is {MAX_PROGRAM:,}"
-    return found
+    if pattern_.programsize > MAX_PROGRAM:
+        return f"its repetitions come to {pattern_.programsize:,} steps a character; the limit is {MAX_PROGRAM:,}"
+    return pattern_
 
 
 def _options() -> Any:
@@ -104,18 +104,18 @@ class SecretPattern:
 
     def spans(self, raw: bytes) -> Iterator[tuple[int, int]]:
         """The places of all matches, from left to right; none overlaps another."""
-        for found in self._places.finditer(raw):
-            yield found.span()
+        for match in self._places.finditer(raw):
+            yield match.span()
 
     def groups(self, raw: bytes, start: int, end: int) -> Any:
         """The match in one of those places, with its groups."""
-        found = self._groups.match(raw, start, end)
-        return self._groups.match(raw, start) if found is None else found
+        match = self._groups.match(raw, start, end)
+        return self._groups.match(raw, start) if match is None else match
 
     def end(self, raw: bytes, start: int) -> int:
         """Where a match that begins at `start` ends; 0 for none."""
-        found = self._places.match(raw, start)
-        return 0 if found is None else found.end()
+        match = self._places.match(raw, start)
+        return 0 if match is None else match.end()
 
     @cached_property
     def _places(self) -> Any:

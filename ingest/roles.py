@@ -20,22 +20,22 @@ OF_THE_SERVER: frozenset[Role] = frozenset({"metrics", "operator"})
 _SCOPE = re.compile(r"[!#-\[\]-~]+")
 """RFC 6749, section 3.3."""
 Needs: TypeAlias = frozenset[Role]
-"""The roles that a way in asks for, all of them; none: whoever has a key."""
+"""The roles that a route or tool needs, all of them; none: any key will do."""
 
 ANY: Needs = frozenset()
-"""It tells nothing of anybody, or asks for each of its calls."""
+"""It reveals nothing, or checks each of its calls itself."""
 READ: Needs = frozenset({"read"})
-"""It only asks."""
+"""It only reads."""
 WRITE: Needs = frozenset({"write"})
-"""It only acknowledges: it answers with nothing that others wrote. A hook that reports needs this alone."""
+"""It only writes: its answers show nothing that others wrote. A hook that reports needs only this."""
 READ_WRITE: Needs = READ | WRITE
-"""What is written, and answered with what others wrote."""
+"""It writes, and answers with what others wrote."""
 ADMIN: Needs = frozenset({"admin"})
-"""Whole parts of what the key is for: everything of its tenant, or of its projects."""
+"""It concerns everything of the key's tenant, or of its projects."""
 METRICS: Needs = frozenset({"metrics"})
-"""Figures of the server as a whole, and nothing that anybody wrote."""
+"""Metrics of the server as a whole, and no content."""
 OPERATOR: Needs = frozenset({"operator"})
-"""The server as a whole: what costs, changes or tells something of every tenant, or reads files of its machine."""
+"""It concerns the server as a whole: it costs, changes or shows something of every tenant, or reads local files."""
 
 
 def allow(roles: frozenset[Role], needs: Needs) -> bool:
@@ -46,15 +46,15 @@ def allow(roles: frozenset[Role], needs: Needs) -> bool:
 
 
 def roles_by_scope(entries: Iterable[str]) -> Mapping[str, frozenset[Role]]:
-    """The roles that each OAuth scope gives, of entries like `notes=read+write`; raises ValueError for what is none."""
-    found: dict[str, frozenset[Role]] = {}
+    """The roles that each OAuth scope gives, of entries like `notes=read+write`; raises ValueError otherwise."""
+    roles_of: dict[str, frozenset[Role]] = {}
     for entry in entries:
         scope, _, names = entry.rpartition("=")
         roles = frozenset(names.split("+"))
         if not _SCOPE.fullmatch(scope) or not roles <= frozenset(ROLES):
             raise ValueError(f"{entry!r} is not SCOPE=ROLE or SCOPE=ROLE+ROLE; roles are {', '.join(ROLES)}")
-        found[scope] = found.get(scope, frozenset()) | cast("frozenset[Role]", roles)
-    return found
+        roles_of[scope] = roles_of.get(scope, frozenset()) | cast("frozenset[Role]", roles)
+    return roles_of
 
 
 class KeyScope(NamedTuple):

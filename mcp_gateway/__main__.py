@@ -14,7 +14,7 @@ from mcp_gateway.stdio import bridge
 
 
 def main() -> None:
-    """Serve until standard input ends; an error that needs attention goes to stderr, with exit code 1."""
+    """Serve until standard input ends; errors go to stderr, with exit code 1."""
     profile = os.environ.get("MNEMOLOG_MCP_PROFILE", "")
     try:
         settings = from_environment(os.environ)
@@ -22,9 +22,9 @@ def main() -> None:
         PROFILES.chosen(profile)
     except (InvalidSetting, UnknownProfile) as error:
         sys.exit(str(error))
-    written = logging.StreamHandler(sys.stderr)
-    written.setFormatter(RedactingFormatter("mnemolog: %(message)s", secrets_of(settings)))
-    logging.basicConfig(level=logging.WARNING, handlers=[written])
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(RedactingFormatter("mnemolog: %(message)s", secrets_of(settings)))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
     try:
         asyncio.run(bridge(settings.url, key, PROFILES, profile))
     except KeyboardInterrupt:

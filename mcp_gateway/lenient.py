@@ -1,11 +1,13 @@
 """Arguments as clients and models send them, read by the schema a tool advertises. Pure.
 
-Null is absent, and so is the text "null" where no text is expected. Numbers may be numeric text, booleans "true" or
-"false", lists a JSON list in a text or a text with commas, objects JSON in a text. Where text is expected, text stays
-as it is, whatever it looks like. Dialects pass over unknown keys and refuse the rest by name; native tools refuse both.
+Null is absent, and so is the text "null" unless text is expected. Numbers can be numeric text, booleans "true" or
+"false", lists a JSON list or comma-separated text, objects JSON text. If text is expected, text stays unchanged.
+Dialects ignore unknown keys and report other errors by name; native tools report both.
 """
 
+import json
 import math
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, cast
 
@@ -16,26 +18,26 @@ from ingest.names import with_nfc
 from ingest.secrets.scrub import repair_text
 
 EXACT = 2**53
-"""Up to here a float that is whole is taken for the whole number it says."""
+"""Up to here, a float without a fraction is read as an integer."""
 Schema = Mapping[str, Any]
 """A JSON Schema of one value: `type` (a name or a list of names) or `anyOf`, `items`, `enum`, `default`, `minimum`,
-`maximum`. Other keywords say nothing here."""
+`maximum`. Other keywords are ignored."""
 
 
 class BadArgument(CommandRejected):
-    """An argument is missing, or cannot be read as what it should be; `field` is its name."""
+    """An argument is missing or invalid; `field` is its name."""
 
     code = "bad_argument"
 
 
 class LenientArguments(dict[str, Any]):
-    """What a call was given, read by the schema of its tool or endpoint: every property, None without a value."""
+    """A call's arguments, read by the schema of its tool or endpoint: every property, None without a value."""
 
     def __or__(self, other: Mapping[str, Any]) -> "LenientArguments":  # pyright: ignore[reportIncompatibleMethodOverride]
         return LenientArguments({**self, **other})
 
     def needed(self, name: str) -> str:
-        """A text that may not be blank; raises BadArgument."""
+        """A non-blank text; raises BadArgument."""
         value = self[name]
         if value is None or not value.strip():
             raise BadArgument(f"{name} is empty", name)
@@ -47,7 +49,7 @@ class LenientArguments(dict[str, Any]):
         return value if value and value.strip() else None
 
     def count(self, name: str, most: int, least: int = 1) -> int:
-        """A number brought into its bounds."""
+        """A number, clamped to its bounds."""
         return max(least, min(most, int(self[name])))
 
 
@@ -57,10 +59,10 @@ def read(
     also: Mapping[str, Schema] | None = None,
     instead: Collection[str] = (),
 ) -> LenientArguments:
-    """Every property of an object's schema, and of `also` (taken, but not advertised); absent ones as their default.
+    """Every property of an object's schema, and of `also` (accepted, but not advertised); absent ones as their default.
 
-    Without a default an absent argument is None. What is required may be absent only where one of `instead` is given.
-    Raises BadArgument.
+    Without a default, an absent argument is None. A required one can be absent if one of `instead` is given. Raises
+    BadArgument.
     """
     properties: dict[str, Schema] = {**schema.get("properties", {}), **(also or {})}
     values = LenientArguments()
@@ -76,27 +78,27 @@ def read(
 
 
 def coerced(arguments: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
-    """A native tool's arguments, each of the type that its schema has; absent ones are left out.
+    """A native tool's arguments, converted to the types of its schema, without absent ones.
 
-    A number may stand for an id. What cannot be read stays as it is: the tool's own types refuse it.
+    A number is accepted as an id. An unreadable value is unchanged: the tool's own types reject it.
     """
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, raw in arguments.items():
         one: Schema = schema["properties"].get(name, {})
         if _is_absent(raw, one):
             continue
         try:
-            read_as = next((known for _, known in _readings(raw, one, name)), raw)
+            read_as = next((reading for _, reading in _readings(raw, one, name)), raw)
         except BadArgument:
             read_as = raw
         is_number = isinstance(read_as, int | float) and not isinstance(read_as, bool)
         names_one = one.get("type") == "string" and (name == "id" or name.endswith("_id"))
-        found[name] = str(read_as) if is_number and names_one else read_as
-    return found
+        values[name] = str(read_as) if is_number and names_one else read_as
+    return values
 
 
 def value(raw: Any, schema: Schema, name: str) -> Any:
-    """What was given, as the schema has it; raises BadArgument."""
+    """A value, read by its schema; raises BadArgument."""
     kinds = _kinds(schema)
     if not kinds:
         return _repaired(raw)
@@ -106,7 +108,7 @@ def value(raw: Any, schema: Schema, name: str) -> Any:
 
 
 def _readings(raw: Any, schema: Schema, name: str) -> Iterator[tuple[Schema, Any]]:
-    """What a value can be read as, by the types of a schema, each with its own schema."""
+    """The readings of a value by the types of a schema, each with its own schema."""
     for kind, one in _kinds(schema):
         read_as = _READERS[kind](raw, one, name)
         if read_as is not None:
@@ -114,7 +116,7 @@ def _readings(raw: Any, schema: Schema, name: str) -> Iterator[tuple[Schema, Any
 
 
 def _is_absent(raw: Any, schema: Schema) -> bool:
-    """Whether a value says nothing: models write null, and some write it as a text."""
+    """Whether a value is absent: models write null, and some write it as text."""
     if not isinstance(raw, str):
         return raw is None
     kinds = _kinds(schema)
@@ -122,18 +124,18 @@ def _is_absent(raw: Any, schema: Schema) -> bool:
 
 
 def words(text: str) -> list[str]:
-    """The parts of a text with commas, trimmed; empty ones left out."""
+    """The non-empty parts of a comma-separated text."""
     return [part for part in map(str.strip, text.split(",")) if part]
 
 
 def _kinds(schema: Schema) -> list[tuple[str, Schema]]:
-    """The types a schema allows, each with its own schema. A list wins over text: text is how clients write lists."""
+    """The types a schema allows, each with its own schema. Lists come first, because clients write lists as text."""
     parts: list[Schema] = schema.get("anyOf", [schema])
-    found: list[tuple[str, Schema]] = []
+    kinds: list[tuple[str, Schema]] = []
     for part in parts:
         stated = part.get("type", ())
-        found += [(kind, part) for kind in ([stated] if isinstance(stated, str) else stated) if kind != "null"]
-    return sorted(found, key=lambda pair: pair[0] != "array")
+        kinds += [(kind, part) for kind in ([stated] if isinstance(stated, str) else stated) if kind != "null"]
+    return sorted(kinds, key=lambda pair: pair[0] != "array")
 
 
 def _text(raw: Any, schema: Schema, name: str) -> str | None:
@@ -151,7 +153,7 @@ def _number(raw: Any, schema: Schema, name: str) -> int | float | None:
     try:
         if not isinstance(raw, int | float) or not math.isfinite(raw):
             return None
-    except OverflowError:  # a whole number beyond any that a float could be
+    except OverflowError:  # an integer too large for a float
         return None
     return int(raw) if abs(raw) <= EXACT and raw == int(raw) else raw
 
@@ -171,7 +173,7 @@ def _array(raw: Any, schema: Schema, name: str) -> list[Any] | None:
     items: Schema = schema.get("items", {})
     if isinstance(raw, str):
         listed: list[Any] | None = _decoded(raw, "[")
-        # a text in brackets that is no list of texts, such as [1], is a name
+        # text in brackets that is not a list of texts, such as [1], is a name
         fits = listed is not None and (items.get("type") != "string" or all(isinstance(one, str) for one in listed))
         raw = listed if fits else words(raw)
     if not isinstance(raw, list):
@@ -185,7 +187,7 @@ def _object(raw: Any, schema: Schema, name: str) -> dict[str, Any] | None:
 
 
 def _decoded(raw: str, opening: str) -> Any:
-    """The JSON value of a text that begins with `opening`; None for another text."""
+    """The JSON value of a text that begins with `opening`; None for other text."""
     try:
         return msgspec.json.decode(raw) if raw.lstrip().startswith(opening) else None
     except (msgspec.DecodeError, RecursionError):
@@ -221,5 +223,32 @@ def _checked(read_as: Any, schema: Schema, name: str) -> Any:
 
 
 def _repaired(raw: Any) -> Any:
-    """Half surrogate pairs were repaired before the message was parsed; this holds for callers inside the process."""
+    """Callers inside the process skip `repaired_json`."""
     return repair_text(raw) if isinstance(raw, str) else raw
+
+
+_ESCAPED = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+def repaired_json(message: bytes) -> bytes:
+    """The message without half surrogate pairs; the same object if there are none, or if it is not JSON.
+
+    A half pair (`"\\ud83c"`, an emoji that JavaScript cut) is legal JSON but not text. The SDK's parsers reject it, and
+    over stdio such a request would never be answered.
+    """
+    if not _ESCAPED.search(message):
+        return message
+    try:
+        return json.dumps(_repaired_value(json.loads(message)), ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
+        return message  # the next parser reports the error
+
+
+def _repaired_value(value: Any) -> Any:
+    if isinstance(value, str):
+        return repair_text(value)
+    if isinstance(value, list):
+        return [_repaired_value(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, dict):
+        return {_repaired_value(key): _repaired_value(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
+    return value

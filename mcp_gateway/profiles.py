@@ -1,31 +1,296 @@
-"""Profiles: which tools a client is offered, so that clients of other memory servers find the ones they know.
+"""Profiles: the tools, resources and prompts that a kind of client is offered, and how they are declared.
 
-Nothing here loads the index: the stdio bridge chooses a profile without it.
+Nothing here loads the index, because the stdio bridge needs a profile without it.
 """
 
-from collections.abc import Iterable, Mapping
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import mcp.types as types
+from mcp.server import Server, ServerRequestContext
+from mcp.shared.exceptions import MCPError
+from pydantic import BaseModel
 
-from ingest.errors import CommandRejected
-from mcp_gateway.attachments import NO_ATTACHMENTS, Attachments, together
-from mcp_gateway.prompts import PROMPTS, prompt_text
-from mcp_gateway.resources import RESOURCES, TEMPLATES, contexts, resource_text
-from mcp_gateway.tools.catalog import INSTRUCTIONS, NATIVE, declared
-from mcp_gateway.tools.tool import Tool
+from ingest.errors import AccessDenied, CommandRejected, MnemologError, NotFound, ReaderUnknown
+from mcp_gateway.lenient import BadArgument
+from mcp_gateway.resources import PROMPTS, RESOURCES, TEMPLATES, contexts, prompt_text, resource_text
+from mcp_gateway.tools.reading import CONTEXT, RECALL
+from mcp_gateway.tools.tool import Tool, ToolContext
+from mcp_gateway.tools.writing import CONFIRM, FORGET, LESSON, OBSERVE, REMEMBER, REVISE, SLOTS
+
+R = TypeVar("R", bound=BaseModel)
+
+Context = ServerRequestContext[Any]
+Handler = Callable[[Context, Any], Awaitable[BaseModel]]
+
+logger = logging.getLogger(__name__)
+
+
+class Unreachable(Exception):
+    """The server behind a bridge does not answer; the message is for the agent."""
+
+
+class Ask(Protocol):
+    """Sends a request to the server behind a bridge."""
+
+    async def __call__(self, request: types.Request[Any, Any], result: type[R]) -> R:
+        """The answer; raises Unreachable, or the server's MCPError."""
+        ...
+
+
+async def _no_text(call: ToolContext, name: str, arguments: Mapping[str, str] | None = None) -> str:
+    raise BadArgument(f"there is no {name!r}")
+
+
+async def _nothing_more(call: ToolContext) -> Sequence[types.Resource]:
+    return ()
+
+
+class Attachments(NamedTuple):
+    """A profile's resources, which a client attaches, and prompts, which its user picks. `served`: whether it has any.
+
+    `resource_text` and `prompt_text` return the text; they raise BadArgument, NotFound or MCPError. `more` lists
+    resources that depend on the data and the reader; their number is bounded.
+    """
+
+    served: bool
+    resources: Sequence[types.Resource] = ()
+    templates: Sequence[types.ResourceTemplate] = ()
+    prompts: Sequence[types.Prompt] = ()
+    resource_text: Callable[[ToolContext, str], Awaitable[str]] = _no_text
+    prompt_text: Callable[[ToolContext, str, Mapping[str, str]], Awaitable[str]] = _no_text
+    more: Callable[[ToolContext], Awaitable[Sequence[types.Resource]]] = _nothing_more
+
+    def register(self, server: Server[Any], door_for: Callable[[Context], ToolContext]) -> None:
+        """Serve them from the projections."""
+
+        async def resources(context: Context, params: types.PaginatedRequestParams) -> types.ListResourcesResult:
+            return types.ListResourcesResult(resources=[*self.resources, *await self._more(door_for(context))])
+
+        async def read(context: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+            if not self.resources:
+                raise MCPError(types.INVALID_PARAMS, f"there is no resource {params.uri}")
+            text = await _text_or_error(door_for(context), lambda call: self.resource_text(call, str(params.uri)))
+            contents = types.TextResourceContents(uri=params.uri, mime_type=self._mime_type(params.uri), text=text)
+            return types.ReadResourceResult(contents=[contents])
+
+        async def prompt(context: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+            if params.name not in {prompt.name for prompt in self.prompts}:
+                raise MCPError(types.INVALID_PARAMS, f"there is no prompt {params.name!r}")
+            arguments = params.arguments or {}
+            text = await _text_or_error(door_for(context), lambda call: self.prompt_text(call, params.name, arguments))
+            message = types.PromptMessage(role="user", content=types.TextContent(text=text))
+            return types.GetPromptResult(messages=[message])
+
+        own = {method: _answering(answer) for method, answer in self.lists().items()}
+        self._serve(server, {**own, "resources/list": resources, "resources/read": read, "prompts/get": prompt})
+
+    def forward(self, server: Server[Any], ask: Ask) -> None:
+        """Forward everything with `ask`; while the server does not answer, list what this release has."""
+        lists = self.lists()
+
+        def passing_on(method: str) -> Handler:
+            async def passed_on(context: Context, params: types.RequestParams) -> BaseModel:
+                request, _, result = _METHODS[method]
+                try:
+                    return await ask(request(params=params.model_copy(update={"meta": None})), result)
+                except Unreachable as error:
+                    if method not in lists:
+                        raise MCPError(types.INTERNAL_ERROR, str(error)) from None
+                    logger.warning("%s lists what this release has: %s", method, error)
+                    return lists[method]
+                except MCPError as error:
+                    # Without a profile of this bridge, that of the server may have none of these.
+                    if error.error.code != types.METHOD_NOT_FOUND or method not in lists:
+                        raise
+                    return NO_ATTACHMENTS.lists()[method]
+
+            return passed_on
+
+        self._serve(server, {method: passing_on(method) for method in _METHODS})
+
+    def lists(self) -> dict[str, BaseModel]:
+        """The fixed lists, by the method that returns them."""
+        return {
+            "resources/list": types.ListResourcesResult(resources=list(self.resources)),
+            "resources/templates/list": types.ListResourceTemplatesResult(resource_templates=list(self.templates)),
+            "prompts/list": types.ListPromptsResult(prompts=list(self.prompts)),
+        }
+
+    def _serve(self, server: Server[Any], handlers: Mapping[str, Handler]) -> None:
+        for method in _METHODS if self.served else ():
+            server.add_request_handler(method, _METHODS[method].params, handlers[method])
+
+    async def _more(self, call: ToolContext) -> Sequence[types.Resource]:
+        """The resources that the caller can read; none without access."""
+        if self.more is _nothing_more:
+            return ()
+        try:
+            await call.admits()
+            return await self.more(call)
+        except (AccessDenied, ReaderUnknown):
+            return ()
+        except MnemologError as error:
+            raise MCPError(types.INTERNAL_ERROR, str(error)) from None
+
+    def _mime_type(self, uri: str) -> str | None:
+        return next((resource.mime_type for resource in self.resources if scheme(resource.uri) == scheme(uri)), None)
+
+
+class Method(NamedTuple):
+    """A method of the protocol: its request, parameters and result."""
+
+    request: Callable[..., types.Request[Any, Any]]
+    params: type[types.RequestParams]
+    result: type[BaseModel]
+
+
+_METHODS = {
+    "resources/list": Method(types.ListResourcesRequest, types.PaginatedRequestParams, types.ListResourcesResult),
+    "resources/templates/list": Method(
+        types.ListResourceTemplatesRequest, types.PaginatedRequestParams, types.ListResourceTemplatesResult
+    ),
+    "resources/read": Method(types.ReadResourceRequest, types.ReadResourceRequestParams, types.ReadResourceResult),
+    "prompts/list": Method(types.ListPromptsRequest, types.PaginatedRequestParams, types.ListPromptsResult),
+    "prompts/get": Method(types.GetPromptRequest, types.GetPromptRequestParams, types.GetPromptResult),
+}
+NO_ATTACHMENTS = Attachments(False)
+
+
+def together(offered: Sequence[Attachments]) -> Attachments:
+    """The attachments of several profiles as one: a URI's scheme and a prompt's name determine the profile."""
+    served = [attachments for attachments in offered if attachments.served]
+    if len(served) < 2:
+        return served[0] if served else NO_ATTACHMENTS
+    of_scheme = {scheme(resource.uri): profile for profile in served for resource in profile.resources}
+    of_prompt = {prompt.name: profile for profile in served for prompt in profile.prompts}
+
+    async def resource_text(call: ToolContext, uri: str) -> str:
+        owner = of_scheme.get(scheme(uri))
+        if owner is None:
+            raise NotFound(f"there is no resource {uri}")
+        return await owner.resource_text(call, uri)
+
+    async def prompt_text(call: ToolContext, name: str, arguments: Mapping[str, str]) -> str:
+        return await of_prompt[name].prompt_text(call, name, arguments)
+
+    async def more(call: ToolContext) -> Sequence[types.Resource]:
+        return [resource for profile in served for resource in await profile.more(call)]
+
+    return Attachments(
+        True,
+        [resource for profile in served for resource in profile.resources],
+        [template for profile in served for template in profile.templates],
+        [prompt for profile in served for prompt in profile.prompts],
+        resource_text,
+        prompt_text,
+        more,
+    )
+
+
+def scheme(uri: str) -> str:
+    """The part before the first colon."""
+    return uri.partition(":")[0]
+
+
+def _answering(answer: BaseModel) -> Handler:
+    async def answered(context: Context, params: types.RequestParams) -> BaseModel:
+        return answer
+
+    return answered
+
+
+async def _text_or_error(call: ToolContext, text: Callable[[ToolContext], Awaitable[str]]) -> str:
+    """The text; an error becomes a protocol error, because a read has no other form of error."""
+    try:
+        await call.admits()
+        return await text(call)
+    except (BadArgument, NotFound) as error:
+        raise MCPError(types.INVALID_PARAMS, str(error)) from None
+    except MnemologError as error:
+        raise MCPError(types.INTERNAL_ERROR, str(error)) from None
+
+
+NATIVE = (RECALL, REMEMBER, OBSERVE, LESSON, CONTEXT, CONFIRM, REVISE, FORGET, SLOTS)
+INSTRUCTIONS = (
+    "mnemolog is memory shared by you and other agents. Start with `context` for the project. `recall` before you "
+    "assume. `remember` what should last, `observe` what happens, `lesson` what you learned. Pass the same `agent_id` "
+    "and `project` every time."
+)
+
+
+def server_version() -> str:
+    """The installed release; empty in a source tree."""
+    try:
+        return version("mnemolog")
+    except PackageNotFoundError:
+        return ""
+
+
+LIMITS = frozenset(("maxLength", "minLength", "maxItems", "pattern"))
+"""Schema keywords that models ignore: violations are reported anyway, and every session pays for listing them."""
+
+
+def declared(tool: Tool) -> types.Tool:
+    """A tool as clients see it. A native one is as brief as possible, because a model reads it in every session."""
+    native = tool.arguments is not None
+    return types.Tool(
+        name=tool.name,
+        title=tool.title,
+        description=tool.description,
+        input_schema=brief(tool.input_schema) if native else tool.input_schema,
+        output_schema=None if native else tool.output_schema,
+        annotations=_native_hints(tool) if native else _hints(tool),
+    )
+
+
+def brief(schema: dict[str, Any]) -> dict[str, Any]:
+    """An input schema without length limits, its own description, and empty defaults."""
+    return {key: value for key, value in _without_limits(schema).items() if key != "description"}
+
+
+def _without_limits(schema: dict[str, Any]) -> dict[str, Any]:
+    short = {
+        key: value for key, value in schema.items() if key not in LIMITS and not (key == "default" and value == "")
+    }
+    if "properties" in short:
+        short["properties"] = {name: _without_limits(part) for name, part in short["properties"].items()}
+    if "items" in short:
+        short["items"] = _without_limits(short["items"])
+    return short
+
+
+def _native_hints(tool: Tool) -> types.ToolAnnotations:
+    """Hints that differ from the protocol's defaults; the others mean nothing for a tool that only reads."""
+    if tool.reads_only:
+        return types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
+    return types.ToolAnnotations(destructive_hint=tool.destructive, open_world_hint=False)
+
+
+def _hints(tool: Tool) -> types.ToolAnnotations:
+    return types.ToolAnnotations(
+        title=tool.title,
+        read_only_hint=tool.reads_only,
+        destructive_hint=tool.destructive,
+        # Without the same event_id, a second write is a second event.
+        idempotent_hint=tool.reads_only,
+        open_world_hint=False,
+    )
+
 
 ALL = "all"
-"""Stands for every profile."""
+"""All profiles."""
 SERVER_NAME = "mnemolog"
 
 
 class ToolProfile(NamedTuple):
-    """The tools that one kind of client knows, in the order in which it lists them, and what it is told about them.
+    """The tools of one kind of client, in listing order, and the instructions for them.
 
-    `server_name` is the name under which those clients know their server. `answers_for_any_tool`: they get a sentence
-    for a tool that does not exist, where the protocol has an error.
+    `server_name` is the name that those clients expect. `answers_for_any_tool`: an unknown tool gets a text, not a
+    protocol error.
     """
 
     name: str
@@ -43,12 +308,12 @@ NATIVE_PROFILE = ToolProfile("native", NATIVE, INSTRUCTIONS, attachments=NATIVE_
 class UnknownProfile(CommandRejected):
     """No profile has that name."""
 
-    def __init__(self, name: str, known: Iterable[str]) -> None:
-        super().__init__(f"there is no MCP profile {name!r}; there are: {', '.join((*known, ALL))}", "profile")
+    def __init__(self, name: str, names: Iterable[str]) -> None:
+        super().__init__(f"there is no MCP profile {name!r}; profiles: {', '.join((*names, ALL))}", "profile")
 
 
 class Offer(NamedTuple):
-    """What a client of one or several profiles is offered."""
+    """What a client of one or more profiles is offered."""
 
     tools: Mapping[str, Tool]
     declared: list[types.Tool]
@@ -59,24 +324,24 @@ class Offer(NamedTuple):
 
 
 class ToolProfiles(dict[str, ToolProfile]):
-    """The profiles of a server by name, in the order in which they are offered. No two have a tool of the same name."""
+    """The profiles of a server by name, in the order in which they are offered. Tool names are unique across them."""
 
     def __init__(self, *profiles: ToolProfile | None) -> None:
         super().__init__((profile.name, profile) for profile in profiles if profile is not None)
 
     def chosen(self, names: str) -> tuple[str, ...]:
-        """The profiles that a comma-separated list names, in the order of this one; `all` names every one.
+        """The profiles of a comma-separated list (or `all`), in the order of this one; by default the native one.
 
-        Without any name the native one. Raises UnknownProfile.
+        Raises UnknownProfile.
         """
-        wanted = {name for name in map(str.strip, names.split(",")) if name} or {NATIVE_PROFILE.name}
-        for name in sorted(wanted - {ALL}):
+        requested = {name for name in map(str.strip, names.split(",")) if name} or {NATIVE_PROFILE.name}
+        for name in sorted(requested - {ALL}):
             if name not in self:
                 raise UnknownProfile(name, self)
-        return tuple(name for name in self if ALL in wanted or name in wanted)
+        return tuple(name for name in self if ALL in requested or name in requested)
 
     def offer(self, chosen: tuple[str, ...]) -> Offer:
-        """What these profiles offer together. A server has the name and manners of a profile that is offered alone."""
+        """What these profiles offer together. A single profile also sets the server's name and behavior."""
         profiles = [self[name] for name in chosen]
         tools = {tool.name: tool for profile in profiles for tool in profile.tools}
         alone = profiles[0] if len(profiles) == 1 else None
@@ -90,6 +355,6 @@ class ToolProfiles(dict[str, ToolProfile]):
         )
 
     def every_choice(self) -> Iterable[tuple[str, ...]]:
-        """Every choice of profiles there is."""
+        """Every combination of profiles."""
         names = tuple(self)
         return (chosen for count in range(1, len(names) + 1) for chosen in combinations(names, count))

@@ -1,11 +1,12 @@
-"""The native resources: what a user attaches to a conversation, or an agent reads by its address.
+"""The native resources, which a user attaches or an agent reads by URI, and the native prompts, which a user picks.
 
-Nothing here loads the index before it is read: the stdio bridge lists resources without it.
+Nothing here loads the index before it is read, because the stdio bridge lists them without it.
 """
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
 from urllib.parse import quote, unquote
 
 import mcp.types as types
@@ -17,23 +18,29 @@ from ingest.commands.parse import parse_object
 from ingest.errors import CommandRejected, NotFound
 from ingest.names import marked
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.reading import ContextArguments, compiled_context, context_text
-from mcp_gateway.tools.recalled import document_text
+from mcp_gateway.tools.reading import (
+    ContextArguments,
+    RecallArguments,
+    compiled_context,
+    context_text,
+    document_text,
+    recall,
+)
 from mcp_gateway.tools.tool import ToolContext
 
 MARKDOWN = "text/markdown"
 PROJECTS_LISTED = 10
 SESSIONS_LOOKED_AT = 100
-"""The newest: the projects that were worked on lately are theirs."""
+"""The newest sessions, which have the recent projects."""
 PROJECTS_ASKED, OF_A_PROJECT = 100, 5
-"""Of a key that is for some projects, and sessions of each: some may not be the reader's to see."""
+"""Projects of a restricted key, and sessions of each: the reader may have no access to some."""
 
 RESOURCES = (
     types.Resource(
         uri="mnemolog://projects",
         name="projects",
         title="Projects",
-        description="The projects worked on lately, with the addresses of their contexts.",
+        description="Recent projects, with the URIs of their contexts.",
         mime_type=MARKDOWN,
     ),
 )
@@ -42,21 +49,21 @@ TEMPLATES = (
         uri_template="mnemolog://projects/{project}/context",
         name="context",
         title="Context of a project",
-        description="What to know before working on a project: memories, lessons, what came of its last sessions.",
+        description="What to know before working on a project: memories, lessons, the outcome of its last sessions.",
         mime_type=MARKDOWN,
     ),
     types.ResourceTemplate(
         uri_template="mnemolog://documents/{id}",
         name="document",
         title="Document",
-        description="A memory, lesson, observation or summary, whole. `recall` answers ids.",
+        description="A memory, lesson, observation or summary in full. `recall` returns ids.",
         mime_type=MARKDOWN,
     ),
     types.ResourceTemplate(
         uri_template="mnemolog://sessions/{session_id}/summary{?project}",
         name="summary",
         title="Summary of a session",
-        description="What came of a session. The project is needed where several have a session of that id.",
+        description="The outcome of a session. The project is required if several have a session with that id.",
         mime_type=MARKDOWN,
     ),
 )
@@ -66,7 +73,7 @@ _SUMMARY = re.compile(r"mnemolog://sessions/(?P<session_id>[^/?#]+)/summary(\?pr
 
 
 class Address(Struct, frozen=True, kw_only=True):
-    """What the variables of an address say."""
+    """The variables of a URI."""
 
     id: Name = ""
     project: Name | None = None
@@ -74,32 +81,32 @@ class Address(Struct, frozen=True, kw_only=True):
 
 
 async def resource_text(call: ToolContext, uri: str) -> str:
-    """What a resource says. Raises BadArgument, or MCPError where it is not there for whoever reads."""
+    """The text of a resource. Raises BadArgument, or MCPError if it does not exist or the reader has no access."""
     try:
         if uri == RESOURCES[0].uri:
             return await _projects(call)
-        if found := _CONTEXT.fullmatch(uri):
-            return await _context(call, _address(found).project or "")
-        if found := _DOCUMENT.fullmatch(uri):
-            return await _document(call, _address(found).id)
-        if found := _SUMMARY.fullmatch(uri):
-            return await _summary(call, _address(found))
+        if match := _CONTEXT.fullmatch(uri):
+            return await _context(call, _address(match).project or "")
+        if match := _DOCUMENT.fullmatch(uri):
+            return await _document(call, _address(match).id)
+        if match := _SUMMARY.fullmatch(uri):
+            return await _summary(call, _address(match))
     except NotFound:
-        pass  # answered like an address of no such form
+        pass  # answered like an unknown URI
     except CommandRejected as error:
         raise BadArgument(error.message, error.field) from None
     raise MCPError(types.INVALID_PARAMS, f"there is no resource {uri}", {"uri": uri})
 
 
 async def contexts(call: ToolContext) -> Sequence[types.Resource]:
-    """The contexts of the projects that were worked on lately."""
+    """The contexts of recent projects."""
     await call.wait_for_own_writes()
     return [
         types.Resource(
             uri=context_uri(project),
             name=f"context of {' '.join(project.split())}",
             title=f"Context of {' '.join(project.split())}",
-            description=f"Worked on last on {active}.",
+            description=f"Last active on {active}.",
             mime_type=MARKDOWN,
         )
         for project, active in await _recent_projects(call)
@@ -107,29 +114,32 @@ async def contexts(call: ToolContext) -> Sequence[types.Resource]:
 
 
 def context_uri(project: str) -> str:
-    """The address of a project's context."""
+    """The URI of a project's context."""
     return f"mnemolog://projects/{quote(project, safe='')}/context"
 
 
-def _address(found: re.Match[str]) -> Address:
-    """Raises NotFound for what cannot be a name: no text, or too long."""
-    named = {name: one for name, one in found.groupdict().items() if one is not None}
+def _address(match: re.Match[str]) -> Address:
+    """Raises NotFound for an invalid name: not UTF-8, or too long."""
+    named = {name: value for name, value in match.groupdict().items() if value is not None}
     try:
-        return parse_object({name: unquote(one, errors="strict") for name, one in named.items()}, Address)
+        return parse_object({name: unquote(value, errors="strict") for name, value in named.items()}, Address)
     except (UnicodeDecodeError, CommandRejected):
-        raise NotFound(f"there is no {found[0]}") from None
+        raise NotFound(f"there is no {match[0]}") from None
 
 
 async def _recent_projects(call: ToolContext) -> list[tuple[str, str]]:
-    """Projects and the days on which something last happened there, as far as the reader may know, the latest first."""
+    """Projects that the reader can see, each with the day of its last activity, most recent first."""
     reader = call.reader()
-    places = [(one, OF_A_PROJECT) for one in reader.key_scope.projects[:PROJECTS_ASKED]] or [(None, SESSIONS_LOOKED_AT)]
+    queries = [(project, OF_A_PROJECT) for project in reader.key_scope.projects[:PROJECTS_ASKED]] or [
+        (None, SESSIONS_LOOKED_AT)
+    ]
     pages = await asyncio.gather(
-        *(call.queries.sessions.page(reader, project, None, limit) for project, limit in places)
+        *(call.queries.sessions.page(reader, project, None, limit) for project, limit in queries)
     )
     newest: dict[str, str] = {}
-    for one in sorted((one for page in pages for one in page.items), key=lambda one: one["updated_at"], reverse=True):
-        newest.setdefault(one["project"], f"{one['updated_at']:%Y-%m-%d}")
+    sessions = [session for page in pages for session in page.items]
+    for session in sorted(sessions, key=lambda session: session["updated_at"], reverse=True):
+        newest.setdefault(session["project"], f"{session['updated_at']:%Y-%m-%d}")
     newest.pop("", None)
     return list(newest.items())[:PROJECTS_LISTED]
 
@@ -137,11 +147,11 @@ async def _recent_projects(call: ToolContext) -> list[tuple[str, str]]:
 async def _projects(call: ToolContext) -> str:
     await call.wait_for_own_writes()
     lines = [
-        f"- {' '.join(name.split())} (last on {active}): {context_uri(name)}"
+        f"- {' '.join(name.split())} (last active on {active}): {context_uri(name)}"
         for name, active in await _recent_projects(call)
     ]
     if not lines:
-        return "No session of a project is recorded yet that you may see."
+        return "No recorded sessions that you have access to."
     return "\n".join(marked("mnemolog-projects", lines))
 
 
@@ -149,7 +159,7 @@ async def _context(call: ToolContext, project: str) -> str:
     arguments = ContextArguments(project=project, agent_id=call.acting())
     compiled = await compiled_context(call, arguments)
     if not compiled.context and not compiled.left_out:
-        raise NotFound(f"nothing is recorded of project {project!r}")
+        raise NotFound(f"nothing is recorded for project {project!r}")
     return context_text(compiled, arguments)
 
 
@@ -171,6 +181,106 @@ async def _summary(call: ToolContext, address: Address) -> str:
         return document_text(whole(summary))
     session = view(located.document)
     return (
-        f"Session {session['id']} of project {session['project']} has no summary yet: it gets one when it has ended. "
+        f"Session {session['id']} of project {session['project']} has no summary yet: it is summarized after it ends. "
         f"Status: {session['status']}, observations: {session['observation_count']}."
     )
+
+
+def _argument(name: str, description: str, *, required: bool = False) -> types.PromptArgument:
+    return types.PromptArgument(name=name, description=description, required=required)
+
+
+PROMPTS = (
+    types.Prompt(
+        name="catch-up",
+        title="Catch up on a project",
+        description="The state of a project: decisions, open items, lessons.",
+        arguments=[
+            _argument("project", "The project.", required=True),
+            _argument("task", "What you are about to do; adds what is known about it."),
+        ],
+    ),
+    types.Prompt(
+        name="remember-session",
+        title="Remember this conversation",
+        description="Store what will matter later: decisions, lessons, open items.",
+        arguments=[_argument("project", "The project. Default: the one that the conversation is about.")],
+    ),
+    types.Prompt(
+        name="recall",
+        title="What is known about a topic",
+        description="What you and other agents recorded about a topic, and an answer based on it.",
+        arguments=[
+            _argument("topic", "A question or keywords.", required=True),
+            _argument("project", "The project. Default: all projects."),
+        ],
+    ),
+)
+SUMMARIZE = """\
+Summarize this for someone who starts work on project {project}: what it is about and its current state, recent \
+decisions and their reasons, what is open or blocked, which lessons to follow{task}. At most fifteen lines, dated. \
+If the record is thin or contradicts itself, say so instead of filling the gap; `recall` finds more."""
+STORE = """\
+Store in mnemolog what will matter later from this conversation{project}. Pass your usual `agent_id`, the same \
+`project` every time, and `session_id` if you have one.
+
+1. `recall` each point first, so that nothing is stored twice; `revise` a memory that has changed.
+2. `remember` each decision with its reason and what was rejected, and each fact, preference or procedure that was \
+worked out: one idea per call, in sentences that make sense on their own, with `files` if it is about files.
+3. `lesson` for each mistake that was understood and each correction I made, as advice: do X before Y, because Z.
+4. Open items: `slots` with `action` `read`, then `write`, `label` `pending_items`: one line per open item, without \
+finished ones.
+
+Leave out what the code or its history already says, and passwords, keys and anything else I would not want stored. \
+Then list what you stored, one line each, with its id."""
+ANSWER = """\
+What is known about this: {topic}
+
+{found}
+
+Answer from these records only, and cite the ids you rely on. If they contradict each other, the newer one is valid, \
+unless there is evidence against it: then say so. If a snippet is not enough, read the full document; if nothing \
+answers, say so and try `recall` with other words before you give up."""
+
+
+async def prompt_text(call: ToolContext, name: str, arguments: Mapping[str, str]) -> str:
+    """A prompt as a message to the model; raises BadArgument."""
+    given = {argument: value for argument, value in arguments.items() if value.strip()}
+    prompt = next(prompt for prompt in PROMPTS if prompt.name == name)
+    for argument in prompt.arguments or ():
+        if argument.required and argument.name not in given:
+            raise BadArgument(f"{argument.name} is required", argument.name)
+    try:
+        return await _MESSAGES[name](call, given)
+    except CommandRejected as error:
+        raise BadArgument(error.message, error.field) from None
+
+
+async def _catch_up(call: ToolContext, given: Mapping[str, str]) -> str:
+    project, task = given["project"], given.get("task", "")
+    fields: dict[str, Any] = {"project": project, "query": task, "agent_id": call.acting()}
+    arguments = parse_object(fields, ContextArguments)
+    compiled = await compiled_context(call, arguments)
+    if not compiled.context and not compiled.left_out:
+        raise BadArgument(f"nothing is recorded for project {project!r} that you have access to", "project")
+    focus = f"; and what matters for this task: {task}" if task else ""
+    return f"{context_text(compiled, arguments)}\n\n{SUMMARIZE.format(project=project, task=focus)}"
+
+
+async def _remember_session(call: ToolContext, given: Mapping[str, str]) -> str:
+    project = given.get("project")
+    return STORE.format(project=f", in project {project}" if project else "")
+
+
+async def _recall(call: ToolContext, given: Mapping[str, str]) -> str:
+    topic, project = given["topic"], given.get("project")
+    fields = {"query": topic, "agent_id": call.acting(), **({"project": project} if project else {})}
+    recalled = await recall(call, parse_object(fields, RecallArguments))
+    return ANSWER.format(topic=topic, found=recalled.text)
+
+
+_MESSAGES: dict[str, Callable[[ToolContext, Mapping[str, str]], Awaitable[str]]] = {
+    "catch-up": _catch_up,
+    "remember-session": _remember_session,
+    "recall": _recall,
+}

@@ -1,9 +1,8 @@
 """The MCP server: streamable HTTP at /mcp, stateless, JSON answers, for old and new clients alike.
 
-A door whose clients know sessions and streamed answers has both (`Gateway.with_sessions`). Which tools a request may
-list and call, its profile says: the query parameter `profile`, else the server's setting. A fault of the caller or of
-the store comes back as a tool error that says what to do; only an unknown tool, resource, prompt or profile is a
-protocol error, because the protocol says so.
+Dialects whose clients use sessions and streamed answers get both (`Gateway.with_sessions`). The profile of a request
+determines its tools: the query parameter `profile`, else the server's setting. Errors are tool errors that say what to
+do; only an unknown tool, resource, prompt or profile is a protocol error, as the protocol requires.
 """
 
 import logging
@@ -34,36 +33,35 @@ from ingest.names import header_name, sent_name
 from ingest.platform.partial import left_out_message, partial_reads
 from ingest.platform.tasks import INLINE_BYTES, in_thread
 from mcp_gateway import lenient
-from mcp_gateway.profiles import Offer, ToolProfiles, UnknownProfile
-from mcp_gateway.surrogates import repaired_json
-from mcp_gateway.tools.catalog import server_version
+from mcp_gateway.lenient import repaired_json
+from mcp_gateway.profiles import Offer, ToolProfiles, UnknownProfile, server_version
 from mcp_gateway.tools.tool import Tool, ToolAnswer, ToolContext, refusal
 
 logger = logging.getLogger(__name__)
 
-DoorOf: TypeAlias = Callable[[Mapping[str, Any], str], ToolContext]
-"""What a request reaches through: its ASGI scope, and the agent that its header names."""
+CallOf: TypeAlias = Callable[[Mapping[str, Any], str], ToolContext]
+"""Makes the context of a request from its ASGI scope and the agent in its header."""
 AGENT_HEADER = "X-Agent-Id"
-"""Names the agent where the arguments do not, as on the native routes."""
+"""Names the agent if the arguments do not, as on the native routes."""
 DEGRADED_META = "mnemolog/degraded"
-"""In the `_meta` of a result: what it was made without."""
+"""In the `_meta` of a result: what it lacks."""
 AGENT_HEADER_BYTES = AGENT_HEADER.lower().encode()
 MAX_BODY_BYTES = 8 << 20
-"""One event of 1 MiB, every character of it escaped."""
+"""One event of 1 MiB with every character escaped."""
 MAX_VALUES = 50_000
-"""In one message, at any depth: its parsers hold up everybody."""
+"""In one message, at any depth: parsing it blocks all other requests."""
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 MAX_SESSIONS = 2_000
-"""Sessions of one door that are open at once; with its task, one takes about 45 KiB. One more is refused with 503."""
+"""Open sessions of one route; each takes about 45 KiB. More are refused with 503."""
 SESSION_IDLE_S = 1_800.0
-"""A session without a request or an open stream for so long is over: its id is answered 404."""
+"""A session ends after this long without a request or an open stream; its id then gets 404."""
 
 
 class Gateway:
-    """The MCP door of one application; started once.
+    """The MCP endpoint of one application; started once.
 
-    `host` is the address the application listens on, `hosts` the names it goes by besides those of the loopback.
-    `default` names the profiles that requests are offered that name none; raises InvalidSetting for an unknown one.
+    `host` is the address the application listens on, `hosts` its names besides those of the loopback. `default` names
+    the profiles for requests that name none; raises InvalidSetting for an unknown one.
     """
 
     def __init__(
@@ -73,9 +71,9 @@ class Gateway:
         security = _security(host, hosts if _is_loopback(host) else ())
         try:
             self._default = profiles.chosen(default)
-        except UnknownProfile as fault:
-            raise InvalidSetting(f"MNEMOLOG_MCP_PROFILE: {fault}") from None
-        self._door_of: DoorOf | None = None
+        except UnknownProfile as error:
+            raise InvalidSetting(f"MNEMOLOG_MCP_PROFILE: {error}") from None
+        self._call_of: CallOf | None = None
         self._managers = {
             chosen: self._stateless(profiles.offer(chosen), security) for chosen in profiles.every_choice()
         }
@@ -86,11 +84,11 @@ class Gateway:
     def with_sessions(
         self, profile: str, host: str, hosts: Sequence[str] = (), owner: Callable[[Scope], str] = lambda scope: ""
     ) -> Route:
-        """The route of a door that offers `profile` with sessions and streamed answers; before `running`.
+        """A route that offers `profile` with sessions and streamed answers; before `running`.
 
-        A session is its `owner`'s, whoever a request is from; to others it is not there.
-        `hosts` are the names it goes by besides those of the loopback; `*` is any. Without them a door that listens on
-        the loopback goes by its names, any other by whatever it is called.
+        Only the `owner` of a session can use it; for others it does not exist. `hosts` are its names besides those of
+        the loopback; `*` allows any. Without them, a server on the loopback only has the loopback's names, and others
+        have any.
         """
         manager = StreamableHTTPSessionManager(
             self._server(self._profiles.offer((profile,))),
@@ -107,9 +105,9 @@ class Gateway:
 
         return _route(serve, "GET", "POST", "DELETE")
 
-    def connect(self, call_of: DoorOf) -> None:
-        """Say what the tools reach through for a request; before `running`."""
-        self._door_of = call_of
+    def connect(self, call_of: CallOf) -> None:
+        """Set how the context of a request is made; before `running`."""
+        self._call_of = call_of
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
@@ -129,7 +127,7 @@ class Gateway:
         )
 
     def _server(self, offered: Offer) -> Server[Any]:
-        """A server of its own for every choice of profiles: its name and capabilities are fixed when it is made."""
+        """A server per choice of profiles, because its name and capabilities are fixed when it is created."""
 
         async def list_tools(
             context: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
@@ -139,11 +137,11 @@ class Gateway:
         async def call(context: ServerRequestContext[Any], params: types.CallToolRequestParams) -> types.CallToolResult:
             tool = offered.tools.get(params.name)
             if tool is None:
-                told = f"there is no tool {params.name!r}; there are: {', '.join(offered.tools)}"
+                message = f"there is no tool {params.name!r}; tools: {', '.join(offered.tools)}"
                 if offered.answers_for_any_tool:
-                    return _result(ToolAnswer(told))
-                raise MCPError(types.INVALID_PARAMS, told)
-            return await call_tool(self._door_for(context), tool, params.arguments or {})
+                    return _result(ToolAnswer(message))
+                raise MCPError(types.INVALID_PARAMS, message)
+            return await call_tool(self._context_for(context), tool, params.arguments or {})
 
         tools = offered.tools
         server: Server[Any] = Server(
@@ -154,23 +152,23 @@ class Gateway:
             on_call_tool=call,
             get_tool_input_schema=lambda name: tools[name].input_schema if name in tools else None,
         )
-        offered.attachments.register(server, self._door_for)
+        offered.attachments.register(server, self._context_for)
         return server
 
-    def _door_for(self, context: ServerRequestContext[Any]) -> ToolContext:
-        """The door of the HTTP request that a message came in by: in a session each has its own."""
-        assert self._door_of is not None, "connect() comes before requests"
+    def _context_for(self, context: ServerRequestContext[Any]) -> ToolContext:
+        """The context of the HTTP request of a message: in a session, each message has its own request."""
+        assert self._call_of is not None, "connect() comes before requests"
         request = context.request
-        assert isinstance(request, Request), "every message comes by HTTP"
-        return self._door_of(request.scope, header_name(request.headers, AGENT_HEADER))
+        assert isinstance(request, Request), "every message comes over HTTP"
+        return self._call_of(request.scope, header_name(request.headers, AGENT_HEADER))
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request whose body comes in one piece."""
-        asked = QueryParams(scope.get("query_string", b"")).get("profile", "")
+        """Serve a request; its body is one message."""
+        names = QueryParams(scope.get("query_string", b"")).get("profile", "")
         try:
-            chosen = self._profiles.chosen(asked) if asked.strip() else self._default
-        except UnknownProfile as fault:
-            await _protocol_error((await receive()).get("body", b""), str(fault))(scope, receive, send)
+            chosen = self._profiles.chosen(names) if names.strip() else self._default
+        except UnknownProfile as error:
+            await _protocol_error((await receive()).get("body", b""), str(error))(scope, receive, send)
             return
         if not any(
             name == b"accept" for name, _ in scope["headers"]
@@ -180,14 +178,14 @@ class Gateway:
 
 
 def _route(serve: ASGIApp, *methods: str) -> Route:
-    """Both spellings of /mcp: a redirect to the other one would lose the body of a POST."""
+    """/mcp with and without a slash: a redirect would lose the body of a POST."""
     route = Route("/mcp", RequestBodyLimitMiddleware(serve, MAX_BODY_BYTES), methods=methods)
     route.path_regex = re.compile("^/mcp/?$")
     return route
 
 
 async def _serve_repaired(manager: StreamableHTTPSessionManager, scope: Scope, receive: Receive, send: Send) -> None:
-    """Serve a request whose body, if any, comes in one piece."""
+    """Check and repair the body, then serve the request; the body is one message."""
     message = await receive() if scope["method"] == "POST" else None
     body = message.get("body", b"") if message else b""
     try:
@@ -195,9 +193,9 @@ async def _serve_repaired(manager: StreamableHTTPSessionManager, scope: Scope, r
             if name == AGENT_HEADER_BYTES:
                 stated_agent(sent_name(value), AGENT_HEADER)
         checked = _checked(body) if len(body) <= INLINE_BYTES else await in_thread(_checked, body)
-    except (CommandRejected, RequestTooLarge) as fault:
-        status = 413 if isinstance(fault, RequestTooLarge) else 400
-        await _protocol_error(body[:INLINE_BYTES], str(fault), status)(scope, receive, send)
+    except (CommandRejected, RequestTooLarge) as error:
+        status = 413 if isinstance(error, RequestTooLarge) else 400
+        await _protocol_error(body[:INLINE_BYTES], str(error), status)(scope, receive, send)
         return
     message = message and {**message, "body": checked}
 
@@ -210,50 +208,50 @@ async def _serve_repaired(manager: StreamableHTTPSessionManager, scope: Scope, r
 
 
 def _checked(body: bytes) -> bytes:
-    """A message that the SDK's parsers take; raises RequestTooLarge."""
+    """A message that the SDK's parsers accept; raises RequestTooLarge."""
     check_values(body, MAX_VALUES)
     return repaired_json(body)
 
 
-class _Asked(msgspec.Struct):
+class _RequestId(msgspec.Struct):
     id: int | str | None = None
 
 
 def _protocol_error(body: bytes, message: str, status: int = 400) -> Response:
-    """The answer to a request that no server takes."""
+    """The answer to a request that no server accepts."""
     try:
-        asked = msgspec.json.decode(body, type=_Asked)
+        request = msgspec.json.decode(body, type=_RequestId)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        asked = _Asked()
-    error = {"jsonrpc": "2.0", "id": asked.id, "error": {"code": types.INVALID_PARAMS, "message": message}}
+        request = _RequestId()
+    error = {"jsonrpc": "2.0", "id": request.id, "error": {"code": types.INVALID_PARAMS, "message": message}}
     return Response(msgspec.json.encode(error), status, media_type="application/json")
 
 
 async def call_tool(call: ToolContext, tool: Tool, arguments: dict[str, Any]) -> types.CallToolResult:
-    """Call a tool; every fault is a result, with `is_error` or as the dialect tells it."""
+    """Call a tool; every error is a result, with `is_error` or in the dialect's form."""
     event_id = ""
     try:
         await call.admits(tool)
         if tool.arguments is None:
             return await _called(tool, call, lenient.read(arguments, tool.input_schema, tool.also, tool.instead))
-        stated = lenient.coerced(arguments, tool.input_schema)
-        if stated.get("agent_id", "") == "":
-            stated["agent_id"] = call.acting()
+        given = lenient.coerced(arguments, tool.input_schema)
+        if given.get("agent_id", "") == "":
+            given["agent_id"] = call.acting()
         if "event_id" in tool.input_schema["properties"]:
-            if stated.get("event_id", "") == "":
-                stated["event_id"] = new_event_id()  # chosen here, so that a refusal can name it
-            event_id = stated["event_id"]
-        return await _called(tool, call, parse_object(stated, tool.arguments))
+            if given.get("event_id", "") == "":
+                given["event_id"] = new_event_id()  # chosen here, so that an error message can name it
+            event_id = given["event_id"]
+        return await _called(tool, call, parse_object(given, tool.arguments))
     except Exception as error:
         if not isinstance(error, MnemologError):
-            # A fault of ours: the agent is told what it can do, the operator finds the rest here.
+            # A bug: the agent gets advice, and the operator the details.
             logger.exception("the tool %s failed", tool.name)
-        fault = ToolAnswer(refusal(tool, event_id, error), is_error=True)
-        return _result(tool.refused(tool, error) if tool.refused else fault)
+        failure = ToolAnswer(refusal(tool, event_id, error), is_error=True)
+        return _result(tool.refused(tool, error) if tool.refused else failure)
 
 
 async def _called(tool: Tool, call: ToolContext, arguments: Any) -> types.CallToolResult:
-    """What a tool answers; `_meta` says what one that only reads was answered without."""
+    """The answer of a tool; if a read is partial, `_meta` says what it lacks."""
     if not tool.reads_only:
         return _result(await tool.call(call, arguments))
     with partial_reads() as left_out:
@@ -270,10 +268,9 @@ def _result(answer: ToolAnswer) -> types.CallToolResult:
 
 
 def _security(host: str, names: Sequence[str] = ()) -> TransportSecuritySettings:
-    """Refuse pages of other sites that reach a server on loopback by rebinding a name (DNS) to it.
+    """Protect a server on the loopback from pages of other sites that use DNS rebinding.
 
-    A server that listens elsewhere goes by names only its operator knows, so nothing is refused there, unless the
-    operator tells them.
+    A server that listens elsewhere has names that only its operator knows, so it is unprotected unless they are set.
     """
     if "*" in names or not (names or _is_loopback(host)):
         return TransportSecuritySettings(enable_dns_rebinding_protection=False)

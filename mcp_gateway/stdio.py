@@ -1,7 +1,7 @@
-"""The stdio bridge: an MCP server on standard input and output that passes every call on to a running mnemolog.
+"""The stdio bridge: an MCP server on standard input and output that forwards every call to a running mnemolog.
 
-It holds no model and no index, starts when the server is down, and works as soon as the server is up: the handshake
-is answered here, every call makes its own request. Standard output carries the protocol only; logs go to stderr.
+It has no model and no index, and starts even if the server is down: the handshake is answered here, and every call is a
+request of its own. Standard output carries only the protocol; logs go to stderr.
 """
 
 import logging
@@ -24,10 +24,8 @@ from pydantic import BaseModel, ValidationError
 
 from ingest.platform.addresses import proxy_options
 from ingest.platform.settings import InvalidSetting
-from mcp_gateway.attachments import Unreachable
-from mcp_gateway.profiles import Offer, ToolProfiles, UnknownProfile
-from mcp_gateway.surrogates import repaired_json
-from mcp_gateway.tools.catalog import server_version
+from mcp_gateway.lenient import repaired_json
+from mcp_gateway.profiles import Offer, ToolProfiles, UnknownProfile, Unreachable, server_version
 
 logger = logging.getLogger(__name__)
 
@@ -35,18 +33,18 @@ Result = TypeVar("Result", bound=BaseModel)
 
 CONNECT_TIMEOUT_S = 3.0
 ANSWER_TIMEOUT_S = 60.0
-"""A first recall may wait for the model to load; nothing takes longer than that."""
+"""The first recall may wait for the model to load, which is the slowest case."""
 
 
 async def bridge(url: str, secret: str | None, profiles: ToolProfiles, profile: str = "") -> None:
     """Serve MCP over stdio from the mnemolog at `url` until standard input ends.
 
-    Without a `profile` the server says which tools there are. Raises InvalidSetting for an unknown one.
+    Without a `profile`, the server's setting applies. Raises InvalidSetting for an unknown one.
     """
     try:
         offered = profiles.offer(profiles.chosen(profile))
-    except UnknownProfile as fault:
-        raise InvalidSetting(f"MNEMOLOG_MCP_PROFILE: {fault}") from None
+    except UnknownProfile as error:
+        raise InvalidSetting(f"MNEMOLOG_MCP_PROFILE: {error}") from None
     headers = {} if secret is None else {"Authorization": f"Bearer {secret}"}
     timeout = httpx2.Timeout(ANSWER_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
     hooks = {"response": [_refuse_http_errors]}
@@ -76,7 +74,7 @@ class _RepairedInput(anyio.AsyncFile[str]):
 
 
 class _Remote:
-    """The tools of a server that may be down, restarting or refusing."""
+    """The tools of a server that may be down, restarting, or refusing requests."""
 
     def __init__(self, url: str, http: httpx2.AsyncClient, offered: Offer, profile: str) -> None:
         self._url, self._http, self._offered = url, http, offered
@@ -85,28 +83,28 @@ class _Remote:
     async def list_tools(
         self, context: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        """The server's tools; those of this release while it cannot be asked, because clients list only once."""
+        """The server's tools; those of this release while it does not answer, because clients list only once."""
         try:
             return await self.ask(types.ListToolsRequest(params=params), types.ListToolsResult)
-        except Unreachable as fault:
-            logger.warning("listing this release's tools: %s", fault)
+        except Unreachable as error:
+            logger.warning("listing this release's tools: %s", error)
             return types.ListToolsResult(tools=self._offered.declared)
 
     async def call_tool(
         self, context: ServerRequestContext[Any], params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        """What the server answers; a tool error that says what to do while it cannot be asked."""
+        """The server's answer; a tool error that says what to do while it does not answer."""
         request = types.CallToolRequest(
             params=types.CallToolRequestParams(name=params.name, arguments=params.arguments or {})
         )
         try:
             return await self.ask(request, types.CallToolResult)
-        except Unreachable as fault:
-            logger.warning("%s: %s", params.name, fault)
-            return types.CallToolResult(content=[types.TextContent(text=str(fault))], is_error=True)
+        except Unreachable as error:
+            logger.warning("%s: %s", params.name, error)
+            return types.CallToolResult(content=[types.TextContent(text=str(error))], is_error=True)
 
     async def ask(self, request: types.Request[Any, Any], result: type[Result]) -> Result:
-        """One request, one connection of the pool. Raises Unreachable, or MCPError as the server answered it."""
+        """One request. Raises Unreachable, or the server's MCPError."""
         transport = streamable_http_client(self._endpoint, http_client=self._http)
         refused: MCPError | None = None
         try:
@@ -114,15 +112,15 @@ class _Remote:
             async with Client(transport, mode=LATEST_MODERN_VERSION, cache=None) as client:
                 try:
                     return await client.session.send_request(request, result)
-                except MCPError as error:  # kept aside: the transport's task group would wrap it in a group
+                except MCPError as error:  # raised below: the transport's task group would wrap it
                     refused = error
         except (httpx2.HTTPError, ValidationError, ExceptionGroup) as error:
             raise Unreachable(self._explained(_first(error))) from error
         assert refused is not None
         raise refused
 
-    def _explained(self, fault: Exception) -> str:
-        match fault:
+    def _explained(self, error: Exception) -> str:
+        match error:
             case httpx2.ConnectError() | httpx2.ConnectTimeout():
                 return (
                     f"mnemolog is not running at {self._url}. Nothing was stored. Start it with `mnemolog up` "
@@ -130,29 +128,27 @@ class _Remote:
                 )
             case httpx2.HTTPStatusError(response=response) if response.status_code == 401:
                 return (
-                    f"mnemolog at {self._url} asks for a key, and "
-                    + ("refused the one that was sent" if self._http.headers.get("authorization") else "none was sent")
+                    f"mnemolog at {self._url} requires a key, and "
+                    + ("rejected the one that was sent" if self._http.headers.get("authorization") else "none was sent")
                     + ". Nothing was stored. Store an API key on this machine with `mnemolog keys store`, or set "
                     "MNEMOLOG_SECRET for this bridge, then start it again."
                 )
             case httpx2.HTTPStatusError(response=response) if response.status_code == 403:
                 return (
-                    f"mnemolog at {self._url} refused that (HTTP 403), and nothing was stored: the access token that "
-                    "was sent has no scope for it, or MNEMOLOG_URL is a name that the server does not know."
+                    f"mnemolog at {self._url} refused the request (HTTP 403), and nothing was stored: the access "
+                    "token lacks the scope for it, or the server does not know its name in MNEMOLOG_URL."
                 )
             case httpx2.HTTPStatusError(response=response):
-                return (
-                    f"{self._url}/mcp answered HTTP {response.status_code}: is MNEMOLOG_URL the address of a mnemolog?"
-                )
+                return f"{self._url}/mcp answered HTTP {response.status_code}: is MNEMOLOG_URL a mnemolog server?"
             case _:
                 return (
-                    f"mnemolog at {self._url} did not finish its answer ({type(fault).__name__}). A read can be "
-                    "repeated; of a write it is unknown whether it was stored: recall it before you repeat it."
+                    f"mnemolog at {self._url} did not finish its answer ({type(error).__name__}). Reads can be "
+                    "repeated; a write may or may not have been stored: recall it before you repeat it."
                 )
 
 
 async def _refuse_http_errors(response: httpx2.Response) -> None:
-    # 400 carries a JSON-RPC error, which the client reads; the others come from what stands before the MCP server.
+    # 400 carries a JSON-RPC error, which the client reads; others come from layers in front of the MCP server.
     if response.status_code > 400:
         response.raise_for_status()
 

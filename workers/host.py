@@ -1,8 +1,8 @@
-"""The host of a worker's runners: leases partitions, renews them, shares them fairly with the other workers.
+"""The host of a worker's runners: leases partitions, renews the leases, shares partitions evenly with other workers.
 
-A worker that dies, or is held up, stops renewing; its partitions are free after the lease time and taken by the next
-tick of another. No step waits for a server for long, because leases run on: the partitions of a cluster are on several
-nodes, and one that does not answer must not cost the leases on the others.
+A worker that dies or stalls stops renewing; its partitions are free after the lease time, and the next tick of another
+worker takes them. No step waits long for a server, because leases expire meanwhile: the partitions of a cluster are on
+several nodes, and a node that does not answer must not cost the leases on the others.
 """
 
 import asyncio
@@ -23,14 +23,14 @@ logger = logging.getLogger(__name__)
 
 TICK_S = 1.0
 ANSWER_WITHIN_S = 1.0
-"""Of a server asked about leases. A tick has three such questions at most, so that leases are renewed in time."""
+"""Time limit of a request about leases. A tick has at most three in a row, so that leases are renewed in time."""
 _TTL_MS = int(LEASE_TTL.total_seconds() * 1000)
 
 
 def share_of(worker: str, workers: Sequence[str], partitions: int) -> int:
-    """How many partitions a worker is to run; the shares of all add up to `partitions` and differ by one at most.
+    """How many partitions a worker should run; all shares add up to `partitions` and differ by at most one.
 
-    A worker that is not among them takes a share as if it were. All who know the same workers come to the same shares.
+    A worker that is not in `workers` is counted as well. Workers that see the same list compute the same shares.
     """
     everyone = sorted({*workers, worker})
     each, left = divmod(partitions, len(everyone))
@@ -53,14 +53,14 @@ class RunnerHost:
     ) -> None:
         """`blocking` serves the runners: two connections a partition, and a client that does not repeat commands.
 
-        They read `log` where they have to catch up on what the consumer group passed on before. `look_at_log` is
-        awaited once a tick. `most_to_embed` is how many documents may wait in a partition's embedding queue.
+        They read `log` to catch up on what the consumer group delivered before. `look_at_log` is awaited once a tick.
+        `most_to_embed` is how many documents may wait in a partition's embedding queue.
         """
         self._redis, self._blocking, self._log = redis, blocking, log
         self._partitions, self._worker_id, self._applied = log.partitions, worker_id, applied
         self._running: dict[int, tuple[PartitionRunner, asyncio.Task[None]]] = {}
         self._leaving: dict[int, asyncio.Task[None]] = {}
-        """Partitions whose runner finishes its batch; the lease is given up behind it."""
+        """Partitions whose runner is finishing its batch; the lease is released after it."""
         self._dead_letters, self._look_at_log, self._most_to_embed = dead_letters, look_at_log, most_to_embed
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -71,29 +71,29 @@ class RunnerHost:
 
     @property
     def pressed(self) -> bool:
-        """Whether events wait for any of its partitions to be projected."""
+        """Whether many events of any of its partitions wait to be projected."""
         return any(runner.pressed for runner, _ in self._running.values())
 
     def start(self) -> None:
-        """Begin to lease partitions."""
+        """Start leasing partitions."""
         self._tasks = [
             asyncio.create_task(self._tick_for_ever(), name="leases"),
             asyncio.create_task(self._look_for_ever(), name="log"),
         ]
 
     async def beat(self) -> list[str]:
-        """Say that this worker is up; returns all that are."""
+        """Announce this worker; returns all that are up."""
         return await beat(self._redis, WORKERS, self._worker_id, _TTL_MS)
 
     async def aclose(self) -> None:
-        """Finish the batches at hand, then give every partition up, so that another worker need not wait."""
+        """Finish the current batches and release every partition, so that another worker need not wait."""
         await end(*self._tasks)
         self._give_up(self.leased)
         await asyncio.gather(*self._leaving.values())
         try:
             await self._redis.zrem(WORKERS, self._worker_id)
         except (RedisError, OSError) as error:
-            logger.warning("could not sign off, the lease time will do it: %s", error)
+            logger.warning("could not sign off; the lease will expire: %s", error)
 
     async def _tick_for_ever(self) -> None:
         while True:
@@ -101,17 +101,17 @@ class RunnerHost:
                 try:
                     await step()
                 except (RedisError, OSError, TimeoutError) as error:
-                    logger.warning("leases: Redis is away: %s", error or type(error).__name__)
+                    logger.warning("leases: Redis is unreachable: %s", error or type(error).__name__)
             await asyncio.sleep(TICK_S)
 
     async def _look_for_ever(self) -> None:
-        """Beside the ticks: its server may be another one than those of the leases, and be away."""
+        """Separate from the ticks: its node may be another one than those of the leases, and be unreachable."""
         while True:
             try:
                 async with asyncio.timeout(ANSWER_WITHIN_S):
                     await self._look_at_log()
             except (RedisError, OSError, TimeoutError) as error:
-                logger.debug("whether the log takes writes is not known: %s", error or type(error).__name__)
+                logger.debug("could not check whether the log accepts writes: %s", error or type(error).__name__)
             await asyncio.sleep(TICK_S)
 
     async def _drop_finished(self) -> None:
@@ -129,29 +129,32 @@ class RunnerHost:
     async def _renew(self) -> None:
         leased = self.leased
         async with asyncio.timeout(ANSWER_WITHIN_S):
-            held = await renew_leases(self._redis, [PartitionKeys(one) for one in leased], self._worker_id, _TTL_MS)
+            held = await renew_leases(
+                self._redis, [PartitionKeys(partition) for partition in leased], self._worker_id, _TTL_MS
+            )
         lost = [partition for partition, is_held in zip(leased, held, strict=True) if is_held is False]
         if lost:
-            logger.warning("partitions %s: the lease ran out", ", ".join(map(str, lost)))
+            logger.warning("partitions %s: the lease expired", ", ".join(map(str, lost)))
             self._give_up(lost)
-        for answer in held:  # whether those were renewed is not known: their runners go on, fenced
+        # These leases may be renewed or not: their runners continue, and the fence stops them if they are not.
+        for answer in held:
             if isinstance(answer, Exception):
                 raise answer
 
     async def _share(self) -> None:
-        """Take what is free, or give up what is too much, until this worker has its share."""
+        """Take free partitions or give up surplus ones until this worker has its share."""
         async with asyncio.timeout(ANSWER_WITHIN_S):
             workers = await self.beat()
         share = share_of(self._worker_id, workers, self._partitions)
         self._give_up(self.leased[share:])
         if len(self._running) < share:
-            others = [one for one in range(self._partitions) if one not in self._running and one not in self._leaving]
-            free = await asyncio.gather(*(self._is_free(partition) for partition in others))
-            wanted = [partition for partition, is_free in zip(others, free, strict=True) if is_free]
-            await asyncio.gather(*(self._try_acquire(one) for one in wanted[: share - len(self._running)]))
+            others = [n for n in range(self._partitions) if n not in self._running and n not in self._leaving]
+            are_free = await asyncio.gather(*(self._is_free(partition) for partition in others))
+            free = [partition for partition, is_free in zip(others, are_free, strict=True) if is_free]
+            await asyncio.gather(*(self._try_acquire(partition) for partition in free[: share - len(self._running)]))
 
     async def _is_free(self, partition: int) -> bool:
-        """Whether nobody (else) has a partition; false when its node does not say."""
+        """Whether no other worker has a partition; False when its node does not answer."""
         try:
             async with asyncio.timeout(ANSWER_WITHIN_S):
                 holder = await self._redis.get(PartitionKeys(partition).lease)
@@ -174,7 +177,7 @@ class RunnerHost:
             self._running[partition] = (runner, task)
 
     def _give_up(self, partitions: list[int]) -> None:
-        """Stop these runners; each lease is given up when its runner has finished, while the others are renewed."""
+        """Stop these runners; each lease is released when its runner has finished, while the others are renewed."""
         for partition in partitions:
             runner, task = self._running.pop(partition)
             runner.stop()
@@ -182,11 +185,11 @@ class RunnerHost:
             self._leaving[partition] = leaving
 
     async def _leave(self, partition: int, task: "asyncio.Task[None]") -> None:
-        """A runner that takes longer than the lease loses it, and can save nothing then."""
+        # a runner that takes longer than the lease loses it; the fence refuses what it saves after that
         await asyncio.gather(task, return_exceptions=True)
         try:
             await release_lease(self._redis, PartitionKeys(partition), self._worker_id)
         except (RedisError, OSError) as error:
-            logger.warning("partition %d: could not release, the lease time will do it: %s", partition, error)
+            logger.warning("partition %d: could not release; the lease will expire: %s", partition, error)
         finally:
             del self._leaving[partition]

@@ -45,11 +45,9 @@ from projections.maintenance.room import BackupJob, IndexNames, NewestSnapshot, 
 from projections.operations.current import Current
 from projections.queries.documents import DocumentReader
 from projections.rebuilding.room import DocumentRebuild, EmbeddingRebuild, EngineEmbeddingRebuild, RebuildJob, Rebuilds
-from projections.search.snapshot_job import SnapshotJob
+from projections.search.snapshots import SnapshotJob
 from projections.search.waiting import work_folder
-from projections.search_engine.filling import Servers
-from projections.search_engine.keeping import SearchEngineIndexes
-from projections.search_engine.names import EngineNames
+from projections.search_engine.room import EngineNames, SearchEngineIndexes, Servers
 from projections.vectors.embedder import Embedder
 from workers.host import RunnerHost
 from workers.jobs.upkeep import Condense, Upkeep

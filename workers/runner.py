@@ -2,7 +2,11 @@
 
 Guarantee: an entry is acknowledged in the transaction that saves what it changed, so a crash at any moment repeats work
 and never skips or doubles it. An event that cannot be applied is tried alone five times, across crashes, then parked as
-a dead letter in the transaction that moves the checkpoint past it; the partition goes on.
+a dead letter in the transaction that moves the checkpoint past it; the partition continues.
+
+Three things make it so. The checkpoint is the newest position that is saved: what it covers is acknowledged, not folded
+again. The fence (in `RedisStore`) refuses a save by a worker that lost its lease. The consumer group remembers what was
+delivered and not acknowledged: that is applied first, before anything newer.
 """
 
 import asyncio
@@ -29,26 +33,28 @@ logger = logging.getLogger(__name__)
 
 BATCH = 256
 MOST = 1_024
-"""Entries of a batch while more wait than fit into the one before. Rows and round trips are paid for once a batch: of
-sessions that write all the time, four times as many events cost each a third less."""
+"""Entries of a batch when more are waiting than fit into the last one. Rows and round trips are paid for once a batch:
+where sessions write all the time, a batch of four times as many events costs a third less per event."""
 MOST_BYTES = 2 << 20
 """Of a batch that is larger than BATCH."""
 PRESSED = 64
+"""Entries in one read from which a worker's other jobs step back."""
 BLOCK_MS = 1000
 TICK_S = 0.05
 """A partition that has caught up saves at most this often, and all of a worker's partitions at the same moments.
 
-With `appendfsync always` every round of the server's event loop that writes costs an fsync (0.2 to 7 ms here). Saving
-each event by itself would leave little of the disk to the writers; saving together lets partitions share the fsync.
+With `appendfsync always` every round of the server's event loop that writes costs an fsync (0.2 to 7 ms when measured).
+Saving each event alone would leave little of the disk to writers; saving together lets partitions share an fsync
+(decision 6).
 """
 REDRIVES = 16
-"""Dead letters tried between two batches: those that wait for their events go on meanwhile."""
+"""Dead letters tried between two batches; between them, readers get the events that they wait for."""
 MAX_ATTEMPTS = 5
 FIRST_PAUSE_S = 0.05
-"""Between attempts at one event; doubles each time."""
+"""Pause between attempts at one event; doubles each time."""
 
 Applied = Callable[[int, Changes], None]
-"""Told of every saved batch: partition and changes."""
+"""Called after every saved batch with its partition and changes."""
 
 
 class DeadLetters(Protocol):
@@ -75,11 +81,11 @@ OpenDeadLetters: TypeAlias = Callable[[Client, EventLog, PartitionKeys], DeadLet
 
 
 class Attempts:
-    """How often the events of one partition were tried; by one worker.
+    """How often the events of one partition were tried.
 
-    A try is counted across crashes and before it begins, because it may end the worker. One that was broken off because
-    the log's server was away or had no memory says nothing about the event: it goes on when the server answers again,
-    and is not counted a second time.
+    An attempt is counted in Redis before it begins, because it may kill the worker. One that was interrupted because
+    Redis was unreachable or out of memory says nothing about the event: it resumes when Redis answers again, and is not
+    counted twice.
     """
 
     def __init__(self, redis: Client, keys: PartitionKeys) -> None:
@@ -87,7 +93,7 @@ class Attempts:
         self._begun: dict[str, int] = {}
 
     async def begin(self, position: str) -> int:
-        """Begin a try, or go on with one that was broken off; returns which it is, from 1 up."""
+        """Begin an attempt, or resume an interrupted one; returns its number, from 1."""
         if position not in self._begun:
             async with past_memory_limit(self._redis) as pipe:
                 pipe.hincrby(self._key, position, 1)
@@ -95,11 +101,11 @@ class Attempts:
         return self._begun[position]
 
     async def are_none(self) -> bool:
-        """Whether no try is counted: nothing has failed, or ended a worker, and is still to be applied."""
+        """Whether no attempt is counted: no event that is still to be applied has failed or killed a worker."""
         return not await self._redis.hlen(self._key)
 
     def end(self, position: str) -> None:
-        """The try is over, however it ended."""
+        """The attempt is over, with whatever result."""
         self._begun.pop(position, None)
 
 
@@ -127,16 +133,16 @@ class PartitionRunner:
         self._attempts = Attempts(redis, self._keys)
         self._dead_letters = dead_letters(redis, log, self._keys)
         self._contexts: dict[Position, str] = {}
-        """The traces that entries of the last read were written in."""
+        """The traces in which the entries of the last read were written."""
         self._applied_bytes = self._appended_bytes = 0
-        """Of all events up to the checkpoint; and of all that were in the log before the last read."""
+        """Sizes of all events up to the checkpoint, and of all that were in the log before the last read."""
         self._stopping = False
-        self._wanted = BATCH
+        self._batch_size = BATCH
         self.pressed = False
-        """The last read found many entries waiting: other work of this process had better wait."""
+        """Whether the last read found many entries waiting: other work of this process should wait."""
 
     def stop(self) -> None:
-        """Finish the batch at hand and return from `run` within about a second."""
+        """Finish the current batch and return from `run` within about a second."""
         self._stopping = True
 
     async def run(self) -> None:
@@ -147,25 +153,31 @@ class PartitionRunner:
                 await self._catch_up()
                 await self._catch_up_pending()
                 while not self._stopping:
-                    asked_for = self._wanted
-                    entries = await self._read(">", asked_for)
+                    count = self._batch_size
+                    entries = await self._read(">", count)
                     self.pressed = len(entries) >= PRESSED
-                    passed_over, wanted, appended_bytes = await self._look(entries)
-                    if passed_over:
+                    is_older_pending, redrives, appended_bytes = await self._inspect(entries)
+                    if is_older_pending:  # these entries are pending now as well, and are applied in order with them
                         await self._catch_up_pending()
                         continue
                     if not entries:
                         await self._correct_size()
                     self._appended_bytes = appended_bytes
                     await self._apply(entries)
-                    await self._redrive(wanted)
-                    self._wanted = size_of_next(asked_for, entries)
-                    if 0 < len(entries) < asked_for:
-                        await _next_tick()
+                    for position in redrives:
+                        changes = await self._dead_letters.redrive(
+                            self._store, self._checkpoint, position, self._attempts.begin
+                        )
+                        self._attempts.end(str(position))
+                        self._applied(self._partition, changes)
+                    self._batch_size = size_of_next(count, entries)
+                    if 0 < len(entries) < count:  # caught up: save with the other partitions, to share an fsync
+                        now = asyncio.get_running_loop().time()
+                        await asyncio.sleep(TICK_S - now % TICK_S)
             except (ConnectionError, TimeoutError, OSError) as error:
-                logger.warning("partition %d: Redis is away, trying again: %s", self._partition, error)
+                logger.warning("partition %d: Redis is unreachable, retrying: %s", self._partition, error)
                 await asyncio.sleep(0.2)
-            except ResponseError as error:  # refuses writes (full disk, read-only replica), or lost its consumer group
+            except ResponseError as error:  # Redis refuses writes (full disk, read-only replica), or the group is gone
                 logger.error("partition %d: Redis refused: %s", self._partition, error)
                 await asyncio.sleep(1.0)
 
@@ -173,7 +185,7 @@ class PartitionRunner:
         generation = int(await self._redis.get(self._keys.generation) or 1)
         self._store = RedisStore(self._redis, self._keys, generation, self._fence, most_to_embed=self._most_to_embed)
         self._checkpoint = await self._store.checkpoint()
-        # of a log that was restored: in any other nothing is discarded that was not applied or parked before
+        # only a restored log has any: otherwise an event is applied or parked before it can be discarded
         self._discarded = await self._dead_letters.discarded_after(self._checkpoint)
         self._applied_bytes = self._appended_bytes = int(await self._redis.get(self._keys.applied) or 0)
         try:
@@ -185,36 +197,34 @@ class PartitionRunner:
                 raise
 
     async def _catch_up(self) -> None:
-        """Apply from the log what the group was given and this generation has not applied, in order.
+        """Apply, in order, the entries that the group was given and this generation has not applied.
 
-        That is so after a roll back, and after the documents or the group were restored. What is still pending is
-        applied with its attempts counted: it may be what crashed.
+        There are some after a rollback to an older generation, and after documents or group were restored. Those that
+        are still pending are applied with their attempts counted: one of them may have killed a worker.
         """
-        delivered = await self._last_delivered()
+        groups: list[dict[str, Any]] = await self._redis.xinfo_groups(self._keys.log)
+        group = next(group for group in groups if group["name"] == CONSUMER_GROUP.encode())
+        delivered = Position.parse(group["last-delivered-id"])
         while not self._stopping and self._checkpoint < delivered:
             read = await self._log.read(self._partition, self._checkpoint, BATCH)
             entries = [entry for entry in read if entry.position <= delivered]
             if not entries:
                 return
-            pending = await self._pending(entries[-1].position)
+            rows = await self._redis.xpending_range(
+                self._keys.log,
+                CONSUMER_GROUP,
+                min=f"({self._checkpoint}",
+                max=str(entries[-1].position),
+                count=BATCH,
+            )
+            pending = {Position.parse(row["message_id"]) for row in rows}
             for is_pending, some in groupby(entries, lambda entry, pending=pending: entry.position in pending):
                 await (self._apply_pending if is_pending else self._apply)(list(some))
             if self._checkpoint < entries[-1].position:
                 return  # stopping
 
-    async def _last_delivered(self) -> Position:
-        groups: list[dict[str, Any]] = await self._redis.xinfo_groups(self._keys.log)
-        group = next(one for one in groups if one["name"] == CONSUMER_GROUP.encode())
-        return Position.parse(group["last-delivered-id"])
-
-    async def _pending(self, until: Position) -> set[Position]:
-        """The entries behind the checkpoint that were delivered and not acknowledged."""
-        after = f"({self._checkpoint}"
-        rows = await self._redis.xpending_range(self._keys.log, CONSUMER_GROUP, min=after, max=str(until), count=BATCH)
-        return {Position.parse(row["message_id"]) for row in rows}
-
     async def _read(self, start: str, count: int) -> list[Stored]:
-        """New entries (`>`, waits up to a second) or those delivered and not acknowledged yet (`0`)."""
+        """New entries (`>`, waits up to a second) or those delivered and not acknowledged (`0`)."""
         answer: Any = await self._redis.xreadgroup(
             CONSUMER_GROUP, CONSUMER, {self._keys.log: start}, count=count, block=BLOCK_MS if start == ">" else None
         )
@@ -228,25 +238,24 @@ class PartitionRunner:
         }
         return read_entries(self._keys, rows)
 
-    async def _look(self, entries: Sequence[Stored]) -> tuple[bool, list[Position], int]:
-        """Whether older entries were delivered to somebody who never applied them; which dead letters to try again; and
-        how many bytes were ever appended.
+    async def _inspect(self, entries: Sequence[Stored]) -> tuple[bool, list[Position], int]:
+        """Whether entries before these are pending; which dead letters to try again; how many bytes were ever appended.
 
-        A reply can be lost with its connection, or reach a worker that was paused and has lost the lease since. Those
-        entries are pending and must be applied before what came after them.
+        A reply can be lost with its connection, or reach a worker that was paused and has lost its lease. Its entries
+        are pending then, delivered but not applied, and must be applied before newer ones.
         """
         before = f"({entries[0].position}" if entries else "+"
         async with self._redis.pipeline(transaction=False) as pipe:
             pipe.xpending_range(self._keys.log, CONSUMER_GROUP, min="-", max=before, count=1)
             pipe.zrange(self._keys.redrive, 0, REDRIVES - 1)
             pipe.get(self._keys.appended)
-            pending, wanted, appended = await pipe.execute()
-        return bool(pending), [Position.parse(place) for place in wanted], int(appended or 0)
+            pending, redrives, appended = await pipe.execute()
+        return bool(pending), [Position.parse(position) for position in redrives], int(appended or 0)
 
     async def _correct_size(self) -> None:
-        """All that was in the log before the last read is applied: say so, where the count of its bytes says otherwise.
+        """Correct the count of applied bytes: everything that was in the log before the last read is applied.
 
-        It does when something was erased before it was applied, and behind a roll back or a restore.
+        The count is wrong when an entry was erased before it was applied, and after a rollback or a restore.
         """
         if self._applied_bytes != self._appended_bytes:
             self._applied_bytes = self._appended_bytes
@@ -254,22 +263,17 @@ class PartitionRunner:
                 pipe.set(self._keys.applied, str(self._applied_bytes))
                 await pipe.execute()
 
-    async def _redrive(self, wanted: Sequence[Position]) -> None:
-        """Try the dead letters that were asked for, in the order of the log."""
-        for position in wanted:
-            changes = await self._dead_letters.redrive(self._store, self._checkpoint, position, self._attempts.begin)
-            self._attempts.end(str(position))
-            self._applied(self._partition, changes)
-
     async def _catch_up_pending(self) -> None:
-        """Apply what a crash or an error left unacknowledged; one of them may be what crashed."""
+        """Apply what a crash or an error left unacknowledged; one of these entries may have caused the crash."""
         while not self._stopping and (entries := await self._read("0", BATCH)):
             await self._apply_pending(entries)
 
     async def _apply_pending(self, entries: Sequence[Stored]) -> None:
-        """Apply a batch that was delivered before at once, and count that: a worker that ends by it leaves the count.
+        """Apply entries that were delivered before, as one batch, and count the attempt: a worker killed by it leaves
+        the count behind.
 
-        Where anything is counted already, each is applied alone, so that what ends workers is found and parked.
+        If any attempt is counted already, each entry is applied alone, so that the one that kills workers is found and
+        parked (decision 37).
         """
         first = str(entries[0].position)
         if await self._attempts.are_none():
@@ -281,14 +285,14 @@ class PartitionRunner:
             await self._apply_alone(entry)
 
     async def _apply(self, entries: Sequence[Stored], *, attempted: bool = False) -> None:
-        """Apply a batch at once; if any of it fails, each entry alone."""
+        """Apply entries as one batch; if that fails, each entry alone."""
         if not entries:
             return
         try:
             await self._save(entries, attempted=attempted)
         except (LeaseLost, RedisError, OSError):
             raise
-        except Exception as error:  # whatever a fold raises
+        except Exception as error:  # anything that a fold raises
             logger.warning("partition %d: a batch failed, applying its events alone: %r", self._partition, error)
             for entry in entries:
                 await self._apply_alone(entry)
@@ -304,9 +308,9 @@ class PartitionRunner:
                 await self._save([entry], attempted=True)
                 self._attempts.end(position)
                 return
-            except (LeaseLost, RedisError, OSError):  # says nothing about the event: this try is not over
+            except (LeaseLost, RedisError, OSError):  # says nothing about the event: this attempt is not over
                 raise
-            except UnreadableEvent as error:  # no retry makes it readable: a newer release may
+            except UnreadableEvent as error:  # a retry does not help; a newer release may read it
                 await self._park(entry, error.code, str(error), attempts)
                 return
             except Exception as error:
@@ -319,7 +323,9 @@ class PartitionRunner:
             pause *= 2
 
     async def _save(self, entries: Sequence[Stored], *, attempted: bool = False) -> None:
-        """Read, fold, save and acknowledge in one transaction. Entries behind the checkpoint are only acknowledged."""
+        """Fold entries, then save and acknowledge them in one transaction."""
+        # Entries that the checkpoint covers are only acknowledged: they were saved, but the acknowledgement was lost
+        # with the consumer group or in a failover. Marks alone must not be what keeps them from being folded again.
         fresh = [entry for entry in entries if entry.position > self._checkpoint and entry.payload]
         if self._discarded:
             fresh = [entry for entry in fresh if entry.position not in self._discarded]
@@ -339,12 +345,11 @@ class PartitionRunner:
         self._applied(self._partition, changes)
 
     def _contexts_of(self, entries: Sequence[Stored]) -> list[str]:
-        """The traces that these were written in."""
-        return [one for entry in entries if (one := self._contexts.get(entry.position))] if self._contexts else []
+        return [trace for entry in entries if (trace := self._contexts.get(entry.position))] if self._contexts else []
 
     def _bytes_behind(self, entries: Sequence[Stored]) -> int:
         """The size of all events up to the checkpoint, once these are applied."""
-        return self._applied_bytes + sum(len(one.payload) for one in entries if one.position > self._checkpoint)
+        return self._applied_bytes + sum(len(entry.payload) for entry in entries if entry.position > self._checkpoint)
 
     async def _park(self, entry: Stored, code: str, message: str, attempts: int) -> None:
         applied_bytes = self._bytes_behind([entry])
@@ -362,17 +367,11 @@ class PartitionRunner:
         logger.error("partition %d: parked %s: %s: %s", self._partition, entry.position, code, message)
 
 
-def size_of_next(wanted: int, entries: Sequence[Stored]) -> int:
-    """How many entries to read next: twice as many as were wanted and came, while they are small."""
-    if len(entries) < wanted:
+def size_of_next(requested: int, entries: Sequence[Stored]) -> int:
+    """How many entries to read next: twice as many after a full batch, as long as entries are small."""
+    if len(entries) < requested:
         return BATCH
     size = sum(len(entry.payload) for entry in entries)
     if size > MOST_BYTES:
-        return max(BATCH, wanted // 2)
-    return min(2 * wanted, MOST) if 2 * size <= MOST_BYTES else wanted
-
-
-async def _next_tick() -> None:
-    """Sleep until the next moment that all partitions of this process share."""
-    now = asyncio.get_running_loop().time()
-    await asyncio.sleep(TICK_S - now % TICK_S)
+        return max(BATCH, requested // 2)
+    return min(2 * requested, MOST) if 2 * size <= MOST_BYTES else requested

@@ -157,7 +157,7 @@ class RateLimits:
         lease = self._lease(key_id, kind)
         if lease.left <= 0:
             async with lease.lock:
-                if lease.left <= 0:
+                if lease.left <= 0:  # again: another request may have renewed it while this one waited for the lock
                     await self._renew(lease, key_id, kind, per_minute)
         lease.left -= 1
 
@@ -184,7 +184,7 @@ class RateLimits:
     async def _renew(self, lease: _Lease, key_id: str, kind: Kind, per_minute: int) -> None:
         if (wait_s := lease.refused_until_s - time.monotonic()) > 0:
             raise TooManyRequests(kind, per_minute, math.ceil(wait_s))
-        second = max(1, per_minute // 60)
+        second = max(1, per_minute // 60)  # taken in advance: one round trip a second, however many requests
         taken, wait_ms = await self._taken(key_id, kind, per_minute, second)
         if not taken:
             lease.refused_until_s = time.monotonic() + wait_ms / 1000

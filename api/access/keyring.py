@@ -22,8 +22,8 @@ from ingest.platform.clock import Clock, system_clock, to_ms
 
 logger = logging.getLogger(__name__)
 
-FRESH_S = 2.0
-STALE_S = 60.0
+FRESH_S = 2.0  # a revoked key works this long at most; one GET per process and interval costs nothing
+STALE_S = 60.0  # longer than a failover of Redis or Valkey takes; then a revoked key may not go on working
 LOOK_S = 1.0
 """How long a look may take before the requests that wait for it continue with what is known."""
 _NO_DIGEST = sha256(b"no key has this").hexdigest()
@@ -96,9 +96,11 @@ class Keyring:
     async def _look(self) -> None:
         """Have one look, however many requests wait for it."""
         if self._looking is None or self._looking.done():
+            # set before the look: requests that arrive while it runs go on with what is known
             self._due_s = time.monotonic() + FRESH_S
             self._looking = asyncio.create_task(self.load(), name="keys")
         try:
+            # shielded: a request that gives up must not cancel the look that others wait for
             await asyncio.wait_for(asyncio.shield(self._looking), LOOK_S)
         except (RedisError, OSError) as error:
             if time.monotonic() - self._known_s > STALE_S:

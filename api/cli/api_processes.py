@@ -1,7 +1,7 @@
-"""`mnemolog api` with MNEMOLOG_API_PROCESSES: starts the processes, starts again what dies, holds the ports.
+"""`mnemolog api` with MNEMOLOG_API_PROCESSES: starts the processes, restarts those that die, holds the ports.
 
-Each listens for itself, and the system deals the connections out among those that do (SO_REUSEPORT). So one that is
-killed, or starts again, costs its own connections and nobody else's.
+Each process listens itself, and the kernel balances connections across them (SO_REUSEPORT). So a process that is killed
+or restarted drops only its own connections.
 """
 
 import logging
@@ -20,11 +20,11 @@ from ingest.platform.settings import Settings
 
 logger = logging.getLogger(__name__)
 
-LOOK_EVERY_S = 0.2
+POLL_S = 0.2
 
 
 class ApiProcesses:
-    """As many API processes as the settings say, on the same ports."""
+    """The API processes of the settings, on the same ports."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -34,7 +34,7 @@ class ApiProcesses:
         self._stopped = False
 
     def run(self) -> None:
-        """Until a signal ends it. Raises ServerStartFailed when the first one ends before it has served at all."""
+        """Run until a signal. Raises ServerStartFailed if the first process ends before it has served."""
         for name in (signal.SIGINT, signal.SIGTERM):
             signal.signal(name, self._stop)
         try:
@@ -44,40 +44,34 @@ class ApiProcesses:
             for child in self._children:
                 child.start()
             while not self._stopped:
-                time.sleep(LOOK_EVERY_S)
-                self._look()
+                time.sleep(POLL_S)
+                self._restart_dead()
         finally:
             self._end()
 
     def _reserve(self) -> None:
-        """Hold every port: another program would get a part of the connections. Raises ServerStartFailed."""
+        """Hold every port: another program on it would get some of the connections. Raises ServerStartFailed."""
         for port in ports_of(self._settings):
             for alone in bind(self._settings.host, port):
                 alone.close()
         for port in ports_of(self._settings):
             self._reserved += bind(self._settings.host, port, shared=True)
 
-    def _look(self) -> None:
+    def _restart_dead(self) -> None:
         for number, child in enumerate(self._children):
-            if child.died() and number == 0 and not self._sibling(number).has_served:
+            if child.died() and number == 0 and not self._api_process(number).has_served:
                 raise ServerStartFailed(f"the first of {len(self._children)} API processes ended before it served")
             child.restart_if_dead()
 
     def _child(self, number: int) -> Child:
         def command() -> list[str]:
-            joins = number > 0 or self._sibling(number).has_served
-            return [
-                sys.executable,
-                "-m",
-                "api.cli.api_process",
-                str(number),
-                str(self._folder),
-                "joins" if joins else "-",
-            ]
+            joins = number > 0 or self._api_process(number).has_served
+            module = "api.cli.processes"
+            return [sys.executable, "-m", module, str(number), str(self._folder), "joins" if joins else "-"]
 
         return Child(f"api-{number}", self._settings, command=command)
 
-    def _sibling(self, number: int) -> ApiProcess:
+    def _api_process(self, number: int) -> ApiProcess:
         return ApiProcess(number, self._settings.api_processes, self._folder, joins=False)
 
     def _stop(self, number: int, frame: object) -> None:
@@ -88,7 +82,7 @@ class ApiProcesses:
             child.ask_to_stop()
         for child in self._children:
             child.stop()
-        for one in self._reserved:
-            one.close()
+        for reserved in self._reserved:
+            reserved.close()
         if self._folder != Path():
             shutil.rmtree(self._folder, ignore_errors=True)

@@ -1,23 +1,37 @@
-"""`mnemolog archive`: what of the log is in its archive, whether it is whole, and archiving now.
+"""`mnemolog archive`: the log's archive. `mnemolog log-file`: the embedded server's append-only file.
 
-It works on the log's server itself: the one of REDIS_URL, else the embedded one, which is started when it does not run.
+`archive` works on Redis itself, at REDIS_URL or embedded, and starts an embedded server that is not running.
+`log-file` only reads files, while it holds the lock of the data folder, so that no server uses them.
 """
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
-from api.cli.commands import AsJson
 from api.cli.direct import connected, server, telling
 from api.cli.output import FAILED, Output, plain
+from api.cli.rows import AsJson
+from ingest.embedded.room import (
+    WAY_OUT,
+    EmbeddedValkey,
+    Incident,
+    LogCheck,
+    cut_off,
+    find_fault,
+    is_newest,
+    load_incidents,
+    record_incident,
+    take_note,
+)
 from ingest.errors import InvalidSetting, NotFound
 from ingest.log.archive.room import (
     ArchivedLog,
@@ -46,23 +60,24 @@ class ArchiveAction(StrEnum):
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to an application."""
+    """Add the commands to an application."""
     app.command("archive", epilog="Example: mnemolog archive verify")(archive)
+    app.command("log-file", epilog="Example: mnemolog log-file check")(log_file)
 
 
 def archive(
     what: Annotated[
         ArchiveAction,
-        typer.Argument(help="status: what it holds; verify: read all of it; seal: archive what is projected."),
+        typer.Argument(help="status: its contents; verify: read all of it; seal: archive all projected entries."),
     ] = ArchiveAction.STATUS,
     as_json: AsJson = False,
 ) -> None:
-    """Show, verify or fill the log's archive. `verify` exits 1 and names every file that is damaged."""
+    """Show, verify or fill the log's archive. `verify` exits 1 and names every damaged file."""
     output = Output(as_json)
     with telling(output):
         settings = from_environment(os.environ)
         if not settings.archive:
-            raise InvalidSetting("MNEMOLOG_ARCHIVE does not say where the archive is")
+            raise InvalidSetting("MNEMOLOG_ARCHIVE is not set")
         with server(settings) as url:
             match what:
                 case ArchiveAction.STATUS:
@@ -85,7 +100,7 @@ async def _status(settings: Settings, url: str, output: Output) -> None:
         table.add_row(*_row(one))
     output.show(table)
     for name in others:
-        output.note(f"{plain(name)} in {settings.archive} is of another log, or of this one before it was restored")
+        output.note(f"{plain(name)} in {settings.archive} belongs to another log, or to this one before a restore")
 
 
 async def _verify(settings: Settings, url: str, output: Output) -> list[DamagedArchive]:
@@ -101,12 +116,12 @@ async def _verify(settings: Settings, url: str, output: Output) -> list[DamagedA
     for one in faults:
         output.line(Text(plain(str(one)), style="red"))
     if not faults:
-        output.line(Text("the archive is whole"))
+        output.line(Text("the archive is intact"))
     return faults
 
 
 async def _segments(redis: Client, log: ArchivedLog) -> int:
-    """How many there are, in the partitions whose manifest can be read."""
+    """The number of segments in the partitions with a readable manifest."""
     count = 0
     for partition in range(log.partitions):
         try:
@@ -151,3 +166,103 @@ def _row(one: PartitionArchive) -> tuple[Any, ...]:
         one.trimmed,
         f"{one.waiting:,}",
     )
+
+
+LISTED = 100
+"""Faults that are shown to people; `--json` shows all."""
+
+
+class LogFileAction(StrEnum):
+    """What to do."""
+
+    STATUS = "status"
+    ACKNOWLEDGE = "acknowledge"
+    CHECK = "check"
+    REPAIR = "repair"
+
+
+def log_file(
+    what: Annotated[
+        LogFileAction,
+        typer.Argument(
+            help="status: incidents found at startup; acknowledge: mark them as seen; check: read the whole file; "
+            "repair: truncate it where it becomes unreadable."
+        ),
+    ] = LogFileAction.STATUS,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation before a repair.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show, check or repair the embedded server's append-only file. `status` and `check` exit 1 on a problem."""
+    output = Output(as_json)
+    with telling(output):
+        folder = _folder()
+        match what:
+            case LogFileAction.STATUS:
+                incidents = load_incidents(folder)
+                _tell(output, incidents)
+                if any(incident.open for incident in incidents):
+                    raise typer.Exit(FAILED)
+            case LogFileAction.ACKNOWLEDGE:
+                _tell(output, take_note(folder))
+            case LogFileAction.CHECK:
+                _check(folder, output)
+            case LogFileAction.REPAIR:
+                _repair(folder, output, yes=yes)
+
+
+def _check(folder: Path, output: Output) -> None:
+    with _unused(folder, "check"):
+        fault, log = find_fault(folder), LogCheck(folder)
+    counts = {"entries": log.entries, "unchecked": log.unchecked, "faults": log.faults}
+    output.document({"fault": None if fault is None else fault._asdict(), "log": counts})
+    counts_text = f"{log.entries:,} entries, {log.unchecked:,} of them without a checksum; {len(log.faults):,} faults"
+    for line in ("the file is intact" if fault is None else str(fault), counts_text, *log.faults[:LISTED]):
+        output.line(Text(plain(line)))
+    if fault is not None or log.faults:
+        output.note(WAY_OUT)
+        raise typer.Exit(FAILED)
+
+
+def _repair(folder: Path, output: Output, *, yes: bool) -> None:
+    with _unused(folder, "repair"):
+        fault = find_fault(folder)
+        if fault is None:
+            output.document({"incident": None})
+            output.line(Text("the file is intact"))
+            return
+        if not is_newest(fault):
+            output.error(f"{fault}; it is not the newest file: replace it with a copy, or restore a backup")
+            raise typer.Exit(FAILED)
+        if not (yes or output.as_json):
+            typer.confirm(f"{fault}. Drop the {fault.size - fault.at:,} bytes after that?", abort=True, err=True)
+        incident = cut_off(fault, folder)
+        record_incident(folder, incident)
+    output.document({"incident": incident})
+    output.line(Text(plain(incident.whole())))
+
+
+def _tell(output: Output, incidents: list[Incident]) -> None:
+    output.document({"incidents": incidents})
+    for incident in incidents:
+        state = "open" if incident.open else "nothing acknowledged is lost"
+        output.line(Text(f"{incident.at:%Y-%m-%d %H:%M:%S} UTC ({state}): {plain(incident.whole())}"))
+    if not incidents:
+        output.line(Text("no incidents"))
+
+
+def _folder() -> Path:
+    settings = from_environment(os.environ)
+    if settings.redis_url is not None:
+        raise InvalidSetting("the log is on the server at REDIS_URL, not in a local file")
+    return settings.data_dir / "valkey"
+
+
+@contextmanager
+def _unused(folder: Path, doing: str) -> Generator[None]:
+    """The folder, locked so that no server can use it. Raises InUse."""
+    valkey = EmbeddedValkey(folder, f"mnemolog log-file {doing}")
+    valkey.lock()
+    try:
+        yield
+    finally:
+        valkey.stop()

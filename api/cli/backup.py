@@ -1,7 +1,6 @@
-"""`mnemolog backup`, `restore` and `backups`: a log into a backup and back, and the restore at the start of `up`.
+"""`mnemolog backup`, `restore` and `backups`, and the restore when `up` starts.
 
-They work on the log's server itself: the one of REDIS_URL, else the embedded one, which is started for them when it
-does not run.
+They work on Redis itself, at REDIS_URL or embedded, and start an embedded server that is not running.
 """
 
 import asyncio
@@ -19,9 +18,9 @@ from redis.exceptions import RedisError
 from rich.table import Table
 from rich.text import Text
 
-from api.cli.commands import AsJson
 from api.cli.direct import connected, server, telling
 from api.cli.output import FAILED, Output, plain
+from api.cli.rows import AsJson
 from ingest.errors import InvalidSetting, LogUnavailable, MnemologError
 from ingest.log.archive.room import open_log
 from ingest.log.event_log import refuse_unfinished
@@ -40,9 +39,9 @@ from projections.maintenance.room import (
     Verified,
     Window,
     choose,
-    differences,
     is_empty,
     listed,
+    manifest_differences,
     manifest_of,
     no_such_backup,
     point_of,
@@ -58,12 +57,12 @@ logger = logging.getLogger(__name__)
 
 KIB = 1 << 10
 PROJECTED_WITHIN_S = 30.0
-"""How long `verify --live` waits for the projections before it compares."""
+"""`verify --live` waits this long for the projections before it compares."""
 
 _WHERE = "A directory, or hf://datasets/OWNER/REPO (with HF_TOKEN)."
 To = Annotated[str, typer.Option(show_default="MNEMOLOG_BACKUP", help=_WHERE)]
 At = Annotated[
-    str, typer.Option(help="Only up to here: a position that a write answered, or a time (2026-01-31T12:00:00Z).")
+    str, typer.Option(help="Only up to a position (as a write returns it) or a time (2026-01-31T12:00:00Z).")
 ]
 From = Annotated[str, typer.Option("--from", show_default="MNEMOLOG_BACKUP", help=_WHERE)]
 
@@ -79,27 +78,27 @@ def register(app: typer.Typer) -> None:
 
 
 def backup(to: To = "", as_json: AsJson = False) -> None:
-    """Back the log up now, if it has changed since the newest backup; also while it is in use."""
+    """Back up the log now if it changed since the newest backup; works while it is in use."""
     output = Output(as_json)
     with telling(output):
-        settings, target = _at_hand(to)
+        settings, target = _settings_and_target(to)
         with server(settings) as url:
             made = asyncio.run(_back_up(settings, url, target))
     output.document({"backup": made, "target": str(target)})
-    output.line(Text(_described(made) if made else f"{target} has all that the log has"))
+    output.line(Text(_described(made) if made else f"{target} is up to date"))
 
 
 def restore_(
     source: From = "",
-    name: Annotated[str | None, typer.Option("--backup", help="Which one; else the newest.")] = None,
+    name: Annotated[str | None, typer.Option("--backup", help="Name of the backup; default: the newest.")] = None,
     at: At = "",
-    verified: Annotated[bool, typer.Option("--verify", help="Then replay both the log and the backup.")] = False,
+    verified: Annotated[bool, typer.Option("--verify", help="Also replay and compare the log and the backup.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Put a backup into an empty log that no worker or API uses. Exits 1 when it is damaged or the log is not empty."""
+    """Restore a backup into an empty log that no worker or API uses. Exits 1 if it is damaged, or the log not empty."""
     output = Output(as_json)
     with telling(output):
-        settings, target = _at_hand(source)
+        settings, target = _settings_and_target(source)
         with server(settings) as url, output.progress() as bar:
             task = bar.add_task("records", total=None)
             restored = asyncio.run(
@@ -112,19 +111,19 @@ def restore_(
     output.document(
         {"backup": restored.manifest, "target": str(target), "left_out": restored.left_out, "verified": verified}
     )
-    replayed = ", and its replay is the backup's" if verified else ""
+    replayed = ", verified by replaying both" if verified else ""
     output.line(Text(f"restored {_described(restored.manifest)}{replayed}"))
     if at:
-        output.line(Text(f"up to {plain(at)}: {restored.left_out:,} events behind that were left out"))
+        output.line(Text(f"up to {plain(at)}: {restored.left_out:,} later events were left out"))
 
 
 def backups(context: typer.Context, source: From = "", as_json: AsJson = False) -> None:
-    """List the backups, oldest first. Exits 1 when there is none."""
+    """List the backups, oldest first. Exits 1 if the list is empty."""
     if context.invoked_subcommand is not None:
         return
     output = Output(as_json)
     with telling(output):
-        settings, target = _at_hand(source)
+        settings, target = _settings_and_target(source)
         with _working(settings) as work:
             found = listed(target, work)
     output.document(
@@ -141,16 +140,16 @@ def backups(context: typer.Context, source: From = "", as_json: AsJson = False) 
 
 
 def verify_(
-    name: Annotated[str, typer.Argument(help="Which one; else the newest.")] = "",
+    name: Annotated[str, typer.Argument(help="Name of the backup; default: the newest.")] = "",
     source: From = "",
     at: At = "",
-    live: Annotated[bool, typer.Option("--live", help="Compare with the documents of the running log.")] = False,
+    live: Annotated[bool, typer.Option("--live", help="Compare with the documents of the live log.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Read and replay a backup: say what its documents are. Exits 1 when it is damaged, or what is live differs."""
+    """Read and replay a backup, and summarize its documents. Exits 1 if it is damaged or differs from the live log."""
     output = Output(as_json)
     with telling(output):
-        settings, target = _at_hand(source)
+        settings, target = _settings_and_target(source)
         if live:
             with server(settings) as url:
                 verified = asyncio.run(_compare(settings, url, target, name, at, live=True))
@@ -166,19 +165,17 @@ def verify_(
             str(partition), f"{count:,}", f"{one.members:,}", one.documents_sha256[:16], one.listings_sha256[:16]
         )
     output.show(table)
-    same = "; the live documents are the same" if live else ""
-    output.line(Text(f"{_described(verified.manifest)}: every record was read and replayed{same}"))
+    same = "; the live documents are identical" if live else ""
+    output.line(Text(f"{_described(verified.manifest)}: all records were read and replayed{same}"))
 
 
 def restore_at_start(settings: Settings, on_wait: Callable[[str], None]) -> bool:
-    """Restore the newest backup into an empty log, where backups are configured and MNEMOLOG_RESTORE allows it.
+    """Restore the newest backup into an empty log, if backups are configured and MNEMOLOG_RESTORE allows it.
 
-    True when one was restored.
+    Returns whether one was restored. Raises if the backups cannot be listed, or if the newest one is damaged: starting
+    empty despite good backups would look like data loss. Raises GrowthUnfinished for a partly copied log.
 
-    Raises when it cannot be told whether there is a backup, or when the newest one is damaged: starting empty beside
-    good backups is not what anybody wants. Raises GrowthUnfinished for a log that has a part of another one.
-
-    Runs an event loop, so not to be called from one.
+    Runs an event loop, so it cannot be called from one.
     """
     if not settings.backup_target or settings.restore == "never" or settings.redis_url is None:
         return False
@@ -191,7 +188,7 @@ def restore_at_start(settings: Settings, on_wait: Callable[[str], None]) -> bool
             )
         )
     except RedisError as error:
-        raise LogUnavailable(f"the log's server does not answer: {error}") from error
+        raise LogUnavailable(f"Redis does not answer: {error}") from error
     if restored is None:
         return False
     logger.info("the log was empty: restored %s from %s", _described(restored.manifest), target)
@@ -211,20 +208,20 @@ async def _back_up(settings: Settings, url: str, target: Target) -> BackupManife
 
 
 class _Outcome(NamedTuple):
-    """The backup that was restored, and how many of its events were left out."""
+    """The restored backup, and how many of its events were left out."""
 
     manifest: BackupManifest
     left_out: int
 
 
 class ReplayDiffers(MnemologError):
-    """Documents are not what a replay of a backup makes."""
+    """Documents differ from the replay of a backup."""
 
     code = "replay_differs"
 
 
 async def _verify(settings: Settings, target: Target, name: str, at: str) -> Verified:
-    """Replay the backup of a name, or the newest; nothing is written."""
+    """Replay the named backup, or the newest; writes nothing."""
     with _working(settings) as work:
         found = await asyncio.to_thread(listed, target, work)
         wanted = [one for one in found if name in ("", one.name)]
@@ -239,8 +236,8 @@ async def _verify(settings: Settings, target: Target, name: str, at: str) -> Ver
 async def _compare(settings: Settings, url: str, target: Target, name: str, at: str, *, live: bool) -> Verified:
     """Replay a backup, and compare that with a server's documents, or with a replay of its log.
 
-    Raises ReplayDiffers, which names the first documents that differ; ProjectionBehind when what the server's log has
-    is not projected within PROJECTED_WITHIN_S.
+    Raises ReplayDiffers, which names the first documents that differ; ProjectionBehind if the server's log is not
+    projected within PROJECTED_WITHIN_S.
     """
     verified = await _verify(settings, target, name, at)
     async with connected(url) as redis:
@@ -257,8 +254,8 @@ async def _compare(settings: Settings, url: str, target: Target, name: str, at: 
                 partitions,
                 {one: await discarded_places(redis, PartitionKeys(one)) for one in partitions},
             )
-    if different := differences(verified.documents, found):
-        hint = "; documents that an earlier release made lack newer fields: `mnemolog rebuild`, then verify again"
+    if different := manifest_differences(verified.documents, found):
+        hint = "; documents from an earlier release lack newer fields: run `mnemolog rebuild`, then verify again"
         raise ReplayDiffers("; ".join(map(str, different)) + (hint if live else ""))
     return verified
 
@@ -266,7 +263,7 @@ async def _compare(settings: Settings, url: str, target: Target, name: str, at: 
 async def _restore(
     settings: Settings, url: str, target: Target, name: str | None, progress: Progress, at: str = ""
 ) -> _Outcome | None:
-    """The backup that was restored; None when there is none."""
+    """The restored backup; None if there is none."""
     with _working(settings) as work:
         chosen = await asyncio.to_thread(choose, target, name, work)
         if chosen is None:
@@ -274,7 +271,7 @@ async def _restore(
         async with connected(url) as redis:
             point = point_of(at, chosen.manifest) if at else None
             await refuse_if_used(redis, settings.partitions)
-            # of another life of the log: a replica would start from them
+            # of an earlier log: a replica would start from them
             await asyncio.to_thread(shutil.rmtree, settings.snapshots, ignore_errors=True)
             left_out = await restore(redis, settings.partitions, chosen, progress, point, Window.of(settings))
         return _Outcome(chosen.manifest, left_out)
@@ -290,11 +287,11 @@ async def _restore_if_empty(settings: Settings, url: str, target: Target, progre
     return await _restore(settings, url, target, None, progress)
 
 
-def _at_hand(named: str) -> tuple[Settings, Target]:
+def _settings_and_target(named: str) -> tuple[Settings, Target]:
     settings = from_environment(os.environ)
     where = named or settings.backup_target
     if not where:
-        raise InvalidSetting("MNEMOLOG_BACKUP does not say where backups are; name a place with an option")
+        raise InvalidSetting("MNEMOLOG_BACKUP is not set; name the backup location with an option")
     return settings, target_of(where, settings.hf_token or "")
 
 
@@ -304,7 +301,7 @@ def _described(manifest: BackupManifest) -> str:
 
 @contextmanager
 def _working(settings: Settings) -> Generator[Path]:
-    """An empty folder for what is fetched, of this process alone."""
+    """An empty folder for downloads, private to this process."""
     work = work_folder(settings.cache_dir / "backups")
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True, mode=0o700)

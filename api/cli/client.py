@@ -1,7 +1,6 @@
-"""The command line's way to a server: small, synchronous, patient for a few seconds, clear about what went wrong.
+"""The command line's HTTP client: small, synchronous, retries for a few seconds, explains errors.
 
-A write carries its event id before it is first sent, so sending it again (after 429, 503 or a cut connection) stores
-it once.
+A write has its event id before it is first sent, so a retry (after 429, 503 or a cut connection) stores it once.
 """
 
 import json
@@ -15,23 +14,22 @@ import httpx
 import msgspec
 
 from ingest.errors import MnemologError
-from ingest.ids import new_event_id
 from ingest.platform.addresses import proxy_options
 from ingest.platform.processes import release
 
 PATIENCE_S = 10.0
-"""How long a request is repeated before its error is believed."""
+"""How long a request is retried."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 2.0
-"""Between repeats when the server names no time; doubles."""
+"""Between retries, if the server names no time; doubles."""
 TIMEOUT_S = 30.0
-"""A batch that waits in a busy server's queue takes seconds; a server that says nothing for longer is broken."""
+"""A batch in a busy server's queue takes seconds; a server that is silent for longer is broken."""
 STREAM_TIMEOUT_S = 300.0
-"""Of an export or import: it says nothing while it passes over others' events, or stands back in a full queue."""
+"""For exports and imports, which are silent while they skip others' events, or wait in a full queue."""
 _BUSY = frozenset({429, 503})
 
 
 class ClientError(Exception):
-    """A request was refused or failed: `code` and `message` are the `code` and `detail` that the server gave."""
+    """A request failed: `code` and `message` are the server's `code` and `detail`."""
 
     exit_code = 1
 
@@ -52,7 +50,7 @@ class ServerUnreachable(ClientError):
 
 
 class InvalidUrl(ClientError):
-    """The URL is none of ours."""
+    """Not an HTTP URL."""
 
     exit_code = 2
 
@@ -61,26 +59,26 @@ class InvalidUrl(ClientError):
 
 
 class UnexpectedAnswer(MnemologError):
-    """An answer lacks what a command reads."""
+    """An answer lacks a field that a command reads."""
 
     code = "unexpected_answer"
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            f"the server's answer has no {name!r}: it is of another version than this command line ({release()}); "
-            "`mnemolog doctor` says which"
+            f"the server's answer has no {name!r}: the server is another version than this command line ({release()}); "
+            "run `mnemolog doctor`"
         )
 
 
 class _Answer(dict[str, Any]):
-    """An object of an answer, which says so where it has not what is read."""
+    """An object of an answer; a missing field raises UnexpectedAnswer."""
 
     def __missing__(self, name: str) -> Any:
         raise UnexpectedAnswer(name)
 
 
 class ApiClient:
-    """A connection to one server; a context manager. `agent` says who reads and writes where a request does not."""
+    """A connection to one server; a context manager. `agent` reads and writes, unless a request names another."""
 
     def __init__(
         self,
@@ -109,38 +107,32 @@ class ApiClient:
         self.close()
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         self._http.close()
 
     def get(self, path: str, params: Mapping[str, Any] | None = None) -> Any:
         """The decoded answer; parameters that are None or empty are left out."""
-        kept = {name: value for name, value in (params or {}).items() if value is not None and value != ""}
-        return self._send("GET", path, params=kept)
+        given = {name: value for name, value in (params or {}).items() if value is not None and value != ""}
+        return self._send("GET", path, params=given)
 
     def look(self, path: str) -> tuple[int, Any]:
-        """Status and decoded body of one answer, asked for once: a 503 is an answer here. Raises ClientError."""
+        """Status and decoded body, without retries; a 503 is an answer here. Raises ClientError."""
         with self._streaming():
             response = self._http.get(path)
         if not response.is_success and response.status_code != 503:
-            raise self._fault(response)
+            raise self._error_of(response)
         return response.status_code, self._object(response)
 
     def version(self) -> str:
-        """The server's release; empty where it does not say."""
+        """The server's release; empty if unknown."""
         try:
             return str(self._http.get("/openapi.json").json()["info"]["version"])
         except (httpx.HTTPError, ValueError, LookupError, TypeError):
             return ""
 
     def post(self, path: str, body: Any) -> Any:
-        """The decoded answer to a question, or to a batch whose items carry their event ids."""
+        """The decoded answer to a query, or to a write that has its event ids."""
         return self._send("POST", path, body=body)
-
-    def write(self, path: str, command: Mapping[str, Any]) -> Any:
-        """The acknowledgement of one command, which gets an event id when it has none."""
-        named = dict(command)
-        named["event_id"] = named.get("event_id") or new_event_id()
-        return self.post(path, named)
 
     def patch(self, path: str, body: Any) -> Any:
         """The decoded answer."""
@@ -152,24 +144,24 @@ class ApiClient:
 
     @contextmanager
     def download(self, path: str, params: Mapping[str, str]) -> Generator[Iterator[bytes]]:
-        """The body of a long answer, block by block; raises ClientError, and repeats nothing."""
+        """The body of a long answer in blocks, without retries; raises ClientError."""
         with (
             self._streaming(),
             self._http.stream("GET", path, params=dict(params), timeout=STREAM_TIMEOUT_S) as response,
         ):
             if not response.is_success:
                 response.read()
-                raise self._fault(response)
+                raise self._error_of(response)
             yield response.iter_bytes()
 
     def upload(self, path: str, blocks: Iterable[bytes]) -> Any:
-        """The decoded answer to a long body of lines; raises ClientError, and repeats nothing."""
+        """The decoded answer to a long body of lines, without retries; raises ClientError."""
         headers = {"Content-Type": "application/x-ndjson"}
         with self._streaming():
             return self._decoded(self._http.post(path, content=blocks, headers=headers, timeout=STREAM_TIMEOUT_S))
 
     def post_lines(self, path: str, lines: bytes) -> Any:
-        """The decoded answer to some lines, sent again like any request: for lines that are known when they repeat."""
+        """The decoded answer to lines with event ids, retried like any request."""
         return self._send("POST", path, lines=lines)
 
     @contextmanager
@@ -179,7 +171,9 @@ class ApiClient:
         except (httpx.ConnectError, httpx.ConnectTimeout):
             raise ServerUnreachable(self.url) from None
         except httpx.TransportError as error:
-            raise ClientError("connection_lost", f"{self.url} hung up: {error or type(error).__name__}") from None
+            raise ClientError(
+                "connection_lost", f"{self.url} closed the connection: {error or type(error).__name__}"
+            ) from None
 
     def _send(
         self,
@@ -190,7 +184,7 @@ class ApiClient:
         params: dict[str, Any] | None = None,
         lines: bytes | None = None,
     ) -> Any:
-        """Send until there is an answer other than busy, or patience ends; raises ClientError."""
+        """Retry until the server is not busy, or time runs out; raises ClientError."""
         content = lines if body is None else msgspec.json.encode(body)
         kind = "application/json" if lines is None else "application/x-ndjson"
         headers = {} if content is None else {"Content-Type": kind}
@@ -200,20 +194,22 @@ class ApiClient:
                 response = self._http.request(method, path, params=params, content=content, headers=headers)
                 if response.status_code not in _BUSY:
                     return self._decoded(response)
-                fault = self._fault(response)
+                problem = self._error_of(response)
             except (httpx.ConnectError, httpx.ConnectTimeout):
                 raise ServerUnreachable(self.url) from None
             except httpx.TransportError as error:
-                fault = ClientError("connection_lost", f"{self.url} hung up: {error or type(error).__name__}")
-            wait = pause if fault.retry_after is None else max(fault.retry_after, FIRST_PAUSE_S)
+                problem = ClientError(
+                    "connection_lost", f"{self.url} closed the connection: {error or type(error).__name__}"
+                )
+            wait = pause if problem.retry_after is None else max(problem.retry_after, FIRST_PAUSE_S)
             if waited + wait > self._patience_s:
-                raise fault
+                raise problem
             self._sleep(wait)
             waited, pause = waited + wait, min(2 * pause, LONGEST_PAUSE_S)
 
     def _decoded(self, response: httpx.Response) -> Any:
         if not response.is_success:
-            raise self._fault(response)
+            raise self._error_of(response)
         return self._object(response)
 
     def _object(self, response: httpx.Response) -> Any:
@@ -222,40 +218,37 @@ class ApiClient:
         except ValueError:
             answer = None
         if not isinstance(answer, dict):
-            raise self._stranger(response)
+            raise self._not_mnemolog(response)
         return answer  # pyright: ignore[reportUnknownVariableType]
 
-    def _fault(self, response: httpx.Response) -> ClientError:
+    def _error_of(self, response: httpx.Response) -> ClientError:
         try:
-            fault = msgspec.json.decode(response.content, type=_Problem)
+            problem = msgspec.json.decode(response.content, type=_Problem)
         except (msgspec.MsgspecError, UnicodeDecodeError):
-            return self._stranger(response)
-        if _is_unknown(response.status_code, fault) and (version := self.version()) not in ("", release()):
+            return self._not_mnemolog(response)
+        if _is_unknown(response.status_code, problem) and (version := self.version()) not in ("", release()):
             return ClientError(
                 "other_version",
-                f"{self.url} is mnemolog {version}, which does not know what this command of {release()} asks for",
+                f"{self.url} is mnemolog {version}, which does not support this command of {release()}",
                 status=response.status_code,
             )
         return ClientError(
-            fault.code,
-            self._what_to_set() if response.status_code == 401 else fault.detail,
-            field=fault.field,
+            problem.code,
+            self._key_advice() if response.status_code == 401 else problem.detail,
+            field=problem.field,
             retry_after=_seconds(response.headers.get("Retry-After")),
             status=response.status_code,
         )
 
-    def _what_to_set(self) -> str:
-        """What somebody does whom the server does not know."""
-        problem = (
-            "refused the key that was sent: it is wrong, expired or revoked" if self._has_key else "asks for a key"
-        )
+    def _key_advice(self) -> str:
+        problem = "rejected the key: it is wrong, expired or revoked" if self._has_key else "requires a key"
         return (
             f"{self.url} {problem}. Set MNEMOLOG_SECRET to an API key, or store one for this server with "
-            "`mnemolog keys store`; `mnemolog keys create NAME --role read,write` makes one, where the log's server is"
+            "`mnemolog keys store`; on the server's machine, `mnemolog keys create NAME --role read,write` creates one"
         )
 
-    def _stranger(self, response: httpx.Response) -> ClientError:
-        message = f"{self.url} answered {response.status_code} without JSON; is that a mnemolog server?"
+    def _not_mnemolog(self, response: httpx.Response) -> ClientError:
+        message = f"{self.url} answered {response.status_code} without JSON; is it a mnemolog server?"
         retry_after = _seconds(response.headers.get("Retry-After"))
         return ClientError("not_mnemolog", message, retry_after=retry_after, status=response.status_code)
 
@@ -266,9 +259,11 @@ class _Problem(msgspec.Struct, frozen=True):
     field: str | None = None
 
 
-def _is_unknown(status: int, fault: _Problem) -> bool:
-    """Whether a server refuses a route, a method or a field that it has not."""
-    return (status, fault.detail) == (404, "Not Found") or status == 405 or fault.detail.startswith("unknown field ")
+def _is_unknown(status: int, problem: _Problem) -> bool:
+    """Whether a server does not have a route, method or field."""
+    return (
+        (status, problem.detail) == (404, "Not Found") or status == 405 or problem.detail.startswith("unknown field ")
+    )
 
 
 def host_of(url: str) -> str:
@@ -284,7 +279,7 @@ def host_of(url: str) -> str:
 
 
 def _seconds(header: str | None) -> float | None:
-    """Seconds of a Retry-After header; None for none and for a date, which nobody here sends."""
+    """Seconds of a Retry-After header; None for none or a date, which the server never sends."""
     try:
         return None if header is None else max(0.0, float(header))
     except ValueError:

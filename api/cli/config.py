@@ -1,16 +1,19 @@
-"""`mnemolog config`: what every setting is here, and where it comes from."""
+"""`mnemolog config`: every setting and its source. `mnemolog logs`: the logs of `mnemolog up`, merged by time."""
 
 import os
-from collections.abc import Mapping
-from typing import Annotated, Any
+import re
+import time
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
-from api.cli.commands import AsJson, Url
-from api.cli.listing import table
-from api.cli.output import USAGE, Output, answering, plain
+from api.cli.output import FAILED, USAGE, Output, answering, plain
+from api.cli.rows import AsJson, Url, table
 from ingest.platform.addresses import client_key, key_file
 from ingest.platform.settings import HOOK_VARIABLES, VARIABLES, from_environment, stated, to_environment
 from ingest.secrets.redaction import HIDDEN, redacted, secrets_of
@@ -23,19 +26,21 @@ _DERIVED = {
     "MNEMOLOG_SPOOL": "XDG_STATE_HOME",
     "MNEMOLOG_URL": "MNEMOLOG_PORT",
 }
-"""Settings whose default is made of another variable."""
+"""Settings whose default depends on another variable."""
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to an application."""
+    """Add the commands to an application."""
     app.command(epilog="Example: mnemolog config --changed")(config)
+    app.command(epilog="Example: mnemolog logs worker --follow")(logs)
 
 
 def config(
     names: Annotated[
-        list[str], typer.Argument(metavar="[NAME]...", help="Only these, with what they mean.", show_default=False)
+        list[str],
+        typer.Argument(metavar="[NAME]...", help="Only these settings, with their meaning.", show_default=False),
     ] = [],  # noqa: B006 - typer copies it
-    changed: Annotated[bool, typer.Option("--changed", help="Only what is not the default.")] = False,
+    changed: Annotated[bool, typer.Option("--changed", help="Only settings that differ from the default.")] = False,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
@@ -74,7 +79,7 @@ def settings_of(environ: Mapping[str, str]) -> dict[str, dict[str, str]]:
 
 
 def key_of(url: str | None, environ: Mapping[str, str]) -> dict[str, str]:
-    """Which key commands send to a server: `server`, `from`; raises InvalidSetting for one that others can read."""
+    """The key that commands send to a server: `server`, `from`; raises InvalidSetting if others can read its file."""
     server = url or from_environment(environ).url
     key = client_key(server, environ)
     for name in ("MNEMOLOG_SECRET", "AGENTMEMORY_SECRET"):
@@ -96,5 +101,115 @@ def _table(rows: Mapping[str, Mapping[str, Any]], *, with_meaning: bool) -> Tabl
     for name, row in rows.items():
         style = "dim" if row["from"] in (DEFAULT, UNSET) else ""
         cells = [name, row["value"] or "-", row["from"], *([row["meaning"]] if with_meaning else [])]
-        shown.add_row(*(Text(plain(one), style=style) for one in cells))
+        shown.add_row(*(Text(plain(text), style=style) for text in cells))
     return shown
+
+
+POLL_S = 0.3
+MOST_BYTES = 1 << 20
+"""Read at most this much from the end of a file, and of the new lines of a process at a time."""
+_STAMPS = (
+    (re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),(\d{3}) "), "%Y-%m-%d %H:%M:%S"),
+    (re.compile(r"\d+:[A-Z] (\d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d)\.(\d{3}) "), "%d %b %Y %H:%M:%S"),
+)
+"""Timestamps of our processes and of Valkey, in local time."""
+_JSON_STAMP = re.compile(r'\{"time": "(\d{4}-[0-9T:.+-]+)"')
+"""The same with MNEMOLOG_LOG_FORMAT=json, in UTC."""
+_COLOURS = (("ERROR", "red"), ("CRITICAL", "red"), ("error:", "red"), ("WARNING", "yellow"))
+
+
+class Line(NamedTuple):
+    """A line of a log; one without a time has that of the line before, or an empty one."""
+
+    at: str
+    process: str
+    text: str
+
+
+def logs(
+    processes: Annotated[
+        list[str],
+        typer.Argument(metavar="[PROCESS]...", help="api, worker, worker-2, valkey; else all.", show_default=False),
+    ] = [],  # noqa: B006 - typer copies it
+    lines: Annotated[int, typer.Option("--lines", "-n", min=0, max=100_000, help="Number of lines.")] = 50,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep printing new lines, until Ctrl-C.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Print the logs of the processes that `mnemolog up` runs on this machine. Exits 1 if there are none."""
+    output = Output(as_json)
+    with answering(output):
+        folder = from_environment(os.environ).data_dir
+    files = log_files(folder)
+    if unknown := sorted(set(processes) - files.keys()) if files else []:
+        output.error(f"there is no log of {unknown[0]!r}; logs: {', '.join(files)}")
+        raise typer.Exit(USAGE)
+    if not files:
+        output.error(f"there are no logs in {folder}; `mnemolog up` writes them to MNEMOLOG_DATA_DIR")
+        raise typer.Exit(FAILED)
+    files = {name: path for name, path in files.items() if not processes or name in processes}
+    width = max(map(len, files))
+    ends = {name: path.stat().st_size for name, path in files.items()}
+    last = [line for name, path in files.items() for line in last_lines(name, path, lines, ends[name])]
+    newest = sorted(last, key=lambda line: line.at)
+    for line in newest[len(newest) - lines :] if lines else []:
+        _print(output, line, width)
+    try:
+        for line in followed(files, ends) if follow else ():
+            _print(output, line, width)
+    except KeyboardInterrupt:
+        return
+
+
+def log_files(folder: Path) -> dict[str, Path]:
+    """The log of each process, by its name."""
+    found = sorted((folder / "logs").glob("*.log")) + list((folder / "valkey").glob("valkey.log"))
+    return {path.stem: path for path in found}
+
+
+def last_lines(name: str, path: Path, count: int, end: int) -> Iterator[Line]:
+    """The last lines of a file's first `end` bytes."""
+    with path.open("rb") as file:
+        start = max(0, end - MOST_BYTES)
+        file.seek(start)
+        written = file.read(end - start).decode(errors="replace").splitlines()
+    at = ""
+    found: list[Line] = []
+    for text in written[1:] if start else written:
+        at = stamp(text) or at
+        found.append(Line(at, name, text))
+    yield from found[len(found) - count :] if count else ()
+
+
+def followed(files: Mapping[str, Path], ends: dict[str, int]) -> Iterator[Line]:
+    """Complete lines written after `ends`, forever. A truncated file is read from its beginning."""
+    while True:
+        for name, path in files.items():
+            if not path.exists():
+                continue
+            size = path.stat().st_size
+            begin = ends[name] if size >= ends[name] else 0
+            with path.open("rb") as file:
+                file.seek(begin)
+                written = file.read(min(size - begin, MOST_BYTES))
+            whole = len(written) if len(written) == MOST_BYTES else written.rfind(b"\n") + 1
+            ends[name] = begin + whole
+            for text in written[:whole].decode(errors="replace").splitlines():
+                yield Line(stamp(text), name, text)
+        time.sleep(POLL_S)
+
+
+def stamp(text: str) -> str:
+    """When a line was written, as a sortable text; empty if it has no timestamp."""
+    if found := _JSON_STAMP.match(text):
+        return datetime.fromisoformat(found[1]).astimezone().replace(tzinfo=None).isoformat(timespec="milliseconds")
+    for pattern, form in _STAMPS:
+        if found := pattern.match(text):
+            return f"{datetime.strptime(found[1], form).isoformat()}.{found[2]}"
+    return ""
+
+
+def _print(output: Output, line: Line, width: int) -> None:
+    output.record({"process": line.process, "at": line.at, "line": line.text})
+    style = next((colour for word, colour in _COLOURS if word in line.text), "")
+    told = Text(f"{line.process:<{width}}  ", style="cyan").append(plain(line.text), style=style or "default")
+    output.line(told)

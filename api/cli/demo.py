@@ -1,12 +1,11 @@
-"""`mnemolog demo`: ten agents work for nine days, in seconds; then the fleet is asked what it remembers.
+"""`mnemolog demo`: plays nine days of work of ten agents in seconds, then asks questions about it.
 
-Everything goes through the public HTTP API, as a fleet of real agents would. The commands are in `api/cli/stories`, one
-native command a line, dated as if today were `TODAY`. They depend on `now` only in their dates: event ids are fixed, so
-playing the fleet twice stores it once.
+It only uses the public HTTP API. The commands are in `api/cli/stories`, one native command per line, dated relative to
+`TODAY`. Event ids are fixed, so playing it twice stores it once.
 """
 
 import time
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from importlib.resources import files
 from itertools import groupby
 from typing import Annotated, Any
@@ -21,28 +20,29 @@ from rich.table import Table
 from rich.text import Text
 
 from api.cli.client import ApiClient, ClientError
-from api.cli.commands import AsJson, Url, connect, follow_log, head, lag_totals
 from api.cli.output import FAILED, OK, Output, answering, one_line, plain
+from api.cli.rows import AsJson, Url, connect
+from api.cli.server import follow_log, head, lag_totals
 
 TODAY = date(2026, 1, 10)
 """The day after the last day of the stories."""
 BATCH = 25
 EVENT_KEY = "demo_event"
-"""Metadata that a reader finds on every observation and memory: the event id it came from."""
+"""Metadata of every observation and memory: the id of its event."""
 
 SEARCHABLE_S = 60.0
 EMBEDDED_S = 20.0
 PAUSE_S = 0.2
 CONTEXT_LINES = 5
-"""Of a block of the compiled context that a person is shown; all of it is in the JSON."""
+"""Lines shown of each context block; the JSON has all of it."""
 TOP = 3
-"""An expected document further down than this is a miss."""
+"""An expected document with a lower rank is a miss."""
 SHOP, STATION, CLINIC = "shop-checkout", "ground-station", "clinic-scheduling"
 _STORIES = ("checkout.jsonl", "ground_station.jsonl", "clinic.jsonl")
 
 
 class DemoBatch(Struct, frozen=True):
-    """Commands of one agent on one day, to be sent together."""
+    """Commands of one agent on one day, sent together."""
 
     agent: str
     day: str
@@ -50,7 +50,7 @@ class DemoBatch(Struct, frozen=True):
 
 
 class DemoQuestion(Struct, frozen=True):
-    """A question of an agent, and what must be among the first answers."""
+    """A question of an agent, and what must be among the top answers."""
 
     text: str
     project: str
@@ -59,7 +59,7 @@ class DemoQuestion(Struct, frozen=True):
     content: str
 
     def answered_by(self, result: dict[str, Any]) -> bool:
-        """Whether a recalled document is the one expected; a lesson is known by its text, whoever said it first."""
+        """Whether a recalled document is the expected one; lessons match by their text."""
         metadata: dict[str, str] = result.get("metadata") or {}
         return metadata.get(EVENT_KEY) == self.event_id or result.get("content") == self.content
 
@@ -73,7 +73,7 @@ class Fleet(Struct, frozen=True):
 
     @property
     def commands(self) -> list[dict[str, Any]]:
-        """All commands in the order in which they are sent."""
+        """All commands, in sending order."""
         return [command for batch in self.batches for command in batch.commands]
 
     @property
@@ -90,7 +90,7 @@ CORRECTIONS = {
     "demo-413": "demo-346",
     "demo-427": "demo-332",
 }
-"""Memories by the event id of the command that revises them. Its number differs, so recording it would keep both."""
+"""Revised memories by the event id of the revising command: their texts differ too much to count as duplicates."""
 LISTED = 500
 
 QUESTIONS = (
@@ -107,7 +107,7 @@ QUESTIONS = (
     ("what should strangers not learn when they read a patient's phone?", CLINIC, "juno", "demo-343"),
     ("after how much idle time does a ward computer lock itself?", CLINIC, "hana", "demo-427"),
 )
-"""Text, project, who asks, and the event that answers: in words other than the event's own."""
+"""Text, project, asker, and the event that answers, which uses other words."""
 
 CONTEXT = {
     "project": SHOP,
@@ -119,10 +119,12 @@ CONTEXT = {
 
 
 def build_fleet(now: datetime) -> Fleet:
-    """The fleet as it looks at `now`; the last of its days is yesterday (UTC)."""
+    """The fleet, with its last day yesterday (UTC)."""
     later = now.date() - TODAY
     stories = (files("api.cli").joinpath("stories", name).read_bytes() for name in _STORIES)
-    commands = [_command(line, later) for story in stories for line in story.splitlines()]
+    commands: list[dict[str, Any]] = [msgspec.json.decode(line) for story in stories for line in story.splitlines()]
+    for command in commands:
+        command["occurred_at"] = (datetime.fromisoformat(command["occurred_at"]) + later).isoformat()
     by_id = {command["event_id"]: command for command in commands}
     questions = [
         DemoQuestion(text, project, asker, event_id, by_id[event_id]["content"])
@@ -131,18 +133,12 @@ def build_fleet(now: datetime) -> Fleet:
     return Fleet(_batches(commands), questions, CONTEXT)
 
 
-def _command(line: bytes, later: timedelta) -> dict[str, Any]:
-    command: dict[str, Any] = msgspec.json.decode(line)
-    occurred_at = datetime.fromisoformat(command["occurred_at"]) + later
-    return {**command, "occurred_at": occurred_at.isoformat()}
-
-
 def _day_and_agent(command: dict[str, Any]) -> tuple[str, str]:
     return command["occurred_at"][:10], command["agent_id"]
 
 
 def _batches(commands: list[dict[str, Any]]) -> list[DemoBatch]:
-    """Day by day and agent by agent, in order of time within both: what replaces a memory is sent after it."""
+    """By day and agent, in order of time, so that a replacement is sent after the memory it replaces."""
     ordered = sorted(commands, key=lambda command: (*_day_and_agent(command), command["occurred_at"]))
     batches: list[DemoBatch] = []
     for (day, agent), group in groupby(ordered, key=_day_and_agent):
@@ -152,7 +148,7 @@ def _batches(commands: list[dict[str, Any]]) -> list[DemoBatch]:
 
 
 class Played(Struct, frozen=True):
-    """What became of the fleet's commands."""
+    """The outcome of sending the commands."""
 
     agents: int
     accepted: int
@@ -162,7 +158,7 @@ class Played(Struct, frozen=True):
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
-    """What one question found. `rank`: the expected document's place in the first `TOP`, 0 when it is not there."""
+    """The result of one question. `rank`: the expected document's rank in the first `TOP`, 0 if it is not there."""
 
     question: str
     project: str
@@ -181,11 +177,11 @@ def register(app: typer.Typer) -> None:
 
 
 def demo(
-    leave: Annotated[bool, typer.Option("--exit", help="End after the report instead of following the log.")] = False,
+    leave: Annotated[bool, typer.Option("--exit", help="Exit after the report instead of following the log.")] = False,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Play a fleet of ten agents against a running server and show what it recalls. Exits 1 after a miss."""
+    """Play a fleet of ten agents against a running server and show what it recalls. Exits 1 on a miss."""
     output = Output(as_json)
     with answering(output), connect(url) as client:
         code = _run(client, output)
@@ -196,7 +192,7 @@ def demo(
 
 
 def run_demo(client: ApiClient, console: Console, as_json: bool = False) -> int:
-    """Play the demo and report; 0 when every question finds its document in the first three, else an exit code."""
+    """Play the demo and report; returns 0 if every question finds its document in the first three."""
     output = Output(as_json, console)
     try:
         return _run(client, output)
@@ -239,7 +235,7 @@ def _run(client: ApiClient, output: Output) -> int:
 
 
 def _play(client: ApiClient, output: Output, fleet: Fleet) -> Played:
-    """Send every batch, day by day; raises ClientError when the server rejects something."""
+    """Send every batch, by day; raises ClientError if the server rejects a command."""
     tokens: list[str] = []
     accepted = duplicates = 0
     started = time.perf_counter()
@@ -248,39 +244,37 @@ def _play(client: ApiClient, output: Output, fleet: Fleet) -> Played:
         for batch in fleet.batches:
             progress.update(task, description=f"{batch.day}  {batch.agent:<6}")
             corrections = [command for command in batch.commands if command["event_id"] in CORRECTIONS]
-            answer = client.post("/v1/events", [one for one in batch.commands if one not in corrections])
+            answer = client.post("/v1/events", [command for command in batch.commands if command not in corrections])
             if answer["rejected"]:
                 first = answer["rejected"][0]
                 raise ClientError(first["code"], f"the server rejected a command of the demo: {first['message']}")
             tokens.append(answer["position"])
             accepted += answer["accepted"]
             duplicates += answer["duplicates"]
-            if corrections:  # the memories that they correct may not be listed yet
+            if corrections:  # the corrected memories may not be listed yet
                 _wait_until_searchable(client, ",".join(tokens))
             for revised in [_revise(client, command) for command in corrections]:
                 tokens.append(revised["position"])
                 accepted += not revised["duplicate"]
                 duplicates += revised["duplicate"]
             progress.advance(task, len(batch.commands))
-    # a token of several tokens is their list: each names, for some partitions, how far a read must have come
+    # positions are joined with commas: a read then waits for all of them
     return Played(len(fleet.agents), accepted, duplicates, time.perf_counter() - started, ",".join(tokens))
 
 
 def _revise(client: ApiClient, command: dict[str, Any]) -> dict[str, Any]:
-    """Send a correction as a new version of the memory that it corrects."""
+    """Send a correction as a new version of the memory."""
     listed = client.get("/v1/memories", {"project": command["project"], "limit": LISTED})
     name = CORRECTIONS[command["event_id"]]
-    memory = next((one["id"] for one in listed["items"] if one["event_id"] == name), None)
+    memory = next((memory["id"] for memory in listed["items"] if memory["event_id"] == name), None)
     if memory is None:  # deleted since the demo was played before
-        raise ClientError(
-            "not_found", f"the memory {name} of the demo, which {command['event_id']} corrects, is missing"
-        )
+        raise ClientError("not_found", f"the demo memory {name}, which {command['event_id']} corrects, is missing")
     fields = ("event_id", "agent_id", "content")
     return client.patch(f"/v1/memories/{memory}", {field: command[field] for field in fields})
 
 
 def _wait_until_searchable(client: ApiClient, after: str) -> list[str]:
-    """Wait until a recall sees everything that was played; what recall must do without. Raises ClientError."""
+    """Wait until recall sees everything; returns why recall is degraded. Raises ClientError."""
     give_up = time.monotonic() + SEARCHABLE_S
     while True:
         try:
@@ -293,7 +287,7 @@ def _wait_until_searchable(client: ApiClient, after: str) -> list[str]:
 
 
 def _wait_until_embedded(client: ApiClient) -> None:
-    """Wait, but not for ever, until no text is without a vector: recall works before, only less well."""
+    """Wait up to EMBEDDED_S for all vectors: recall works without them, but less well."""
     give_up = time.monotonic() + EMBEDDED_S
     while time.monotonic() < give_up:
         rows = client.get("/v1/admin/projections")["partitions"]
@@ -306,7 +300,7 @@ def _ask(client: ApiClient, question: DemoQuestion, after: str) -> Outcome:
     request = {"query": question.text, "project": question.project, "limit": TOP, "after": after}
     answer = client.post("/v1/recall", request)
     results: list[dict[str, Any]] = answer["results"][:TOP]
-    rank = next((place for place, result in enumerate(results, 1) if question.answered_by(result)), 0)
+    rank = next((rank for rank, result in enumerate(results, 1) if question.answered_by(result)), 0)
     shown = results[max(0, rank - 1)] if results else {}
     return Outcome(
         question=question.text,
@@ -322,11 +316,11 @@ def _ask(client: ApiClient, question: DemoQuestion, after: str) -> Outcome:
 
 
 def _report(output: Output, fleet: Fleet, played: Played, outcomes: list[Outcome]) -> None:
-    """How the fleet was stored, and a table of what it was asked."""
+    """A summary of the writes, and a table of the questions."""
     total = played.accepted + played.duplicates
-    stored = f"{played.accepted} new, {played.duplicates} known already" if played.duplicates else "all new"
+    stored = f"{played.accepted} new, {played.duplicates} already known" if played.duplicates else "all new"
     projects = len({project for _, project in fleet.agents})
-    table = Table("", "question, and what was found", "asked", "by", "score", "ms", box=None, header_style="bold")
+    table = Table("", "question, and answer", "asked", "by", "score", "ms", box=None, header_style="bold")
     for column in table.columns[4:]:
         column.justify = "right"
     for outcome in outcomes:
@@ -338,8 +332,8 @@ def _report(output: Output, fleet: Fleet, played: Played, outcomes: list[Outcome
     hits = sum(1 for outcome in outcomes if outcome.rank)
     output.show(
         Text(
-            f"{played.agents} agents in {projects} projects said {total} things ({stored}) "
-            f"in {played.seconds:.1f} s: {total / max(played.seconds, 0.001):,.0f} a second"
+            f"{played.agents} agents in {projects} projects recorded {total} items ({stored}) "
+            f"in {played.seconds:.1f} s: {total / max(played.seconds, 0.001):,.0f} per second"
         ),
         "",
         table,
@@ -349,12 +343,12 @@ def _report(output: Output, fleet: Fleet, played: Played, outcomes: list[Outcome
 
 
 def _report_rest(output: Output, fleet: Fleet, context: dict[str, Any], totals: dict[str, int], url: str) -> None:
-    """A compiled context, the lag of the projections, and where to look next."""
+    """A compiled context, the lag, and links."""
     used = f"{context['tokens']} of {context['token_budget']} tokens"
     request = fleet.context
     title = f"context for {request['agent_id']}: “{request['query']}” ({used})"
     state = (
-        f"{totals['partitions']} partitions, {totals['lag']} events behind, {totals['to_embed']} texts to embed, "
+        f"{totals['partitions']} partitions, {totals['lag']} events pending, {totals['to_embed']} texts to embed, "
         f"{totals['dead_letters']} dead letters"
     )
     links = Table.grid(padding=(0, 2))
@@ -364,12 +358,12 @@ def _report_rest(output: Output, fleet: Fleet, context: dict[str, Any], totals: 
         "",
         Panel(_shortened(context), title=Text(title), title_align="left"),
         Text(f"projections: {state}"),
-        Group("look around:", Padding(links, (0, 0, 0, 2))),
+        Group("explore:", Padding(links, (0, 0, 0, 2))),
     )
 
 
 def _shortened(context: dict[str, Any]) -> Text:
-    """A context's first block of each kind, a few lines of each; and how much more there is."""
+    """The first lines of a context's first block of each kind, and the number of other blocks."""
     blocks: list[dict[str, Any]] = context["blocks"]
     first = {block["kind"]: block for block in reversed(blocks)}
     text = Text(no_wrap=True, overflow="ellipsis")
@@ -378,7 +372,7 @@ def _shortened(context: dict[str, Any]) -> Text:
         text.append(f"{heading.lstrip('# ')} ({block['tokens']} tokens)\n", style="bold")
         text.append("\n".join(lines[:CONTEXT_LINES]) + ("\n…\n\n" if len(lines) > CONTEXT_LINES else "\n\n"))
     more = len(blocks) - len(first)
-    return text.append(f"and {more} blocks more" if more else "nothing else", style="dim")
+    return text.append(f"and {more} more blocks" if more else "no other blocks", style="dim")
 
 
 def _urls(url: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What commands share that work on the log's server itself: the one of REDIS_URL, else the embedded one."""
+"""Shared by commands that work on Redis itself, at REDIS_URL or embedded."""
 
 import sys
 import time
@@ -20,7 +20,7 @@ SERVING_WITHIN_S = 30.0
 
 @asynccontextmanager
 async def connected(url: str) -> AsyncGenerator[Client]:
-    """A client of a server, closed afterwards."""
+    """A client, closed afterwards."""
     redis = connect(url)
     try:
         yield redis
@@ -30,7 +30,7 @@ async def connected(url: str) -> AsyncGenerator[Client]:
 
 @contextmanager
 def server(settings: Settings) -> Generator[str]:
-    """The URL of the log's server; an embedded one that does not run is started, and stopped afterwards."""
+    """The URL of Redis; an embedded server that is not running is started, and stopped afterwards."""
     if settings.redis_url is not None:
         yield settings.redis_url
         return
@@ -52,7 +52,7 @@ def server(settings: Settings) -> Generator[str]:
 
 
 def _wait_until_serving(valkey: EmbeddedValkey, holder: Holder) -> None:
-    """Return when the server of an `up` answers, which may be starting; raises LogUnavailable when it does not."""
+    """Return when the server of an `up`, which may be starting, answers; raises LogUnavailable on timeout."""
     deadline = time.monotonic() + SERVING_WITHIN_S
     while not valkey.serving:
         if time.monotonic() > deadline:
@@ -62,7 +62,7 @@ def _wait_until_serving(valkey: EmbeddedValkey, holder: Holder) -> None:
 
 @contextmanager
 def telling(output: Output) -> Generator[None]:
-    """Turns an error into a message and its exit code."""
+    """Turns an error into a message and an exit code."""
     try:
         yield
     except InvalidSetting as error:
@@ -72,7 +72,7 @@ def telling(output: Output) -> Generator[None]:
         output.error(error)
         raise typer.Exit(FAILED) from None
     except RedisError as error:
-        output.error(f"the log's server does not answer: {error}")
+        output.error(f"Redis does not answer: {error}")
         raise typer.Exit(UNREACHABLE) from None
     except OSError as error:
         output.error(f"{error.filename or 'failed'}: {error.strerror or error}")

@@ -1,4 +1,4 @@
-"""`mnemolog doctor`: whether this machine can run mnemolog, and whether the server works; what to do where not."""
+"""`mnemolog doctor`: checks this machine and the server, and suggests fixes."""
 
 import asyncio
 import os
@@ -15,9 +15,9 @@ import typer
 from rich.text import Text
 
 from api.cli.client import ApiClient, ClientError, ServerUnreachable
-from api.cli.commands import AsJson, Url
-from api.cli.health import status_of
 from api.cli.output import FAILED, Output, plain
+from api.cli.rows import AsJson, Url
+from api.cli.server import status_of
 from ingest.errors import InvalidSetting, MnemologError, ServerStartFailed
 from ingest.platform.addresses import client_key, proxy_options
 from ingest.platform.processes import release
@@ -25,14 +25,14 @@ from ingest.platform.settings import Settings, from_environment, mib, parse_byte
 
 LOW_DISK = 1 << 30
 DISK_FLOOR = "256MiB"
-"""Of the embedded server, where MNEMOLOG_DISK_FLOOR names none."""
+"""Of the embedded server, without MNEMOLOG_DISK_FLOOR."""
 PYTHON = (3, 11)
 COMPILERS = ("c++", "g++", "clang++")
 _MARKS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "problem": ("PROBLEM", "bold red")}
 
 
 class Finding(NamedTuple):
-    """One thing that was looked at; `advice` says what to do where it is not well."""
+    """One check and its result; `advice` is the fix, if it needs one."""
 
     name: str
     status: Literal["ok", "note", "problem"]
@@ -46,25 +46,27 @@ def register(app: typer.Typer) -> None:
 
 
 def doctor(url: Url = None, as_json: AsJson = False) -> None:
-    """Check this machine and the server, and say what to do. Exits 1 when something keeps either from working."""
+    """Check this machine and the server, and suggest fixes. Exits 1 if something keeps either from working."""
     output = Output(as_json)
-    found: list[Finding] = []
-    for one in findings(os.environ, url):
-        found.append(one)
-        mark, style = _MARKS[one.status]
-        line = Text(f"{mark:<8}", style=style).append(f"{one.name}: {plain(one.message)}", style="default not bold")
+    results: list[Finding] = []
+    for finding in findings(os.environ, url):
+        results.append(finding)
+        mark, style = _MARKS[finding.status]
+        line = Text(f"{mark:<8}", style=style).append(
+            f"{finding.name}: {plain(finding.message)}", style="default not bold"
+        )
         output.line(line)
-        if one.advice:
-            output.line(Text(f"{'':<8}{plain(one.advice)}", style="dim"))
-    problems = sum(one.status == "problem" for one in found)
-    output.document({"ok": not problems, "findings": [one._asdict() for one in found]})
+        if finding.advice:
+            output.line(Text(f"{'':<8}{plain(finding.advice)}", style="dim"))
+    problems = sum(finding.status == "problem" for finding in results)
+    output.document({"ok": not problems, "findings": [finding._asdict() for finding in results]})
     if problems:
         output.note(f"{problems} {'problem' if problems == 1 else 'problems'}")
         raise typer.Exit(FAILED)
 
 
 def findings(environ: Mapping[str, str], url: str | None) -> Iterator[Finding]:
-    """What there is to say, in the order in which it is looked at."""
+    """All findings, in the order of the checks."""
     yield _python(sys.version_info[:3])
     yield _compiler()
     try:
@@ -72,7 +74,7 @@ def findings(environ: Mapping[str, str], url: str | None) -> Iterator[Finding]:
     except InvalidSetting as error:
         yield Finding("settings", "problem", str(error), "correct the variable, or unset it")
         return
-    yield Finding("settings", "ok", "every variable can be read; `mnemolog config` shows them")
+    yield Finding("settings", "ok", "all variables are valid; `mnemolog config` shows them")
     for what, path, variable in (
         ("data folder", settings.data_dir, "MNEMOLOG_DATA_DIR"),
         ("cache folder", settings.cache_dir, "MNEMOLOG_CACHE_DIR"),
@@ -88,44 +90,41 @@ def findings(environ: Mapping[str, str], url: str | None) -> Iterator[Finding]:
 
 
 def _python(version: tuple[int, ...]) -> Finding:
-    told = f"Python {'.'.join(map(str, version))}"
+    text = f"Python {'.'.join(map(str, version))}"
     if version < PYTHON:
-        return Finding("Python", "problem", told, f"install Python {'.'.join(map(str, PYTHON))} or later")
-    return Finding("Python", "ok", told)
+        return Finding("Python", "problem", text, f"install Python {'.'.join(map(str, PYTHON))} or later")
+    return Finding("Python", "ok", text)
 
 
 def _compiler() -> Finding:
-    """One is needed where hnswlib is not compiled yet."""
-    if found := next(filter(None, map(shutil.which, COMPILERS)), None):
-        return Finding("C++ compiler", "ok", found)
+    if compiler := next(filter(None, map(shutil.which, COMPILERS)), None):
+        return Finding("C++ compiler", "ok", compiler)
     if find_spec("hnswlib") is not None:
-        return Finding("C++ compiler", "ok", "none, and none is needed any more: hnswlib is installed")
+        return Finding("C++ compiler", "ok", "none, but not needed: hnswlib is already installed")
     advice = "install one (Debian: apt-get install g++), then install mnemolog again"
     return Finding("C++ compiler", "problem", "none, and hnswlib is not installed", advice)
 
 
 def _folder(what: str, path: Path, variable: str) -> Finding:
-    """Whether it can be written or made. Nothing is written."""
     existing = _existing(path)
     if existing.is_dir() and os.access(existing, os.W_OK | os.X_OK):
-        return Finding(what, "ok", str(path) + ("" if existing == path else " (is made when it is needed)"))
-    why = "cannot be written" if existing.is_dir() else f"cannot be made: {existing} is a file"
+        return Finding(what, "ok", str(path) + ("" if existing == path else " (created when needed)"))
+    why = "is not writable" if existing.is_dir() else f"cannot be created: {existing} is a file"
     return Finding(what, "problem", f"{path} {why}", f"make it writable, or set {variable} to another folder")
 
 
 def _existing(path: Path) -> Path:
-    """The path, or the nearest above it that is there."""
-    return next((one for one in (path, *path.parents) if one.exists()), Path("/"))
+    return next((folder for folder in (path, *path.parents) if folder.exists()), Path("/"))
 
 
 def _disk(settings: Settings) -> Finding:
     free = shutil.disk_usage(_existing(settings.data_dir)).free
-    told = f"{mib(free)} free for {settings.data_dir}"
+    text = f"{mib(free)} free for {settings.data_dir}"
     if settings.redis_url is None and free < parse_bytes(settings.disk_floor or DISK_FLOOR):
-        return Finding("disk", "problem", f"{told}: writes get 429", "free some, or lower MNEMOLOG_DISK_FLOOR")
+        return Finding("disk", "problem", f"{text}: writes get 429", "free some space, or lower MNEMOLOG_DISK_FLOOR")
     if free < LOW_DISK:
-        return Finding("disk", "note", told, "free some: the log and index snapshots grow")
-    return Finding("disk", "ok", told)
+        return Finding("disk", "note", text, "free some space: the log and index snapshots grow")
+    return Finding("disk", "ok", text)
 
 
 def _ports(settings: Settings) -> Iterator[Finding]:
@@ -153,7 +152,7 @@ def _ports(settings: Settings) -> Iterator[Finding]:
         elif port == settings.port and _is_ours(local_url(settings)):
             yield Finding(f"port {port}", "ok", "in use by a mnemolog server")
         else:
-            yield Finding(f"port {port}", "problem", why, f"stop the program that has it, or set {variable}")
+            yield Finding(f"port {port}", "problem", why, f"stop the program that uses it, or set {variable}")
 
 
 def _is_ours(url: str) -> bool:
@@ -164,30 +163,30 @@ def _is_ours(url: str) -> bool:
 
 
 def _log_server(settings: Settings) -> Finding:
-    """Whether the log's server answers, and keeps what it acknowledges."""
+    """Whether Redis answers, and writes to disk before it acknowledges."""
     if settings.redis_url is None:
         from ingest.embedded.room import EmbeddedValkey
 
         serving = EmbeddedValkey(settings.data_dir / "valkey").serving
-        told = "the embedded Valkey runs, and writes to disk before it answers"
-        return Finding("log", "ok", told if serving else "the embedded Valkey, which `mnemolog up` starts")
+        text = "the embedded Valkey is running, and writes to disk before it acknowledges"
+        return Finding("log", "ok", text if serving else "the embedded Valkey (`mnemolog up` starts it)")
     from redis.exceptions import RedisError
 
     from ingest.platform.addresses import place_of
 
     place = place_of(settings.redis_url)
     try:
-        faults = asyncio.run(_forgetful(settings.redis_url))
+        faults = asyncio.run(_durability_risk(settings.redis_url))
     except (RedisError, OSError, MnemologError) as error:
         return Finding("log", "problem", f"{place} does not answer: {error}", "start it, or set REDIS_URL")
     if faults:
         advice = "set `appendonly yes` and `appendfsync always` there"
         return Finding("log", "problem" if "no append-only" in faults else "note", f"{place} {faults}", advice)
-    return Finding("log", "ok", f"{place} answers, and writes to disk before it does")
+    return Finding("log", "ok", f"{place} answers, and writes to disk before it acknowledges")
 
 
-async def _forgetful(url: str) -> str:
-    """What a server may lose that it acknowledged; empty for nothing, or where it does not say. Raises RedisError."""
+async def _durability_risk(url: str) -> str:
+    """What a Redis server could lose after acknowledging it; empty for nothing or unknown. Raises RedisError."""
     from redis.exceptions import ResponseError
 
     from api.cli.direct import connected
@@ -197,12 +196,12 @@ async def _forgetful(url: str) -> str:
         await redis.exists("mnemolog:doctor")
         try:
             nodes = await info_of_nodes(redis, "persistence")
-            if not all(int(one.get("aof_enabled", 1)) for one in nodes):
-                return "writes no append-only file: a crash loses what was acknowledged"
+            if not all(int(node.get("aof_enabled", 1)) for node in nodes):
+                return "has no append-only file: a crash loses acknowledged writes"
             policy = (await redis.config_get("appendfsync")).get("appendfsync", "always")
         except (ResponseError, AttributeError):
             return ""
-    return "" if policy == "always" else f"has `appendfsync {policy}`: a crash loses the last second"
+    return "" if policy == "always" else f"has `appendfsync {policy}`: a crash loses up to a second of writes"
 
 
 def _model(settings: Settings) -> Finding:
@@ -212,18 +211,18 @@ def _model(settings: Settings) -> Finding:
 
     if is_current(settings.model_directory):
         return Finding("model", "ok", f"exported, in {settings.model_directory}")
-    return Finding("model", "note", "not exported yet", "the first `mnemolog up` does it, in some ten seconds")
+    return Finding("model", "note", "not exported yet", "the first `mnemolog up` exports it, in about ten seconds")
 
 
 def _server(settings: Settings, url: str, environ: Mapping[str, str], *, named: bool) -> Iterator[Finding]:
-    """What the server says of itself, as far as the key may know it."""
+    """The server's own checks, as far as the key has access."""
     try:
         with ApiClient(url, client_key(url, environ), node_timeout_s=0) as client:
             status, state = client.look("/readyz")
             yield from _release(client, url)
             yield from _conditions(url, status, state)
             if status == 200:
-                yield from _diagnosis(client, {one["message"] for one in state["degraded"]})
+                yield from _diagnosis(client, {condition["message"] for condition in state["degraded"]})
     except ServerUnreachable:
         yield Finding("server", "problem" if named else "note", f"none at {url}", "start it: mnemolog up")
     except (ClientError, MnemologError) as error:
@@ -235,8 +234,8 @@ def _server(settings: Settings, url: str, environ: Mapping[str, str], *, named: 
 def _release(client: ApiClient, url: str) -> Iterator[Finding]:
     version = client.version()
     if version and version != release():
-        told = f"{url} is {version}, this command line {release()}"
-        yield Finding("version", "problem", told, "install the same release on both sides")
+        text = f"{url} is {version}, this command line {release()}"
+        yield Finding("version", "problem", text, "install the same release on both sides")
 
 
 def _conditions(url: str, status: int, state: Mapping[str, Any]) -> Iterator[Finding]:
@@ -244,21 +243,21 @@ def _conditions(url: str, status: int, state: Mapping[str, Any]) -> Iterator[Fin
         yield Finding("server", "problem", f"{url} is {status_of(state)}: {state['detail']}", "mnemolog logs")
         return
     yield Finding("server", "ok", f"{url} answers, {state['status']}")
-    for one in state["degraded"]:
-        yield Finding(one["code"], "problem", one["message"], "docs/operations.md, Health, says what to do")
+    for condition in state["degraded"]:
+        yield Finding(condition["code"], "problem", condition["message"], "see docs/operations.md, Health")
 
 
 def _diagnosis(client: ApiClient, shown: Set[str]) -> Iterator[Finding]:
-    """What is found beside the conditions that are `shown`, which are in both answers."""
+    """Failed checks, without the conditions that were already `shown`."""
     try:
         checks = client.get("/v1/diagnose")["checks"]
     except ClientError as error:
-        yield Finding("diagnosis", "note", f"not for this key: {error}")
+        yield Finding("diagnosis", "note", f"this key has no access: {error}")
         return
-    found = [one for one in checks if one["status"] != "pass" and one["message"] not in shown]
-    for one in found:
-        status = "problem" if one["status"] == "fail" else "note"
-        advice = "mnemolog reconcile" if one["fixable"] else ""
-        yield Finding(f"{one['category']}/{one['name']}", status, one["message"], advice)
-    if not found and not shown:
-        yield Finding("diagnosis", "ok", f"{len(checks)} checks find nothing wrong")
+    troubles = [check for check in checks if check["status"] != "pass" and check["message"] not in shown]
+    for check in troubles:
+        status = "problem" if check["status"] == "fail" else "note"
+        advice = "mnemolog reconcile" if check["fixable"] else ""
+        yield Finding(f"{check['category']}/{check['name']}", status, check["message"], advice)
+    if not troubles and not shown:
+        yield Finding("diagnosis", "ok", f"{len(checks)} checks passed")

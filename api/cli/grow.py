@@ -1,4 +1,4 @@
-"""`mnemolog grow`: a log into more partitions, from the server or folder where it is into the one of the settings."""
+"""`mnemolog grow`: copies a log into one with more partitions, from its server or folder to the one of the settings."""
 
 import asyncio
 import os
@@ -14,9 +14,9 @@ from rich.table import Table
 from rich.text import Text
 
 from api.cli.backup import ReplayDiffers
-from api.cli.commands import AsJson
 from api.cli.direct import connected, server, telling
 from api.cli.output import USAGE, Output, plain
+from api.cli.rows import AsJson
 from ingest.errors import InvalidSetting
 from ingest.log.archive.room import open_log
 from ingest.log.keys import MANIFEST
@@ -33,24 +33,22 @@ def register(app: typer.Typer) -> None:
 
 def grow(
     source: Annotated[
-        str, typer.Option("--from", help="The log to grow: the URL of its server, or its MNEMOLOG_DATA_DIR.")
+        str, typer.Option("--from", help="The log to grow: its Redis URL, or its MNEMOLOG_DATA_DIR.")
     ] = "",
     documents: Annotated[
-        bool, typer.Option(help="Replay the new log, and compare that with the documents of the old one.")
+        bool, typer.Option(help="Replay the new log, and compare the result with the old documents.")
     ] = True,
-    back: Annotated[
-        bool, typer.Option("--back", help="Let processes start on this log again, from which it was grown.")
-    ] = False,
+    back: Annotated[bool, typer.Option("--back", help="Allow processes to start on the old log again.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Copy a log into an empty one of more partitions, at the positions it had; no API or worker may use either.
+    """Copy a log into an empty one with more partitions, keeping all positions; no API or worker can use either.
 
-    The settings are those of the new log. What was interrupted goes on when the command is given again. Exits 1 when
-    the logs differ, are in use, or the new one is not empty.
+    The settings are those of the new log. Run an interrupted command again to resume it. Exits 1 if the logs differ or
+    are in use, or if the new one is not empty.
     """
     output = Output(as_json)
     if back == bool(source):
-        output.error("say --from OLD, with the settings of the new log; or --back, with those of the old one")
+        output.error("use --from OLD with the settings of the new log, or --back with those of the old one")
         raise typer.Exit(USAGE)
     with telling(output):
         settings = from_environment(os.environ)
@@ -70,7 +68,7 @@ def _take_back(output: Output, settings: Settings) -> None:
     with server(settings) as url:
         moved = asyncio.run(_back(url))
     output.document({"taken_back": moved})
-    output.line(Text("processes may start on this log again" if moved else "this log did not move"))
+    output.line(Text("processes can start on this log again" if moved else "this log was not grown"))
 
 
 async def _back(url: str) -> bool:
@@ -79,23 +77,23 @@ async def _back(url: str) -> bool:
 
 
 def _old(settings: Settings, source: str) -> Settings:
-    """The settings of the old log; raises InvalidSetting where there can be none."""
+    """The settings of the old log; raises InvalidSetting if there is no log."""
     if "://" in source:
         return replace(settings, redis_url=source)
     folder = Path(source).expanduser().absolute()
     if not (folder / "valkey").is_dir():
-        raise InvalidSetting(f"{source} is neither the URL of a server nor a folder with the data of an embedded one")
+        raise InvalidSetting(f"{source} is neither a Redis URL nor a data folder of an embedded server")
     return replace(settings, redis_url=None, data_dir=folder)
 
 
 async def _grow(
     old: Settings, new: Settings, urls: tuple[str, str], tell: Tell, *, documents: bool
 ) -> tuple[int, Counts]:
-    """How many entries were copied now, and how many the log has, by tenant and type."""
+    """The number of copied entries, and all entries by tenant and type."""
     async with connected(urls[0]) as source, connected(urls[1]) as target:
         partitions = await source.hget(MANIFEST, "partitions")
         if partitions is None:
-            raise GrowRefused("there is no log on the server that --from names")
+            raise GrowRefused("there is no log on the server of --from")
         log = await open_log(old, source, int(partitions))
         growing = Growing(source, log, target, new.partitions, tell, window=Window.of(new))
         await growing.begin(projected=documents)
@@ -104,11 +102,11 @@ async def _grow(
         await growing.copy_keys()
         if documents and (different := await growing.compare_documents()):
             raise ReplayDiffers(
-                f"{'; '.join(map(str, different))}. All entries are there; a rebuild of the old log would differ, too: "
-                "make one first, or grow the log with --no-documents"
+                f"{'; '.join(map(str, different))}. All entries were copied; rebuilding the old log would differ too: "
+                "rebuild it first, or use --no-documents"
             )
         await growing.finish()
-        # of another life of the log; a replica would pass them over, which are of fewer partitions
+        # of an earlier log with fewer partitions: no replica could load them
         if await asyncio.to_thread(new.snapshots.exists):
             await asyncio.to_thread(shutil.rmtree, new.snapshots)
     return copied, counts
@@ -144,10 +142,8 @@ def _tell(output: Output, settings: Settings, counts: Counts, documents: bool) -
         table.add_row(plain(tenant), plain(kind), f"{count:,}")
     output.show(table)
     same = ", and so are the documents" if documents else ""
-    output.line(
-        Text(f"{counts.total():,} events are in {settings.partitions} partitions, each the same as before{same}")
-    )
+    output.line(Text(f"{counts.total():,} events are in {settings.partitions} partitions, all identical{same}"))
     output.note(
-        "Start API and workers with these settings. Nothing starts on the old log, which is as it was; to go back, run "
-        "`mnemolog grow --back` with its settings: what is written from now on is in the new log alone"
+        "Start API and workers with these settings. The old log is unchanged, and locked; to go back, run "
+        "`mnemolog grow --back` with its settings. New writes are only in the new log"
     )

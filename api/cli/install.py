@@ -1,4 +1,4 @@
-"""`mnemolog install` and `mnemolog uninstall`: our hooks and MCP server in the settings of a coding agent, and out."""
+"""`mnemolog install` and `mnemolog uninstall`: our MCP server, rules and hooks in a coding agent's files."""
 
 import os
 import sys
@@ -29,44 +29,44 @@ from api.agents.files import (
 )
 from api.agents.payloads import HOSTS
 from api.cli.client import host_of
-from api.cli.commands import AsJson
 from api.cli.output import FAILED, USAGE, Output, answering, plain
+from api.cli.rows import AsJson
 from ingest.platform.addresses import client_key, proxy_options
 from ingest.platform.settings import Settings, from_environment
 
 USUAL_URL = "http://127.0.0.1:3111"
-"""Hooks and bridge go there when nothing names another."""
+"""The default server of hooks and bridge."""
 _NOTES = {
     (
         Host.CURSOR,
         Scope.USER,
-    ): "rules are not written: Cursor keeps a user's in its settings; with --scope project they are a file",
+    ): "no rules written: Cursor keeps user rules in its settings; use --scope project for a file",
     (
         Host.VSCODE,
         Scope.USER,
-    ): "rules are not written: VS Code keeps a user's in a profile; with --scope project they are a file",
-    (Host.WINDSURF, Scope.PROJECT): "Windsurf has MCP servers for all projects alone: install it without --scope, too",
+    ): "no rules written: VS Code keeps user rules in a profile; use --scope project for a file",
+    (Host.WINDSURF, Scope.PROJECT): "Windsurf has no MCP servers per project: also install it without --scope",
 }
-"""What a host has no file for."""
+"""Files that a host does not have."""
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 ToWhom = Annotated[Host, typer.Argument(help="The coding agent.", show_default=False)]
-ForWhom = Annotated[Scope, typer.Option(help="All of your work, or the project in the working directory.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")]
+ForWhom = Annotated[Scope, typer.Option(help="For all your work, or for the project in the working directory.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the changes without writing them.")]
 Prompts = Annotated[
     bool | None,
     typer.Option(
         "--prompts/--no-prompts",
-        help="Claude Code, Codex, Gemini CLI: tell what memory has about each prompt. Left out: as it is, at first no.",
+        help="Claude Code, Codex, Gemini CLI: recall on every prompt (default: off; keeps the current setting).",
         show_default=False,
     ),
 ]
-NoRules = Annotated[bool, typer.Option("--no-rules", help="Leave out the text on when to recall and remember.")]
+NoRules = Annotated[bool, typer.Option("--no-rules", help="Do not add the rules on when to recall and remember.")]
 ForServer = Annotated[
     str | None,
     typer.Option("--url", envvar="MNEMOLOG_URL", help="Server to set up.", show_default="http://127.0.0.1:3111"),
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -85,21 +85,21 @@ def install(
     url: ForServer = None,
     as_json: AsJson = False,
 ) -> None:
-    """Put our MCP server, rules, and hooks where it has them, into a coding agent's files; shows a diff, and asks."""
+    """Configure a coding agent to use mnemolog (MCP server, rules, hooks). Shows a diff, and asks before writing."""
     output = Output(as_json)
     with answering(output):
         settings = from_environment(os.environ)
         settings = replace(settings, url=url or settings.url)
         host_of(settings.url)
     if prompts is not None and (host not in HOSTS or recording.PROMPT_EVENT not in HOSTS[host].told):
-        output.error(f"{host.value} takes no text from a hook at a prompt; leave --prompts and --no-prompts out")
+        output.error(f"{host.value} has no prompt hooks that add text; omit --prompts and --no-prompts")
         raise typer.Exit(USAGE)
-    found = setups(host, scope, _system(), _url(settings), prompts=prompts)
+    files = setups(host, scope, _system(), _url(settings), prompts=prompts)
     if not no_rules:
-        found += rule_files(host, scope, _system())
+        files += rule_files(host, scope, _system())
         if note := _NOTES.get((host, scope)):
             output.note(note)
-    changed = _change(output, host, scope, together(found), installing, dry_run=dry_run, yes=yes)
+    changed = _change(output, host, scope, together(files), installing, dry_run=dry_run, yes=yes)
     if changed:
         _advise(output, host, settings)
 
@@ -107,13 +107,13 @@ def install(
 def uninstall(
     host: ToWhom, scope: ForWhom = Scope.USER, dry_run: DryRun = False, yes: Yes = False, as_json: AsJson = False
 ) -> None:
-    """Take out of a coding agent's files what `mnemolog install` put there, and nothing else."""
+    """Remove exactly what `mnemolog install` added to a coding agent's files."""
     output = Output(as_json)
     with answering(output):
         settings = from_environment(os.environ)
-    found = setups(host, scope, _system(), _url(settings), prompts=False)
-    found += rule_files(host, scope, _system())
-    _change(output, host, scope, together(found), removing, dry_run=dry_run, yes=yes)
+    files = setups(host, scope, _system(), _url(settings), prompts=False)
+    files += rule_files(host, scope, _system())
+    _change(output, host, scope, together(files), removing, dry_run=dry_run, yes=yes)
 
 
 def _system() -> System:
@@ -121,7 +121,7 @@ def _system() -> System:
 
 
 def _url(settings: Settings) -> str:
-    """What entries name; nothing for the usual server."""
+    """The URL for entries; empty for the default server."""
     return "" if settings.url == USUAL_URL else settings.url
 
 
@@ -135,45 +135,45 @@ def _change(
     dry_run: bool,
     yes: bool,
 ) -> bool:
-    """Plan, show, ask, write; true when files were written. Exits with 1 when a file cannot be changed, 2 for usage."""
+    """Plan, show, ask, write; true if files were written. Exits 1 if a file cannot be changed, 2 for wrong usage."""
     if not found:
-        output.error(f"{host.value} has no settings of a project; leave --scope out")
+        output.error(f"{host.value} has no project settings; omit --scope")
         raise typer.Exit(USAGE)
-    changes, faults = _planned(found, plan)
+    changes, errors = _planned(found, plan)
     for change in changes:
         _show(output, change)
-    for fault in faults:
-        output.note(f"left as it is: {fault}")
+    for error in errors:
+        output.note(f"left unchanged: {error}")
     to_write = [change for change in changes if change.before != change.after]
     write = bool(to_write) and not dry_run and _agreed(output, yes)
     if write:
-        faults += _written(output, to_write)
+        errors += _written(output, to_write)
     output.document(
         {
             "host": host.value,
             "scope": scope.value,
             "written": write,
-            "files": [{"path": str(one.path), "diff": "\n".join(one.diff())} for one in changes],
-            "faults": faults,
+            "files": [{"path": str(change.path), "diff": "\n".join(change.diff())} for change in changes],
+            "faults": errors,
         }
     )
-    if not to_write and not faults:
+    if not to_write and not errors:
         output.line(Text("nothing to change"))
-    if faults:
+    if errors:
         raise typer.Exit(FAILED)
     return write
 
 
 def _planned(found: list[Setup], plan: Callable[[Setup], SettingsChange]) -> tuple[list[SettingsChange], list[str]]:
-    """The change of every file that can be changed, and why the others cannot: one does not hold up another."""
+    """The changes to the files that can be changed, and the errors of the others."""
     changes: list[SettingsChange] = []
-    faults: list[str] = []
+    errors: list[str] = []
     for setup in found:
         try:
             changes.append(plan(setup))
         except UnusableSettings as error:
-            faults.append(str(error))
-    return changes, faults
+            errors.append(str(error))
+    return changes, errors
 
 
 def _show(output: Output, change: SettingsChange) -> None:
@@ -182,7 +182,7 @@ def _show(output: Output, change: SettingsChange) -> None:
 
 
 def _agreed(output: Output, yes: bool) -> bool:
-    """Whether to write. Exits with 2 where there is no terminal to ask at."""
+    """Whether to write. Exits 2 without a terminal to ask at."""
     if yes:
         return True
     if output.as_json or not sys.stdin.isatty():
@@ -192,32 +192,30 @@ def _agreed(output: Output, yes: bool) -> bool:
 
 
 def _written(output: Output, changes: list[SettingsChange]) -> list[str]:
-    faults: list[str] = []
+    errors: list[str] = []
     for change in changes:
         try:
             apply(change)
         except UnusableSettings as error:
-            faults.append(str(error))
+            errors.append(str(error))
             output.note(str(error))
             continue
-        kept = f"; as it was: {backup_of(change.path)}" if change.pristine else ""
-        output.line(Text(f"{'deleted' if change.after is None else 'written'}: {change.path}{kept}"))
-    return faults
+        backup = f"; backup: {backup_of(change.path)}" if change.pristine else ""
+        output.line(Text(f"{'deleted' if change.after is None else 'written'}: {change.path}{backup}"))
+    return errors
 
 
 def _advise(output: Output, host: Host, settings: Settings) -> None:
-    output.note("sessions that are open keep their old settings; start a new one")
+    output.note("open sessions keep their old settings; start a new one")
     if os.environ.get("MNEMOLOG_SECRET"):
+        output.note(f"{host.value} also needs MNEMOLOG_SECRET in its environment, or a key from `mnemolog keys store`")
+    elif client_key(settings.url, os.environ) is None and _requires_key(settings.url):
         output.note(
-            f"{host.value} needs MNEMOLOG_SECRET in its environment, too, or a key that `mnemolog keys store` stored"
-        )
-    elif client_key(settings.url, os.environ) is None and _asks_for_a_key(settings.url):
-        output.note(
-            "the server asks for a key: store one with `mnemolog keys create hooks --role read,write --store`, or with "
+            "the server requires a key: store one with `mnemolog keys create hooks --role read,write --store`, or with "
             "`mnemolog keys store`"
         )
     if host is Host.CODEX:
-        output.note("Codex runs hooks that its user trusts: type /hooks in it, and trust ours")
+        output.note("Codex only runs trusted hooks: run /hooks in it, and trust the ones from mnemolog")
     if host in HOSTS:
         try:
             recording.address(settings.url)
@@ -225,8 +223,8 @@ def _advise(output: Output, host: Host, settings: Settings) -> None:
             output.note(f"hooks will only spool: {error}")
 
 
-def _asks_for_a_key(url: str) -> bool:
-    """Whether a server answers there, and not to who sends no key."""
+def _requires_key(url: str) -> bool:
+    """Whether a server answers there, and requires a key."""
     try:
         return httpx.get(f"{url.rstrip('/')}/readyz", timeout=1, **proxy_options(url)).status_code == 401
     except (httpx.HTTPError, httpx.InvalidURL):

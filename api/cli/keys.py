@@ -1,7 +1,7 @@
-"""`mnemolog keys`: API keys, made and revoked by whoever runs the server.
+"""`mnemolog keys`: create, rotate and revoke API keys on the server's machine.
 
-Works on the log's server itself, like `backup`: the one of REDIS_URL, else the embedded one, which is started for it
-when it does not run. So the first key can be made before anybody can get in. Admins elsewhere use /v1/admin/keys.
+Works on Redis itself, like `backup`: at REDIS_URL, or embedded, which is started if it is not running. So the first key
+can be created when no request is allowed yet. Admins elsewhere use /v1/admin/keys.
 """
 
 import asyncio
@@ -22,9 +22,9 @@ from rich.text import Text
 from api.access.keyring import FRESH_S
 from api.access.keys import Grant, Key, Made, Registry, parse
 from api.agents.files import System, installed
-from api.cli.commands import AsJson, Url
 from api.cli.direct import server, telling
 from api.cli.output import FAILED, Output, plain
+from api.cli.rows import AsJson, Url, names_in
 from ingest.commands.parse import rejected
 from ingest.errors import CommandRejected
 from ingest.platform.addresses import client_key, store_key
@@ -35,22 +35,24 @@ from ingest.platform.settings import from_environment
 T = TypeVar("T")
 
 OPERATOR = Grant(name="operator", roles=["operator"])
-ROLES_HELP = "read, write, admin, metrics or operator; may be repeated, or several by comma."
+ROLES_HELP = "read, write, admin, metrics or operator; may be repeated, or comma-separated."
 Store = Annotated[
-    bool, typer.Option("--store", help="Also store it here, for this user's commands, hooks and MCP bridges.")
+    bool, typer.Option("--store", help="Also store it on this machine for this user's commands, hooks and MCP bridges.")
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask, also not before the server's first key.")]
+Yes = Annotated[
+    bool, typer.Option("--yes", "-y", help="Do not ask for confirmation, not even for the server's first key.")
+]
 ForServer = Annotated[
     str | None,
-    typer.Option("--url", envvar="MNEMOLOG_URL", help="With --store: the server that it is stored for."),
+    typer.Option("--url", envvar="MNEMOLOG_URL", help="With --store: the server that the key is for."),
 ]
-KeyId = Annotated[str, typer.Argument(help="Id of the key: what stands between `mnk_` and the next `_`.")]
+KeyId = Annotated[str, typer.Argument(help="Id of the key: the part between `mnk_` and the next `_`.")]
 Days = Annotated[float | None, typer.Option("--days", min=0, help="Days until it expires. Default: never.")]
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands to an application."""
-    keys = typer.Typer(name="keys", help="API keys: who may use the server, and for what.", no_args_is_help=True)
+    keys = typer.Typer(name="keys", help="API keys: who can use the server, and for what.", no_args_is_help=True)
     keys.command("create", epilog="Example: mnemolog keys create fleet --role read,write --project shop --days 90")(
         create
     )
@@ -63,21 +65,22 @@ def register(app: typer.Typer) -> None:
 
 
 def create(
-    name: Annotated[str, typer.Argument(help="What it is for, for people.")],
+    name: Annotated[str, typer.Argument(help="A name that says what the key is for.")],
     role: Annotated[list[str], typer.Option("--role", help=ROLES_HELP)],
     project: Annotated[
-        list[str], typer.Option("--project", "-p", help="Only this one; may be repeated. `` is the nameless one.")
+        list[str],
+        typer.Option("--project", "-p", help="Only this project; may be repeated. `` is the project without a name."),
     ] = [],  # noqa: B006 - typer copies it
-    agent: Annotated[list[str], typer.Option("--agent", "-a", help="Only in this name; may be repeated.")] = [],  # noqa: B006
-    tenant: Annotated[str, typer.Option(help="Whose it is.", show_default="MNEMOLOG_TENANT")] = "",
+    agent: Annotated[list[str], typer.Option("--agent", "-a", help="Only as this agent; may be repeated.")] = [],  # noqa: B006
+    tenant: Annotated[str, typer.Option(help="Tenant of the key.", show_default="MNEMOLOG_TENANT")] = "",
     days: Days = None,
-    reads_per_minute: Annotated[int, typer.Option(min=0, help="Reads a minute; 0: any number.")] = 0,
-    writes_per_minute: Annotated[int, typer.Option(min=0, help="Writes a minute; 0: any number.")] = 0,
+    reads_per_minute: Annotated[int, typer.Option(min=0, help="Reads per minute; 0: unlimited.")] = 0,
+    writes_per_minute: Annotated[int, typer.Option(min=0, help="Writes per minute; 0: unlimited.")] = 0,
     operator: Annotated[
         bool | None,
         typer.Option(
             "--operator/--no-operator",
-            help="With the server's first key also make one for its operator.",
+            help="With the server's first key, also create an operator key.",
             show_default="asks at a terminal, else no",
         ),
     ] = None,
@@ -86,7 +89,7 @@ def create(
     url: ForServer = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a key and print it, this once: the server stores a hash. The first one closes the server to all without."""
+    """Create a key and print it once; the server only stores a hash. The first key locks out everyone without one."""
     output = Output(as_json)
     asks = not (yes or as_json) and sys.stdin.isatty()
     with telling(output):
@@ -94,7 +97,7 @@ def create(
             grant = msgspec.convert(
                 {
                     "name": name,
-                    "roles": list(dict.fromkeys(one.strip() for part in role for one in part.split(","))),
+                    "roles": list(dict.fromkeys(names_in(role))),
                     "tenant": tenant or from_environment(os.environ).tenant,
                     "projects": project,
                     "agents": agent,
@@ -109,11 +112,11 @@ def create(
         first = partial(_before_the_first, output, grant, stored=store_it, operator=operator, asks=asks, url=url)
         made, operators = _on_registry(lambda registry: _created(registry, grant, first))
         stored = _stored(output, str(made.token), url) if store_it else None
-        told = _made(made, stored)
-        output.document(told if operators is None else {**told, "operator": _made(operators, None)})
+        fields = _made(made, stored)
+        output.document(fields if operators is None else {**fields, "operator": _made(operators, None)})
         _print(output, made)
         if operators is not None:
-            output.note("the operator's key, which may do everything; keep it for yourself:")
+            output.note("the operator key, with full access; keep it private:")
             output.line(Text(str(operators.token)))
 
 
@@ -124,26 +127,26 @@ def store(url: Url = None, as_json: AsJson = False) -> None:
     with telling(output):
         token = parse(typed.strip())
         if token is None:
-            raise CommandRejected("that is no API key, or it was cut off or mistyped", "key")
+            raise CommandRejected("not a valid API key; check for typos or missing characters", "key")
         output.document({"stored": str(_stored(output, str(token), url))})
 
 
 def list_(
-    everything: Annotated[bool, typer.Option("--all", help="Also those that let nobody in any more.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Include expired and revoked keys.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List the keys, the oldest first, without their secrets. Exits 1 when there is none."""
+    """List keys, oldest first, without their secrets. Exits 1 if the list is empty."""
     output, now_ms = Output(as_json), to_ms(system_clock())
     with telling(output):
-        found = [one for one in _on_registry(Registry.all) if everything or one.holds(now_ms)]
-    output.document({"keys": [asdict(one.view(now_ms)) for one in found]})
-    output.show(_table(found, now_ms))
-    if not found:
+        keys = [key for key in _on_registry(Registry.all) if everything or key.holds(now_ms)]
+    output.document({"keys": [asdict(key.view(now_ms)) for key in keys]})
+    output.show(_table(keys, now_ms))
+    if not keys:
         raise typer.Exit(FAILED)
 
 
 def show(key_id: KeyId, as_json: AsJson = False) -> None:
-    """Show one key, without its secret. Exits 1 when there is none of that id."""
+    """Show a key, without its secret. Exits 1 if it does not exist."""
     output = Output(as_json)
     with telling(output):
         key = _on_registry(lambda registry: registry.get(key_id))
@@ -152,13 +155,13 @@ def show(key_id: KeyId, as_json: AsJson = False) -> None:
 
 def rotate(
     key_id: KeyId,
-    grace_hours: Annotated[float, typer.Option(min=0, max=2160, help="How long the old one goes on.")] = 24.0,
+    grace_hours: Annotated[float, typer.Option(min=0, max=2160, help="How long the old key keeps working.")] = 24.0,
     days: Days = None,
     store_it: Store = False,
     url: ForServer = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a key for the same in the place of one, and print it; the old one goes on for a while."""
+    """Replace a key with a new one with the same permissions, and print it. The old one works for a grace period."""
     output = Output(as_json)
     with telling(output):
         grace = timedelta(hours=grace_hours)
@@ -166,16 +169,16 @@ def rotate(
 
 
 def revoke(key_id: KeyId, as_json: AsJson = False) -> None:
-    """Let nobody in with a key any more, from two seconds on."""
+    """Revoke a key; it stops working within two seconds."""
     output = Output(as_json)
     with telling(output):
         key = _on_registry(lambda registry: registry.revoke(key_id))
     _show(output, key)
-    output.note(f"every running server knows within {FRESH_S:g} seconds")
+    output.note(f"running servers reject it within {FRESH_S:g} seconds")
 
 
 def _on_registry(ask: Callable[[Registry], Awaitable[T]]) -> T:
-    """The answer of the registry that the settings lead to. Runs an event loop."""
+    """Run a query on the registry in the Redis of the settings. Runs an event loop."""
 
     async def on_server(url: str) -> T:
         redis = connect(url, connections=2)
@@ -198,7 +201,7 @@ def _in_days(days: float | None) -> datetime | None:
 
 
 async def _created(registry: Registry, grant: Grant, before_first: Callable[[], bool]) -> tuple[Made, Made | None]:
-    """A new key; with the first that the server ever had also one for its operator, if `before_first` says so."""
+    """A new key; with the first one, also an operator key if `before_first` returns true."""
     also = await registry.version() == 0 and before_first()
     made = await registry.create(grant)
     return made, await registry.create(replace(OPERATOR, tenant=grant.tenant)) if also else None
@@ -216,7 +219,7 @@ def _made(made: Made, stored: Path | None) -> dict[str, Any]:
 
 def _print(output: Output, made: Made) -> None:
     output.line(Text(str(made.token)))
-    output.note("this is shown once; callers send it as `Authorization: Bearer mnk_...`, or have it in MNEMOLOG_SECRET")
+    output.note("shown only once; clients send it as `Authorization: Bearer mnk_...`, or set MNEMOLOG_SECRET")
 
 
 def _stored(output: Output, key: str, url: str | None = None) -> Path:
@@ -229,40 +232,38 @@ def _stored(output: Output, key: str, url: str | None = None) -> Path:
 def _before_the_first(
     output: Output, grant: Grant, *, stored: bool, operator: bool | None, asks: bool, url: str | None
 ) -> bool:
-    """Say what stops working with the first key, and what makes it work again; whether to make the operator's, too.
+    """Warn about what stops working with the first key, and how to fix it; returns whether to create an operator key.
 
-    Exits 1 when nobody wants it any more.
+    Exits 1 if the user declines.
     """
     settings = from_environment(os.environ)
     server = url or settings.url
     output.note(
-        f"this is the server's first key: from now on (within {FRESH_S:g} seconds) every request needs a key, or "
-        "MNEMOLOG_SECRET if the server has one; all others get 401"
+        f"this is the server's first key: within {FRESH_S:g} seconds, every request needs a key (or MNEMOLOG_SECRET, "
+        "if the server has one); all others get 401"
     )
-    found = installed(System(Path.home(), Path.cwd(), os.environ))
-    for host, path in found:
-        output.note(f"set up for {host.value}, in {path}")
+    files = installed(System(Path.home(), Path.cwd(), os.environ))
+    for host, path in files:
+        output.note(f"used by {host.value}, in {path}")
     if not stored and client_key(server, os.environ) is None:
-        whose = "those above and this user's commands have" if found else "this user's commands, hooks and bridges have"
+        users = "the above and this user's commands have" if files else "this user's commands, hooks and bridges have"
         output.note(
-            f"{whose} none: store one with `mnemolog keys create hooks --role read,write --store` (or `mnemolog keys "
+            f"{users} no key: store one with `mnemolog keys create hooks --role read,write --store` (or `mnemolog keys "
             "store`), or set MNEMOLOG_SECRET for them"
         )
     output.note(
-        f"hooks keep in {settings.spool} what is refused, and say so once; clients of other systems send the key as "
+        f"hooks spool refused events in {settings.spool} and report it once; clients of other systems send the key as "
         "their secret: see docs/access.md"
     )
-    if asks and not typer.confirm("Make it?", err=True):
-        output.note("no key was made")
+    if asks and not typer.confirm("Create it?", err=True):
+        output.note("no key was created")
         raise typer.Exit(FAILED)
     if "operator" in grant.roles or settings.secret:
         return False
     if operator is None and asks:
-        return typer.confirm(
-            "Make the operator's key, too? Only with one are rebuilds, lag, top possible", True, err=True
-        )
+        return typer.confirm("Also create an operator key? Rebuilds and lag need one", True, err=True)
     if not operator:
-        output.note("nobody has an operator's key yet: `mnemolog keys create operator --role operator` makes one")
+        output.note("there is no operator key yet: create one with `mnemolog keys create operator --role operator`")
     return bool(operator)
 
 
@@ -272,15 +273,15 @@ def _show(output: Output, key: Key) -> None:
     output.show(_table([key], now_ms))
 
 
-def _table(found: list[Key], now_ms: int) -> Table:
+def _table(keys: list[Key], now_ms: int) -> Table:
     table = Table("id", "name", "tenant", "roles", "projects", "agents", "status", "expires")
-    for key in found:
+    for key in keys:
         fields: dict[str, Any] = asdict(key.view(now_ms))
-        projects = ", ".join(one or repr(one) for one in fields["projects"]) or "all"
-        ends = fields["expires_at"]
+        projects = ", ".join(project or repr(project) for project in fields["projects"]) or "all"
+        expires = fields["expires_at"]
         table.add_row(
             key.id, plain(key.name), plain(key.tenant), ", ".join(fields["roles"]), plain(projects),
             plain(", ".join(fields["agents"]) or "all"), fields["status"],
-            f"{ends:%Y-%m-%d %H:%M} UTC" if ends else "never",
+            f"{expires:%Y-%m-%d %H:%M} UTC" if expires else "never",
         )  # fmt: skip
     return table

@@ -1,7 +1,7 @@
 """`mnemolog memory`: the commands of agentd's `agent memory`, for its service and for ours.
 
-A plain client of that REST API: with the same flags, output and exit codes (0 done, 1 refused or away, 2 the command
-was wrong) it takes the place of the other command line in scripts and prompts.
+A client of that REST API with the same flags, output and exit codes (0 done, 1 refused or unreachable, 2 wrong usage),
+so that it can replace the other command line in scripts and prompts.
 """
 
 import os
@@ -22,6 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from api.cli.output import FAILED, USAGE, plain
+from api.cli.rows import AsJson, names_in
 from ingest.errors import InvalidSetting
 from ingest.platform.addresses import LOOPBACK, client_key, proxy_options
 from ingest.platform.settings import Settings, from_environment
@@ -29,17 +30,17 @@ from ingest.platform.settings import Settings, from_environment
 T = TypeVar("T")
 
 CONNECT_TIMEOUT_S = 10.0
-"""An answer may take as long as it takes."""
-ADVICE = "start one with `mnemolog up --drop-in agentd`, or set AGENTD_MEMORY_SERVICE_URL to where it is"
+"""Answers have no time limit."""
+ADVICE = "start one with `mnemolog up --drop-in agentd`, or set AGENTD_MEMORY_SERVICE_URL to its address"
 RULE = "-" * 80
 SHOWN_BYTES, CUT_BYTES = 50, 49
-"""Content of more bytes than that is cut in the table of `list`, to so many and an ellipsis."""
+"""Longer content is cut in the table of `list`, to this many bytes and an ellipsis."""
 WIDE = 1_000
-"""Columns where nobody looks: a table in a pipe is never folded."""
+"""Columns of a table in a pipe, which is never folded."""
 
 
 class MemoryKind(StrEnum):
-    """What a memory is (an enum, because typer takes no list of literals)."""
+    """Type of a memory (an enum, because typer matches literals by case)."""
 
     INFORMATION = "information"
     QUESTION = "question"
@@ -47,7 +48,7 @@ class MemoryKind(StrEnum):
 
 
 class Level(StrEnum):
-    """Who may find a memory."""
+    """Who can find a memory."""
 
     PUBLIC = "public"
     SHARED = "shared"
@@ -55,19 +56,19 @@ class Level(StrEnum):
 
 
 class AgentdMemory(Struct, kw_only=True):
-    """A memory as the service sends it; fields that are not known are dropped. Times stay as they were sent."""
+    """A memory as the service sends it, without unknown fields. Times stay as they were sent."""
 
     id: str
     content: str
     type: str
-    tags: list[str] = msgspec.field(default_factory=list[str])
+    tags: list[str] = []
     created_by: str
     owner: str | None = None
     created_at: str
     updated_at: str
     visibility: str = "public"
-    shared_with: list[str] = msgspec.field(default_factory=list[str])
-    references: list[str] = msgspec.field(default_factory=list[str])
+    shared_with: list[str] = []
+    references: list[str] = []
 
 
 class AgentdMatches(Struct, kw_only=True):
@@ -98,35 +99,34 @@ class AgentdHealth(Struct, kw_only=True):
     status: str
     service: str = ""
     version: str = ""
-    details: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
+    details: dict[str, Any] = {}
 
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 Id = Annotated[str, typer.Argument(metavar="ID")]
-Lists = Annotated[str, typer.Option(help="By comma.")]
+Lists = Annotated[str, typer.Option(help="Comma-separated.")]
 KindName = Annotated[MemoryKind | None, typer.Option("--type", case_sensitive=False, help="Only of this type.")]
 
-memory = typer.Typer(
+commands = typer.Typer(
     name="memory",
     help="The commands of agentd's `agent memory`; the service is at AGENTD_MEMORY_SERVICE_URL, "
-    "else on the host of MNEMOLOG_URL, at MNEMOLOG_AGENTD_PORT.",
+    "by default on the host of MNEMOLOG_URL, at MNEMOLOG_AGENTD_PORT.",
     no_args_is_help=True,
 )
 
 
 def register(app: typer.Typer) -> None:
     """Add the group to an application."""
-    app.add_typer(memory)
+    app.add_typer(commands)
 
 
-@memory.callback()
+@commands.callback()
 def _group(context: typer.Context, as_json: AsJson = False) -> None:
     context.obj = as_json
 
 
-@memory.command()
+@commands.command()
 def health(context: typer.Context, as_json: AsJson = False) -> None:
-    """Say whether the service can be used."""
+    """Show the state of the service."""
     state = _ask("GET", "/health", AgentdHealth)
     if not _printed(context, as_json, state):
         store = "healthy" if state.details.get("vector_store") else "unhealthy"
@@ -138,16 +138,16 @@ def health(context: typer.Context, as_json: AsJson = False) -> None:
         )
 
 
-@memory.command()
+@commands.command()
 def remember(
     context: typer.Context,
     content: Annotated[str, typer.Argument(help="What to remember.")],
-    created_by: Annotated[str, typer.Option(help="Who says it.")],
+    created_by: Annotated[str, typer.Option(help="Who creates it.")],
     kind: Annotated[
-        MemoryKind, typer.Option("--type", case_sensitive=False, help="What it is.")
+        MemoryKind, typer.Option("--type", case_sensitive=False, help="Type of the memory.")
     ] = MemoryKind.INFORMATION,
     tags: Lists = "",
-    visibility: Annotated[Level, typer.Option(case_sensitive=False, help="Who may find it.")] = Level.PUBLIC,
+    visibility: Annotated[Level, typer.Option(case_sensitive=False, help="Who can find it.")] = Level.PUBLIC,
     share_with: Lists = "",
     references: Lists = "",
     as_json: AsJson = False,
@@ -156,35 +156,35 @@ def remember(
     body = {
         "content": content,
         "type": kind,
-        "tags": _names(tags),
+        "tags": names_in([tags]),
         "created_by": created_by,
         "visibility": visibility,
-        "shared_with": _names(share_with),
-        "references": _names(references),
+        "shared_with": names_in([share_with]),
+        "references": names_in([references]),
     }
     stored = _ask("POST", "/memories", AgentdMemory, body=body)
     if not _printed(context, as_json, stored):
         _say("Memory stored.", *full(stored))
 
 
-@memory.command()
+@commands.command()
 def recall(context: typer.Context, name: Id, as_json: AsJson = False) -> None:
     """Show a memory."""
-    found = _ask("GET", f"/memories/{quote(name, safe='')}", AgentdMemory)
-    if not _printed(context, as_json, found):
-        _say(*full(found))
+    answer = _ask("GET", f"/memories/{quote(name, safe='')}", AgentdMemory)
+    if not _printed(context, as_json, answer):
+        _say(*full(answer))
 
 
-@memory.command()
+@commands.command()
 def search(
     context: typer.Context,
-    query: Annotated[str, typer.Argument(help="What to look for, in plain words.")],
-    as_actor: Annotated[str | None, typer.Option(help="Who asks: finds what is theirs, too.")] = None,
+    query: Annotated[str, typer.Argument(help="What to look for, in plain language.")],
+    as_actor: Annotated[str | None, typer.Option(help="Who asks; also finds their own memories.")] = None,
     kind: KindName = None,
     tags: Lists = "",
     limit: Annotated[int, typer.Option(min=0)] = 10,
-    since: Annotated[str, typer.Option(help="Created then or later: 2026-01-31T12:00:00Z.")] = "",
-    until: Annotated[str, typer.Option(help="Created then or earlier.")] = "",
+    since: Annotated[str, typer.Option(help="Created at or after this time: 2026-01-31T12:00:00Z.")] = "",
+    until: Annotated[str, typer.Option(help="Created at or before this time.")] = "",
     as_json: AsJson = False,
 ) -> None:
     """Find memories by meaning."""
@@ -192,23 +192,23 @@ def search(
         "query": query,
         "as_actor": as_actor,
         "type": kind,
-        "tags": _names(tags) or None,
+        "tags": names_in([tags]) or None,
         "from": _utc(since, "--since"),
         "to": _utc(until, "--until"),
         "limit": limit,
     }
     sent = {name: value for name, value in body.items() if value is not None}
-    found = _ask("POST", "/memories/search", AgentdMatches, body=sent)
-    if _printed(context, as_json, found):
+    answer = _ask("POST", "/memories/search", AgentdMatches, body=sent)
+    if _printed(context, as_json, answer):
         return
-    _say(f"Found {found.total} {'memory' if found.total == 1 else 'memories'}")
-    for one in found.memories:
-        tagged = [f"Tags: {', '.join(one.tags)}"] if one.tags else []
-        _say(RULE, f"ID: {one.id}", f"[{one.type}] {one.content}", *tagged)
-    _say(RULE if found.memories else "No memories match the query.")
+    _say(f"Found {answer.total} {'memory' if answer.total == 1 else 'memories'}")
+    for memory in answer.memories:
+        tags_line = [f"Tags: {', '.join(memory.tags)}"] if memory.tags else []
+        _say(RULE, f"ID: {memory.id}", f"[{memory.type}] {memory.content}", *tags_line)
+    _say(RULE if answer.memories else "No memories match the query.")
 
 
-@memory.command()
+@commands.command()
 def forget(context: typer.Context, name: Id, as_json: AsJson = False) -> None:
     """Delete a memory."""
     answer = _ask("DELETE", f"/memories/{quote(name, safe='')}", AgentdDeletion)
@@ -216,12 +216,12 @@ def forget(context: typer.Context, name: Id, as_json: AsJson = False) -> None:
         _say(f"Memory {name} deleted." if answer.deleted else f"Memory {name} not found.")
 
 
-@memory.command("list")
+@commands.command("list")
 def list_memories(
     context: typer.Context,
     kind: KindName = None,
-    tag: Annotated[str, typer.Option(help="Any of these, by comma.")] = "",
-    created_by: Annotated[str, typer.Option(help="Only what they created.")] = "",
+    tag: Annotated[str, typer.Option(help="Any of these, comma-separated.")] = "",
+    created_by: Annotated[str, typer.Option(help="Only memories created by this agent.")] = "",
     visibility: Annotated[Level | None, typer.Option(case_sensitive=False, help="Only with this visibility.")] = None,
     limit: Annotated[int, typer.Option(min=0)] = 50,
     offset: Annotated[int, typer.Option(min=0)] = 0,
@@ -239,25 +239,27 @@ def list_memories(
         (console if console.is_terminal else Console(width=WIDE)).print(_table(page.items))
 
 
-@memory.command()
+@commands.command()
 def visibility(
     context: typer.Context,
     name: Id,
-    level: Annotated[Level, typer.Argument(case_sensitive=False, help="Who may find it.")],
-    share_with: Annotated[str | None, typer.Option(help="With whom a shared one is shared, by comma.")] = None,
+    level: Annotated[Level, typer.Argument(case_sensitive=False, help="Who can find it.")],
+    share_with: Annotated[
+        str | None, typer.Option(help="Agents a shared memory is shared with, comma-separated.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Change who may find a memory."""
+    """Change who can find a memory."""
     body: dict[str, Any] = {"visibility": level}
     if share_with is not None:
-        body["shared_with"] = _names(share_with)
+        body["shared_with"] = names_in([share_with])
     changed = _ask("PUT", f"/memories/{quote(name, safe='')}/visibility", AgentdMemory, body=body)
     if not _printed(context, as_json, changed):
         _say(f"Visibility of {changed.id} updated.", *full(changed))
 
 
 def _ask(method: str, path: str, shape: type[T], *, body: Any = None, params: dict[str, str] | None = None) -> T:
-    """The decoded answer; ends the command when there is none."""
+    """The decoded answer; exits if there is none."""
     try:
         client = _client()
     except InvalidSetting as error:
@@ -268,7 +270,7 @@ def _ask(method: str, path: str, shape: type[T], *, body: Any = None, params: di
             response = client.request(method, path, content=content, params=params)
             if response.status_code == 401:
                 _fail(
-                    f"the service at {client.base_url} asks for an API key: set MNEMOLOG_SECRET, or store one with "
+                    f"the service at {client.base_url} requires an API key: set MNEMOLOG_SECRET, or store one with "
                     "`mnemolog keys store`"
                 )
             if not response.is_success:
@@ -277,7 +279,7 @@ def _ask(method: str, path: str, shape: type[T], *, body: Any = None, params: di
         except httpx.TransportError as error:
             _fail(f"no memory service answers at {client.base_url}: {error or type(error).__name__}; {ADVICE}")
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            _fail(f"{client.base_url} does not answer as a memory service does: {error}")
+            _fail(f"{client.base_url} is not a memory service: {error}")
 
 
 def _client() -> httpx.Client:
@@ -295,10 +297,7 @@ def _client() -> httpx.Client:
 
 
 def _service(named: str, settings: Settings) -> httpx.URL:
-    """The service that is named; else our agentd API on the host where every other command finds its server.
-
-    Raises InvalidSetting.
-    """
+    """The named service; by default our agentd API on the host of MNEMOLOG_URL. Raises InvalidSetting."""
     variable, url = ("AGENTD_MEMORY_SERVICE_URL", named.rstrip("/")) if named else ("MNEMOLOG_URL", settings.url)
     try:
         parts = httpx.URL(url)
@@ -315,57 +314,56 @@ def _fail(message: str, code: int = FAILED) -> NoReturn:
 
 
 def _printed(context: typer.Context, as_json: bool, answer: Struct) -> bool:
-    """Print an answer as JSON, where that was asked for."""
+    """Print an answer as JSON, if requested: all its lists, but no empty owner."""
     if not (as_json or context.obj):
         return False
-    sys.stdout.write(msgspec.json.format(msgspec.json.encode(_as_json(answer)), indent=2).decode() + "\n")
+    fields: dict[str, Any] = msgspec.to_builtins(answer)
+    for memory in fields.get("memories") or fields.get("items") or [fields]:
+        if memory.get("owner", "") is None:
+            del memory["owner"]
+    sys.stdout.write(msgspec.json.format(msgspec.json.encode(fields), indent=2).decode() + "\n")
     return True
 
 
-def _as_json(answer: Struct) -> Any:
-    """The answer with its lists, empty or not, and without an owner where there is none."""
-    fields: dict[str, Any] = msgspec.to_builtins(answer)
-    for one in fields.get("memories") or fields.get("items") or [fields]:
-        if one.get("owner", "") is None:
-            del one["owner"]
-    return fields
-
-
-def full(one: AgentdMemory) -> list[str]:
-    """A memory, a line for each thing there is to say."""
-    several = [("Shared with", one.shared_with), ("Tags", one.tags)]
+def full(memory: AgentdMemory) -> list[str]:
+    """A memory, one line per field."""
     lines = [
-        ("ID", one.id),
-        ("Type", one.type),
-        ("Content", one.content),
-        ("Created by", one.created_by),
-        ("Created at", moment(one.created_at)),
-        ("Visibility", one.visibility),
-        *[(label, ", ".join(names)) for label, names in several if names],
-        *([("Owner", one.owner)] if one.owner else []),
-        *([("References", ", ".join(one.references))] if one.references else []),
+        ("ID", memory.id),
+        ("Type", memory.type),
+        ("Content", memory.content),
+        ("Created by", memory.created_by),
+        ("Created at", moment(memory.created_at)),
+        ("Visibility", memory.visibility),
     ]
+    optional = [
+        ("Shared with", ", ".join(memory.shared_with)),
+        ("Tags", ", ".join(memory.tags)),
+        ("Owner", memory.owner),
+        ("References", ", ".join(memory.references)),
+    ]
+    lines += [(label, text) for label, text in optional if text]
     return [f"  {label}: {text}" for label, text in lines]
 
 
-def _table(found: Sequence[AgentdMemory]) -> Table:
+def _table(memories: Sequence[AgentdMemory]) -> Table:
     table = Table(box=box.SQUARE)
     for title in ("ID", "Type", "Content", "Created By", "Visibility", "Tags"):
         table.add_column(title, overflow="fold")
-    for one in found:
-        cells = (one.id, one.type, cut(one.content), one.created_by, one.visibility, ", ".join(one.tags))
+    for memory in memories:
+        tags, content = ", ".join(memory.tags), cut(memory.content)
+        cells = (memory.id, memory.type, content, memory.created_by, memory.visibility, tags)
         table.add_row(*(Text(plain(" ".join(cell.split()))) for cell in cells))
     return table
 
 
 def cut(text: str) -> str:
-    """At most SHOWN_BYTES of a text, whole characters only."""
+    """At most SHOWN_BYTES of a text, cut between characters."""
     encoded = text.encode()
     return text if len(encoded) <= SHOWN_BYTES else encoded[:CUT_BYTES].decode(errors="ignore") + "…"
 
 
 def moment(text: str) -> str:
-    """A time as people read it; what is no time as it is."""
+    """A time for people; text that is not a time as it is."""
     try:
         return f"{msgspec.convert(text, datetime).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
     except (msgspec.ValidationError, OverflowError):
@@ -373,7 +371,7 @@ def moment(text: str) -> str:
 
 
 def _utc(text: str, option: str) -> str | None:
-    """A time with an offset, in UTC; None for none. Raises BadParameter."""
+    """A time with an offset, in UTC; None for an empty text. Raises BadParameter."""
     if not text:
         return None
     try:
@@ -383,12 +381,8 @@ def _utc(text: str, option: str) -> str | None:
         return when.astimezone(UTC).isoformat().replace("+00:00", "Z")
     except (ValueError, OverflowError):
         raise typer.BadParameter(
-            f"{text!r} is no RFC 3339 time: write 2026-01-31T12:00:00Z", param_hint=option
+            f"{text!r} is not an RFC 3339 time; use a form like 2026-01-31T12:00:00Z", param_hint=option
         ) from None
-
-
-def _names(listed: str) -> list[str]:
-    return [part for part in map(str.strip, listed.split(",")) if part]
 
 
 def _say(*lines: str) -> None:

@@ -19,7 +19,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.text import Text
 
 from api.cli.client import ClientError, UnexpectedAnswer
-from api.cli.wording import worded
 from ingest.errors import MnemologError
 
 OK, FAILED, USAGE, UNREACHABLE = 0, 1, 2, 3
@@ -29,7 +28,49 @@ PIPED_WIDTH = 120
 LINE_EVERY_S = 1.0
 """What is waited for may change many times a second."""
 
+_NAMES = {
+    "agent_id": "--agent",
+    "content": "the text",
+    "ids": "the ids",
+    "label": "the label",
+    "memory_type": "--type",
+    "query": "the query",
+    "session_id": "--session",
+    "title": "the title",
+    "token_budget": "--tokens",
+    "tool_name": "the tool",
+    "user_id": "--user",
+}
+"""Fields whose option or argument has another name."""
+_PLAIN = [
+    (re.compile(pattern), words)
+    for pattern, words in (
+        (r"Object missing required field .*", "is needed"),
+        (r"Invalid enum value (.*)", r"cannot be \1"),
+        (r"Invalid RFC3339 encoded datetime", "must be a time such as 2026-01-31T12:00:00Z"),
+        (r"Expected `str` of length >= 1", "must not be empty"),
+        (r"Expected `str` of length <= (.*)", r"may have at most \1 characters"),
+        (r"Expected `array` of length >= 1", "must not be empty"),
+        (r"Expected `array` of length <= (.*)", r"may have at most \1 values"),
+        (r"Expected `(?:int|float)` >= (.*)", r"must be at least \1"),
+        (r"Expected `(?:int|float)` > (.*)", r"must be more than \1"),
+        (r"Expected `(?:int|float)` <= (.*)", r"must be at most \1"),
+        (r"Expected `(?:int|float)` < (.*)", r"must be less than \1"),
+        (r"Expected `int.*", "must be a whole number"),
+        (r"Expected `float.*", "must be a number"),
+        (r"Expected `bool.*", "must be true or false"),
+        (r"Expected `str` matching regex (.*)", r"must match \1"),
+    )
+]
+
+
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+class WrongCommand(MnemologError):
+    """The options do not go together; exit code 2."""
+
+    code = "usage"
 
 
 class Output:
@@ -167,3 +208,15 @@ def _fault(error: ClientError | MnemologError | str) -> dict[str, Any]:
             return {"code": error.code, "message": str(error)}
         case str():
             return {"code": "usage", "message": error}
+
+
+def worded(message: str, field: str | None) -> str:
+    """A server's refusal, with options and arguments instead of fields and types."""
+    if not field:
+        return message
+    name = re.split(r"[.\[]", field)[0]
+    option = _NAMES.get(name, "--" + name.replace("_", "-"))
+    for pattern, words in _PLAIN:
+        if match := pattern.fullmatch(message):
+            return f"{option} {match.expand(words)}"
+    return f"{message} ({option})"

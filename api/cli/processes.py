@@ -1,4 +1,4 @@
-"""The commands that run processes: everything at once (`up`), the API, a worker, MCP on stdio."""
+"""The commands that run processes: everything (`up`), the API, a worker, MCP on stdio."""
 
 import asyncio
 import logging
@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,8 +24,8 @@ from ingest.platform.processes import load_without_collecting, wait_for_parent
 from ingest.platform.settings import DROP_INS, Settings, from_environment, warnings
 from ingest.secrets.redaction import formatter_of
 
-WATCH_EVERY_S = 0.1
-"""Between two looks for what has died: a look costs microseconds, and nobody is answered until one."""
+POLL_S = 0.1
+"""How often dead processes are looked for: a check costs microseconds, and requests fail until the next one."""
 
 if TYPE_CHECKING:
     from api.api_processes import ApiProcess
@@ -42,7 +43,7 @@ def up(
         str,
         typer.Option(
             envvar="MNEMOLOG_DROP_IN",
-            help=f"Listen for clients of these, too: {', '.join(DROP_INS)}, several by comma, or all.",
+            help=f"Also listen for clients of: {', '.join(DROP_INS)} (comma-separated), or all.",
         ),
     ] = "",
 ) -> None:
@@ -67,7 +68,7 @@ def up(
         if supervisor.trouble:
             console.print(Text(supervisor.trouble, style="bold red"))
             console.print(
-                "`mnemolog log-file` shows more; after `mnemolog log-file acknowledge` health tells no more of it."
+                "`mnemolog log-file` shows details; `mnemolog log-file acknowledge` removes this from health."
             )
         console.print(f"[bold]mnemolog is up[/] at {url} (MCP at {url}/mcp); data and logs in {settings.data_dir}")
         console.print(f"  viewer: {url}/viewer")
@@ -82,7 +83,7 @@ def up(
                 run_demo(client, Console(), as_json=False)
         console.print("Ctrl-C stops it.")
         while True:
-            time.sleep(WATCH_EVERY_S)
+            time.sleep(POLL_S)
             supervisor.watch()
     except KeyboardInterrupt:
         pass
@@ -109,7 +110,7 @@ def api() -> None:
 
 
 def serve_api(settings: Settings, api_process: "ApiProcess | None" = None) -> None:
-    """Serve until a signal ends it, alone or beside the others of its server."""
+    """Serve until a signal, alone or as one of several processes."""
     from api.access.gate import check_before_start
     from api.app import create_listeners
     from api.http.serving import ports_of, ports_of_one, serve
@@ -127,7 +128,7 @@ def serve_api(settings: Settings, api_process: "ApiProcess | None" = None) -> No
 
 def worker(
     check: Annotated[
-        bool, typer.Option("--check", help="Only tell, by the exit code, whether a worker is alive.")
+        bool, typer.Option("--check", help="Only check whether a worker is alive (exit code 0 or 1).")
     ] = False,
 ) -> None:
     """Project the log into documents, and run the background jobs (needs REDIS_URL)."""
@@ -149,8 +150,8 @@ def mcp(
         str,
         typer.Option(
             envvar="MNEMOLOG_MCP_PROFILE",
-            help="Tools to offer: native, agentmemory, memex, agent-memory, several by comma, or all.",
-            show_default="what the server offers",
+            help="Tools to offer: native, agentmemory, memex, agent-memory (comma-separated), or all.",
+            show_default="the server's setting",
         ),
     ] = "",
     url: Annotated[
@@ -158,7 +159,7 @@ def mcp(
         typer.Option("--url", envvar="MNEMOLOG_URL", help="Server to talk to.", show_default="http://127.0.0.1:3111"),
     ] = None,
 ) -> None:
-    """Speak MCP on stdin and stdout, for clients that start a process; forwards to a server."""
+    """Serve MCP on stdin and stdout, for clients that start a process; forwards to a server."""
     from api.cli.client import InvalidUrl, host_of
     from api.dialects.registry import PROFILES
     from mcp_gateway.stdio import bridge
@@ -174,25 +175,21 @@ def mcp(
 
 @contextmanager
 def _explained(settings: Settings) -> Generator[None]:
-    """Turns what a process cannot work without into an error that says what, where, and what to do."""
+    """Turns connection errors into one that says what is missing, where, and what to do."""
     from redis.exceptions import RedisError
 
     try:
         yield
     except (RedisError, LogUnavailable) as error:
-        raise LogUnavailable(_unreachable(settings, error)) from error
-
-
-def _unreachable(settings: Settings, error: Exception) -> str:
-    if settings.redis_url is None:
-        return str(error)
-    place = place_of(settings.redis_url)
-    why = str(error).rstrip(".")
-    return f"the log's server at {place} does not answer: {why}; start it, or set REDIS_URL to where it is"
+        if settings.redis_url is None:
+            raise LogUnavailable(str(error)) from error
+        location, reason = place_of(settings.redis_url), str(error).rstrip(".")
+        message = f"Redis at {location} does not answer: {reason}; start it, or point REDIS_URL at it"
+        raise LogUnavailable(message) from error
 
 
 def _warn_of_other_systems(settings: Settings) -> None:
-    """Say which variables of the imitated systems' servers are ignored; raises InvalidSetting for a contradiction."""
+    """Log which variables of the imitated systems are ignored; raises InvalidSetting for a contradiction."""
     for warning in warnings(os.environ, settings.drop_in):
         logging.getLogger(__name__).warning("%s", warning)
 
@@ -202,11 +199,27 @@ def _interrupt(number: int, frame: object) -> None:
 
 
 def logged_settings(environ: Mapping[str, str]) -> Settings:
-    """The settings of a process, which logs to stderr from now on."""
+    """The settings of a process; sets up logging to stderr."""
     settings = from_environment(environ)
-    written = logging.StreamHandler(sys.stderr)
-    written.setFormatter(formatter_of(settings))
-    logging.basicConfig(level=settings.log_level.upper(), handlers=[written])
-    for chatty in ("httpx", "httpx2", "arq.worker", "mcp.server.streamable_http", "mcp.server.streamable_http_manager"):
-        logging.getLogger(chatty).setLevel(max(logging.WARNING, logging.getLogger().level))
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(formatter_of(settings))
+    logging.basicConfig(level=settings.log_level.upper(), handlers=[handler])
+    for name in ("httpx", "httpx2", "arq.worker", "mcp.server.streamable_http", "mcp.server.streamable_http_manager"):
+        logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLogger().level))
     return settings
+
+
+def main() -> None:
+    """One of several API processes. Arguments: its number, the shared folder, whether other processes already serve."""
+    load_without_collecting()
+    from api.api_processes import ApiProcess
+
+    settings = logged_settings(os.environ)
+    number, folder, joins = sys.argv[1:4]
+    serve_api(settings, ApiProcess(int(number), settings.api_processes, Path(folder), joins == "joins"))
+
+
+if __name__ == "__main__":
+    from api.cli.main import explained
+
+    explained(main)

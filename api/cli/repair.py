@@ -1,6 +1,5 @@
-"""`mnemolog dead-letters`: events that could not be applied; trying them again, or saying that nobody wants them.
-
-`mnemolog reconcile`: log, documents and index compared, and what is safe repaired.
+"""`mnemolog dead-letters`: events that could not be applied; retry or discard them. `reconcile`: compare log, documents
+and index, and repair what is safe. `rebuild`: new documents or embeddings from the log, beside the current ones.
 """
 
 import time
@@ -12,165 +11,168 @@ from rich.table import Table
 from rich.text import Text
 
 from api.cli.client import ApiClient, ClientError
-from api.cli.commands import AsJson, Url, connect
-from api.cli.output import FAILED, USAGE, Output, answering, one_line, plain
+from api.cli.output import FAILED, Output, WrongCommand, answering, one_line, plain
+from api.cli.rows import AsJson, Do, Param, Url, Values, add_rows, connect, option, table
 
+PATH, RECONCILE_PATH, REBUILDS = "/v1/admin/dead-letters", "/v1/admin/reconcile", "/v1/admin/rebuilds"
 POLL_S = 0.1
-"""Between two looks at what became of a redrive; an idle worker takes up to a second to see it."""
-PATH = "/v1/admin/dead-letters"
-RECONCILE_PATH = "/v1/admin/reconcile"
-RECONCILE_POLL_S = 0.3
+"""Between two reads of a redriven letter; an idle worker takes up to a second to try it."""
+SLOW_POLL_S = 0.3
+"""The same for a reconciliation or a rebuild."""
+ENDED = ("switched", "rolled_back", "cancelled", "failed")
 
-Position = Annotated[str, typer.Argument(help="Where it is in the log: PARTITION:POSITION.")]
 Code = Annotated[str, typer.Option("--code", help="All with this error code.")]
 EventType = Annotated[str, typer.Option("--type", help="All events of this type.")]
 Partition = Annotated[int | None, typer.Option("--partition", min=0, help="Only in this partition.")]
-Agent = Annotated[str, typer.Option("--agent", "-a", help="Who says so.")]
+Agent = Annotated[str, typer.Option("--agent", "-a", help="Agent who writes.")]
+Which = Annotated[str, typer.Argument(metavar="[ID]", help="Id of the rebuild; default: the newest.")]
+WorkersWait = Annotated[float, typer.Option(min=0, help="Seconds to wait for the workers; 0 does not wait.")]
+RebuildWait = Annotated[float, typer.Option(min=0, help="Seconds to wait for the rebuild; 0 does not wait.")]
 
 letters = typer.Typer(help="Events that could not be applied: list, show, redrive, discard.", no_args_is_help=True)
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands to an application."""
+    add_rows(letters, LETTERS)
+    letters.command(epilog="Example: mnemolog dead-letters redrive --code newer_event_version")(redrive)
+    letters.command(epilog='Example: mnemolog dead-letters discard 3:1769860800000-0 --reason "of a test"')(discard)
     app.add_typer(letters, name="dead-letters")
     app.command(epilog="Example: mnemolog reconcile --json")(reconcile)
+    group = typer.Typer(invoke_without_command=True)
+    group.callback(epilog="Example: mnemolog rebuild --partition 3 --manual")(rebuild)
+    group.command(epilog="Example: mnemolog rebuild status --json")(status)
+    group.command(epilog="Example: mnemolog rebuild switch --force")(switch)
+    group.command(epilog="Example: mnemolog rebuild rollback")(rollback)
+    group.command(epilog="Example: mnemolog rebuild cancel")(cancel)
+    app.add_typer(group, name="rebuild")
 
 
-@letters.command("list", epilog="Example: mnemolog dead-letters list --code newer_event_version")
-def list_(
-    state: Annotated[
-        Literal["parked", "discarded"], typer.Option(help="Those to be applied, or the others.")
-    ] = "parked",
-    code: Code = "",
-    event_type: EventType = "",
-    partition: Partition = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=200)] = 50,
-    cursor: Annotated[str, typer.Option(help="Go on where an answer's `next` says.")] = "",
-    url: Url = None,
-    as_json: AsJson = False,
-) -> None:
-    """List them, in the order of the log. Exits 0 also when there is none."""
-    output = Output(as_json)
-    wanted = {
-        "state": state,
-        "code": code,
-        "type": event_type,
-        "partition": partition,
-        "limit": limit,
-        "cursor": cursor,
-    }
-    with answering(output), connect(url) as client:
-        page = client.get(PATH, wanted)
+# --- dead letters
+
+
+def _show_letters(output: Output, client: ApiClient, page: Any, values: Values) -> None:
     output.document(page)
-    table = Table("position", "code", "type", "tries", "parked", "what", box=None, pad_edge=False, header_style="bold")
-    for one in page["dead_letters"]:
-        message = one["message"] if one["discarded"] is None else one["discarded"]["reason"]
-        row = (one["position"], one["code"], one["type"], str(one["attempts"]), (one["parked_at"] or "")[:19], message)
-        table.add_row(*(one_line(cell, 100) for cell in row))
-    output.show(table)
-    known: dict[str, int] = page["counts"] or {}
-    counts = ", ".join(f"{count} {plain(name).replace('_', ' ')}" for name, count in known.items())
+    rows = table("position", "code", "type", "tries", "parked", "what")
+    for letter in page["dead_letters"]:
+        message = letter["message"] if letter["discarded"] is None else letter["discarded"]["reason"]
+        parked = (letter["parked_at"] or "")[:19]
+        cells = (letter["position"], letter["code"], letter["type"], str(letter["attempts"]), parked, message)
+        rows.add_row(*(one_line(cell, 100) for cell in cells))
+    output.show(rows)
+    totals: dict[str, int] = page["counts"] or {}
+    counts = ", ".join(f"{count} {plain(name).replace('_', ' ')}" for name, count in totals.items())
     notes = [f"ever: {counts}"] if counts else []
     notes += [f"more: --cursor {page['next']}"] if page["next"] else []
     if notes:
         output.note("; ".join(notes))
 
 
-@letters.command(epilog="Example: mnemolog dead-letters show 3:1769860800000-0")
-def show(position: Position, url: Url = None, as_json: AsJson = False) -> None:
-    """Show one with its event and its error. Exits 1 when there is none."""
-    output = Output(as_json)
-    with answering(output), connect(url) as client:
-        one = client.get(f"{PATH}/{position}")
-    output.document(one)
-    for name, value in one.items():
+def _show_letter(output: Output, client: ApiClient, letter: Any, values: Values) -> None:
+    output.document(letter)
+    for name, value in letter.items():
         if name != "event":
             output.line(Text(f"{name}: {plain(str(value))}"))
-    output.line(Text(plain(msgspec.json.format(msgspec.json.encode(one["event"]), indent=2).decode())))
+    output.line(Text(plain(msgspec.json.format(msgspec.json.encode(letter["event"]), indent=2).decode())))
 
 
-@letters.command(epilog="Example: mnemolog dead-letters redrive --code newer_event_version")
+LETTERS = (
+    Do(
+        "list", f"GET {PATH}", "List dead letters in log order. Exits 0 even if the list is empty.",
+        {
+            "state": option(Literal["parked", "discarded"], "parked", "Parked letters wait to be applied."),
+            "code": option(str, "", "All with this error code.", "--code"),
+            "event_type": option(str, "", "All events of this type.", "--type", field="type"),
+            "partition": option(int | None, None, "Only in this partition.", "--partition", min=0),
+            "limit": Param(int, typer.Option(50, "--limit", "-n", min=1, max=200)),
+            "cursor": option(str, "", "Continue from this cursor."),
+        },
+        "dead-letters list --code newer_event_version", _show_letters,
+    ),
+    Do(
+        "show", f"GET {PATH}/{{position}}", "Show one with its event and its error. Exits 1 if it does not exist.",
+        {"position": Param(str, typer.Argument(..., help="Its position in the log: PARTITION:POSITION."))},
+        "dead-letters show 3:1769860800000-0", _show_letter,
+    ),
+)  # fmt: skip
+OrPosition = Annotated[str, typer.Argument(help="Its position in the log; otherwise use --code or --type.")]
+
+
 def redrive(
-    position: Annotated[str, typer.Argument(help="Where it is in the log; else --code or --type.")] = "",
+    position: OrPosition = "",
     code: Code = "",
     event_type: EventType = "",
     partition: Partition = None,
-    wait: Annotated[float, typer.Option(min=0, help="Seconds to wait for the workers; 0 only asks them.")] = 30,
+    wait: WorkersWait = 30,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Have the workers apply them now. Exits 1 when one fails again, or is not tried in time."""
+    """Have the workers apply them now. Exits 1 if one fails again, or is not tried in time."""
     output = Output(as_json)
-    body = _selected(output, position, code, event_type, partition)
     with answering(output), connect(url) as client:
-        requested = _all(client, "redrive", body)
+        requested = _all(client, "redrive", _selected(position, code, event_type, partition))
         left = _await_tried(client, requested, wait) if wait else []
-    failed = [one["position"] for one in left]
     output.document({"requested": requested, "left": left})
-    output.line(
-        Text(f"asked to redrive {len(requested)}" + (f"; {len(requested) - len(left)} applied" if wait else ""))
-    )
-    for one in left:
-        state = "not tried yet" if one["redrive_requested"] else f"{one['code']}: {one['message']}"
-        output.note(f"{one['position']}: {one_line(state)}")
-    if failed:
+    applied = f"; {len(requested) - len(left)} applied" if wait else ""
+    output.line(Text(f"asked to redrive {len(requested)}{applied}"))
+    for letter in left:
+        state = "not tried yet" if letter["redrive_requested"] else f"{letter['code']}: {letter['message']}"
+        output.note(f"{letter['position']}: {one_line(state)}")
+    if left:
         raise typer.Exit(FAILED)
 
 
-@letters.command(epilog='Example: mnemolog dead-letters discard 3:1769860800000-0 --reason "of a test"')
 def discard(
-    position: Annotated[str, typer.Argument(help="Where it is in the log; else --code or --type.")] = "",
-    reason: Annotated[str, typer.Option(help="Why nobody wants it applied.")] = "",
+    position: OrPosition = "",
+    reason: Annotated[str, typer.Option(help="Why it should not be applied.")] = "",
     code: Code = "",
     event_type: EventType = "",
     partition: Partition = None,
     erase: Annotated[
-        bool, typer.Option("--erase", help="Erase from the log what it says; nothing undoes that.")
+        bool, typer.Option("--erase", help="Erase its content from the log; this cannot be undone.")
     ] = False,
     agent: Agent = "",
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Discard them: they are not applied, by a rebuild neither. `redrive` undoes it, but for what was erased."""
+    """Discard them: they are never applied, not even by a rebuild. `redrive` undoes it, unless they were erased."""
     output = Output(as_json)
-    body = _selected(output, position, code, event_type, partition)
-    if not reason:
-        output.error("say why: --reason")
-        raise typer.Exit(USAGE)
     with answering(output), connect(url, agent) as client:
-        done = _all(client, "discard", {**body, "reason": reason, "erase": erase})
-    output.document({"discarded": done})
-    output.line(Text(f"discarded {len(done)}" + (" and erased what they said" if erase else "")))
+        body = _selected(position, code, event_type, partition)
+        if not reason:
+            raise WrongCommand("say why: --reason")
+        positions = _all(client, "discard", {**body, "reason": reason, "erase": erase})
+    output.document({"discarded": positions})
+    output.line(Text(f"discarded {len(positions)}" + (" and erased their content" if erase else "")))
 
 
-def _selected(output: Output, position: str, code: str, event_type: str, partition: int | None) -> dict[str, Any]:
+def _selected(position: str, code: str, event_type: str, partition: int | None) -> dict[str, Any]:
     if bool(position) == bool(code or event_type):
-        output.error("name one position, or a --code or a --type")
-        raise typer.Exit(USAGE)
+        raise WrongCommand("name one position, or a --code or a --type")
     body = {"position": position, "code": code, "type": event_type, "partition": partition}
     return {name: value for name, value in body.items() if value not in ("", None)}
 
 
 def _all(client: ApiClient, what: str, body: dict[str, Any]) -> list[str]:
-    """Have it done to all that are selected, however many requests that takes; returns their positions."""
-    found: list[str] = []
+    """Do it to all selected letters, in as many requests as that takes; returns their positions."""
+    positions: list[str] = []
     cursor: str | None = None
     while True:
         done = client.post(f"{PATH}/{what}", body if cursor is None else {**body, "cursor": cursor})
-        found += done["positions"]
+        positions += done["positions"]
         cursor = done["next"]
         if cursor is None:
-            return found
+            return positions
 
 
 def _await_tried(client: ApiClient, requested: list[str], wait_s: float) -> list[dict[str, Any]]:
-    """Wait until all were tried; returns those that are still letters."""
+    """Wait until all were tried; returns those that are still dead letters."""
     deadline = time.monotonic() + wait_s
     left: list[dict[str, Any]] = []
     for position in requested:
-        while (one := _letter(client, position)) is not None:
-            if not one["redrive_requested"] or time.monotonic() > deadline:
-                left.append(one)
+        while (letter := _letter(client, position)) is not None:
+            if not letter["redrive_requested"] or time.monotonic() > deadline:
+                left.append(letter)
                 break
             time.sleep(POLL_S)
     return left
@@ -185,12 +187,11 @@ def _letter(client: ApiClient, position: str) -> dict[str, Any] | None:
         raise
 
 
-def reconcile(
-    wait: Annotated[float, typer.Option(min=0, help="Seconds to wait for the workers; 0 only asks them.")] = 3600,
-    url: Url = None,
-    as_json: AsJson = False,
-) -> None:
-    """Compare log, documents and index, and repair what is safe. Exits 1 when a person has to do something."""
+# --- reconciling
+
+
+def reconcile(wait: WorkersWait = 3600, url: Url = None, as_json: AsJson = False) -> None:
+    """Compare log, documents and index, and repair what is safe. Exits 1 if something needs manual action."""
     output = Output(as_json)
     with answering(output), connect(url) as client:
         before = _report(client)
@@ -198,17 +199,15 @@ def reconcile(
         report = _finished(client, before, wait) if wait else before
     output.document({"report": report})
     if report is None or (wait and report == before):
-        output.note("it is not over; `mnemolog reconcile --wait 0 --json` shows how far it is")
+        output.note("still running; `mnemolog reconcile --wait 0 --json` shows its progress")
         raise typer.Exit(FAILED if wait else 0)
-    found = {name: count for name, count in report["found"].items() if count}
-    documents = sum(one["documents"] for one in report["partitions"])
-    counts = (
-        ", ".join(f"{count} {plain(name).replace('_', ' ')}" for name, count in found.items()) or "nothing is wrong"
-    )
-    output.line(Text(f"looked at {documents:,} documents: {counts}"))
-    for one in report["partitions"]:
-        if one["not_compared"]:
-            output.note(f"partition {one['partition']}: the index was not compared: {plain(one['not_compared'])}")
+    documents = sum(partition["documents"] for partition in report["partitions"])
+    differences = [f"{count} {plain(name).replace('_', ' ')}" for name, count in report["found"].items() if count]
+    output.line(Text(f"compared {documents:,} documents: {', '.join(differences) or 'no problems found'}"))
+    for partition in report["partitions"]:
+        if partition["not_compared"]:
+            reason = plain(partition["not_compared"])
+            output.note(f"partition {partition['partition']}: the index was not compared: {reason}")
     for advice in report["advice"]:
         output.note(plain(advice))
     if report["advice"]:
@@ -220,11 +219,131 @@ def _report(client: ApiClient) -> dict[str, Any] | None:
 
 
 def _finished(client: ApiClient, before: dict[str, Any] | None, wait_s: float) -> dict[str, Any] | None:
-    """The report of a run that ended since; the one before when none does in time."""
-    known, deadline = (before or {}).get("finished_at"), time.monotonic() + wait_s
+    """The newest finished report, or the previous one on timeout."""
+    previous, deadline = (before or {}).get("finished_at"), time.monotonic() + wait_s
     while time.monotonic() < deadline:
         report = _report(client)
-        if report is not None and report["finished_at"] not in (None, known):
+        if report is not None and report["finished_at"] not in (None, previous):
             return report
-        time.sleep(RECONCILE_POLL_S)
+        time.sleep(SLOW_POLL_S)
     return before
+
+
+# --- rebuilds
+
+
+def rebuild(
+    context: typer.Context,
+    partition: Annotated[int | None, typer.Option(min=0, help="Only this partition; default: all.")] = None,
+    embeddings: Annotated[
+        bool, typer.Option("--embeddings", help="Rebuild vectors with the configured embedder, not documents.")
+    ] = False,
+    embedder: Annotated[
+        str, typer.Option(metavar="SPEC", help="Embedder for the new vectors, as in MNEMOLOG_EMBEDDER.")
+    ] = "",
+    manual: Annotated[bool, typer.Option("--manual", help="Compare, then wait for `mnemolog rebuild switch`.")] = False,
+    wait: RebuildWait = 3600,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Rebuild documents and index from the log in the background, compare, and switch.
+
+    Or change the embedder: compute all vectors with another one, compare search results, and switch.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    output = Output(as_json)
+    with answering(output), connect(url) as client:
+        order: dict[str, Any] = {"switch": "manual" if manual else "auto"}
+        if partition is not None:
+            order["partitions"] = [partition]
+        if embeddings:
+            order["what"] = "embeddings"
+        if embedder:
+            order["embedder"] = embedder
+        name = client.post(REBUILDS, order)["id"]
+        _finish(client, output, name, (*ENDED, "ready"), wait, "ready" if manual else "switched")
+
+
+def status(name: Which = "", url: Url = None, as_json: AsJson = False) -> None:
+    """Show a rebuild's progress, the results of its canaries, and what it waits for."""
+    output = Output(as_json)
+    with answering(output), connect(url) as client:
+        _show_rebuild(output, _rebuild(client, output, name))
+
+
+def switch(
+    name: Which = "",
+    force: Annotated[bool, typer.Option("--force", help="Switch even if the canaries differ.")] = False,
+    wait: RebuildWait = 600,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Switch reads to the rebuilt documents or vectors."""
+    _order("switch", "switched", name, {"force": force}, wait, url, as_json)
+
+
+def rollback(name: Which = "", wait: RebuildWait = 600, url: Url = None, as_json: AsJson = False) -> None:
+    """Switch reads back to the state before a rebuild, including later writes."""
+    _order("rollback", "rolled_back", name, {}, wait, url, as_json)
+
+
+def cancel(name: Which = "", url: Url = None, as_json: AsJson = False) -> None:
+    """Cancel a rebuild that has not begun to switch; its documents are deleted, its vectors stay cached."""
+    _order("cancel", "cancelled", name, {}, 10, url, as_json)
+
+
+def _order(verb: str, goal: str, name: str, body: dict[str, Any], wait: float, url: str | None, as_json: bool) -> None:
+    output = Output(as_json)
+    with answering(output), connect(url) as client:
+        name = name or _rebuild(client, output, "")["id"]
+        client.post(f"{REBUILDS}/{name}/{verb}", body)
+        _finish(client, output, name, (goal,), wait, goal)
+
+
+def _rebuild(client: ApiClient, output: Output, name: str) -> dict[str, Any]:
+    if name:
+        return client.get(f"{REBUILDS}/{name}")
+    rebuilds: list[dict[str, Any]] = client.get(REBUILDS)["rebuilds"]
+    if not rebuilds:
+        output.error("there is no rebuild")
+        raise typer.Exit(FAILED)
+    return rebuilds[0]
+
+
+def _finish(client: ApiClient, output: Output, name: str, states: tuple[str, ...], wait_s: float, goal: str) -> None:
+    """Wait until the rebuild is in one of the states, and show it; exit 1 if it is not in `goal` then."""
+    deadline = time.monotonic() + wait_s
+    with output.progress() as bar:
+        task = bar.add_task("rebuilding", total=None)
+        while True:
+            current = client.get(f"{REBUILDS}/{name}")
+            left = "" if not current["estimate_s"] else f", about {current['estimate_s']:.0f} s left"
+            description = f"{plain(current['state'])}{left}"
+            bar.update(task, completed=current["done"], total=current["total"] or None, description=description)
+            if current["state"] in (*states, "failed") or time.monotonic() > deadline:
+                break
+            time.sleep(SLOW_POLL_S)
+    _show_rebuild(output, current)
+    if wait_s and current["state"] != goal:
+        raise typer.Exit(FAILED)
+
+
+def _show_rebuild(output: Output, current: dict[str, Any]) -> None:
+    output.document(current)
+    unit = "entries" if current["model"] is None else f"documents by {current['model']}"
+    progress = f"{current['done']:,} of {current['total']:,} {unit}, {current['rate']:,.0f} per second"
+    output.line(Text(f"rebuild {current['id']} is {current['state']}: {progress}"))
+    if current["why"]:
+        output.line(Text(plain(current["why"])))
+    if current["can_roll_back_until"]:
+        output.line(Text(f"can be rolled back until {current['can_roll_back_until']}"))
+    canaries = current["canaries"]
+    if canaries and canaries["said"] != current["why"]:
+        output.line(Text(plain(canaries["said"])))
+    if canaries and canaries["differences"]:
+        rows = Table("partition", "what", "name", "how", box=None, pad_edge=False, header_style="bold")
+        for difference in canaries["differences"]:
+            name, how = Text(plain(difference["name"])), Text(plain(difference["said"]))
+            rows.add_row(str(difference["partition"]), difference["what"], name, how)
+        output.show(rows)

@@ -1,4 +1,4 @@
-"""`mnemolog show`: any document by its id, whole; `mnemolog confirm`: say which of them proved right."""
+"""`mnemolog show`: any document by its id, in full; `sessions`; `confirm`: record which documents proved correct."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
@@ -11,9 +11,28 @@ from rich.padding import Padding
 from rich.text import Text
 
 from api.cli.client import ApiClient, ClientError
-from api.cli.commands import AsJson, EventName, Url, connect, names_in, when
-from api.cli.listing import Reader, cell, table
 from api.cli.output import FAILED, Output, answering, plain
+from api.cli.rows import (
+    AGENT_READS,
+    EVENT_ID,
+    PAGE,
+    AsJson,
+    Do,
+    Param,
+    Reader,
+    Url,
+    Values,
+    add_rows,
+    cell,
+    connect,
+    fields_table,
+    group,
+    listing,
+    names_in,
+    option,
+    table,
+    when,
+)
 
 COLLECTIONS = {
     "obs": "observations",
@@ -24,63 +43,54 @@ COLLECTIONS = {
     "cmt": "commits",
     "sum": "summaries",
 }
-"""Where documents are found whose ids begin so; a session has an id that an agent gave it."""
+"""The API's collection for each id prefix; a session has an id that an agent gave it."""
 _TIMES = ("_at", "forget_after")
 _FIRST = ("id", "project", "agent_id", "user_id", "session_id", "occurred_at")
 _BODY = (
     "content", "context", "description", "narrative", "decisions", "remaining", "facts", "message", "result",
 )  # fmt: skip
-"""What is told below the fields, a block each."""
+"""Shown below the other fields, a block each."""
 _LEFT_OUT = frozenset({"headline", "title", "data", "subtitle", "event_id", "position", "source", "prompt_version"})
 _INPUT, _OUTPUT = ("tool_input", "input", "prompt"), ("tool_output", "tool_response", "output", "error", "response")
 
-Wanted = Annotated[str, typer.Argument(metavar="ID", help="Id of a document (recall prints them), or of a session.")]
+DocumentId = Annotated[
+    str, typer.Argument(metavar="ID", help="Id of a document (recall prints them), or of a session.")
+]
 OfProject = Annotated[
-    str | None, typer.Option("--project", "-p", help="Of a session: its project, where several have one of that id.")
+    str | None,
+    typer.Option("--project", "-p", help="Project of the session, if several projects have one with that id."),
+]
+SessionProject = Annotated[
+    str | None, typer.Option("--project", "-p", help="Only this project.", show_default="all projects")
 ]
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands to an application."""
     app.command(epilog="Example: mnemolog show mem_9e710a163bd72db5a7de")(show)
-    app.command(epilog="Example: mnemolog confirm mem_9e710a163bd72db5a7de lsn_f168ba040fafdf237b61")(confirm)
+    add_rows(app, [CONFIRM])
+    sessions = group("sessions", "Agents' sessions: list them, or show one with its summary and turns.")
+    add_rows(sessions, [SESSIONS])
+    sessions.command("show", epilog="Example: mnemolog sessions show s1 --project shop")(show_session)
+    app.add_typer(sessions)
 
 
 def show(
-    document_id: Wanted, project: OfProject = None, agent: Reader = "", url: Url = None, as_json: AsJson = False
+    document_id: DocumentId, project: OfProject = None, agent: Reader = "", url: Url = None, as_json: AsJson = False
 ) -> None:
-    """Show a document, whole: what it says, who said it when, what it was made of. Of a memory also every version."""
+    """Show a document in full, with its author, time and sources. For a memory, also every version."""
     output = Output(as_json)
     with answering(output), connect(url, agent) as client:
-        document = _found(client, document_id, project)
-        versions = _versions(client, document_id) if "is_latest" in document else []
+        document, versions = _document(client, document_id, project), list[dict[str, Any]]()
+        if "is_latest" in document:
+            versions = client.get(f"/v1/memories/{quote(document_id, safe='')}/history")["items"]
         output.document({**document, "versions": versions} if versions else document)
-        output.show(*parts(document), *_history(document, versions))
+        output.show(*parts(document))
+        if len(versions) > 1:
+            output.show(Text("\nversions", style="bold"), history_table(versions, str(document["id"])))
 
 
-def confirm(
-    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of memories and lessons; also by comma.")],
-    agent: Reader = "",
-    event_id: EventName = "",
-    url: Url = None,
-    as_json: AsJson = False,
-) -> None:
-    """Say that memories and lessons proved right: they count for more from then on. Exits 1 when it knows none."""
-    output = Output(as_json)
-    body = {"ids": names_in(ids), **({"event_id": event_id} if event_id else {})}
-    with answering(output), connect(url, agent) as client:
-        answer = client.write("/v1/confirm", body)
-        output.document(answer)
-        for one in answer["confirmed"]:
-            output.line(Text(f"confirmed {plain(one)}"))
-        for one in answer["unknown"]:
-            output.note(f"not a memory or lesson: {plain(one)}")
-        if not answer["confirmed"]:
-            raise typer.Exit(FAILED)
-
-
-def _found(client: ApiClient, document_id: str, project: str | None) -> dict[str, Any]:
-    """The document, else the session of that id."""
+def _document(client: ApiClient, document_id: str, project: str | None) -> dict[str, Any]:
     collection = COLLECTIONS.get(document_id.partition("_")[0])
     if collection is not None:
         return client.get(f"/v1/{collection}/{quote(document_id, safe='')}")
@@ -94,92 +104,161 @@ def _found(client: ApiClient, document_id: str, project: str | None) -> dict[str
         raise ClientError(error.code, message, status=404) from None
 
 
-def _versions(client: ApiClient, document_id: str) -> list[dict[str, Any]]:
-    return client.get(f"/v1/memories/{quote(document_id, safe='')}/history")["items"]
+def _show_confirmed(output: Output, client: ApiClient, answer: Any, values: Values) -> None:
+    output.document(answer)
+    for name in answer["confirmed"]:
+        output.line(Text(f"confirmed {plain(name)}"))
+    for name in answer["unknown"]:
+        output.note(f"not a memory or lesson: {plain(name)}")
+    if not answer["confirmed"]:
+        raise typer.Exit(FAILED)
+
+
+CONFIRM = Do(
+    "confirm", "POST /v1/confirm",
+    "Mark memories or lessons as correct, which ranks them higher. Exits 1 if none of them exists.",
+    {
+        "ids": Param(
+            list[str],
+            typer.Argument(..., metavar="ID...", help="Ids of memories and lessons; also comma-separated."),
+            sent=names_in,
+        ),
+        "agent": AGENT_READS,
+        "event_id": EVENT_ID,
+    },
+    "confirm mem_9e710a163bd72db5a7de lsn_f168ba040fafdf237b61", _show_confirmed,
+)  # fmt: skip
 
 
 def parts(document: Mapping[str, Any]) -> Iterator[RenderableType]:
-    """A document for people: what it is in a line, its fields, and what it says."""
+    """A document for people: its headline, its fields, and its texts."""
     headline = headline_of(document)
     yield Text(plain(headline), style="bold")
-    fields = table("", "")
-    fields.show_header = False
-    fields.columns[0].style = "dim"
+    fields = fields_table()
     for name in (*_FIRST, *(name for name in document if name not in _FIRST)):
-        told = "" if name in _LEFT_OUT or name in _BODY else _told(name, document.get(name))
-        if told not in ("", headline):
-            fields.add_row(_label(name), Text(plain(told)))
+        text = "" if name in _LEFT_OUT or name in _BODY else _field_text(name, document.get(name))
+        if text not in ("", headline):
+            fields.add_row(_label(name), Text(plain(text)))
     yield fields
     for name in _BODY:
         if value := document.get(name):
             yield from _block(_label(name), value)
-    yield from _data(document.get("data") or {})
+    data: dict[str, Any] = document.get("data") or {}
+    named = dict.fromkeys(_INPUT, "input") | dict.fromkeys(_OUTPUT, "output") | {"prompt": "prompt"}
+    if tool := data.get("tool_name"):
+        yield from _block("tool", str(tool))
+    for name in (*_INPUT, *_OUTPUT):
+        if data.get(name):
+            yield from _block(named[name], data[name])
+    if rest := {name: value for name, value in data.items() if name not in named and name != "tool_name"}:
+        yield from _block("data", rest)
 
 
 def headline_of(document: Mapping[str, Any]) -> str:
     """What a document is about, in a line."""
     for name in ("headline", "title", "first_prompt", "content", "message"):
-        if found := document.get(name):
-            return " ".join(str(found).split())
+        if text := document.get(name):
+            return " ".join(str(text).split())
     if "relation" in document:
         return f"{document['source']} {document['relation']} {document['target']}"
     return str(document["id"])
 
 
-def _history(document: Mapping[str, Any], versions: Sequence[Mapping[str, Any]]) -> Iterator[RenderableType]:
-    """The versions of a memory that has several, oldest first."""
-    if len(versions) > 1:
-        yield Text("\nversions", style="bold")
-        yield history_table(versions, str(document["id"]))
-
-
 def history_table(versions: Sequence[Mapping[str, Any]], shown: str = "") -> RenderableType:
-    """Versions of a memory, the one that is shown in bold."""
-    listed = table("version", "when", "agent", "what")
-    for one in versions:
-        style = "bold" if one["id"] == shown else ""
-        what = cell(one["content"], style=style).append(f"\n{plain(one['id'])}", style="not bold dim")
-        at = when(one["occurred_at"], "%Y-%m-%d %H:%M")
-        listed.add_row(
-            f"{one['version']}{' (newest)' if one['is_latest'] else ''}", at, cell(one["agent_id"], 24), what
-        )
-    return listed
+    """Versions of a memory, with the shown one in bold."""
+    rows = table("version", "when", "agent", "what")
+    for memory in versions:
+        style = "bold" if memory["id"] == shown else ""
+        what = cell(memory["content"], style=style).append(f"\n{plain(memory['id'])}", style="not bold dim")
+        version = f"{memory['version']}{' (newest)' if memory['is_latest'] else ''}"
+        rows.add_row(version, when(memory["occurred_at"], "%Y-%m-%d %H:%M"), cell(memory["agent_id"], 24), what)
+    return rows
 
 
 def _label(name: str) -> str:
     return name.removesuffix("_id").replace("_", " ") if name != "id" else name
 
 
-def _told(name: str, value: Any) -> str:
-    """A field for people; nothing of what is empty."""
+def _field_text(name: str, value: Any) -> str:
+    """A field for people; an empty one is an empty text."""
     if value in (None, "", [], {}, False):
         return ""
     if isinstance(value, str):
         return when(value, "%Y-%m-%d %H:%M:%S") if name.endswith(_TIMES) else value
-    if isinstance(value, list) and all(isinstance(one, str) for one in value):  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):  # pyright: ignore[reportUnknownVariableType]
         return ", ".join(value)  # pyright: ignore[reportUnknownArgumentType]
     return "yes" if value is True else msgspec.json.encode(value).decode()
-
-
-def _data(data: Mapping[str, Any]) -> Iterator[RenderableType]:
-    """What a tool was given and what it answered, then whatever else was sent."""
-    named = dict.fromkeys(_INPUT, "input") | dict.fromkeys(_OUTPUT, "output")
-    if tool := data.get("tool_name"):
-        yield from _block("tool", str(tool))
-    for name in (*_INPUT, *_OUTPUT):
-        if data.get(name):
-            yield from _block(named[name] if name != "prompt" else name, data[name])
-    rest = {name: value for name, value in data.items() if name not in named and name != "tool_name"}
-    if rest:
-        yield from _block("data", rest)
 
 
 def _block(name: str, value: Any) -> Iterator[RenderableType]:
     yield Text(f"\n{name}", style="bold")
     if isinstance(value, list):
-        told = "\n".join(f"- {one}" for one in value)  # pyright: ignore[reportUnknownVariableType]
+        text = "\n".join(f"- {item}" for item in value)  # pyright: ignore[reportUnknownVariableType]
     elif isinstance(value, str):
-        told = value
+        text = value
     else:
-        told = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-    yield Padding(Text(plain(told)), (0, 0, 0, 2))
+        text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    yield Padding(Text(plain(text)), (0, 0, 0, 2))
+
+
+def _session_cells(session: Mapping[str, Any]) -> Iterator[Text | str]:
+    yield when(session["updated_at"], "%Y-%m-%d %H:%M")
+    yield session["status"]
+    yield f"{session['observation_count']:,}"
+    yield cell(session["project"] or "-", 32)
+    yield cell(session["agent_id"] or "-", 16)
+    headline = headline_of({"title": session["title"], "first_prompt": session["first_prompt"], "id": "-"})
+    yield cell(headline, 120).append(f"\n{plain(session['id'])}", style="dim")
+
+
+SESSIONS = Do(
+    "list", "GET /v1/sessions", "List sessions, most recently active first. Exits 1 if the list is empty.",
+    {
+        "project": option(str | None, None, "Only this project.", "--project", "-p", show_default="all projects"),
+        **PAGE,
+    },
+    "sessions --project shop", listing(("active", "status", "turns", "project", "agent", "what"), _session_cells),
+)  # fmt: skip
+
+
+def show_session(
+    session_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the session.")],
+    project: SessionProject = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help="Maximum number of turns.")] = 200,
+    cursor: Annotated[str, typer.Option(help="Continue the turns from this cursor.")] = "",
+    agent: Reader = "",
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show a session: its fields, its summary if it has one, and its turns in order."""
+    output, path = Output(as_json), f"/v1/sessions/{quote(session_id, safe='')}"
+    with answering(output), connect(url, agent) as client:
+        session = client.get(path, {"project": project})
+        in_project = {"project": session["project"]}
+        summary = _summary(client, path, in_project)
+        turns = client.get(f"{path}/observations", {**in_project, "limit": limit, "cursor": cursor})
+        output.document({"session": session, "summary": summary, "turns": turns})
+        output.show(*parts(session))
+        if summary is not None:
+            output.show(Text("\nsummary", style="bold"), Text(plain(summary["narrative"])))
+            for name, label in (("decisions", "decision"), ("remaining", "remaining")):
+                for text in summary[name]:
+                    output.show(Text(f"- {label}: ", style="dim").append(plain(text), style="not dim"))
+        rows = table("when", "kind", "what")
+        for turn in turns["items"]:
+            what = cell(headline_of(turn)).append(f"  {plain(turn['id'])}", style="dim")
+            rows.add_row(when(turn["occurred_at"], "%H:%M:%S"), cell(turn["kind"], 16), what)
+        output.show(Text("\nturns", style="bold"), rows)
+        if note := turns.get("note"):
+            output.note(plain(note))
+        if turns["next"]:
+            output.note(f"more: --cursor {turns['next']}")
+
+
+def _summary(client: ApiClient, path: str, in_project: Mapping[str, Any]) -> dict[str, Any] | None:
+    try:
+        return client.get(f"{path}/summary", in_project)
+    except ClientError as error:
+        if error.status == 404:
+            return None
+        raise

@@ -1,7 +1,7 @@
-"""The processes of one machine: embedded Valkey, workers, an API. Starts them, restarts what dies, stops them.
+"""Starts, restarts and stops the processes of one machine: embedded Valkey, workers, an API.
 
-Children are in process groups of their own, so Ctrl-C reaches only the supervisor, which then stops writers before
-readers of the log and Valkey last: nothing acknowledged is lost.
+Children have their own process groups, so Ctrl-C reaches only the supervisor. It stops the API first, then workers, and
+Valkey last, so that no acknowledged write is lost.
 """
 
 import asyncio
@@ -35,16 +35,16 @@ logger = logging.getLogger(__name__)
 
 COMMAND = "mnemolog up"
 WORKER_NICENESS = 10
-"""Writers and readers come before projecting, on a machine too small for all."""
+"""On a small machine, requests go before projecting."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 15.0
-"""Before a child that died is started again; doubles while it keeps dying within STEADY_S."""
+"""Before a dead child is restarted; doubles while it keeps dying within STEADY_S."""
 READY_EVERY_S = 0.05
 SPARE_AFTER_S = 15.0
-"""A spare is started when a child has run for so long: loading takes two seconds of processor time, which should not be
-taken from what is starting."""
+"""A spare is started after a child has run this long: loading takes two seconds of processor time, which processes that
+are starting need more."""
 STEADY_S = 60.0
 TRIES = 4
-"""A child that dies so often before everything is ready does not start: what passes by itself has passed by then."""
+"""Starting fails after a child has died this often: transient errors have passed by then."""
 
 
 class Child:
@@ -58,21 +58,21 @@ class Child:
         number: int = 1,
         command: Callable[[], Sequence[str]] | None = None,
     ) -> None:
-        """`command` starts it, else the command of its name; with one, it writes where this process does.
+        """`command` starts it, by default `mnemolog NAME`; with one, it shares this process's output.
 
-        `number` tells it from others of its name, by the name of its log.
+        `number` distinguishes the logs of children with one name.
         """
         self._command = command
         self._held: tuple[int, ...] = ()
-        """Locks that it holds with its parent."""
+        """Locks that it shares with its parent."""
         self._log_begin = 0
         self.deaths = 0
-        """How often it died since it last ran for a minute."""
+        """How often it died since it last ran for STEADY_S."""
         self.name, self._settings, self._niceness = name, settings, niceness
         self.log = settings.data_dir / "logs" / (f"{name}.log" if number == 1 else f"{name}-{number}.log")
         self._process: subprocess.Popen[bytes] | None = None
         self._spare: subprocess.Popen[bytes] | None = None
-        """Has loaded its modules, and waits to take the place of one that died."""
+        """Has loaded its modules, and waits to replace a child that died."""
         self._started_at, self._spare_at, self._counted = 0.0, 0.0, False
         self._pause_s = FIRST_PAUSE_S
 
@@ -82,9 +82,9 @@ class Child:
         return self._process.pid if self._process and self._process.poll() is None else None
 
     def start(self, *, gated: bool = False) -> None:
-        """Start it; its output is appended to `log`. Raises ServerStartFailed when that cannot be written.
+        """Start it; its output is appended to `log`. Raises ServerStartFailed if that is not writable.
 
-        With `gated` it loads its modules, and then waits for `open_gate`. A spare, where there is one, takes its place.
+        With `gated` it loads its modules, and then waits for `open_gate`. Uses the spare, if there is one.
         """
         ready = self._spare is not None and self._spare.poll() is None
         if ready:
@@ -98,7 +98,7 @@ class Child:
             self.open_gate()
 
     def keep_spare(self) -> None:
-        """Have another one ready, once it has run for SPARE_AFTER_S, and again where that one ended."""
+        """Start a spare once the child has run for SPARE_AFTER_S, and replace one that ended."""
         now = time.monotonic()
         missing = self._spare is None or self._spare.poll() is not None
         if missing and self.pid is not None and now - max(self._started_at, self._spare_at) > SPARE_AFTER_S:
@@ -107,7 +107,7 @@ class Child:
 
     def _end_spare(self) -> None:
         spare, self._spare = self._spare, None
-        if spare is not None:  # nothing is at hand there
+        if spare is not None:  # it has no work to finish
             spare.kill()
             spare.wait()
             _write_to_gate(spare, b"")
@@ -131,15 +131,15 @@ class Child:
             )
 
     def open_gate(self) -> None:
-        """Let it go on, if it waits for that."""
+        """Let it continue, if it waits at the gate."""
         _write_to_gate(self._process, GO)
 
     def hold(self, locks: Iterable[int | None]) -> None:
-        """Have it hold these locks, too, whenever it is started from now on."""
-        self._held = tuple(one for one in locks if one is not None)
+        """Pass these locks to it whenever it is started."""
+        self._held = tuple(lock for lock in locks if lock is not None)
 
     def died(self) -> bool:
-        """Whether it has ended since it was started; `deaths` and `reason` tell more."""
+        """Whether it has ended since it was started; see `deaths` and `reason`."""
         if self._process is None or self._process.poll() is None:
             return False
         if not self._counted:
@@ -151,22 +151,22 @@ class Child:
         return True
 
     def restart_if_dead(self) -> bool:
-        """Start it again when it died and its pause is over; true when it was dead."""
+        """Restart it if it died and its pause is over; true if it was dead."""
         if not self.died():
             return False
         if time.monotonic() - self._started_at >= self._pause_s:
-            logger.warning("starting %s again", self.name)
+            logger.warning("restarting %s", self.name)
             self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
             self.start()
         return True
 
     def ask_to_stop(self) -> None:
-        """Ask it to finish what is at hand."""
+        """Ask it to finish its work."""
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
 
     def stop(self, timeout_s: float = 20.0) -> None:
-        """Ask it to finish what is at hand; kill it when it does not within `timeout_s`."""
+        """Ask it to finish its work; kill it after `timeout_s`."""
         self._end_spare()
         if self._process is None:
             return
@@ -182,7 +182,7 @@ class Child:
         self._process = None
 
     def reason(self) -> str:
-        """One line of what it has written since it was last started: why it ended, if it did."""
+        """Why it ended: one line from its log since it was last started."""
         return reason_in(self.log, self._log_begin) if self._command is None else "see above"
 
 
@@ -196,33 +196,33 @@ class Supervisor:
             settings = replace(settings, redis_url=self.valkey.url)
         self.settings = settings
         self.notice = ""
-        """What is to be known of who gets in, once it has started."""
+        """A warning about access, set once it has started."""
         self.waits_for = ""
-        """How far the index was when the API was asked last, if that was what it waited for."""
+        """The index's progress at the last check, if the API waits for it."""
         self.worker = Child("worker", settings, worker_niceness)
         self.further_workers = [
             Child("worker", settings, worker_niceness, number) for number in range(2, settings.workers + 1)
         ]
-        """They share the partitions with the first one. Nothing waits for them."""
+        """They share the partitions with the first one; startup does not wait for them."""
         self.api = Child("api", settings)
         self._ports: list[Lock] = []
 
     @property
     def trouble(self) -> str:
-        """What is to be known of the log once it has started: acknowledged events that it came back without."""
-        found = self.valkey.incident if self.valkey is not None else None
-        return str(found) if found is not None and found.open else ""
+        """A warning about the log, set once it has started: lost acknowledged events."""
+        incident = self.valkey.incident if self.valkey is not None else None
+        return str(incident) if incident is not None and incident.open else ""
 
     def start(self, timeout_s: float = 120.0, on_wait: Callable[[str], None] = lambda what: None) -> None:
-        """Start everything and wait until it is ready; raises a MnemologError that says what is in the way.
+        """Start everything and wait until it is ready; raises a MnemologError that says what went wrong.
 
-        A child that dies meanwhile is started again, TRIES times in all. When nothing has come of it for `timeout_s`,
-        starting has failed; an index that makes progress is waited for as long as it takes. After an error nothing
-        runs, and nothing was touched that another `up` has in use.
+        A child that dies is restarted, up to TRIES times. Starting fails after `timeout_s` without progress; an index
+        that makes progress has no time limit. After an error no process runs, and nothing that another `up` uses was
+        touched.
         """
         try:
             self._start(timeout_s, on_wait)
-        except BaseException:  # also KeyboardInterrupt: no process stays behind
+        except BaseException:  # including KeyboardInterrupt: leave no process behind
             self.stop()
             raise
 
@@ -230,8 +230,8 @@ class Supervisor:
         if self.valkey is not None:
             self.valkey.lock(on_wait)
         self._take_ports(on_wait)
-        held = [self.valkey.lock_fd if self.valkey is not None else None, *(one.fd for one in self._ports)]
-        for child in (self.api, self.worker):  # loading takes longer than all that comes before they may go on
+        held = [self.valkey.lock_fd if self.valkey is not None else None, *(port.fd for port in self._ports)]
+        for child in (self.api, self.worker):  # loading takes longer than the steps before the gate opens
             child.hold(held)
             child.start(gated=True)
         if self.valkey is not None:
@@ -258,21 +258,21 @@ class Supervisor:
                 if time.monotonic() > deadline:
                     raise ServerStartFailed(f"not ready within {timeout_s:.0f} s: {child.reason()} (see {child.log})")
             time.sleep(READY_EVERY_S)
-        for child in self.further_workers:  # only now: they would take processor time from what is waited for
+        for child in self.further_workers:  # only now: they would compete with the processes that startup waits for
             child.hold(held)
             child.start()
 
     def _prepare_log(self, on_wait: Callable[[str], None]) -> None:
-        """Restore an empty log, where that is asked for; look whether the log's server answers, and who gets in."""
+        """Restore an empty log if configured; check that Redis answers, and who has access."""
         from api.cli.backup import restore_at_start  # here, while the children load
 
         if restore_at_start(self.settings, on_wait) and self.valkey is not None:
             self.valkey.compare_again()
-        with ThreadPoolExecutor(1) as thread:  # whoever starts it may have an event loop of its own
-            self.notice = thread.submit(asyncio.run, _look(self.settings)).result()
+        with ThreadPoolExecutor(1) as thread:  # the caller may run an event loop
+            self.notice = thread.submit(asyncio.run, _check_log(self.settings)).result()
 
     def _prepare_model(self, on_wait: Callable[[str], None]) -> None:
-        """Export the default model where it is missing: the children would too, but nobody sees how far they are."""
+        """Export the default model if it is missing: the children would too, but without showing progress."""
         from projections.embedding.factory import prepare_default  # here, while the children load
 
         if self.settings.embedder == "default":
@@ -286,27 +286,27 @@ class Supervisor:
         self._check_ports()
 
     def _check_ports(self) -> None:
-        """Raise ServerStartFailed when another program has a port."""
+        """Raise ServerStartFailed if another program uses a port."""
         if self.api.pid is None:
             for port, variable in ports_of(self.settings).items():
                 _check_port(self.settings.host, port, variable)
 
     def ready(self) -> bool:
-        """True when the API says so, and that a worker is alive.
+        """Whether the API says so, and that a worker is alive.
 
-        One whose keys this process does not have is ready when it asks for one.
+        An API that requires a key which this process does not have is ready when it asks for it.
         """
         status, body = ask_ready(self.settings)
         if status == 401:
             return not self.settings.secret
-        fault: dict[str, str] = body if status == 503 else {}
-        self.waits_for = fault["detail"] if fault.get("reason") == "index" else ""
-        return status == 200 and all(one["code"] != "no_worker" for one in body["degraded"])
+        problem: dict[str, str] = body if status == 503 else {}
+        self.waits_for = problem["detail"] if problem.get("reason") == "index" else ""
+        return status == 200 and all(condition["code"] != "no_worker" for condition in body["degraded"])
 
     def watch(self) -> None:
-        """Start again what has died since the last call."""
+        """Restart processes that died since the last call."""
         if self.valkey is not None and self.valkey.pid is None:
-            logger.warning("Valkey ended; starting it again")
+            logger.warning("Valkey ended; restarting it")
             try:
                 self.valkey.start()
             except ServerStartFailed as error:
@@ -314,14 +314,14 @@ class Supervisor:
                 time.sleep(1)
         for child in (self.worker, *self.further_workers, self.api):
             child.restart_if_dead()
-        if self.settings.api_processes == 1:  # of several, the others answer meanwhile
+        if self.settings.api_processes == 1:  # with several processes, the others keep answering
             self.api.keep_spare()
 
     def stop(self) -> None:
-        """Stop everything: no new writes, then what is at hand, then the log."""
+        """Stop everything: first new writes, then work in progress, then the log."""
         self.api.stop()
         workers = (self.worker, *self.further_workers)
-        for child in workers:  # all at once, so that none takes the partitions that another one gives up
+        for child in workers:  # all at once, so that none takes over the partitions of another
             child.ask_to_stop()
         for child in workers:
             child.stop()
@@ -339,7 +339,7 @@ def _write_to_gate(process: "subprocess.Popen[bytes] | None", words: bytes) -> N
 
 
 def ask_ready(settings: Settings) -> tuple[int, Any]:
-    """Status and body of an answer to /readyz, 0 without one; without a client library, which takes long to load."""
+    """Status and body of /readyz, 0 without an answer; without a client library, which is slow to load."""
     url = urlsplit(local_url(settings))
     connection = HTTPConnection(url.hostname or "", url.port, timeout=2)
     try:
@@ -355,13 +355,13 @@ def ask_ready(settings: Settings) -> tuple[int, Any]:
 
 
 def local_url(settings: Settings) -> str:
-    """Where a client on this machine finds the API."""
+    """The API's URL for clients on this machine."""
     host = "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host
     return f"http://[{host}]:{settings.port}" if ":" in host else f"http://{host}:{settings.port}"
 
 
-async def _look(settings: Settings) -> str:
-    """What is to be known of who gets in; raises RedisError when the log's server does not answer."""
+async def _check_log(settings: Settings) -> str:
+    """A warning about access, if any; raises RedisError if Redis does not answer."""
     from api.access.gate import check_before_start
     from ingest.platform.connections import connect
 
@@ -380,7 +380,7 @@ def _check_port(host: str, port: int, variable: str) -> None:
     except ServerStartFailed as error:
         if "in use" not in str(error):
             raise
-        raise ServerStartFailed(f"{error}; is mnemolog up already? Set {variable} to use another port") from None
+        raise ServerStartFailed(f"{error}; is mnemolog already running? Set {variable} to use another port") from None
 
 
 def _appending(log: Path) -> BinaryIO:
@@ -388,5 +388,5 @@ def _appending(log: Path) -> BinaryIO:
         log.parent.mkdir(parents=True, exist_ok=True)
         return log.open("ab")
     except OSError as error:
-        message = f"{error.filename} cannot be written: {error.strerror}; set MNEMOLOG_DATA_DIR to a folder that can be"
+        message = f"{error.filename} is not writable: {error.strerror}; set MNEMOLOG_DATA_DIR to a writable folder"
         raise ServerStartFailed(message) from None

@@ -1,6 +1,4 @@
-"""`mnemolog export` and `mnemolog import`: everything of a tenant or a project, to a file and back; and imports from
-other systems.
-"""
+"""`mnemolog export` and `mnemolog import`: a tenant or a project to a file and back; and imports from other systems."""
 
 import os
 import sys
@@ -17,8 +15,8 @@ from rich.progress import Progress
 from rich.text import Text
 
 from api.cli.client import ApiClient, ClientError
-from api.cli.commands import AsJson, Url, connect
 from api.cli.output import FAILED, USAGE, Output, answering, one_line
+from api.cli.rows import AsJson, Url, connect
 from api.dialects.registry import IMPORTERS
 from api.importing.room import (
     BATCH,
@@ -48,14 +46,14 @@ from projections.operations.exporting import End
 from projections.operations.importing import read_header
 
 INTERRUPTED = 130
-"""What a shell says of a command that SIGINT ended."""
+"""The exit code of a command that SIGINT ended."""
 BLOCK_BYTES = 1 << 16
 KIB = 1 << 10
 LAST_BYTES = 1 << 10
-"""More than the last line of an export has."""
+"""Longer than the last line of an export."""
 SYSTEMS = systems(IMPORTERS)
 SHOWN_REJECTED = 10
-"""Rejected lines that a person is shown; `--json` has more."""
+"""Rejected lines that a person is shown; `--json` shows more."""
 
 NOTHING = "nothing was imported: no row or event was accepted"
 STDIN_STDOUT = Path("-")
@@ -69,13 +67,13 @@ def register(app: typer.Typer) -> None:
 
 def export_(
     project: Annotated[
-        str | None, typer.Option("--project", "-p", help="Only this project; `''` is the nameless one.")
+        str | None, typer.Option("--project", "-p", help="Only this project; `''` is the project without a name.")
     ] = None,
-    file: Annotated[Path, typer.Option("--output", "-o", help="File to write, whole or not at all.")] = STDIN_STDOUT,
+    file: Annotated[Path, typer.Option("--output", "-o", help="File to write (atomically).")] = STDIN_STDOUT,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write everything the log has, one event a line, for `mnemolog import`."""
+    """Export the whole log, one event per line, for `mnemolog import`."""
     output = Output(as_json)
     with answering(output), connect(url) as client:
         if file == STDIN_STDOUT:
@@ -83,46 +81,44 @@ def export_(
         else:
             end = _write_file(client, output, project, file)
     if end is None:
-        output.error("the server ended the export before its last line; nothing is exported")
+        output.error("the export was cut off before its last line; nothing was exported")
         raise typer.Exit(FAILED)
     if file != STDIN_STDOUT:
         output.document({"file": str(file), "events": end.events, "unreadable": end.unreadable})
         output.line(Text(f"{end.events} events exported to {file}"))
     if end.unreadable:
-        output.note(f"{end.unreadable} entries of the log are no events and were left out; see the dead letters")
+        output.note(f"{end.unreadable} log entries are unreadable and were skipped; see the dead letters")
 
 
 def import_(
     source: Annotated[
         str,
-        typer.Argument(
-            help=f"What `mnemolog export` wrote (`-`: stdin), or a system: {', '.join(SYSTEMS)}.", show_default=False
-        ),
+        typer.Argument(help=f"An export (`-`: stdin), or a system: {', '.join(SYSTEMS)}.", show_default=False),
     ],
     location: Annotated[
-        str, typer.Argument(help="Of a system: its file, the URL of its server or of its database.", show_default=False)
+        str, typer.Argument(help="The system's file, or the URL of its server or database.", show_default=False)
     ] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and map everything, send nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and map everything, but send nothing.")] = False,
     restart: Annotated[
-        bool, typer.Option("--restart", help="Begin anew, where an interrupted import would go on.")
+        bool, typer.Option("--restart", help="Start over instead of resuming an interrupted import.")
     ] = False,
     batch_size: Annotated[
-        int, typer.Option(min=1, max=MAX_BATCH, help="Events sent at once; the state is saved after each.")
+        int, typer.Option(min=1, max=MAX_BATCH, help="Events per batch; progress is saved after each.")
     ] = BATCH,
-    form: Annotated[Format, typer.Option("--format", help="What the lines of jsonl are.")] = Format.AUTO,
+    form: Annotated[Format, typer.Option("--format", help="Format of the JSONL lines.")] = Format.AUTO,
     project: Annotated[
-        str | None, typer.Option("--project", "-p", help="Where memories of agentd go, which has no projects.")
+        str | None, typer.Option("--project", "-p", help="Project for agentd memories, which have none.")
     ] = None,
     source_secret: Annotated[
-        str, typer.Option(envvar="AGENTMEMORY_SECRET", help="Bearer secret of the server that is read.")
+        str, typer.Option(envvar="AGENTMEMORY_SECRET", help="Bearer secret of the source server.")
     ] = "",
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Append what an export has, or take over what another memory system knows; importing again stores nothing twice.
+    """Import an export, or the data of another memory system; importing again stores nothing twice.
 
-    Of an export, exits 1 when a line is rejected or the file is cut off. Of a system, rows that cannot be taken are
-    reported; an import that ends early goes on where it was when it is given again. Exits 1 when nothing was accepted.
+    For an export, exits 1 if a line is rejected or the file is truncated. For a system, rejected rows are reported, and
+    running an interrupted import again resumes it. Exits 1 if nothing was accepted.
     """
     output = Output(as_json)
     if source in SYSTEMS:
@@ -130,10 +126,10 @@ def import_(
         run_import(options, output)
         return
     if location:
-        output.error(f"{source!r} is not a known system; there are {', '.join(SYSTEMS)}")
+        output.error(f"{source!r} is not a known system; systems: {', '.join(SYSTEMS)}")
         raise typer.Exit(USAGE)
     if dry_run or restart:
-        output.error("--dry-run and --restart are for other systems; an export is imported whole, and nothing twice")
+        output.error("--dry-run and --restart are only for other systems")
         raise typer.Exit(USAGE)
     _import_export(output, Path(source), url)
 
@@ -154,21 +150,21 @@ def _import_export(output: Output, file: Path, url: str | None) -> None:
 
 
 def _report(output: Output, answer: dict[str, Any]) -> None:
-    known = f", {answer['duplicates']} known already" if answer["duplicates"] else ""
-    output.line(Text(f"{answer['events']} events imported{known}"))
-    for one in answer["rejected"][:SHOWN_REJECTED]:
-        output.note(f"line {one['line']}: {one['code']}: {one_line(one['message'])}")
+    repeated = f", {answer['duplicates']} already known" if answer["duplicates"] else ""
+    output.line(Text(f"{answer['events']} events imported{repeated}"))
+    for line in answer["rejected"][:SHOWN_REJECTED]:
+        output.note(f"line {line['line']}: {line['code']}: {one_line(line['message'])}")
     if answer["rejected_lines"]:
         output.note(f"{answer['rejected_lines']} lines were rejected")
     if not answer["complete"]:
-        output.note("the file is incomplete: its end is missing, or it has not as many events as its end says")
+        output.note("the file is incomplete: its end is missing, or its event count does not match")
 
 
 def _write_file(client: ApiClient, output: Output, project: str | None, file: Path) -> End | None:
-    """Write beside the file, and put it in place when it is whole."""
+    """Write beside the file, and rename it when it is complete."""
     part = file.with_name(f"{file.name}.part")
     try:
-        part.unlink(missing_ok=True)  # a link that somebody put there is not followed
+        part.unlink(missing_ok=True)  # so that a planted link is not followed
         with part.open("xb") as target:
             end = _write(client, output, project, target)
         if end is not None:
@@ -182,7 +178,7 @@ def _write_file(client: ApiClient, output: Output, project: str | None, file: Pa
 
 
 def _write(client: ApiClient, output: Output, project: str | None, target: BinaryIO) -> End | None:
-    """Copy the export; returns its last line, None when that did not come."""
+    """Copy the export; returns its last line, None if it was cut off."""
     params = {} if project is None else {"project": project}
     last = b""
     with output.progress() as progress, client.download("/v1/admin/export", params) as blocks:
@@ -213,7 +209,7 @@ def _reading(output: Output, file: Path) -> Generator[Readable]:
 
 
 def _counted(progress: Progress, blocks: Iterator[bytes], file: Path) -> Iterator[bytes]:
-    """The blocks, with a bar that shows how many KiB of the file are sent."""
+    """The blocks, with a progress bar in KiB."""
     size = None if file == STDIN_STDOUT else file.stat().st_size // KIB
     task = progress.add_task("KiB", total=size)
     sent = 0
@@ -238,7 +234,7 @@ class Options(NamedTuple):
 
 
 def run_import(options: Options, output: Output) -> None:
-    """Import, and report. Exits 1 or 3 when it ended early, 2 when the source is none, 130 when it was interrupted."""
+    """Import, and report. Exits 1 or 3 if it ends early, 2 for an unusable source, 130 if interrupted."""
     with answering(output):
         if options.dry_run:
             settings = from_environment(os.environ)
@@ -253,17 +249,17 @@ def _run(options: Options, output: Output, client: ApiClient | None, tenant: str
     variant = f"{options.project!r} {options.form} {tenant}"
     file = StateFile(options.system, _absolute(options.location), url, variant, state_folder())
     with _explained(output):
-        wanted = ImportRequest(_absolute(options.location), tenant, options.secret, options.project, options.form)
-        source = open_source(options.system, wanted, IMPORTERS)
+        request = ImportRequest(_absolute(options.location), tenant, options.secret, options.project, options.form)
+        source = open_source(options.system, request, IMPORTERS)
         with closing(source):
-            report = _taken(options, output, client, source, file, tenant)
+            report = _import(options, output, client, source, file, tenant)
     _say(options, output, report)
 
 
-def _taken(
+def _import(
     options: Options, output: Output, client: ApiClient | None, source: Source, file: StateFile, tenant: str
 ) -> ImportReport:
-    """The report of an import that came to its end."""
+    """The report of a finished import."""
     for note in source.notes:
         output.note(note)
     state = _state(options, output, source, file, "" if client is None else client.url)
@@ -284,21 +280,21 @@ def _taken(
 
 
 def _state(options: Options, output: Output, source: Source, file: StateFile, url: str) -> ImportState:
-    """The state to begin with: that of an import which was not finished, else a new one."""
+    """The state of the interrupted import, otherwise a new one."""
     fresh = ImportState(options.system, without_password(options.location), url, source.fingerprint)
-    known = None if options.dry_run or options.restart else file.read()
-    if known is None:
+    previous = None if options.dry_run or options.restart else file.read()
+    if previous is None:
         return fresh
-    if known.finished_at is not None:
+    if previous.finished_at is not None:
         output.note(
-            f"this was imported on {known.finished_at:%Y-%m-%d %H:%M} UTC; what is there already is not stored twice"
+            f"already imported on {previous.finished_at:%Y-%m-%d %H:%M} UTC; existing items are not stored twice"
         )
         return fresh
-    if known.fingerprint != source.fingerprint:
-        output.note("the source has changed since the import was interrupted; it starts over")
+    if previous.fingerprint != source.fingerprint:
+        output.note("the source changed since the import was interrupted; starting over")
         return fresh
-    output.note(f"resuming after the first {known.report.rows:,} rows, which are done (--restart starts over)")
-    return known
+    output.note(f"resuming after the first {previous.report.rows:,} rows (--restart starts over)")
+    return previous
 
 
 def _say(options: Options, output: Output, report: ImportReport) -> None:
@@ -307,7 +303,7 @@ def _say(options: Options, output: Output, report: ImportReport) -> None:
     )
     show(output, report, dry=options.dry_run)
     if options.dry_run:
-        output.note("nothing was sent: this was a dry run")
+        output.note("dry run: nothing was sent")
     if not any(kind.taken for kind in report.kinds.values()):
         output.note(NOTHING)
         raise typer.Exit(FAILED)
@@ -315,11 +311,11 @@ def _say(options: Options, output: Output, report: ImportReport) -> None:
 
 @contextmanager
 def _resumable(output: Output, state: ImportState, file: StateFile, *, dry: bool) -> Generator[None]:
-    """Says how an import that ends early goes on."""
+    """Says how to resume an import that ends early."""
 
     def hint() -> None:
         if not dry:
-            output.note(f"{state.report.rows:,} rows are done; the same command resumes from there ({file.path})")
+            output.note(f"{state.report.rows:,} rows are done; run the same command to resume ({file.path})")
 
     try:
         yield
@@ -334,7 +330,7 @@ def _resumable(output: Output, state: ImportState, file: StateFile, *, dry: bool
 
 @contextmanager
 def _explained(output: Output) -> Generator[None]:
-    """Turns a source that cannot be read into a message and its exit code."""
+    """Turns an unreadable source into a message and its exit code."""
     try:
         yield
     except Unusable as error:
@@ -346,7 +342,7 @@ def _explained(output: Output) -> Generator[None]:
 
 
 def _tenant(client: ApiClient) -> str:
-    """The tenant of a server, as the first line of its export says it; raises ClientError."""
+    """A server's tenant, from the first line of an export; raises ClientError."""
     with client.download("/v1/admin/export", {"project": "mnemolog import: no project"}) as blocks:
         return read_header(_first_line(blocks)).tenant
 
@@ -361,7 +357,7 @@ def _first_line(blocks: Iterator[bytes]) -> bytes:
 
 
 def _absolute(location: str) -> str:
-    """A path as the next run may say it from elsewhere; a URL as it is."""
+    """A path that is the same from any working directory; a URL as it is."""
     return location if "://" in location or not location else str(Path(location).expanduser().absolute())
 
 

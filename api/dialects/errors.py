@@ -19,7 +19,7 @@ from api.monitoring.requests import route_of
 from ingest.commands.parse import check_values
 from ingest.errors import LogUnavailable, MalformedRequest, MnemologError
 from ingest.names import with_nfc
-from mcp_gateway.surrogates import repaired_json
+from mcp_gateway.lenient import repaired_json
 
 logger = logging.getLogger(__name__)
 

@@ -51,7 +51,7 @@ class Listeners:
         await self._bodies.serve(app, scope, receive, send)
 
 
-BACKLOG = 2048
+BACKLOG = 2048  # a burst of hooks connects at once; the kernel refuses what does not fit
 STOP_WITHIN_S = 10
 """That requests in progress get when the process is asked to end."""
 HEAD_WITHIN_S = 20.0
@@ -258,8 +258,10 @@ def bind(host: str, port: int, *, shared: bool = False) -> list[socket.socket]:
         try:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if shared:
+                # the kernel spreads connections over the processes that listen
                 listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             if family == socket.AF_INET6:
+                # otherwise binding `::` takes the IPv4 address as well, and the second bind fails
                 listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
             listening.bind((one, port))
         except OSError as error:
@@ -273,7 +275,7 @@ def bind(host: str, port: int, *, shared: bool = False) -> list[socket.socket]:
     return sockets
 
 
-MAX_HELD_BYTES = 96 << 20
+MAX_HELD_BYTES = 96 << 20  # six bodies of the largest size: parsed, each takes several times as much memory
 SMALL_BYTES = 64 << 10
 """A body that says that it is no longer is not counted: a connection takes as much for its buffers."""
 GIVE_BACK_AFTER_S = 5.0

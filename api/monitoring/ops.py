@@ -350,7 +350,7 @@ class ProcessFigures:
         while True:
             beside = own.with_suffix(".new")
             beside.write_bytes(self._text())
-            beside.replace(own)
+            beside.replace(own)  # atomic: another process never reads half a file
             await asyncio.sleep(LEAVE_EVERY_S)
 
     def _file(self, number: int) -> Path:

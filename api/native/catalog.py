@@ -18,10 +18,10 @@ from api.http.http import PROBLEM_JSON, Problem
 from api.http.openapi import ANYTHING, About, Details, Parameter, documented
 from api.monitoring import ops
 from api.native import admin, common, documents, forgetting, keys, log, memories, sessions, work, writes
-from api.viewer import pages as viewer
+from api.viewer import room as viewer
 from ingest.durability import LEVELS
 from ingest.roles import ANY, WRITE, Needs
-from mcp_gateway.tools.catalog import server_version
+from mcp_gateway.profiles import server_version
 from projections.queries.views import Items
 
 MODULES = (writes, memories, work, sessions, documents, log, forgetting, admin, keys, ops, viewer)

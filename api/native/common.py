@@ -1,8 +1,8 @@
 """What native routes share: the decorator that declares a route, and the query strings of reads and listings.
 
 A handler's signature says what its route takes: parameters of the path by name, `query` and `body` (a struct each),
-`request` for the rare handler that needs it. What it returns is the answer, and its docstring is the summary and the
-description in OpenAPI.
+`principal` or `request` for the rare handler that needs one. What it returns is the answer, and its docstring is the
+summary and the description in OpenAPI.
 """
 
 import inspect
@@ -17,12 +17,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from api.access.principal import principal_of
 from api.http.endpoint import Endpoint
-from api.http.http import Json, parsed, query_of, read_body, send_json
+from api.http.http import Json, query_of, read_body, send_json
 from api.services import NativeCall, native_call
 from ingest.commands.command import EventName, Name
 from ingest.commands.parse import parse_json
 from ingest.log.position import Token
+from ingest.platform.tasks import INLINE_BYTES, in_thread
 from ingest.roles import Needs
 from projections.queries.times import Interval, Times
 from projections.queries.views import Page
@@ -111,7 +113,8 @@ class TypedHandler:
         self.body: type[Any] | None = parameters["body"].annotation if "body" in parameters else None
         self._empty = self.body() if optional and self.body is not None else None
         self.answer = signature.return_annotation
-        self._handler, self._status, self._wants_request = handler, status, "request" in parameters
+        self._handler, self._status = handler, status
+        self._wants_request, self._wants_principal = "request" in parameters, "principal" in parameters
         self._in_path = [name for name in parameters if f"{{{name}}}" in path or f"{{{name}:path}}" in path]
         self._waits = self.query is not None and issubclass(self.query, After | BoundedRead)
         self._parse = partial(parse_json, cls=cast("type[Any]", self.body))
@@ -130,7 +133,9 @@ class TypedHandler:
 
     async def _answer(self, scope: Scope, receive: Receive) -> Any:
         call = native_call(scope)
-        arguments: dict[str, Any] = {name: scope["path_params"][name] for name in self._in_path}
+        arguments: dict[str, Any] = {}
+        for name in self._in_path:
+            arguments[name] = scope["path_params"][name]
         query = None
         if self.query is not None:
             arguments["query"] = query = query_of(scope, self.query)
@@ -139,7 +144,12 @@ class TypedHandler:
         if self.body is not None:
             raw = await read_body(scope, receive)
             empty = self._empty is not None and not raw.strip()
-            arguments["body"] = self._empty if empty else await parsed(raw, self._parse)
+            if empty:
+                arguments["body"] = self._empty
+            else:  # inline: awaiting `parsed` for a small body would cost as much as parsing it
+                arguments["body"] = self._parse(raw) if len(raw) <= INLINE_BYTES else await in_thread(self._parse, raw)
+        if self._wants_principal:
+            arguments["principal"] = principal_of(scope)
         if self._wants_request:
             arguments["request"] = Request(scope, receive)
         answer = await self._handler(call, **arguments)

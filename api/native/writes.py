@@ -5,7 +5,7 @@ from functools import partial
 from msgspec import Struct
 from starlette.requests import Request
 
-from api.access.principal import principal_of
+from api.access.principal import Principal
 from api.http.endpoint import JSON, Endpoint
 from api.http.http import body
 from api.native.common import router
@@ -65,10 +65,10 @@ async def post_observation(call: NativeCall, body: Observe) -> Accepted:
 
 
 @route("POST /v1/memories", WRITE, 202)
-async def post_memory(call: NativeCall, body: Remember, request: Request) -> RememberAnswer:
+async def post_memory(call: NativeCall, body: Remember, principal: Principal) -> RememberAnswer:
     """Keep something for a long time."""
     accepted = await call.commands.handle(body, call.caller())
-    if not principal_of(request.scope).may(READ):
+    if not principal.may(READ):
         return accepted  # pyright: ignore[reportReturnType]  # an answer without what only readers are told
     return await call.queries.memories.answer_to(accepted, partial(call.reader_named, body.agent_id or call.agent))
 

@@ -9,10 +9,10 @@ import { count, shortened } from "./text.js";
 
 export const title = "Actions";
 const LIMIT = 500;
-const NEVER = "Will not be done";
+const NEVER = "Won't be done";
 const COLUMNS = [
   ["waiting", "To do"],
-  ["active", "Under way"],
+  ["active", "In progress"],
   ["done", "Done"],
   ["dropped", NEVER],
 ];
@@ -64,8 +64,8 @@ export async function show(route) {
     { class: "detail" },
     items.length
       ? board(columns, byId, ready, route.id)
-      : empty("This project has no actions", "An agent writes one down with `POST /v1/actions`."),
-    next && el("p", { class: "quiet" }, `The newest ${LIMIT} are shown.`),
+      : empty("This project has no actions", "Agents add them with `POST /v1/actions`."),
+    next && el("p", { class: "quiet" }, `Showing the newest ${LIMIT}.`),
     may("write") && el("details", { class: "card" }, el("summary", {}, "New action"), creation(project, items)),
   );
 }
@@ -153,12 +153,12 @@ function creation(project, items) {
       open.length ? "" : `${count(0, "open action")}`,
     ),
   ];
-  return form(fields, "Write it down", async ({ title: named, description, priority, requires }) => {
+  return form(fields, "Add action", async ({ title: named, description, priority, requires }) => {
     await write("POST", "/v1/actions", {
       body: { project, title: named, description, priority: Number(priority), requires: requires ? [requires] : [] },
     });
     again();
-    return "Written down.";
+    return "Added.";
   });
 }
 

@@ -4,14 +4,14 @@ import { askForKey, key } from "./key.js";
 import { current } from "./route.js";
 
 const WORDS = {
-  forbidden: "This key may not do that.",
-  not_found: "It is not there, or not for you to see.",
-  overloaded: "The server has too much to do, or this key asked too often. Nothing was changed.",
-  log_unavailable: "The log's server does not answer.",
-  projection_behind: "The server has not applied the newest writes yet.",
-  durability_not_reached: "It is written, but not yet as safe as the server was asked to make it.",
-  already_there: "It exists already.",
-  internal: "The server failed; its log says why.",
+  forbidden: "This key does not have access.",
+  not_found: "Not found, or you don't have access.",
+  overloaded: "The server is overloaded, or this key sent too many requests. Nothing was changed.",
+  log_unavailable: "Redis does not answer.",
+  projection_behind: "The latest writes are not applied yet.",
+  durability_not_reached: "Written, but not yet as durable as requested.",
+  already_there: "Already exists.",
+  internal: "Server error; see its log.",
   unreachable: "The server does not answer. Is it running?",
 };
 const AGAIN = new Set(["overloaded", "log_unavailable", "projection_behind", "unreachable"]);
@@ -41,7 +41,7 @@ export async function send(method, path, { params = {}, body, headers = {}, sign
     if (response.status === 401 && asks) {
       if (
         key() !== used ||
-        (await askForKey(used ? "The server does not take that key." : "This server asks for a key."))
+        (await askForKey(used ? "Invalid key." : "This server requires a key."))
       )
         continue;
     }

@@ -30,7 +30,7 @@ export async function show(route) {
       el(
         "p",
         { class: "quiet" },
-        "Lag, backlog and memory are of the server as a whole: a key with the role operator shows them.",
+        "Lag, backlog and memory are for the whole server; they need an operator key.",
       ),
     section(
       route.project === null ? "Recent activity" : `Recent activity in ${projectName(route.project)}`,
@@ -129,7 +129,7 @@ function figuresOf({ vitals, lag, documents }) {
 
 /** The newest writes; the first few with what they say. */
 async function recent(entries) {
-  if (!entries.length) return empty("Nothing was written here yet");
+  if (!entries.length) return empty("No activity yet");
   const lines = await Promise.all(
     entries.map((one, place) =>
       place < NAMED && one.targets.length === 1 && !one.erased ? documentLine(one.targets[0]) : null,

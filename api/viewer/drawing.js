@@ -17,7 +17,7 @@ export function canvas(graph, kinds, onChoose) {
     class: "graph",
     tabindex: 0,
     role: "img",
-    "aria-label": "The graph; its nodes are in the list below",
+    "aria-label": "The graph; its nodes are also in the list below",
   });
   const pen = element.getContext("2d");
   const view = { x: 0, y: 0, scale: 1, own: false };

@@ -13,12 +13,12 @@ const LOOKED_THROUGH = 50;
 /** Forgets a memory; the receipt is a dialog with each step as it is done. */
 export async function forget(memory) {
   const path = `/v1/memories/${encodeURIComponent(memory.id)}`;
-  const dialog = receipt("Forgetting a memory");
+  const dialog = receipt("Deleting a memory");
   await stepped(dialog, async (step) => {
     const answer = await write("DELETE", path, { params: { reason: "asked for in the viewer" } });
     step(`Written to the log at ${answer.position}.`);
     while (await found(path)) await dialog.pause();
-    step("The document is gone.");
+    step("The document is deleted.");
     let hits;
     do {
       const query = memory.content.slice(0, QUERY_CHARS);
@@ -32,18 +32,18 @@ export async function forget(memory) {
       hits = results.filter((one) => one.id === memory.id).length;
       if (hits) await dialog.pause();
     } while (hits);
-    step("A search for its text found nothing of it.");
+    step("A search for its text does not find it.");
   });
 }
 
 /** Forgets a session by a request that has a receipt of the server's. */
 export async function forgetSession(session) {
-  const dialog = receipt("Forgetting a session");
+  const dialog = receipt("Deleting a session");
   await stepped(dialog, async (step) => {
     let state = await write("POST", "/v1/forget", {
       body: { kind: "session", subject: session.id, project: session.project, reason: "asked for in the viewer" },
     });
-    step(`Request ${state.id} is kept until it is carried out.`);
+    step(`Request ${state.id} is stored until it is carried out.`);
     while (state.status !== "done" || state.removed?.replicas_waiting > 0) {
       dialog.now(state.error || `${state.status}…`);
       await dialog.pause();
@@ -52,7 +52,7 @@ export async function forgetSession(session) {
     dialog.body.append(removed(state));
     if (state.probe?.found)
       throw new Error(`A search still finds ${count(state.probe.found, "document")}; see the server's log.`);
-    step(`A search made afterwards found nothing of ${count(state.probe?.documents ?? 0, "document")}.`);
+    step(`A search afterward found none of ${count(state.probe?.documents ?? 0, "document")}.`);
   });
 }
 
@@ -63,7 +63,7 @@ function removed({ removed: what, finished_at: at }) {
   return table([
     ["Finished", at && when(at)],
     ["Documents", documents.join(", ")],
-    ["Entries of the log", what?.log_entries],
+    ["Log entries", what?.log_entries],
     ["Cached vectors", what?.embedding_cache],
     ["Index snapshot", what?.snapshot],
   ]);

@@ -31,26 +31,26 @@ export async function show(route) {
   known.add(drawing);
   if (!known.nodes.length)
     return empty(
-      "There is nothing to draw",
+      "Nothing to draw",
       start
-        ? "No node has that name. Nodes are named file:PATH, concept:NAME, session:ID, project:NAME, or by a memory's id."
-        : "The graph begins with memories: an agent keeps one with the tool `remember`.",
+        ? "No node has that name. Names are file:PATH, concept:NAME, session:ID, project:NAME, or a memory's id."
+        : "The graph starts from memories; agents save them with the tool `remember`.",
     );
   const said = el("p", { class: "quiet", role: "status" });
   const chosen = el("div", { class: "chosen-node", role: "status" });
   const drawn = canvas(known, KINDS, (node) => describe(node));
   const tell = () => {
-    said.textContent = `${count(known.nodes.length, "node")} of ${drawing.total_nodes}. Drag nodes or the ground, zoom with the wheel or + and −, choose a node with a press.`;
+    said.textContent = `${count(known.nodes.length, "node")} of ${drawing.total_nodes}. Drag nodes or the background, zoom with the wheel or + and −, click a node to select it.`;
   };
 
   async function grow(node) {
-    if (known.nodes.length >= MOST) return `At most ${MOST} nodes are drawn.`;
+    if (known.nodes.length >= MOST) return `Only ${MOST} nodes can be drawn.`;
     const before = known.nodes.length;
     known.add(await read("/v1/graph", { start: node.id, depth: 1, limit: Math.min(LIMIT, MOST - before) }));
     drawn.changed();
     tell();
     list();
-    return known.nodes.length === before ? "All of its neighbours are here." : "";
+    return known.nodes.length === before ? "Full texts neighbors are shown." : "";
   }
 
   function describe(node) {
@@ -62,7 +62,7 @@ export async function show(route) {
         " ",
         home ? el("a", { href: home }, shortened(node.label, 140)) : node.label,
         " ",
-        action("Show its neighbours", () => grow(node)),
+        action("Show its neighbors", () => grow(node)),
         " ",
         el("a", { href: href("graph", "", { start: node.id }) }, "begin here"),
       ],
@@ -91,7 +91,7 @@ export async function show(route) {
     "div",
     {},
     filters(
-      typed(route.params, "start", "Begin at", { placeholder: "file:src/pool.py" }),
+      typed(route.params, "start", "Start at", { placeholder: "file:src/pool.py" }),
       el(
         "p",
         { class: "legend" },
@@ -101,7 +101,7 @@ export async function show(route) {
     chosen,
     drawn.element,
     said,
-    el("details", {}, el("summary", {}, "The same as a list"), items),
+    el("details", {}, el("summary", {}, "Show as a list"), items),
   );
 }
 

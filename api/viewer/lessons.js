@@ -45,7 +45,7 @@ export async function show(route) {
     row,
     empty(
       "This project has no lessons yet",
-      "An agent states one with the tool `lesson`; some are made of finished actions and by `POST /v1/reflect`.",
+      "Agents record them with the tool `lesson`; others come from finished actions and `POST /v1/reflect`.",
     ),
   );
   return el("div", {}, filters(checked(route.params, "retired", "those that have faded, too")), rows);
@@ -98,7 +98,7 @@ function chart(one) {
       {
         viewBox: `-4 -4 ${WIDTH + 8} ${HEIGHT + 8}`,
         role: "img",
-        "aria-label": `${percent(sure(one))} sure now; ${percent(RETIRE_AT)} on ${when(fadesAt(one.confidence, since))} if nobody confirms it`,
+        "aria-label": `${percent(sure(one))} confidence now; ${percent(RETIRE_AT)} on ${when(fadesAt(one.confidence, since))} unless confirmed`,
       },
       svg("line", { class: "limit", x1: 0, x2: WIDTH, y1: y(RETIRE_AT), y2: y(RETIRE_AT) }),
       svg("polyline", {
@@ -110,7 +110,7 @@ function chart(one) {
     el(
       "figcaption",
       {},
-      el("strong", {}, `${percent(sure(one))} sure`),
+      el("strong", {}, `${percent(sure(one))} confidence`),
       ` now, fades until ${new Date(fadesAt(one.confidence, since)).toLocaleDateString()}`,
     ),
   );
@@ -121,8 +121,8 @@ async function lesson(id) {
   const known = await found(path);
   if (known === null)
     return empty(
-      "This lesson is not there",
-      "It was forgotten, or is not for you to see.",
+      "Lesson not found",
+      "Deleted, or you don't have access.",
       el("a", { href: href("lessons") }, "All lessons"),
     );
   const sources = await Promise.all(known.derived_from.slice(0, 50).map(documentLine));
@@ -157,17 +157,17 @@ async function lesson(id) {
       el(
         "p",
         { class: "quiet" },
-        `Recorded ${when(known.recorded_at)}; last said or confirmed ${when(known.reinforced_at)}, when it was ${percent(known.confidence)} sure. The curve begins there.`,
+        `Recorded ${when(known.recorded_at)}; last repeated or confirmed ${when(known.reinforced_at)}, with ${percent(known.confidence)} confidence, where the curve starts.`,
       ),
       changeable &&
         el(
           "div",
           { class: "buttons" },
-          action("It proved right again", () => done(write("POST", `${path}/reinforce`), "Strengthened.")),
-          action(known.active ? "Switch it off" : "Switch it on", () =>
+          action("Proved correct again", () => done(write("POST", `${path}/reinforce`), "Reinforced.")),
+          action(known.active ? "Disable" : "Enable", () =>
             done(
               write("PATCH", path, { body: { active: !known.active } }),
-              known.active ? "It is neither found nor shown any more." : "It is found and shown again.",
+              known.active ? "No longer recalled or shown before tools." : "Recalled and shown again.",
             ),
           ),
           action("Forget…", () => forgotten(known, path), "danger"),
@@ -175,7 +175,7 @@ async function lesson(id) {
     ),
     changeable && el("details", { class: "card" }, el("summary", {}, "Edit"), edit(known, path)),
     section(
-      "When it speaks up, and where it comes from",
+      "Trigger and source",
       table([
         ["Tool", known.trigger_tool || "any"],
         ["Pattern", known.trigger_pattern || "any"],
@@ -210,7 +210,7 @@ function edit(known, path) {
     field(
       "Pattern",
       el("input", { name: "trigger_pattern", maxlength: 500, value: known.trigger_pattern }),
-      "RE2 syntax, looked for in what the tool is given",
+      "RE2 syntax, matched against the tool's input",
     ),
     field("Tags", el("input", { name: "tags", value: known.tags.join(", ") }), "separated by commas"),
   ];
@@ -221,16 +221,16 @@ function edit(known, path) {
     if (listed(values.tags).join() !== known.tags.join()) changes.tags = listed(values.tags);
     return Object.keys(changes).length
       ? done(write("PATCH", path, { body: changes }), "Saved.")
-      : "Nothing is changed.";
+      : "No changes.";
   });
 }
 
 async function forgotten(known, path) {
   if (
     !(await confirmed(
-      "Forget this lesson?",
-      "It leaves every store, with every event that stated it. This cannot be taken back.",
-      "Forget it",
+      "Delete this lesson?",
+      "Deleted from every store, with every event that recorded it. This cannot be undone.",
+      "Delete",
     ))
   )
     return "";

@@ -61,8 +61,8 @@ async function show(quiet = false) {
 
 const unreadable = () =>
   empty(
-    "This key may not read",
-    `The pages show what a key with the role read may see. This one may: ${rights() || "nothing of that"}.`,
+    "This key cannot read",
+    `These pages need a key with the role read. This key has: ${rights() || "none"}.`,
   );
 
 function drawTabs(shownTab) {
@@ -115,7 +115,7 @@ setInterval(() => {
 function offer() {
   if (document.getElementById("news")) return;
   content.prepend(
-    el("button", { type: "button", id: "news", onclick: () => show(true) }, "Something was written meanwhile. Show it"),
+    el("button", { type: "button", id: "news", onclick: () => show(true) }, "New activity. Refresh"),
   );
 }
 
@@ -131,12 +131,12 @@ function followAgain() {
 
 function drawKeyButton() {
   keyButton.textContent = key() ? (may("write") ? "Key: set" : "Key: read only") : "Key";
-  keyButton.title = key() ? `This key may: ${rights()}` : "";
+  keyButton.title = key() ? `Roles of this key: ${rights()}` : "";
 }
 
 keyButton.addEventListener("click", async () => {
   const given = await askForKey(
-    key() ? "A key is set. Another one takes its place." : "Without a key you see what an open server shows.",
+    key() ? "A key is set; entering a new one replaces it." : "Without a key you only see public data.",
   );
   if (document.getElementById("key").returnValue === "forget") forgetKey();
   else if (!given) return;

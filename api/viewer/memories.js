@@ -24,10 +24,10 @@ export async function show(route) {
     (cursor) => read("/v1/memories", { project: route.project, latest: !params.has("every"), limit: LIMIT, cursor }),
     row,
     words || type || by
-      ? empty("No memory fits the filter", "Make it wider, or search: that finds by meaning, too.")
+      ? empty("No memories match the filter", "Broaden it, or use search, which also finds by meaning.")
       : empty(
           "This project has no memories yet",
-          'An agent keeps one with the tool `remember`, you with `mnemolog remember "…" --project NAME`.',
+          'Agents save them with the tool `remember`, you with `mnemolog remember "…" --project NAME`.',
         ),
     wanted,
   );

@@ -22,8 +22,8 @@ export async function memory(id) {
   const known = await found(path);
   if (known === null)
     return empty(
-      "This memory is not there",
-      "It was forgotten, or is not for you to see: choose whom to read as, above.",
+      "Memory not found",
+      "It was deleted, or you don't have access. Try another agent under \"Read as\".",
       el("a", { href: href("memories") }, "All memories"),
     );
   const { items: versions } = await read(`${path}/history`);
@@ -65,20 +65,20 @@ export async function memory(id) {
         el(
           "div",
           { class: "buttons" },
-          action("Confirm: it proved right", () => confirm(id)),
+          action("Confirm: proved correct", () => confirm(id)),
           action("Forget…", () => forgotten(known), "danger"),
         ),
     ),
     changeable && el("details", { class: "card" }, el("summary", {}, "Edit"), edit(known, path)),
-    changeable && el("details", { class: "card" }, el("summary", {}, "Who may read it"), readers(known, path)),
+    changeable && el("details", { class: "card" }, el("summary", {}, "Who can read it"), readers(known, path)),
     versions.length > 1 && section(count(versions.length, "version"), versionList(versions)),
-    section("Where it comes from", await provenance(known)),
+    section("Source", await provenance(known)),
   );
 }
 
 async function confirm(id) {
   const answer = await write("POST", "/v1/confirm", { body: { ids: [id] } });
-  return answer.confirmed.length ? "Noted." : "It cannot be confirmed: it was superseded, or is not for you.";
+  return answer.confirmed.length ? "Confirmed." : "It cannot be confirmed: it was superseded, or you don't have access.";
 }
 
 function edit(known, path) {
@@ -87,7 +87,7 @@ function edit(known, path) {
     field(
       "Title",
       el("input", { name: "title", value: known.title, maxlength: 512 }),
-      "An unchanged title follows a changed text.",
+      "An unchanged title is updated with the text.",
     ),
     field("Type", select({ name: "memory_type" }, TYPES, known.memory_type)),
     field(
@@ -101,7 +101,7 @@ function edit(known, path) {
     const changes = Object.fromEntries(
       Object.entries(wanted).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(known[name])),
     );
-    if (!Object.keys(changes).length) return "Nothing is changed.";
+    if (!Object.keys(changes).length) return "No changes.";
     go("memories", (await write("PATCH", path, { body: changes })).id);
     return "Saved.";
   });
@@ -118,7 +118,7 @@ function readers(known, path) {
   ];
   return form(fields, "Change", async ({ visibility, shared_with: names }) => {
     await write("PATCH", path, { body: { visibility, shared_with: listed(names) } });
-    return "Changed, for recall too.";
+    return "Changed.";
   });
 }
 
@@ -148,8 +148,8 @@ async function provenance(known) {
       ...Object.entries(known.metadata),
     ]),
     sources.length
-      ? el("div", {}, el("h3", {}, `Made of ${count(known.derived_from.length, "document")}`), list(sources))
-      : el("p", { class: "quiet" }, "It was said as it is, not made of other documents."),
+      ? el("div", {}, el("h3", {}, `Derived from ${count(known.derived_from.length, "document")}`), list(sources))
+      : el("p", { class: "quiet" }, "Recorded directly (not derived from other documents)."),
   );
 }
 
@@ -176,7 +176,7 @@ const changes = (before, after) => diff(before, after).map(([kind, text]) => el(
 
 async function forgotten(known) {
   const words = `“${known.title}” and the versions before it leave every store, with what was derived from them alone. This cannot be taken back.`;
-  if (!(await confirmed("Forget this memory?", words, "Forget it"))) return "";
+  if (!(await confirmed("Delete this memory?", words, "Delete"))) return "";
   await forget(known);
   return "";
 }

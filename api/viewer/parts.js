@@ -19,7 +19,7 @@ export function failure(error, again) {
   return el(
     "div",
     { class: "failure", role: "alert" },
-    el("p", { class: "strong" }, "That did not work"),
+    el("p", { class: "strong" }, "Something went wrong"),
     el("p", {}, error.message),
     again && el("button", { type: "button", onclick: again }, "Try again"),
   );
@@ -59,7 +59,7 @@ export function chooseProject(what) {
   );
   return empty(
     `${what} are listed by project`,
-    links.length ? "Choose one:" : "Nothing was written yet. Write an observation first, or run `mnemolog demo`.",
+    links.length ? "Choose one:" : "Nothing recorded yet. Record an observation first, or run `mnemolog demo`.",
     el("p", { class: "choices" }, links),
   );
 }

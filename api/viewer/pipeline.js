@@ -20,8 +20,8 @@ const OVER = new Set(["switched", "rolled_back", "cancelled", "failed"]);
 export async function show(route) {
   if (!may("operator") && !may("admin"))
     return empty(
-      "This key may not see the pipeline",
-      "Partitions and rebuilds are for keys with the role operator, dead letters also for those with the role admin.",
+      "This key cannot see the pipeline",
+      "Partitions and rebuilds need an operator key; dead letters need an operator or admin key.",
     );
   const [progress, rebuilds, diagnosis, letters] = await Promise.all([
     may("operator") && get("/v1/admin/projections"),
@@ -44,7 +44,7 @@ export async function show(route) {
       ),
     embedder && section("Embedder", el("p", {}, embedder.message)),
     rebuilds && section("Rebuilds", rebuildList(rebuilds.rebuilds)),
-    !progress && el("p", { class: "quiet" }, "Partitions and rebuilds are for keys with the role operator."),
+    !progress && el("p", { class: "quiet" }, "Partitions and rebuilds need an operator key."),
     section("Dead letters", await letterList(route, letters)),
   );
 }
@@ -94,7 +94,7 @@ function rebuildList(all) {
     el(
       "p",
       { class: "quiet" },
-      "A rebuild makes all documents again from the log, beside those that are read, compares both and switches.",
+      "A rebuild creates all documents again from the log in the background, compares both and switches.",
     ),
     !running && el("div", { class: "buttons" }, action("Rebuild all documents…", begin)),
     el(
@@ -127,7 +127,7 @@ function rebuildList(all) {
             one.state === "ready" && action("Switch", () => step(one, "switch"), "primary"),
             one.state === "switched" &&
               one.can_roll_back_until &&
-              action(`Go back (until ${when(one.can_roll_back_until)})`, () => step(one, "rollback")),
+              action(`Roll back (until ${when(one.can_roll_back_until)})`, () => step(one, "rollback")),
           ),
         ),
       ),
@@ -139,14 +139,14 @@ async function begin() {
   if (
     !(await confirmed(
       "Rebuild all documents?",
-      "Reads go on as before; the work takes time of the workers. It switches by itself when both agree, and can be taken back for a while.",
+      "Reads are not interrupted. Workers rebuild in the background and switch automatically once the results match; you can roll back for a while.",
       "Rebuild",
     ))
   )
     return "";
   const made = await post("/v1/admin/rebuilds", {});
   again();
-  return `Begun: ${made.id}.`;
+  return `Started: ${made.id}.`;
 }
 
 async function step(rebuild, name) {
@@ -168,7 +168,7 @@ async function letterList(route, first) {
       return { items: page.dead_letters, next: page.next };
     },
     letter,
-    el("p", { class: "quiet" }, stateOf(route) === "parked" ? "None: every event was applied." : "None is discarded."),
+    el("p", { class: "quiet" }, stateOf(route) === "parked" ? "None; every event was applied." : "None discarded."),
   );
   return el("div", {}, counts, filters(chosen(route.params, "letters", "Shown", STATES)), rows);
 }
@@ -209,10 +209,10 @@ async function triedAgain({ position }) {
       setTimeout(resolve, LOOK_MS);
     });
     const now = await found(`/v1/admin/dead-letters/${encodeURIComponent(position)}`);
-    if (now === null) return "It is applied.";
-    if (!now.redrive_requested) return `It failed once more, after ${count(now.attempts, "attempt")}: ${now.message}`;
+    if (now === null) return "Applied.";
+    if (!now.redrive_requested) return `It failed again, after ${count(now.attempts, "attempt")}: ${now.message}`;
   }
-  return "A worker will try it.";
+  return "A worker will retry it.";
 }
 
 async function discarded(one) {
@@ -224,7 +224,7 @@ async function discarded(one) {
       "form",
       { method: "dialog" },
       el("h2", { id: "discard-title" }, "Discard this event?"),
-      el("p", {}, "It will not be applied. The reason is kept with it."),
+      el("p", {}, "It will not be applied. The reason is stored with it."),
       el("label", { class: "field" }, el("span", {}, "Reason"), reason),
       el(
         "div",

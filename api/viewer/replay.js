@@ -25,8 +25,8 @@ export async function show(route) {
   const session = route.id && (await found(`/v1/sessions/${encodeURIComponent(route.id)}`, within(route)));
   if (route.id && !session)
     return empty(
-      "This session is not there",
-      "It is of another project, was forgotten, or is not for you to see.",
+      "Session not found",
+      "It is in another project, was deleted, or you don't have access.",
       el("a", { href: href("sessions") }, "All sessions"),
     );
   const project = session ? session.project : route.project;
@@ -34,7 +34,7 @@ export async function show(route) {
     firstPage(project, route.id),
     read("/v1/sessions", { project, limit: SESSIONS }),
   ]);
-  if (!first.items.length) return empty("Nothing was observed here", "Choose another session or project.");
+  if (!first.items.length) return empty("No observations", "Choose another session or project.");
   const replay = player(project, session, first.items, route);
   replay.loadFrom(first.next);
   return el("div", { class: "detail replay" }, filters(chooser(project, session, sessions)), replay.element);
@@ -66,7 +66,7 @@ function chooser(project, session, { items }) {
     location.hash = href("replay", event.target.value, { project });
   };
   return field(
-    "What is replayed",
+    "Replay",
     select(
       { id: "session", onchange: go },
       [["", `All of ${projectName(project)}, the newest`], ...options],
@@ -234,7 +234,7 @@ function player(project, session, items, route) {
       loading,
     ),
     question.element,
-    el("div", { class: "then" }, el("section", {}, el("h2", {}, "What happened until then"), events), beside.element),
+    el("div", { class: "then" }, el("section", {}, el("h2", {}, "Events so far"), events), beside.element),
   );
   grown([]);
   return { element, loadFrom };
@@ -312,8 +312,8 @@ function answers(project, query, moment) {
     id: "then-q",
     type: "search",
     value: query,
-    placeholder: "What would recall have answered then?",
-    "aria-label": "Question as of then",
+    placeholder: "Ask recall as of this time",
+    "aria-label": "Question as of this time",
     maxlength: 20000,
   });
   const body = el("div", { role: "status" });
@@ -363,8 +363,8 @@ function compared(then, today) {
           {},
           then.map((one) => el("li", {}, answer(one, !todayIds.has(one.id) && "not today"))),
         )
-      : el("p", {}, "Nothing that was known then answers this."),
-    el("p", { class: "quiet" }, `Found today and not then: ${today.filter((one) => !thenIds.has(one.id)).length}.`),
+      : el("p", {}, "No results as of this time."),
+    el("p", { class: "quiet" }, `Found today but not at this time: ${today.filter((one) => !thenIds.has(one.id)).length}.`),
   ];
 }
 
@@ -376,7 +376,7 @@ const answer = (one, note) => [
   el(
     "span",
     { class: "sure" },
-    [one.agent_id, one.confidence !== undefined && one.confidence !== null && `${percent(one.confidence)} sure`]
+    [one.agent_id, one.confidence !== undefined && one.confidence !== null && `${percent(one.confidence)} confidence`]
       .filter(Boolean)
       .join(", "),
   ),

@@ -14,10 +14,10 @@ const PARTS = {
   spread: ["spread", "the question counts, and better results of the same session stand before it"],
 };
 const WEIGHTS = {
-  relevance: ["relevance", "the sum of the parts, stretched onto 0 to 100 % over all that might answer"],
+  relevance: ["relevance", "the combined score, normalized to 0–100% across all candidates"],
   tool: ["output of tools", "what a tool printed weighs less than what somebody said"],
   echo: ["asks the same", "a question is no answer to itself"],
-  confidence: ["still sure", "what is left of a lesson's confidence; half of the score depends on it"],
+  confidence: ["confidence", "the remaining confidence of a lesson; half of the score depends on it"],
   recency: ["newness", "mixed in because a half-life was asked for"],
 };
 
@@ -88,7 +88,7 @@ const signed = (value) => `${value < 0 ? "−" : "+"}${number(Math.abs(value))}`
 
 function evidence({ lexical, cosine, static: quick }) {
   return [
-    ["words", lexical, "BM25: the question's words in it, rare ones more"],
+    ["words", lexical, "BM25: words of the query, rare ones weigh more"],
     ["meaning", cosine, "cosine with the question, by the embedding model"],
     ["meaning, static", quick, "the same by static vectors, there as soon as it is written"],
   ]

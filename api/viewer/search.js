@@ -18,9 +18,9 @@ export async function show(route) {
   const answer = query
     ? await results(query, route)
     : empty(
-        "Ask what the agents know",
-        "Write a question as you would ask it; names, files and ids are found as words.",
-        "Each result says how sure it is an answer, and why it stands where it does.",
+        "Search what agents recorded",
+        "Ask in plain language; names, files and ids match as words.",
+        "Each result shows its confidence and how its score was computed.",
       );
   return el("div", {}, searchForm(query, route), answer);
 }
@@ -84,14 +84,14 @@ function searchForm(query, route) {
   );
 }
 
-/** The slider of how sure a result has to be; at its left end the server's own rule. */
+/** The slider of the minimum confidence; at its left end, the server's default. */
 function sureness(route) {
   const least = route.params.get("min") ?? "";
   const words = el("output", { for: "min" }, sureWords(least));
   return el(
     "label",
     { class: "field", for: "min" },
-    el("span", {}, "At least this sure: ", words),
+    el("span", {}, "Minimum confidence: ", words),
     el("input", {
       type: "range",
       id: "min",
@@ -165,7 +165,7 @@ function notes(answer) {
       "p",
       { class: "quiet" },
       `${count(answer.results.length, "result")} in ${Math.round(answer.took_ms)} ms`,
-      answer.confidence !== null && answer.results.length > 0 && `, ${percent(answer.confidence)} sure`,
+      answer.confidence !== null && answer.results.length > 0 && `, ${percent(answer.confidence)} confidence`,
     ),
     lag > 0 &&
       el("p", { class: "warning" }, `${count(lag, "event")} are not applied yet, so something new may be missing.`),
@@ -177,16 +177,16 @@ function nothing(all, route) {
   const nearest = all.results[0];
   if (!nearest)
     return empty(
-      "Nothing is known about this",
+      "No results",
       route.project === null
-        ? "No document shares its words or its meaning."
-        : "Nothing in this project shares its words or its meaning. Choose “All projects” above to look further.",
+        ? "No document matches by words or meaning."
+        : "Nothing in this project matches by words or meaning. Choose “All projects” above to broaden the search.",
     );
   return empty(
-    "Nothing known answers this",
+    "No confident results",
     nearest.confidence === undefined
       ? ""
-      : `The nearest is ${percent(nearest.confidence)} sure. An agent that asks is told nothing rather than something wrong.`,
+      : `The closest match has ${percent(nearest.confidence)} confidence. Agents get no result rather than a wrong one.`,
     el("p", { class: "quote" }, shortened(nearest.snippet)),
   );
 }
@@ -194,8 +194,8 @@ function nothing(all, route) {
 function leftOut(left, least) {
   if (!left.length) return null;
   const why = least
-    ? `less than ${percent(Number(least))} sure`
-    : "the first result is not sure enough for the server to answer";
+    ? `below ${percent(Number(least))} confidence`
+    : "the best result is below the server's minimum confidence";
   return el(
     "details",
     { class: "left" },
@@ -225,10 +225,10 @@ function card(result) {
       result.derived_from && `made of ${count(result.derived_from.length, "document")}`,
     ),
     scoreBar(result),
-    el("details", {}, el("summary", {}, "Why it is here"), scoreTable(result)),
+    el("details", {}, el("summary", {}, "Score details"), scoreTable(result)),
     result.repeats && repeats(result.repeats),
     ![heading, text].includes(result.content.trim()) &&
-      el("details", {}, el("summary", {}, "All of it"), el("p", { class: "text" }, result.content)),
+      el("details", {}, el("summary", {}, "Full text"), el("p", { class: "text" }, result.content)),
   );
 }
 
@@ -253,8 +253,8 @@ function sure({ confidence }) {
   if (confidence === undefined || confidence === null) return null;
   return el(
     "span",
-    { class: confidence >= 0.5 ? "sure high" : "sure", title: "How sure it is an answer" },
-    `${percent(confidence)} sure`,
+    { class: confidence >= 0.5 ? "sure high" : "sure", title: "Confidence that this is an answer" },
+    `${percent(confidence)} confidence`,
   );
 }
 
@@ -267,7 +267,7 @@ function repeats(ids) {
     el(
       "summary",
       {},
-      `Stands for ${count(ids.length, "document")} that ${ids.length === 1 ? "says" : "say"} nearly the same`,
+      `${count(ids.length, "near-duplicate")}`,
     ),
     list,
   );

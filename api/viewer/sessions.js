@@ -41,10 +41,10 @@ export async function show(route) {
     (cursor) => read("/v1/sessions", { project: route.project ?? undefined, limit: LIMIT, cursor }),
     row,
     words || status || by
-      ? empty("No session fits the filter", "Make it wider.")
+      ? empty("No sessions match the filter", "Broaden the filter.")
       : empty(
-          "There are no sessions yet",
-          'An observation opens one: `mnemolog observe "…" --project NAME --session ID`, or install the hooks with `mnemolog install claude-code`.',
+          "No sessions yet",
+          'An observation creates one: `mnemolog observe "…" --project NAME --session ID`, or install the hooks with `mnemolog install claude-code`.',
         ),
     wanted,
   );
@@ -95,15 +95,15 @@ async function session(route) {
   const known = await found(path, within);
   if (known === null)
     return empty(
-      "This session is not there",
-      "It is of another project, was forgotten, or is not for you to see.",
+      "Session not found",
+      "It is in another project, was deleted, or you don't have access.",
       el("a", { href: href("sessions") }, "All sessions"),
     );
   const summary = known.summarised > 0 ? await found(`${path}/summary`, { project: known.project }) : null;
   const turns = await pages(
     (cursor) => read(`${path}/observations`, { project: known.project, limit: TURNS, cursor }),
     (one) => turn(one, one.id === route.params.get("turn")),
-    empty("Nothing was observed in this session"),
+    empty("This session has no observations"),
   );
   return el(
     "div",
@@ -128,13 +128,13 @@ async function session(route) {
         ["Id", known.id],
         ["Folder", known.cwd],
         ["Agent type", known.agent_type],
-        ["In the log alone", known.retired_observations || ""],
+        ["Only in the log", known.retired_observations || ""],
       ]),
       el(
         "div",
         { class: "buttons" },
         el("a", { href: href("replay", known.id, { project: known.project }) }, "Replay it"),
-        may("admin") && action("Forget this session…", () => forgotten(known), "danger"),
+        may("admin") && action("Delete this session…", () => forgotten(known), "danger"),
       ),
     ),
     section(
@@ -144,7 +144,7 @@ async function session(route) {
         : el(
             "p",
             { class: "quiet" },
-            known.status === "active" ? "It is made when the session ends." : "There is none.",
+            known.status === "active" ? "It is created when the session ends." : "None.",
           ),
     ),
     el("section", {}, el("h2", {}, "Turns"), turns),
@@ -170,8 +170,8 @@ function told(summary) {
 }
 
 async function forgotten(known) {
-  const words = `All ${count(known.observation_count, "turn")} of it leave every store, with its summary and what was derived from them. This cannot be taken back.`;
-  if (await confirmed("Forget this session?", words, "Forget it")) await forgetSession(known);
+  const words = `All ${count(known.observation_count, "turn")} of it are deleted from every store, with its summary and everything derived from them. This cannot be undone.`;
+  if (await confirmed("Delete this session?", words, "Delete")) await forgetSession(known);
   return "";
 }
 

@@ -18,7 +18,7 @@ export async function show(route) {
     el(
       "p",
       { class: "quiet" },
-      "A pinned slot is in the context of every agent of the project, a global one in that of all projects.",
+      "A pinned slot is in the context of every agent of the project; a global one, of every project.",
     ),
     el(
       "div",
@@ -80,8 +80,8 @@ async function removed(one, scope) {
   if (
     !(await confirmed(
       `Remove ${one.label}?`,
-      "A default slot is empty again. What it said stays in the log until its project is forgotten.",
-      "Remove it",
+      "A default slot becomes empty. Its text stays in the log until the project is forgotten.",
+      "Remove",
     ))
   )
     return "";

@@ -29,10 +29,10 @@ export async function show(route) {
       return [heading, turn(one, false, one.agent_id && el("span", { class: "quiet" }, one.agent_id))];
     },
     empty(
-      "Nothing was observed here",
+      "No observations",
       until
         ? "Choose a later time."
-        : 'An agent\'s hooks record what it does, or `mnemolog observe "…" --project NAME --session ID`.',
+        : 'Use an agent\'s hooks, or `mnemolog observe "…" --project NAME --session ID`.',
     ),
     (one) => !by || one.agent_id === by,
   );

@@ -35,7 +35,7 @@ export function turn(one, opened = false, ...more) {
 async function say(one, body) {
   try {
     const all = one.full ? await one.full() : one;
-    fill(body, all ? text(all) : empty("It was forgotten meanwhile"));
+    fill(body, all ? text(all) : empty("It was deleted in the meantime"));
   } catch (error) {
     fill(body, failure(error));
   }
@@ -44,7 +44,7 @@ async function say(one, body) {
 function text(one) {
   const said = one.content && el("p", { class: "text" }, one.content);
   const data = Object.keys(one.data).length > 0 && [
-    el("h3", {}, "What the agent sent"),
+    el("h3", {}, "Sent by the agent"),
     Object.entries(one.data).map(([name, value]) => [
       el("p", { class: "quiet" }, name),
       code(typeof value === "string" ? value : JSON.stringify(value, null, 2)),

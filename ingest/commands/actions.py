@@ -44,8 +44,8 @@ class WriteAction(Command, frozen=True, kw_only=True, tag="action"):
 
 @decides(WriteAction)
 def _write_action(command: WriteAction, origin: Origin) -> Decision:
-    requires = [ActionEdge(type="requires", target=one) for one in command.requires]
-    edges = [ActionEdge(type=one.type, target=one.target) for one in (*requires, *command.edges)]
+    requires = [ActionEdge(type="requires", target=require) for require in command.requires]
+    edges = [ActionEdge(type=require.type, target=require.target) for require in (*requires, *command.edges)]
     if command.action:
         if command.parent:
             raise CommandRejected("an action keeps the parent it was created with", "parent")

@@ -99,8 +99,18 @@ def decides(
     return register
 
 
+def decides_about(command: type[CommandT], event: type[Any], subject: str, *, keep_names: bool = False) -> None:
+    """Have a type of command decided as an event about what its field `subject` names, with all fields they share."""
+
+    @decides(command, keep_names=keep_names)
+    def decide(command: CommandT, origin: Origin) -> Decision:  # pyright: ignore[reportUnusedFunction]
+        if subject == "session_id":
+            need_session(command)
+        return about(getattr(command, subject), command, origin, data_of(event, command))
+
+
 def writer(*names: str) -> str:
-    """Who writes: the first of these that is a name, else nobody. EVERYBODY is none: who could read what it owns?"""
+    """The writer: the first of these that is a name, else "". EVERYBODY is not: nobody could read what it owns."""
     return next((name for name in names if name and name != EVERYBODY), "")
 
 
@@ -178,8 +188,8 @@ def storable(value: dict[str, Any], field: str) -> dict[str, Any]:
         msgpack.encode(value)
     except OverflowError:
         raise CommandRejected("a number does not fit into 64 bits; send it as text", field) from None
-    except ValueError as fault:
-        raise CommandRejected(str(fault), field) from None
+    except ValueError as error:
+        raise CommandRejected(str(error), field) from None
     return value
 
 

@@ -181,12 +181,12 @@ class CommandHandler:
             small = all_clean = False
             with tracing.span("decide"):
                 for index, command in enumerate(commands):
-                    await slices.between()
+                    await slices.between()  # others on the event loop get their turn
                     if index % CHECKED_TOGETHER == 0:
                         together = commands[index : index + CHECKED_TOGETHER]
                         valid = [item for item in together if not isinstance(item, CommandRejected)]
                         small = not any(map(_is_big, valid))
-                        all_clean = small and are_clean(valid)
+                        all_clean = small and are_clean(valid)  # one pass of RE2 over all of them
                     if isinstance(command, CommandRejected):
                         rejected.append((index, command))
                         continue

@@ -15,6 +15,7 @@ from ingest.commands.command import (
     about,
     data_of,
     decides,
+    decides_about,
     event_of,
     need_text,
 )
@@ -83,36 +84,23 @@ class RetireLesson(Command, frozen=True, kw_only=True, tag="retire_lesson"):
 @decides(RecordLesson)
 def _record_lesson(command: RecordLesson, origin: Origin) -> Decision:
     need_text(command.content)
-    _check_pattern(command.trigger_pattern)
+    if command.trigger_pattern:
+        compiled(command.trigger_pattern)
     data = data_of(LessonRecorded, command)
     event = event_of(command, origin, data)
     route = route_of(*event)
     return Decision(event, route, content_id(LESSON, route, fingerprint(command.content)))
 
 
-@decides(ReinforceLesson, keep_names=True)
-def _reinforce_lesson(command: ReinforceLesson, origin: Origin) -> Decision:
-    return about(command.lesson, command, origin, LessonReinforced(lesson=command.lesson))
-
-
 @decides(ReviseLesson)
 def _revise_lesson(command: ReviseLesson, origin: Origin) -> Decision:
     if command.content is not None:
         need_text(command.content)
-    _check_pattern(command.trigger_pattern or "")
+    if command.trigger_pattern:
+        compiled(command.trigger_pattern)
     return about(command.lesson, command, origin, data_of(LessonRevised, command))
 
 
-@decides(TriggerLesson, keep_names=True)
-def _trigger_lesson(command: TriggerLesson, origin: Origin) -> Decision:
-    return about(command.lesson, command, origin, LessonTriggered(lesson=command.lesson))
-
-
-@decides(RetireLesson, keep_names=True)
-def _retire_lesson(command: RetireLesson, origin: Origin) -> Decision:
-    return about(command.lesson, command, origin, data_of(LessonRetired, command))
-
-
-def _check_pattern(pattern: str) -> None:
-    if pattern:
-        compiled(pattern)
+decides_about(ReinforceLesson, LessonReinforced, "lesson", keep_names=True)
+decides_about(TriggerLesson, LessonTriggered, "lesson", keep_names=True)
+decides_about(RetireLesson, LessonRetired, "lesson", keep_names=True)

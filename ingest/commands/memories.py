@@ -14,10 +14,10 @@ from ingest.commands.command import (
     Names,
     Origin,
     Title,
-    about,
     creating,
     data_of,
     decides,
+    decides_about,
     event_of,
     need_text,
     utc,
@@ -123,14 +123,8 @@ def _revise_memory(command: ReviseMemory, origin: Origin) -> Decision:
     return creating(MEMORY, command, origin, data)
 
 
-@decides(ChangeVisibility)
-def _change_visibility(command: ChangeVisibility, origin: Origin) -> Decision:
-    return about(command.memory, command, origin, data_of(MemoryVisibilityChanged, command))
-
-
-@decides(ConfirmMemory, keep_names=True)
-def _confirm_memory(command: ConfirmMemory, origin: Origin) -> Decision:
-    return about(command.memory, command, origin, MemoryConfirmed(memory=command.memory))
+decides_about(ChangeVisibility, MemoryVisibilityChanged, "memory")
+decides_about(ConfirmMemory, MemoryConfirmed, "memory", keep_names=True)
 
 
 @decides(CondenseMemories, keep_names=True)

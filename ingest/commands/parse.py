@@ -21,7 +21,7 @@ from ingest.errors import CommandRejected, MalformedRequest, RequestTooLarge, wi
 from ingest.names import with_nfc
 from ingest.secrets.scrub import repair_text
 
-if TYPE_CHECKING:  # whoever parses loads this, also where no big body ever comes: the stdio bridge
+if TYPE_CHECKING:  # the stdio bridge imports this module too, and never gets a big body
     import numpy as np
     from numpy.typing import NDArray
 
@@ -53,12 +53,12 @@ def parse_json(body: bytes, cls: type[T]) -> T:
     RequestTooLarge for more than MAX_VALUES."""
     check_values(body)
     try:
-        found = msgspec.json.decode(body, type=cls)
+        parsed = msgspec.json.decode(body, type=cls)
     except msgspec.ValidationError as error:
         raise rejected(error) from None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         return parse_object(_loaded_json(body, error), cls)
-    return found if body.isascii() and b"\\u" not in body else with_nfc(found)
+    return parsed if body.isascii() and b"\\u" not in body else with_nfc(parsed)
 
 
 def parse_object(value: Any, cls: type[T]) -> T:
@@ -78,13 +78,13 @@ def parse_batch_at_once(body: bytes, content_type: str) -> list[WriteCommand | C
     try:
         if "msgpack" in content_type:
             check_msgpack(body)
-            found = _msgpack_batch.decode(body)
+            items = _msgpack_batch.decode(body)
         else:
             check_values(body)
-            found = _json_batch.decode(body)
+            items = _json_batch.decode(body)
     except (ValueError, RecursionError, TypeError, RequestTooLarge):  # msgspec's own errors are ValueErrors
         return None
-    return list(found) if len(found) <= MAX_BATCH_ITEMS else None
+    return list(items) if len(items) <= MAX_BATCH_ITEMS else None
 
 
 def parse_batch(body: bytes, content_type: str) -> list[WriteCommand | CommandRejected]:
@@ -93,8 +93,8 @@ def parse_batch(body: bytes, content_type: str) -> list[WriteCommand | CommandRe
     One bad item is a CommandRejected in its place. Raises MalformedRequest when the batch itself cannot be read,
     RequestTooLarge for more than MAX_BATCH_ITEMS or MAX_BATCH_VALUES.
     """
-    if (found := parse_batch_at_once(body, content_type)) is not None:
-        return found
+    if (items_at_once := parse_batch_at_once(body, content_type)) is not None:
+        return items_at_once
     if "msgpack" in content_type:
         return list(map(_parse_msgpack_item, _msgpack_items(body)))
     if _lines(content_type):
@@ -113,23 +113,23 @@ def _lines(content_type: str) -> bool:
 
 def _ndjson_items(body: bytes) -> list[bytes]:
     """The lines that are not blank."""
-    found: list[bytes] = []
+    lines: list[bytes] = []
     start = _next(_NOT_BLANK, body, 0)
     while start < len(body):
-        if len(found) == MAX_BATCH_ITEMS:
+        if len(lines) == MAX_BATCH_ITEMS:
             raise RequestTooLarge("the batch", None, MAX_BATCH_ITEMS, "items")
         end = _next(_LINE_END, body, start)
-        found.append(body[start:end])
+        lines.append(body[start:end])
         start = _next(_NOT_BLANK, body, end)
-    return found
+    return lines
 
 
 def _next(pattern: re.Pattern[bytes], body: bytes, start: int) -> int:
     """Where the pattern, of one byte, matches next; the length of the body when it does not. Looks a window at a time,
     between which others have their turn."""
     while start < len(body):
-        if found := pattern.search(body, start, start + _LINES_WINDOW):
-            return found.start()
+        if match := pattern.search(body, start, start + _LINES_WINDOW):
+            return match.start()
         start += _LINES_WINDOW
     return len(body)
 
@@ -179,26 +179,26 @@ _msgpack_item = msgspec.msgpack.Decoder(_ANY_WRITE, ext_hook=_no_extension)
 
 
 def _parse_item(item: bytes, number: int) -> WriteCommand | CommandRejected:
-    """An item of a JSON array. Raises MalformedRequest where it is no JSON, because then the array is none."""
+    """An item of a JSON array. Raises MalformedRequest if it is not JSON, because then the array is not either."""
     try:
         try:
             return parse_json(item, _ANY_WRITE)
-        except CommandRejected as fault:
+        except CommandRejected as error:
             _loaded_json(item, None)  # a parser that looks for a type leaves at the first fault
-            return without_traceback(fault)
-    except (_NestedTooDeep, RequestTooLarge) as fault:
-        return CommandRejected(str(fault))
-    except MalformedRequest as fault:
-        raise MalformedRequest(f"{fault} (item {number} of the batch)") from None
+            return without_traceback(error)
+    except (_NestedTooDeep, RequestTooLarge) as error:
+        return CommandRejected(str(error))
+    except MalformedRequest as error:
+        raise MalformedRequest(f"{error} (item {number} of the batch)") from None
 
 
 def _parse_line(line: bytes) -> WriteCommand | CommandRejected:
     try:
         return parse_json(line, _ANY_WRITE)
-    except CommandRejected as fault:
-        return without_traceback(fault)
-    except (MalformedRequest, RequestTooLarge) as fault:
-        return CommandRejected(str(fault))
+    except CommandRejected as error:
+        return without_traceback(error)
+    except (MalformedRequest, RequestTooLarge) as error:
+        return CommandRejected(str(error))
 
 
 def _loaded_json(body: bytes, error: Exception | None) -> Any:
@@ -207,8 +207,8 @@ def _loaded_json(body: bytes, error: Exception | None) -> Any:
         return json.loads(body, parse_constant=_no_constant)
     except RecursionError:
         raise _NestedTooDeep from None
-    except ValueError as fault:
-        raise MalformedRequest(f"not JSON: {error or fault}") from None
+    except ValueError as invalid:
+        raise MalformedRequest(f"not JSON: {error or invalid}") from None
 
 
 def _no_constant(name: str) -> Any:
@@ -295,18 +295,18 @@ def check_msgpack(raw: bytes | memoryview, limit: int = MAX_VALUES, what: str = 
 def count_msgpack(raw: bytes | memoryview, most: int) -> int:
     """How many values msgpack has, as its headers say, but no more than one over `most`; of what is cut off, as many
     as there are."""
-    place, count, expected = 0, 0, 1
-    while expected and place < len(raw) and count <= most:
+    at, count, expected = 0, 0, 1
+    while expected and at < len(raw) and count <= most:
         count, expected = count + 1, expected - 1
-        size, length_bytes, children = _MSGPACK[raw[place]]
-        length = int.from_bytes(raw[place + 1 : place + 1 + length_bytes], "big") if length_bytes else 0
+        size, length_bytes, children = _MSGPACK[raw[at]]
+        length = int.from_bytes(raw[at + 1 : at + 1 + length_bytes], "big") if length_bytes else 0
         if children < 0:  # the length is of bytes that follow
-            place += size + length_bytes + length
+            at += size + length_bytes + length
         else:
-            place += size + length_bytes
+            at += size + length_bytes
             expected += length * children
             if not length_bytes and children:
-                expected += (raw[place - 1] & 0x0F) * children
+                expected += (raw[at - 1] & 0x0F) * children
     return count
 
 
@@ -321,8 +321,8 @@ def msgpack_length(raw: bytes) -> int | None:
 def _msgpack_headers() -> list[tuple[int, int, int]]:
     """By first byte: the bytes of a value without its length and contents, the bytes of its length, and how many values
     each of that length is (-1: bytes)."""
-    one = (1, 0, 0)
-    table = [one] * 0x80 + [(1, 0, 2)] * 16 + [(1, 0, 1)] * 16 + [(1 + n, 0, -1) for n in range(32)] + [one] * 64
+    single = (1, 0, 0)
+    table = [single] * 0x80 + [(1, 0, 2)] * 16 + [(1, 0, 1)] * 16 + [(1 + n, 0, -1) for n in range(32)] + [single] * 64
     numbers = {0xCA: 5, 0xCB: 9, 0xCC: 2, 0xCD: 3, 0xCE: 5, 0xCF: 9, 0xD0: 2, 0xD1: 3, 0xD2: 5, 0xD3: 9}
     extensions = {0xD4: 3, 0xD5: 4, 0xD6: 6, 0xD7: 10, 0xD8: 18}
     for code, size in (numbers | extensions).items():

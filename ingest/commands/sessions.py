@@ -14,6 +14,7 @@ from ingest.commands.command import (
     creating,
     data_of,
     decides,
+    decides_about,
     event_of,
     need_session,
     storable,
@@ -98,16 +99,8 @@ def _end_idle(command: EndIdleSession, origin: Origin) -> Decision:
     return about(command.session_id, command, origin, data)
 
 
-@decides(RetireSession, keep_names=True)
-def _retire_session(command: RetireSession, origin: Origin) -> Decision:
-    need_session(command)
-    return about(command.session_id, command, origin, data_of(SessionRetired, command))
-
-
-@decides(SummariseSession, keep_names=True)
-def _summarise_session(command: SummariseSession, origin: Origin) -> Decision:
-    need_session(command)
-    return about(command.session_id, command, origin, data_of(SessionSummarised, command))
+decides_about(RetireSession, SessionRetired, "session_id", keep_names=True)
+decides_about(SummariseSession, SessionSummarised, "session_id", keep_names=True)
 
 
 @decides(LinkCommit)
@@ -133,7 +126,7 @@ def _observe(command: Observe, origin: Origin) -> Decision:
         raise CommandRejected("an observation needs content or data", "content")
     data = ObservationRecorded(
         kind=command.kind,
-        content=command.content if command.content else "",
+        content=command.content,
         data=storable(command.data, "data") if command.data else {},
     )
     return creating(OBSERVATION, command, origin, data)

@@ -78,8 +78,8 @@ def load_acknowledged(folder: Path) -> dict[int, Position]:
     except FileNotFoundError:
         return {}
     whole = raw[: len(raw) // _RECORD.size * _RECORD.size]
-    found = (Position(*record) for record in _RECORD.iter_unpack(whole))
-    return {partition: position for partition, position in enumerate(found) if position > START}
+    positions = (Position(*record) for record in _RECORD.iter_unpack(whole))
+    return {partition: position for partition, position in enumerate(positions) if position > START}
 
 
 def save_acknowledged(folder: Path, positions: Mapping[int, Position]) -> None:
@@ -162,7 +162,7 @@ class Incident(Struct, frozen=True, kw_only=True):
 
 def _described(incident: Incident, listed: Callable[[Sequence[str]], str]) -> Iterator[str]:
     if incident.lost:
-        yield f"acknowledged events are not in the log any more: {listed([str(one) for one in incident.lost])}"
+        yield f"acknowledged events are not in the log any more: {listed([str(lost) for lost in incident.lost])}"
     if incident.cut_bytes:
         yield f"the last {incident.cut_bytes:,} bytes of the log's file could not be read and were cut off"
     if incident.entries:
@@ -195,11 +195,11 @@ def find_fault(folder: Path) -> FileFault | None:
     )
     if done.returncode == 0:
         return None
-    found = _CHECKED.findall(done.stdout)
-    if not found:
+    checks = _CHECKED.findall(done.stdout)
+    if not checks:
         printed = (done.stdout + done.stderr).strip().splitlines()
         raise ServerStartFailed(f"{manifest} cannot be checked: {printed[-1] if printed else done.returncode}")
-    name, size, at = found[-1]
+    name, size, at = checks[-1]
     return FileFault(manifest.parent / name, int(at), int(size))
 
 
@@ -224,7 +224,7 @@ def cut_off(fault: FileFault, folder: Path) -> Incident:
         shutil.copyfileobj(source, target, _BLOCK)
         target.flush()
         os.fsync(target.fileno())
-    entries = _entries(fault)
+    entries = _entries(fault)  # the copy is on disk before the original is cut
     with fault.file.open("r+b") as file:
         file.truncate(fault.at)
         os.fsync(file.fileno())
@@ -286,19 +286,19 @@ def found_again(folder: Path, there: Mapping[int, Position]) -> Incident | None:
     *before, newest = load_incidents(folder) or [None]
     if newest is None or not newest.open:
         return None
-    lost = missing({one.partition: Position.parse(one.until) for one in newest.lost}, there)
+    lost = missing({part.partition: Position.parse(part.until) for part in newest.lost}, there)
     newest = msgspec.structs.replace(newest, lost=lost)
     _save(folder, [*filter(None, before), newest])
     return newest
 
 
 def trouble(folder: Path) -> str:
-    """What health tells of the open incidents; empty when there is none."""
+    """What health reports about open incidents; empty if there are none."""
     try:
-        found = [str(one) for one in load_incidents(folder) if one.open]
+        open_incidents = [str(incident) for incident in load_incidents(folder) if incident.open]
     except (OSError, msgspec.MsgspecError) as error:
         return f"{folder / INCIDENTS} cannot be read: {error}"
-    return f"{_some(found)} (`mnemolog log-file` shows more)" if found else ""
+    return f"{_some(open_incidents)} (`mnemolog log-file` shows more)" if open_incidents else ""
 
 
 def _save(folder: Path, incidents: Sequence[Incident]) -> None:
@@ -306,18 +306,18 @@ def _save(folder: Path, incidents: Sequence[Incident]) -> None:
     written.write_bytes(msgspec.json.format(msgspec.json.encode(incidents), indent=2))
     sync(written)
     written.replace(folder / INCIDENTS)
-    sync(folder)
+    sync(folder)  # the rename too, or a power cut brings the old file back
 
 
 def _entries(fault: FileFault) -> dict[int, list[str]]:
     """Positions of the log entries behind a fault, by partition: some of them where they are very many."""
-    found: dict[int, dict[str, None]] = {}
+    entries: dict[int, dict[str, None]] = {}
     with mapped(fault.file) as data:
         for partition, position in _ENTRY.findall(data, fault.at):
-            known = found.setdefault(int(partition), {})
-            if len(known) < KEPT_POSITIONS:
-                known[position.decode()] = None
-    return {partition: list(positions) for partition, positions in sorted(found.items())}
+            positions_of = entries.setdefault(int(partition), {})
+            if len(positions_of) < KEPT_POSITIONS:
+                positions_of[position.decode()] = None
+    return {partition: list(positions) for partition, positions in sorted(entries.items())}
 
 
 @contextmanager
@@ -334,18 +334,18 @@ def files_of(folder: Path) -> list[Path]:
     started without a manifest begins an empty log in their place, and it deletes a file of type `h`.
     """
     manifest = _manifest(folder)
-    there = [found for path in sorted(manifest.parent.glob("*")) if (found := _DATA.fullmatch(path.name))]
+    there = [match for path in sorted(manifest.parent.glob("*")) if (match := _DATA.fullmatch(path.name))]
     lines = manifest.read_text(errors="replace").splitlines() if manifest.exists() else []
     if not (there or lines):
         return []
     read = [_MANIFEST_LINE.fullmatch(line) for line in lines]
-    named = [(found["name"], found["type"]) for found in read if found]
+    named = [(match["name"], match["type"]) for match in read if match]
     files = [manifest.with_name(name) for name, kind in named if kind != "h"]
     gone = [file.name for file in files if not file.exists()]
     if all(read) and {"b", "i"} <= {kind for _, kind in named} and not gone:
         return files
     why = f"names {gone[0]}, which is not there" if gone else "cannot be read" if lines else "is not there, or empty"
-    likely = ", ".join(f"`file {found[0]} seq {found[1]} type {found[2][0]}`" for found in there)
+    likely = ", ".join(f"`file {match[0]} seq {match[1]} type {match[2][0]}`" for match in there)
     hint = f". It probably had these lines: {likely}" if len(there) > 1 else ""
     raise DamagedLogFile(f"{manifest} {why}; nothing was changed. {WAY_OUT}{hint}")
 
@@ -400,7 +400,7 @@ class LogCheck:
         )
 
     def _wrong(self, command: Sequence[bytes]) -> Iterator[str]:
-        """What is wrong with a command; an empty one is none."""
+        """What is wrong with a command; an empty one stands for unreadable bytes."""
         name = command[0] if command else b""
         key = next(iter(command[2 if name == b"XGROUP" else 1 :]), b"")
         log, erased = _LOG.fullmatch(key), _ERASED.fullmatch(key)
@@ -418,7 +418,7 @@ class LogCheck:
                 yield from self._stub(PartitionKeys(int(erased[1])), score, member)
         elif name[:1] in b"Xx" and not _FEED.fullmatch(key):
             yield f"{_text(name)} names an unknown stream, {_text(key)}"
-        elif not erased and any((stub := _STUB.match(one)) and stub[1] for one in command[2:]):
+        elif not erased and any((stub := _STUB.match(word)) and stub[1] for word in command[2:]):
             yield f"the stub of an erased entry is in {_text(key)}"
 
     def _of_a_log(self, name: bytes, keys: PartitionKeys, rest: Sequence[bytes]) -> Iterator[str]:
@@ -435,7 +435,7 @@ class LogCheck:
             case b"XSETID":
                 self._newest[keys.partition] = Position.parse(rest[0])
             case b"XDEL":
-                self._deleted.update((keys.partition, Position.parse(one)) for one in rest)
+                self._deleted.update((keys.partition, Position.parse(position)) for position in rest)
             case b"DEL" | b"UNLINK":
                 self._newest.pop(keys.partition, None)
             case _:
@@ -459,23 +459,23 @@ class LogCheck:
 
 
 def _commands(data: mmap.mmap) -> Iterator[tuple[int, list[bytes]]]:
-    """The commands of a file, each with its first byte; an empty one stands for bytes that are none, also where the
-    server would pass over that."""
+    """The commands of a file, each with its first byte; an empty one stands for bytes that are not a command, even
+    where the server would skip them."""
     at = 0
     while at < len(data):
-        begin, found = at, list[bytes]()
+        begin, words = at, list[bytes]()
         try:
             count, at = _number(data, at, b"*")
             for _ in range(count):
                 size, at = _number(data, at, b"$")
-                found.append(data[at : at + size])
+                words.append(data[at : at + size])
                 at += size + 2
                 if data[at - 2 : at] != b"\r\n":
                     raise ValueError
         except ValueError:
-            following, found = _NEXT.search(data, begin), []
+            following, words = _NEXT.search(data, begin), []
             at = following.end() if following else len(data)
-        yield begin, found
+        yield begin, words
 
 
 def _number(data: mmap.mmap, at: int, kind: bytes) -> tuple[int, int]:

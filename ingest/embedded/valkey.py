@@ -51,12 +51,12 @@ _MAX_SOCKET_PATH = 100
 class EmbeddedValkey:
     """One Valkey process with its data under `directory`. Start it, give `url` to clients, stop it.
 
-    Whoever starts it holds the directory's lock until it has ended, and the process holds it, too: there is one server
-    to a directory, also where the other's starter was killed.
+    Its starter holds the directory's lock until the server has ended, and so does the server: a directory has one
+    server, even if its starter was killed.
     """
 
     def __init__(self, directory: Path, command: str = "another program", *, lasting: bool = False) -> None:
-        """`command` and `lasting` are what others are told of who holds the lock."""
+        """`command` and `lasting` describe the lock's holder to others."""
         self._directory = directory
         self._command, self._lasting = command, lasting
         advice = "set MNEMOLOG_DATA_DIR to another folder"
@@ -146,6 +146,7 @@ class EmbeddedValkey:
         else:
             drop_closed(self._directory)
             self._compare(None)
+        # only now do clients find it: what a crash lost is recorded before anything is written
         self._starting.replace(self.socket)
 
     def _launch(self, timeout_s: float) -> None:
@@ -183,8 +184,8 @@ class EmbeddedValkey:
             there = newest_positions(redis)
         lost, incident = missing(acknowledged, there), incident or not_compared(self._directory)
         if lost or incident is not None:
-            found = incident or Incident(at=datetime.now(UTC))
-            self.incident = replace(found, lost=lost, compared=not found.entries or bool(acknowledged))
+            base = incident or Incident(at=datetime.now(UTC))
+            self.incident = replace(base, lost=lost, compared=not base.entries or bool(acknowledged))
             record_incident(self._directory, self.incident)
             logger.log(logging.ERROR if self.incident.open else logging.WARNING, "%s", self.incident.whole())
         save_acknowledged(self._directory, {**dict.fromkeys(acknowledged, START), **there})
@@ -226,7 +227,7 @@ class EmbeddedValkey:
             "save": "",
             "appendonly": "yes",
             "appendfsync": "always",
-            # what it would cut off without a word is set aside and told of
+            # it would cut off a torn end silently; we set it aside and report it
             "aof-load-truncated": "no",
             # written as commands: an RDB file has the blocks of a stream as they are, with what was deleted from them
             "aof-use-rdb-preamble": "no",

@@ -133,7 +133,7 @@ def decode(payload: bytes, position: Position) -> Recorded:
 def as_json_object(payload: bytes, position: Position) -> dict[str, Any]:
     """A stored event for people and API readers, whatever its type and version, with its position and recorded_at.
 
-    What is no event of any release, or what JSON has no word for, is told as `unreadable`.
+    Bytes that are not an event of any release, or have values that JSON lacks, give `unreadable` with the reason.
     """
     try:
         raw: dict[str, Any] = msgspec.msgpack.decode(payload, type=dict[str, Any])
@@ -151,8 +151,8 @@ _NAMED = {"project": "", "agent_id": "", "session_id": "", "user_id": ""}
 
 
 SESSION_TYPES = frozenset(
-    one.TYPE
-    for one in (
+    item.TYPE
+    for item in (
         ObservationRecorded,
         ObservationCompressed,
         SessionStarted,

@@ -67,7 +67,7 @@ class LessonTriggered(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class LessonRetired(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A lesson faded: its confidence fell to the floor and nothing ever reinforced it.
 
-    The fold passes over it when the lesson was reinforced or said again before it.
+    The fold ignores it if the lesson was reinforced or stated again before it.
     """
 
     TYPE: ClassVar[str] = "lesson.retired"

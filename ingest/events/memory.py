@@ -68,7 +68,7 @@ class MemoryRevised(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class MemoryCondensed(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Several memories were condensed into one; the originals are retired.
 
-    The fold passes over it unless every original is current, so that of two that race only the first counts.
+    The fold ignores it unless every original is current, so that of two that race only the first counts.
     """
 
     TYPE: ClassVar[str] = "memory.condensed"

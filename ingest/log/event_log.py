@@ -6,7 +6,7 @@ written to.
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 from msgspec import Struct
@@ -16,7 +16,9 @@ from ingest.errors import CommandRejected, GrowthUnfinished, LogMoved, RestoreUn
 from ingest.log.keys import GROWING, GROWN, MANIFEST, MOVED, RESTORING
 from ingest.log.position import START, Position, Token
 from ingest.platform.clock import to_ms
-from ingest.platform.connections import Client
+
+if TYPE_CHECKING:  # the MCP bridge imports this module and must not load a client of Redis
+    from ingest.platform.connections import Client
 
 CLOCKS_DIFFER_BY = timedelta(seconds=10)
 """At most: a log's creation time is by one cluster node's clock, positions are by the clocks of others too."""
@@ -135,8 +137,8 @@ class Stored(NamedTuple):
 
 async def entry_at(log: "EventLog", partition: int, position: Position) -> Stored | None:
     """The entry at one position, or the stub of an erased one; None when the log has neither."""
-    found = await log.read_back(partition, Position(position.ms, position.seq + 1), 1)
-    return found[0] if found and found[0].position == position else None
+    rows = await log.read_back(partition, Position(position.ms, position.seq + 1), 1)
+    return rows[0] if rows and rows[0].position == position else None
 
 
 async def pages(
@@ -145,8 +147,8 @@ async def pages(
     """The entries of a partition behind `after` and up to a position (None: to its end), some at a time."""
     while (up_to is None or after < up_to) and (rows := await log.read(partition, after, limit)):
         after = rows[-1].position
-        if found := rows if up_to is None or after <= up_to else [row for row in rows if row.position <= up_to]:
-            yield found
+        if page := rows if up_to is None or after <= up_to else [row for row in rows if row.position <= up_to]:
+            yield page
 
 
 class EventLog(Protocol):
@@ -182,12 +184,12 @@ class EventLog(Protocol):
         """What an answer of `append` means: what was appended has this durability, whatever happens next."""
         ...
 
-    async def why_never(self, wanted: Durability) -> str:
+    async def why_never(self, requested: Durability) -> str:
         """Why nothing that is appended can become as durable as `wanted`, and what to do; empty where it can, or where
         the log does not say. Raises LogUnavailable."""
         ...
 
-    async def confirm(self, newest: Mapping[int, Position], wanted: Durability) -> Durability:
+    async def confirm(self, newest: Mapping[int, Position], requested: Durability) -> Durability:
         """Wait, some seconds at most, until what was appended to partitions up to a position is as durable as `wanted`.
 
         Returns what it has reached, which may be less. Raises DurabilityUnavailable where the log can never reach it,
@@ -228,7 +230,7 @@ def refuse_unfinished(mark: bytes | None) -> None:
         raise GrowthUnfinished if name.startswith(GROWING) else RestoreUnfinished(name)
 
 
-async def read_history(redis: Client, partitions: int) -> LogHistory:
+async def read_history(redis: "Client", partitions: int) -> LogHistory:
     """The history of a log as its manifest has it."""
     created_at, grown = await redis.hmget(MANIFEST, ["created_at", GROWN])
     return LogHistory(
@@ -238,7 +240,7 @@ async def read_history(redis: Client, partitions: int) -> LogHistory:
     )
 
 
-async def refuse_if_closed(redis: Client) -> None:
+async def refuse_if_closed(redis: "Client") -> None:
     """Raise LogMoved for a log that is or was grown into another one: what is written to it would be left behind.
 
     Raises as `refuse_unfinished` for one that is not whole.

@@ -20,7 +20,7 @@ from ingest.durability import LEVELS, Durability, reaches, weakest
 from ingest.errors import DurabilityUnavailable, LogRefused, LogUnavailable, Overloaded
 from ingest.log.event_log import Appended, Entry, EventLog
 from ingest.log.position import Position
-from ingest.platform.partial import waiting_at_most
+from ingest.platform.tasks import waiting_at_most
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +29,8 @@ MAX_WAITING_BYTES = 128 << 20
 EVENTS_PER_APPEND = 1_000
 """Enough to amortise a round trip, short enough that Redis is not held for long (about 15 ms at 600 bytes each)."""
 APPENDS_AT_ONCE = 3
-"""To one server."""
+"""To one server. Three overlapping appends took the most single writes when measured: 2,600 to 2,900 a second against
+2,100 with two. With one, the API waits while Redis works, and the other way round."""
 ENOUGH_FOR_ANOTHER = 16
 """Waiting events that are worth an append of their own beside one under way; fewer gather on."""
 GIVE_UP_AFTER_S = 3.0
@@ -53,7 +54,7 @@ class GroupCommit:
     """Gathers writes into appends. A caller that waits for each answer before its next write keeps its order."""
 
     def __init__(self, log: EventLog, appended: Callable[[Rows], None] = lambda rows: None) -> None:
-        """`appended` is told of what is in the log, by partition, before any caller is."""
+        """`appended` is called with what is in the log, by partition, before any caller gets its answer."""
         self._log, self._appended = log, appended
         self.confirmations = Confirmations(log)
         """How durable what was appended is."""
@@ -75,6 +76,7 @@ class GroupCommit:
         if not entries:
             return []
         size = _size(entries)
+        # before anything is queued, so that a refused write is stored nowhere
         if self._events + len(entries) > MAX_WAITING_EVENTS or self._bytes + size > MAX_WAITING_BYTES:
             raise Overloaded(f"{self._events:,} events ({self._bytes >> 20} MiB) are waiting to be written")
         if len(entries) == 1:
@@ -102,6 +104,7 @@ class GroupCommit:
     ) -> "asyncio.Future[list[Appended]]":
         name = (server, past_limit)
         if name not in self._queues:
+            # servers that left the cluster would pile up
             self._queues = {name: queue for name, queue in self._queues.items() if queue.flushers}
             append = self._log.append_past_limit if past_limit else self._log.append
             self._queues[name] = _Queue(append, self._finished, self._appended)
@@ -125,7 +128,7 @@ class _Queue:
     """What waits to be appended to one server, and the appends under way."""
 
     def __init__(self, append: _Append, finished: Callable[[_Write], None], appended: Callable[[Rows], None]) -> None:
-        """`finished` is told of each write that is not waited for any more, whatever became of it."""
+        """`finished` is called with each write once its caller has an answer or an error."""
         self._append, self._finished, self._appended = append, finished, appended
         self._waiting: deque[_Write] = deque()
         self._gathered = 0
@@ -173,10 +176,11 @@ class _Queue:
             try:
                 self._answer(group, await self._append(_batches(group)))
                 return
-            except LogRefused:
+            except LogRefused:  # the server answers: trying again would only hold up the others
                 raise
             except LogUnavailable as error:
                 again_at = loop.time() + pause
+                # each write by its own deadline: one that waited behind others has less time left
                 self._refuse([write for write in group if write.give_up_at < again_at], error)
                 group = [write for write in group if write.give_up_at >= again_at]
                 if group:
@@ -185,6 +189,7 @@ class _Queue:
             pause = min(pause * 2, 0.5)
 
     def _answer(self, group: Sequence[_Write], appended: Rows) -> None:
+        # before any caller: what was acknowledged is recorded before anyone is told
         self._appended(appended)
         rows = {partition: iter(of) for partition, of in appended.items()}
         answers = [[next(rows[partition]) for partition, _ in write.entries] for write in group]
@@ -250,20 +255,20 @@ class Confirmations:
             self._look_again()
         return self._standing
 
-    async def check(self, wanted: Durability | None) -> None:
+    async def check(self, requested: Durability | None) -> None:
         """Return where a write may become as durable as `wanted`; asked before anything is appended.
 
         Raises DurabilityUnavailable where none ever can, LogUnavailable when the log does not answer.
         """
-        if wanted is None or reaches(await self.standing(), wanted):
+        if requested is None or reaches(await self.standing(), requested):
             return
-        if time.monotonic() < self._can_until.get(wanted, 0.0):
+        if time.monotonic() < self._can_until.get(requested, 0.0):
             return
-        if reason := await self._log.why_never(wanted):
-            raise DurabilityUnavailable(wanted, reason)
-        self._can_until[wanted] = time.monotonic() + LOOK_AGAIN_S
+        if reason := await self._log.why_never(requested):
+            raise DurabilityUnavailable(requested, reason)
+        self._can_until[requested] = time.monotonic() + LOOK_AGAIN_S
 
-    async def reached(self, newest: Mapping[int, Position], wanted: Durability | None) -> Durability:
+    async def reached(self, newest: Mapping[int, Position], requested: Durability | None) -> Durability:
         """What everything appended to these partitions so far has reached, after waiting for `wanted` if need be.
 
         `newest` has the newest position in each that the caller's entries got.
@@ -271,28 +276,31 @@ class Confirmations:
         That may be less than `wanted`, when it took too long. Raises LogUnavailable when the log does not answer.
         """
         standing = await self.standing()
-        if wanted is None or reaches(standing, wanted):
+        if requested is None or reaches(standing, requested):
             return standing
         waiting: set[asyncio.Task[Durability]] = set()
         for partition, position in newest.items():
-            waiting.add(self._join(self._log.server_of(partition), partition, position, wanted))
-        found = weakest(await asyncio.gather(*map(asyncio.shield, waiting)))
-        if reaches(found, wanted):
-            self._can_until[wanted] = time.monotonic() + REACHED_COUNTS_S
-        return found
+            waiting.add(self._join(self._log.server_of(partition), partition, position, requested))
+        durability = weakest(await asyncio.gather(*map(asyncio.shield, waiting)))
+        if reaches(durability, requested):
+            self._can_until[requested] = time.monotonic() + REACHED_COUNTS_S
+        return durability
 
-    def _join(self, server: str, partition: int, position: Position, wanted: Durability) -> "asyncio.Task[Durability]":
+    def _join(
+        self, server: str, partition: int, position: Position, requested: Durability
+    ) -> "asyncio.Task[Durability]":
         """The wait of those who ask for the same of the same server."""
-        joined = self._next.setdefault((server, wanted), _Round())
+        joined = self._next.setdefault((server, requested), _Round())
         joined.newest[partition] = max(position, joined.newest.get(partition, position))
         if joined.task is None:
-            joined.task = asyncio.create_task(self._wait(server, wanted), name=f"wait for {wanted}")
+            joined.task = asyncio.create_task(self._wait(server, requested), name=f"wait for {requested}")
         return joined.task
 
-    async def _wait(self, server: str, wanted: Durability) -> Durability:
-        async with self._turn.setdefault((server, wanted), asyncio.Lock()):
-            waiting = self._next.pop((server, wanted))
-            return await self._log.confirm(waiting.newest, wanted)
+    async def _wait(self, server: str, requested: Durability) -> Durability:
+        async with self._turn.setdefault((server, requested), asyncio.Lock()):
+            # taken only when it is this round's turn: until then others join it
+            waiting = self._next.pop((server, requested))
+            return await self._log.confirm(waiting.newest, requested)
 
     def _look_again(self) -> "asyncio.Task[Durability]":
         self._looking = asyncio.create_task(self._look(), name="standing durability")
@@ -305,5 +313,5 @@ class Confirmations:
 
     def _looked(self, task: "asyncio.Task[Durability]") -> None:
         self._looking, self._looked_at = None, time.monotonic()
-        if not task.cancelled() and (fault := task.exception()) is not None:
-            logger.info("the log's server does not say how durable writes are: %s", fault)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.info("the log's server does not say how durable writes are: %s", error)

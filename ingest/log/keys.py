@@ -168,18 +168,35 @@ def row_key(pk: str) -> str:
     return f"{PREFIX}:row:{pk}"
 
 
+class _Key:
+    """An attribute of a class of keys: the class's `tag`, a colon and a name."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, keys: "GenerationKeys | PartitionKeys", owner: type) -> str:
+        return f"{keys.tag}:{self._name}"
+
+
 class GenerationKeys(NamedTuple):
     """Keys of one generation of one partition's documents projection."""
 
     partition: int
     generation: int
 
-    @property
-    def tag(self) -> str:
-        return f"{PREFIX}:{self._place}"
+    checkpoint = _Key("checkpoint")
+    trimmed = _Key("trimmed")
+    changes = _Key("changes")
+    embed_queue = _Key("embed")
+    embed_later = _Key("embed-later")
+    dead = _Key("dead")
 
     @property
-    def _place(self) -> str:
+    def tag(self) -> str:
+        return f"{PREFIX}:{self._slot}"
+
+    @property
+    def _slot(self) -> str:
         return f"{{p{self.partition:02d}}}:g{self.generation}"
 
     def doc(self, document_id: str) -> str:
@@ -187,7 +204,7 @@ class GenerationKeys(NamedTuple):
 
     def row_pk(self, document_id: str) -> str:
         """The primary key under which redis-om saves a row."""
-        return f"{self._place}:{document_id}"
+        return f"{self._slot}:{document_id}"
 
     def row(self, document_id: str) -> str:
         return row_key(self.row_pk(document_id))
@@ -196,33 +213,9 @@ class GenerationKeys(NamedTuple):
         return f"{self.tag}:list:{name}"
 
     @property
-    def checkpoint(self) -> str:
-        return f"{self.tag}:checkpoint"
-
-    @property
-    def trimmed(self) -> str:
-        return f"{self.tag}:trimmed"
-
-    @property
-    def changes(self) -> str:
-        return f"{self.tag}:changes"
-
-    @property
-    def embed_queue(self) -> str:
-        return f"{self.tag}:embed"
-
-    @property
-    def embed_later(self) -> str:
-        return f"{self.tag}:embed-later"
-
-    @property
-    def dead(self) -> str:
-        return f"{self.tag}:dead"
-
-    @property
     def everything(self) -> tuple[str, str]:
         """SCAN patterns that match every key of the generation; the braces of a hash tag are literal in a glob."""
-        return f"{self.tag}:*", row_key(f"{self._place}:*")
+        return f"{self.tag}:*", row_key(f"{self._slot}:*")
 
 
 class PartitionKeys(NamedTuple):
@@ -230,96 +223,34 @@ class PartitionKeys(NamedTuple):
 
     partition: int
 
+    log = _Key("log")
+    erased = _Key("erased")
+    archived = _Key("archived")
+    dedup = _Key("dedup")
+    dedup_previous = _Key("dedup:previous")
+    appended = _Key("appended")
+    applied = _Key("applied")
+    confirmed = _Key("confirmed")
+    lease = _Key("lease")
+    fence = _Key("fence")
+    generation = _Key("generation")
+    generations = _Key("generations")
+    rebuild = _Key("rebuild")
+    attempts = _Key("attempts")
+    redrive = _Key("redrive")
+    """Positions of dead letters that the runner is to retry."""
+    discarded = _Key("discarded")
+    letters = _Key("letters")
+    """Counts of what became of dead letters."""
+    purge = _Key("purge")
+    purging = _Key("purging")
+    """The notes that a purge works on; new notes wait for the next one."""
+    imported = _Key("imported")
+    enriched = _Key("enriched")
+
     @property
     def tag(self) -> str:
         return f"{PREFIX}:{{p{self.partition:02d}}}"
-
-    @property
-    def log(self) -> str:
-        return f"{self.tag}:log"
-
-    @property
-    def erased(self) -> str:
-        return f"{self.tag}:erased"
-
-    @property
-    def archived(self) -> str:
-        return f"{self.tag}:archived"
-
-    @property
-    def dedup(self) -> str:
-        return f"{self.tag}:dedup"
-
-    @property
-    def dedup_previous(self) -> str:
-        return f"{self.tag}:dedup:previous"
-
-    @property
-    def appended(self) -> str:
-        return f"{self.tag}:appended"
-
-    @property
-    def applied(self) -> str:
-        return f"{self.tag}:applied"
-
-    @property
-    def confirmed(self) -> str:
-        return f"{self.tag}:confirmed"
-
-    @property
-    def lease(self) -> str:
-        return f"{self.tag}:lease"
-
-    @property
-    def fence(self) -> str:
-        return f"{self.tag}:fence"
-
-    @property
-    def generation(self) -> str:
-        return f"{self.tag}:generation"
-
-    @property
-    def generations(self) -> str:
-        return f"{self.tag}:generations"
-
-    @property
-    def rebuild(self) -> str:
-        return f"{self.tag}:rebuild"
-
-    @property
-    def attempts(self) -> str:
-        return f"{self.tag}:attempts"
-
-    @property
-    def redrive(self) -> str:
-        """Positions of dead letters that the runner is to try once more."""
-        return f"{self.tag}:redrive"
-
-    @property
-    def discarded(self) -> str:
-        return f"{self.tag}:discarded"
-
-    @property
-    def letters(self) -> str:
-        """Counts of what became of dead letters."""
-        return f"{self.tag}:letters"
-
-    @property
-    def purge(self) -> str:
-        return f"{self.tag}:purge"
-
-    @property
-    def purging(self) -> str:
-        """The notes that a purge works on; what is noted meanwhile waits for the next one."""
-        return f"{self.tag}:purging"
-
-    @property
-    def imported(self) -> str:
-        return f"{self.tag}:imported"
-
-    @property
-    def enriched(self) -> str:
-        return f"{self.tag}:enriched"
 
     def of_generation(self, generation: int) -> GenerationKeys:
         return GenerationKeys(self.partition, generation)

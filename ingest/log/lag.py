@@ -14,6 +14,7 @@ from ingest.platform.connections import Client
 from ingest.platform.partial import UNREACHABLE, leave_out
 
 LAG_LOOK_S = 0.1
+"""Between two looks at the checkpoints."""
 
 
 async def entries_behind(redis: Client, partitions: int) -> dict[int, int]:
@@ -28,18 +29,18 @@ async def entries_behind(redis: Client, partitions: int) -> dict[int, int]:
             pipe.xinfo_groups(key.log)
             pipe.xlen(key.log)
         answers = await pipe.execute(raise_on_error=False)
-    rows = {one: answers[2 * one : 2 * one + 2] for one in range(partitions)}
-    unread = {one for one, row in rows.items() if any(isinstance(answer, UNREACHABLE) for answer in row)}
+    rows = {n: answers[2 * n : 2 * n + 2] for n in range(partitions)}
+    unread = {partition for partition, row in rows.items() if any(isinstance(answer, UNREACHABLE) for answer in row)}
     if unread:
-        leave_out(unread, rows, next(one for one in answers if isinstance(one, UNREACHABLE)))
-    behind = {one: _entries_behind(*row) for one, row in rows.items() if one not in unread}
-    return {one: count for one, count in behind.items() if count}
+        leave_out(unread, rows, next(answer for answer in answers if isinstance(answer, UNREACHABLE)))
+    behind = {partition: _entries_behind(*row) for partition, row in rows.items() if partition not in unread}
+    return {partition: count for partition, count in behind.items() if count}
 
 
 async def wait_projected(redis: Client, token: Token, timeout_s: float) -> None:
     """Return once the documents cover a position; raises ProjectionBehind after `timeout_s`.
 
-    For processes without an index replica, which is told of every step; this one asks, ten times a second.
+    For processes without an index replica (which follows every step): this polls ten times a second.
     """
     deadline = time.monotonic() + timeout_s
     while not token.covered_by(await _checkpoints(redis, list(token))):
@@ -50,13 +51,13 @@ async def wait_projected(redis: Client, token: Token, timeout_s: float) -> None:
 
 async def _checkpoints(redis: Client, partitions: Sequence[int]) -> dict[int, Position]:
     """The checkpoints of partitions' live generations."""
-    found: dict[int, Position] = {}
+    checkpoints: dict[int, Position] = {}
     for partition in partitions:
         keys = PartitionKeys(partition)
         generation = int(await redis.get(keys.generation) or 1)
         stored = await redis.get(keys.of_generation(generation).checkpoint)
-        found[partition] = Position.parse(stored) if stored else START
-    return found
+        checkpoints[partition] = Position.parse(stored) if stored else START
+    return checkpoints
 
 
 def _entries_behind(groups: Sequence[dict[str, Any]] | Exception, length: int) -> int:
@@ -64,7 +65,7 @@ def _entries_behind(groups: Sequence[dict[str, Any]] | Exception, length: int) -
         return 0
     if isinstance(groups, Exception):
         raise groups
-    group = next((one for one in groups if one["name"] == CONSUMER_GROUP.encode()), None)
+    group = next((group for group in groups if group["name"] == CONSUMER_GROUP.encode()), None)
     if group is None or group.get("lag") is None:
         return length
     return int(group["lag"]) + int(group["pending"])

@@ -21,7 +21,7 @@ LOOK_AGAIN_S = 0.1
 async def lease(redis: Client, key: str, who: str, ttl: timedelta, *, wait_s: float = 0.0) -> AsyncGenerator[bool]:
     """Whether `who` has the lease, which is kept while the block runs; false when another kept it for `wait_s` seconds.
 
-    Who is held up for longer than `ttl` loses it, and may go on beside the next one: what is done under a lease must be
+    A holder that stalls for longer than `ttl` loses it, and may run beside the next one: work under a lease must be
     harmless when it is done twice.
     """
     if not await _taken(redis, key, who, ttl, wait_s):
@@ -31,7 +31,7 @@ async def lease(redis: Client, key: str, who: str, ttl: timedelta, *, wait_s: fl
     try:
         yield True
     finally:
-        await end(keeping)
+        await end(keeping)  # first: a renewal on its way would take the lease back
         try:
             await release(redis, key, who)
         except RedisError as error:
@@ -40,7 +40,7 @@ async def lease(redis: Client, key: str, who: str, ttl: timedelta, *, wait_s: fl
 
 async def _taken(redis: Client, key: str, who: str, ttl: timedelta, wait_s: float) -> bool:
     until = asyncio.get_running_loop().time() + wait_s
-    while not await _set(redis, key, who, ttl):
+    while not await _set(redis, key, who, ttl):  # SET NX: one of those who try at the same time gets it
         if asyncio.get_running_loop().time() >= until:
             return False
         await asyncio.sleep(LOOK_AGAIN_S)
@@ -49,7 +49,7 @@ async def _taken(redis: Client, key: str, who: str, ttl: timedelta, wait_s: floa
 
 async def _keep(redis: Client, key: str, who: str, ttl: timedelta) -> None:
     while True:
-        await asyncio.sleep(ttl.total_seconds() / 3)
+        await asyncio.sleep(ttl.total_seconds() / 3)  # two renewals may fail before it runs out
         try:
             if not await renew(redis, key, who, ttl):
                 logger.warning("%s was lost: another worker may do the same job", key)

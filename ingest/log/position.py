@@ -141,11 +141,11 @@ def checksum(key: str, position: Position, payload: bytes, trace: bytes = b"") -
 
 def payload_of(key: str, position: Position, fields: Mapping[bytes, bytes]) -> bytes:
     """The event of a stream's entry as it was written, or its bytes behind ALTERED."""
-    payload, found = fields.get(EVENT, b""), fields.get(CHECKSUM)
-    if found is None:
+    payload, stored = fields.get(EVENT, b""), fields.get(CHECKSUM)
+    if stored is None:
         whole = EVENT in fields and fields.keys() <= {EVENT, TRACE}
     else:
-        whole = found == checksum(key, position, payload, fields.get(TRACE, b""))
+        whole = stored == checksum(key, position, payload, fields.get(TRACE, b""))
     return payload if whole else ALTERED + payload
 
 
@@ -176,13 +176,14 @@ class SharedPositions:
         self._file = mmap.mmap(fd, file_size(processes, partitions))
         self._cells = memoryview(self._file).cast("Q")
         self._partitions, self._writers = partitions, _writers(partitions)
-        self._own, self._others = process, [one for one in range(processes) if one != process]
+        self._own, self._others = process, [other for other in range(processes) if other != process]
 
     def wrote(self, writer: str, written: Token) -> None:
         """Tell the others what was acknowledged to a writer."""
         row = self._row(self._own, writer)
         for partition, position in written.items():
             cell = position.ms << _SEQ_BITS | min(position.seq, _MAX_SEQ)
+            # eight aligned bytes are written whole: readers in other processes need no lock
             if self._cells[row + partition] < cell:
                 self._cells[row + partition] = cell
 

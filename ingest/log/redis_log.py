@@ -39,7 +39,8 @@ from ingest.platform.connections import (
     past_memory_limit,
     server_of,
 )
-from ingest.platform.partial import PATIENCE_S, waiting_at_most
+from ingest.platform.partial import PATIENCE_S
+from ingest.platform.tasks import waiting_at_most
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +57,7 @@ CONFIRM = "#!lua flags=allow-oom\nreturn redis.call('SET', KEYS[1], '', 'EX', AR
 TIME = "return redis.call('TIME')"
 """Of the server that has the key which is named."""
 LOST_WITHIN_MS = 60_000
-"""A server that takes another's place has what that one was told so long ago."""
+"""A replica that becomes the primary has at least what the primary had this long ago."""
 
 _NO_WAITAOF = "its server has no WAITAOF (Redis >= 7.2 or Valkey >= 8 have)"
 _NO_FILE = "its server writes no append-only file; set `appendonly yes`, or ask for 'memory'"
@@ -98,6 +99,7 @@ class RedisLog:
             ((seconds, microseconds),) = await pipe.execute()
         now = datetime.fromtimestamp(int(seconds), UTC) + timedelta(microseconds=int(microseconds))
         async with past_memory_limit(self._redis) as pipe:  # a process also starts where there is no memory left
+            # of two processes that start on an empty log, the first one decides
             pipe.hsetnx(MANIFEST, "partitions", str(self.partitions))
             pipe.hsetnx(MANIFEST, "created_at", now.isoformat())
             pipe.hget(MANIFEST, "partitions")
@@ -110,8 +112,8 @@ class RedisLog:
         """From now on refuse appends where the log moved or is not whole, which keeps processes from starting; else
         take them.
 
-        A process that runs asks this each time behind saying that it is up: whoever closes a log looks who is up
-        behind closing it, and need not hear of all.
+        A running process calls this after each heartbeat. Whatever closes a log checks heartbeats afterwards, so it
+        need not reach every process.
         """
         try:
             await refuse_if_closed(self._redis)
@@ -130,7 +132,7 @@ class RedisLog:
         return await self._append(APPEND_PAST_LIMIT, batches)
 
     async def _append(self, script: Script, batches: Mapping[int, Sequence[Entry]]) -> dict[int, list[Appended]]:
-        if self._closed is not None:
+        if self._closed is not None:  # the log moved while this process ran
             raise LogRefused(self._closed)
         calls = [
             (partition, batch[start : start + ENTRIES_PER_CALL])
@@ -151,6 +153,7 @@ class RedisLog:
         try:
             answers = await script.try_each(self._redis, arguments)
         except (ConnectionError, TimeoutError, BusyLoadingError, OSError) as error:
+            # unknown what was appended; the dedup ids make a repeat harmless
             raise LogUnavailable(f"the log did not answer: {error}") from error
         for answer in answers:
             if isinstance(answer, (ConnectionError, TimeoutError)):
@@ -162,6 +165,7 @@ class RedisLog:
         return answers
 
     async def read(self, partition: int, after: Position, limit: int) -> list[Stored]:
+        # one moment: an entry erased between two reads would be in neither, or in both
         async with self._redis.pipeline(transaction=True) as pipe:
             queue_entries(pipe, self._keys[partition], after, limit)
             queue_stubs(pipe, self._keys[partition], after, limit)
@@ -196,7 +200,7 @@ class RedisLog:
         on_disk = settings.get("appendonly") == "yes" and settings.get("appendfsync") == "always"
         return "fsync" if on_disk else "memory"
 
-    async def why_never(self, wanted: Durability) -> str:
+    async def why_never(self, requested: Durability) -> str:
         """As INFO tells it; of a cluster, where all primaries are alike, those that answer.
 
         A server that had a replica keeps a backlog for it, an hour unless set up otherwise: a replica that is away is
@@ -209,29 +213,29 @@ class RedisLog:
             return ""
         except (ConnectionError, TimeoutError, BusyLoadingError, OSError) as error:
             raise LogUnavailable(f"the log did not answer: {error}") from error
-        reasons = [_why_never(info, wanted) for info in nodes]
+        reasons = [_why_never(info, requested) for info in nodes]
         return reasons[0] if reasons and all(reasons) else ""
 
-    async def confirm(self, newest: Mapping[int, Position], wanted: Durability) -> Durability:
+    async def confirm(self, newest: Mapping[int, Position], requested: Durability) -> Durability:
         """WAITAOF behind a small write to each partition; see EventLog.
 
-        It waits for what its own connection wrote, and so for everything that the server was told before: also for the
+        It waits for what its own connection wrote, and so for everything the server received before: also for the
         first of two appends of one event id, the second of which wrote nothing. The server may be another one by now,
         which took the place of the one that answered the append, or the same one without what it had not written to
         disk: so the newest entries are looked for, too. What is lost is lost from some entry on.
 
         A replica that is asked while it receives a write answers at once, before the write is on its disk, and by
-        itself only once a second. So WAIT comes first: whoever is asked behind it has written what it received.
+        itself only once a second. So WAIT comes first: a replica that is asked afterwards has written what it received.
         """
-        if wanted == "memory":
-            return wanted
+        if requested == "memory":
+            return requested
         async with self._redis.pipeline(transaction=False) as pipe:
             for partition, position in sorted(newest.items()):
                 keys, place = self._keys[partition], position.sort_key
                 pipe.execute_command("EVAL", CONFIRM, 1, keys.confirmed, CONFIRM_KEY_TTL_S)
                 pipe.xrange(keys.log, min=str(position), max=str(position), count=1)
                 pipe.zrange(keys.erased, f"[{place}|".encode(), f"[{place}~".encode(), bylex=True, offset=0, num=1)
-            replicas, timeout_ms = int(wanted == "replicated"), round(CONFIRM_WITHIN_S * 1000)
+            replicas, timeout_ms = int(requested == "replicated"), round(CONFIRM_WITHIN_S * 1000)
             received_ms = round(timeout_ms * RECEIVED_WITHIN)
             on_each_node(pipe, "WAIT", replicas, received_ms)
             answers_of = on_each_node(pipe, "WAITAOF", 1, replicas, timeout_ms - received_ms)
@@ -241,20 +245,20 @@ class RedisLog:
             except (ConnectionError, TimeoutError, BusyLoadingError, OSError) as error:
                 raise LogUnavailable(f"the log did not answer: {error}") from error
         _check_there(newest, found)
-        return weakest([_reached(one, wanted) for one in answers_of(answer)])
+        return weakest([_reached(reply, requested) for reply in answers_of(answer)])
 
 
-def _why_never(info: Mapping[str, Any], wanted: Durability) -> str:
+def _why_never(info: Mapping[str, Any], requested: Durability) -> str:
     """Why a server that says this of itself never reaches a durability; empty where it does, or does not say."""
     version = [int(part) for part in str(info.get("redis_version", "")).split(".")[:2] if part.isdigit()]
-    if wanted == "memory":
+    if requested == "memory":
         return ""
     if version and version < [7, 2]:
         return _NO_WAITAOF
     if not int(info.get("aof_enabled", 1)):
         return _NO_FILE
     replicas = int(info.get("connected_slaves", 1)) or int(info.get("repl_backlog_active", 1))
-    return "" if wanted == "fsync" or replicas else _NO_REPLICA
+    return "" if requested == "fsync" or replicas else _NO_REPLICA
 
 
 def _check_there(newest: Mapping[int, Position], found: Sequence[Any]) -> None:
@@ -271,15 +275,15 @@ def _check_there(newest: Mapping[int, Position], found: Sequence[Any]) -> None:
             raise LogUnavailable(f"the log has lost what was appended to partition {partition}; send it again")
 
 
-def _reached(answer: Any, wanted: Durability) -> Durability:
+def _reached(answer: Any, requested: Durability) -> Durability:
     """What one server says to WAITAOF."""
     match answer:
         case [local, replicas]:
             return ("replicated" if replicas else "fsync") if local else "memory"
         case ResponseError() as refused if "unknown command" in str(refused):
-            raise DurabilityUnavailable(wanted, _NO_WAITAOF)
+            raise DurabilityUnavailable(requested, _NO_WAITAOF)
         case ResponseError() as refused if "appendonly is disabled" in str(refused):
-            raise DurabilityUnavailable(wanted, _NO_FILE)
+            raise DurabilityUnavailable(requested, _NO_FILE)
         case error:
             raise LogUnavailable(f"the log did not confirm: {error}")
 
@@ -346,11 +350,11 @@ def queue_stubs_between(pipe: Commands, keys: PartitionKeys, after: Position, un
 
 def read_entries(keys: PartitionKeys, rows: Iterable[tuple[bytes, Mapping[bytes, bytes]]]) -> list[Stored]:
     """Rows of the stream, each compared with its checksum; one without fields is an entry that was erased."""
-    log, found = keys.log, list[Stored]()
+    log, entries = keys.log, list[Stored]()
     for place, fields in rows:
         position = Position.parse(place)
-        found.append(Stored(position, payload_of(log, position, fields) if fields else b""))
-    return found
+        entries.append(Stored(position, payload_of(log, position, fields) if fields else b""))
+    return entries
 
 
 def merged(

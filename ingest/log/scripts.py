@@ -58,6 +58,7 @@ class Script:
         answers = await ask_apart(redis, self._commands(calls, await self.sha(redis)))
         unknown = [n for n, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
         if unknown:
+            # a server that restarted, or took over, has no scripts; none of these calls was carried out
             sha = await self.sha(redis, reload=True)
             again = await ask_apart(redis, self._commands([calls[n] for n in unknown], sha))
             for n, answer in zip(unknown, again, strict=True):
@@ -120,11 +121,12 @@ async def restore_entries(
 
 async def begin_window(redis: Client, keys: Sequence[PartitionKeys], window_ms: int) -> None:
     """Have the window in which restored ids are remembered begin now, in each of these partitions."""
-    await _BEGIN_WINDOW.call_each(redis, [((one.dedup, one.dedup_previous), (window_ms,)) for one in keys])
+    await _BEGIN_WINDOW.call_each(redis, [((key.dedup, key.dedup_previous), (window_ms,)) for key in keys])
 
 
 async def acquire_lease(redis: Client, keys: PartitionKeys, worker_id: str, ttl_ms: int) -> int:
     """A fencing token larger than every one before, or 0 when another worker holds the partition."""
+    # the token comes with the lease in one script: a worker that lost it writes with an older one, which is refused
     return int(await _ACQUIRE_LEASE.call(redis, (keys.lease, keys.fence), (worker_id, ttl_ms)))
 
 
@@ -160,12 +162,12 @@ async def beat(redis: Client, registry: str, member: str, ttl_ms: int, earlier: 
 
     Members that begin with `earlier` are what the same one said before, and are taken out.
     """
-    return [one.decode() for one in await _BEAT.call(redis, (registry,), (member, ttl_ms, earlier))]
+    return [member.decode() for member in await _BEAT.call(redis, (registry,), (member, ttl_ms, earlier))]
 
 
 async def heard_of(redis: Client, registry: str, ttl_ms: int) -> list[str]:
     """The members of a registry that said within `ttl_ms` that they are up, by the server's clock."""
-    return [one.decode() for one in await _HEARD_OF.call(redis, (registry,), (ttl_ms,))]
+    return [member.decode() for member in await _HEARD_OF.call(redis, (registry,), (ttl_ms,))]
 
 
 async def finish_embedding(

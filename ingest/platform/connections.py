@@ -124,7 +124,7 @@ def connect(url: str, *, connections: int = 64, read_timeout_s: float = 5.0, rep
     `connections` bounds the pool: a caller past it waits instead of opening another. `read_timeout_s` must exceed the
     longest blocking command the client is used for. Connections are checked with a PING after 15 idle seconds.
     With `repeat` a command whose connection broke is sent once more; without, the caller decides (a repeated read of a
-    consumer group would pass over what the first one was given).
+    consumer group would skip what the first one was given).
 
     `redis+cluster://host:port,host:port` is a Redis Cluster, of which any nodes are named; `connections` bounds the
     pool of each of its nodes then. Raises InvalidSetting for a URL that no client can be made of.

@@ -27,7 +27,7 @@ LAST_EXPORT_S = 3.0
 def exporting(environ: Mapping[str, str], process: str) -> Generator[None]:
     """Export the spans of this process while the context is open, if the environment asks for it.
 
-    `process` is what this one is, `api` or `worker`. Where something is in the way it says so and goes on without.
+    `process` is what this one is, `api` or `worker`. If something is missing, it logs that and continues without.
     """
     tracer = _tracer(environ, process)
     tracing.use(tracer)

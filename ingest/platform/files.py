@@ -32,7 +32,7 @@ def write_whole(path: Path, content: bytes, mode: int = 0o600) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        Path(name).chmod(mode)
+        Path(name).chmod(mode)  # before it has its name: nobody can read it meanwhile
         Path(name).replace(path)
     except BaseException:  # also KeyboardInterrupt: no half of a file stays
         Path(name).unlink(missing_ok=True)

@@ -83,6 +83,7 @@ class Lock:
             holder_json = msgspec.json.encode(
                 Holder(pid=os.getpid(), command=command, lasting=lasting, host=socket.gethostname())
             )
+            # written once the lock is held: a file without a lock says who held it before
             os.ftruncate(fd, 0)
             os.pwrite(fd, holder_json, 0)
         except BaseException:  # also KeyboardInterrupt, while it waits

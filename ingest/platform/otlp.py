@@ -78,7 +78,7 @@ class OtlpTracer:
 
     @contextmanager
     def batch(self, name: str, contexts: Iterable[str], attributes: Attributes) -> Generator[Sequence[str]]:
-        parents = {one: _w3c.extract({"traceparent": one}) for one in contexts}
+        parents = {context: _w3c.extract({"traceparent": context}) for context in contexts}
         if not parents:
             yield ()
             return
@@ -93,13 +93,13 @@ class OtlpTracer:
         try:
             yield [context for context in map(_traceparent, parts) if context]
         except BaseException as error:
-            for one in (whole, *parts):
-                _Recorded(one).fail(type(error).__qualname__)
+            for part in (whole, *parts):
+                _Recorded(part).fail(type(error).__qualname__)
             raise
         finally:
             ended = time.time_ns()
-            for one in (whole, *parts):
-                one.end(ended)
+            for part in (whole, *parts):
+                part.end(ended)
 
     def is_recording(self) -> bool:
         return trace.get_current_span().is_recording()

@@ -14,6 +14,7 @@ from typing import TypeVar
 from redis.exceptions import ConnectionError, TimeoutError
 
 from ingest.errors import LogUnavailable
+from ingest.platform.tasks import waiting_at_most
 
 T = TypeVar("T")
 
@@ -60,38 +61,38 @@ def made_of_parts(partitions: Iterable[int]) -> Generator[None]:
         _whole.reset(token)
 
 
-def leave_out(unread: Collection[int], asked: Iterable[int], error: Exception) -> None:
+def leave_out(unread: Collection[int], requested: Iterable[int], error: Exception) -> None:
     """Go on without partitions that could not be read, of those that were asked.
 
     Raises the error where none of those is left (see `made_of_parts`), and outside of `partial_reads`.
     """
-    so_far = _left_out.get()
-    if so_far is None or so_far.issuperset((_whole.get() or {*asked}) - {*unread}):
+    so_far = _left_out.get()  # None: nothing may be missing
+    if so_far is None or so_far.issuperset((_whole.get() or {*requested}) - {*unread}):
         raise error
     so_far.update(unread)
 
 
 @contextmanager
-def leaving_out(partition: int, asked: Iterable[int]) -> Generator[None]:
+def leaving_out(partition: int, requested: Iterable[int]) -> Generator[None]:
     """Go on behind this block where the partition's node is away; see `leave_out`."""
     try:
         yield
     except UNREACHABLE as error:
-        leave_out([partition], asked, error)
+        leave_out([partition], requested, error)
 
 
 async def readable(reads: Mapping[int, Awaitable[T]]) -> dict[int, T]:
     """What reads of partitions return, made at the same time, of those that can be read; see `leave_out`."""
     answers = await asyncio.gather(*reads.values(), return_exceptions=True)
-    found: dict[int, T] = {}
+    readings: dict[int, T] = {}
     for partition, answer in zip(reads, answers, strict=True):
         if isinstance(answer, UNREACHABLE):
             leave_out([partition], reads, answer)
         elif isinstance(answer, BaseException):
             raise answer
         else:
-            found[partition] = answer
-    return found
+            readings[partition] = answer
+    return readings
 
 
 def left_out() -> frozenset[int]:
@@ -108,21 +109,3 @@ def check_missing(what: str) -> None:
 def left_out_message(partitions: Collection[int]) -> str:
     """What is missing, in words."""
     return f"left out: partitions {', '.join(map(str, sorted(partitions)))}, on a node of the cluster that is away"
-
-
-_patience_s: ContextVar[float | None] = ContextVar("patience_s", default=None)
-
-
-@contextmanager
-def waiting_at_most(seconds: float | None) -> Generator[None]:
-    """Within, a node is waited for no longer; None for as long as the client waits."""
-    token = _patience_s.set(seconds)
-    try:
-        yield
-    finally:
-        _patience_s.reset(token)
-
-
-def node_timeout_s() -> float | None:
-    """For how long a node is waited for; None for as long as the client waits."""
-    return _patience_s.get()

@@ -52,10 +52,10 @@ def reason_in(log: Path, begin: int, most: int = 64 << 10) -> str:
     errors = [line for line in lines if line.startswith("error: ")] or [
         line for line in lines if _SERIOUS.search(line) and not _HINT.search(line)
     ]
-    found = errors or lines or ["it said nothing"]
+    candidates = errors or lines or ["it said nothing"]
     # the last but one says why where a server can't load its files, and the last that it gave up
-    told = found[-2:] if errors and not errors[-1].startswith("error: ") else found[-1:]
-    return "; ".join(_LINE_START.sub("", _ADVICE.split(line.removeprefix("error: "))[0]) for line in told)
+    reasons = candidates[-2:] if errors and not errors[-1].startswith("error: ") else candidates[-1:]
+    return "; ".join(_LINE_START.sub("", _ADVICE.split(line.removeprefix("error: "))[0]) for line in reasons)
 
 
 GATE = "STARTED_BY_SUPERVISOR"
@@ -112,7 +112,7 @@ def give_way() -> None:
     if (call := _SCHED_SETATTR.get(platform.machine())) is not None and sys.platform == "linux":
         attributes = _SchedulingAttributes(nice=LOWEST_NICENESS, runtime=SLICE_NS)
         attributes.size = ctypes.sizeof(attributes)
-        # refused or passed over by a kernel that knows no such turns: niceness stays
+        # an older kernel refuses or ignores it; the niceness stays
         ctypes.CDLL(None).syscall(call, 0, ctypes.byref(attributes), 0)
 
 

@@ -98,7 +98,7 @@ class ServerPipeline(Pipeline):
         except ResponseError as error:
             if self._expected is None or not is_out_of_memory(error):
                 raise
-        self.watching = False
+        self.watching = False  # the script compares the watched keys itself
         return await self._execute_script(connection, commands, self._expected, raise_on_error)
 
     async def _execute_script(
@@ -138,7 +138,7 @@ def portioned(words: Words) -> list[Words]:
 
 def _whole(answers: list[Any]) -> Any:
     """The answer of a command that was given in portions: counts add up, and any error is the whole's."""
-    if error := next((one for one in answers if isinstance(one, Exception)), None):
+    if error := next((answer for answer in answers if isinstance(answer, Exception)), None):
         return error
     return sum(answers) if isinstance(answers[0], int) else answers[0]
 
@@ -263,12 +263,12 @@ class SharedConnectionClient(RedisServer):
         return [answer for answers in await asyncio.gather(*map(self.ask, parts)) for answer in answers]
 
     async def aclose(self, close_connection_pool: bool | None = None) -> None:
-        for one in self._shared:
-            await one.aclose()
+        for connection in self._shared:
+            await connection.aclose()
         await super().aclose(close_connection_pool)
 
     def _least_busy(self) -> "SharedConnection":
-        return min(self._shared, key=lambda one: one.waiting)
+        return min(self._shared, key=lambda connection: connection.waiting)
 
 
 def _parts(groups: Sequence[Sequence[Command]]) -> list[list[Command]]:
@@ -319,7 +319,7 @@ class SharedConnection:
         return await answers.ask(commands)
 
     async def aclose(self) -> None:
-        """Close it; whoever waits gets ConnectionError."""
+        """Close it; callers that wait get ConnectionError."""
         if self._opening is not None:
             self._opening.cancel()
         if self._answers is not None:
@@ -329,6 +329,7 @@ class SharedConnection:
     async def _opened(self) -> "_Answers":
         """Have one connection opened, however many ask for it."""
         if self._opening is None or self._opening.done():
+            # a task of its own: a caller that is cancelled must not cancel it for the others
             self._opening = asyncio.create_task(self._open(), name="shared connection")
         return await asyncio.shield(self._opening)
 
@@ -365,7 +366,7 @@ class _Answers(asyncio.Protocol):
         if len(self._waiting) >= MAX_WAITING:
             raise ConnectionError(f"{MAX_WAITING:,} questions wait for an answer")
         question = _Question(self._loop.create_future(), len(commands), self._loop.time(), [])
-        packed = self._connection.pack_commands(commands)
+        packed = self._connection.pack_commands(commands)  # may raise: before anything waits
         if self.lost:
             raise ConnectionError("the connection was lost")
         self._waiting.append(question)
@@ -392,7 +393,7 @@ class _Answers(asyncio.Protocol):
         return False
 
     def abort(self, error: Exception) -> None:
-        """Give up the connection; whoever waits gets the error."""
+        """Give up the connection; callers that wait get the error."""
         self.lost = True
         if self._watch is not None:
             self._watch.cancel()

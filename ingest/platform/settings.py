@@ -156,7 +156,7 @@ HOOK_VARIABLES: dict[str, str] = {
     "MNEMOLOG_HOOK_LESSONS": "0: the hooks tell an agent no lessons before a tool is used",
     "MNEMOLOG_HOOK_PROMPTS": "1: the hooks tell an agent what memory has about a prompt; 0: not, whatever is installed",
 }
-"""What only `api/agents/recording.py` reads. Servers and commands pass over them."""
+"""Read only by `api/agents/recording.py`. Servers and commands ignore them."""
 
 
 _Parse = Callable[[str, str], object]
@@ -221,8 +221,8 @@ def _size(parse_size: Callable[[str], float]) -> _Parse:
     def parse(name: str, raw: str) -> str:
         try:
             parse_size(raw)
-        except ValueError as fault:
-            raise InvalidSetting(f"{name}={raw}: {fault}") from None
+        except ValueError as error:
+            raise InvalidSetting(f"{name}={raw}: {error}") from None
         return raw
 
     return parse
@@ -258,15 +258,15 @@ def _redis_url(name: str, raw: str) -> str:
 def _index(name: str, raw: str) -> str:
     try:
         search_engine_of(raw, "redis://named-elsewhere")
-    except ValueError as fault:  # without the value: it may hold a password
-        raise InvalidSetting(f"{name}: {fault}") from None
+    except ValueError as error:  # without the value: it may hold a password
+        raise InvalidSetting(f"{name}: {error}") from None
     return raw
 
 
 def _url(*, secure: bool = True, query: bool = False) -> _Parse:
     def parse(name: str, raw: str) -> str:
-        if fault := fault_of_url(raw, secure=secure, query=query):  # without the URL: it may hold a password
-            raise InvalidSetting(f"{name} {fault}")
+        if error := fault_of_url(raw, secure=secure, query=query):  # without the URL: it may hold a password
+            raise InvalidSetting(f"{name} {error}")
         return raw
 
     return parse
@@ -278,8 +278,8 @@ def _scopes(name: str, raw: str) -> tuple[str, ...]:
         raise InvalidSetting(f"{name} names no scope")
     try:
         roles_by_scope(entries)
-    except ValueError as fault:
-        raise InvalidSetting(f"{name}: {fault}") from None
+    except ValueError as error:
+        raise InvalidSetting(f"{name}: {error}") from None
     return entries
 
 
@@ -396,12 +396,12 @@ class Settings(Struct, frozen=True, kw_only=True):
     def search_engine(self) -> str | None:
         """The URL of the search engine that has the index; None where each process has its own.
 
-        Raises InvalidSetting where there is none at that place.
+        Raises InvalidSetting if the setting names no server.
         """
         try:
             return search_engine_of(self.index, self.redis_url)
-        except ValueError as fault:
-            raise InvalidSetting(f"MNEMOLOG_INDEX: {fault}") from None
+        except ValueError as error:
+            raise InvalidSetting(f"MNEMOLOG_INDEX: {error}") from None
 
     @property
     def named_embedders(self) -> frozenset[str]:
@@ -504,11 +504,11 @@ IGNORED = {
 
 
 def stated(name: str, environ: Mapping[str, str]) -> tuple[str, str]:
-    """The variable that sets `name`, ours before others, and its value; empty where there is none."""
+    """The variable that sets `name`, ours before others, and its value; empty if unset."""
     if value := environ.get(name):
         return name, value
     others = ((other, _value(other, environ)) for other, ours in OTHER_NAMES.items() if ours == name)
-    return next((one for one in others if one[1]), (name, ""))
+    return next((other for other in others if other[1]), (name, ""))
 
 
 def without_other_names(environ: Mapping[str, str]) -> dict[str, str]:

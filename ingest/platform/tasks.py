@@ -2,8 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -53,3 +55,21 @@ class Slices:
 
 async def nothing() -> None:
     """Return at once: for what may be awaited and has nothing to do."""
+
+
+_node_timeout_s: ContextVar[float | None] = ContextVar("node_timeout_s", default=None)
+
+
+@contextmanager
+def waiting_at_most(seconds: float | None) -> Generator[None]:
+    """Within, a node is waited for no longer; None for as long as the client waits."""
+    token = _node_timeout_s.set(seconds)
+    try:
+        yield
+    finally:
+        _node_timeout_s.reset(token)
+
+
+def node_timeout_s() -> float | None:
+    """For how long a node is waited for; None for as long as the client waits."""
+    return _node_timeout_s.get()

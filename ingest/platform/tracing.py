@@ -1,7 +1,7 @@
 """Traces, as the rest of the code sees them: spans of what this process does, and contexts that travel with an event.
 
 Until a tracer is put to use (see `exporting`) each function here returns at once. A context is the W3C `traceparent` of
-a span that is recorded; "" is none.
+a span that is recorded; "" means no context.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ Kind: TypeAlias = Literal["internal", "client"]
 
 
 class Span(Protocol):
-    """What is known of a piece of work while it goes on."""
+    """A piece of work in progress."""
 
     def set(self, attributes: Attributes, name: str = "") -> None:
         """Add attributes; `name` takes the place of the one it began with."""
@@ -105,7 +105,7 @@ def current() -> str:
 
 
 def ids() -> Ids | None:
-    """The trace that this is a part of, recorded or not; None where there is none."""
+    """The current trace and span, recorded or not; None outside a trace."""
     return None if _tracer is None else _tracer.ids()
 
 

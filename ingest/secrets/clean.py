@@ -44,7 +44,7 @@ def cleaned(struct: S, names: Names, field: str = "") -> S:
     texts: list[str] = []
     if _gather(struct, texts) and is_clean(texts):
         return struct
-    found: dict[str, Any] = {}
+    changed: dict[str, Any] = {}
     for name in _field_names(type(struct)):
         value = getattr(struct, name)
         if isinstance(value, dict):
@@ -54,8 +54,8 @@ def cleaned(struct: S, names: Names, field: str = "") -> S:
         else:
             new = _clean_text(value)
         if new is not value and new != value:
-            found[name] = new
-    return replace(struct, **found) if found else struct
+            changed[name] = new
+    return replace(struct, **changed) if changed else struct
 
 
 def are_clean(struct: Iterable[Struct]) -> bool:
@@ -65,7 +65,7 @@ def are_clean(struct: Iterable[Struct]) -> bool:
     caches, take several times as long.
     """
     texts: list[str] = []
-    return all(_gather(one, texts) for one in struct) and is_clean(texts)
+    return all(_gather(item, texts) for item in struct) and is_clean(texts)
 
 
 def clean_name(name: str, names: Names, field: str) -> str:
@@ -88,7 +88,7 @@ def _clean(value: Any, name: str, names: Names, prefix: str) -> Any:
         return clean_name(value, names, f"{prefix}{name}")
     if isinstance(value, list):
         items = cast("list[Any]", value)
-        return [_clean(one, name, names, prefix) for one in items]
+        return [_clean(item, name, names, prefix) for item in items]
     if isinstance(value, Struct):
         return cleaned(value, names, f"{prefix}{name}.")
     return value
@@ -98,15 +98,15 @@ def _clean_text(value: Any) -> Any:
     if isinstance(value, str):
         return scrub_text(value)
     if isinstance(value, list):
-        return [_clean_text(one) for one in cast("list[Any]", value)]
+        return [_clean_text(item) for item in cast("list[Any]", value)]
     return value
 
 
 def _scrubbed(value: Any, name: str) -> Any:
     try:
         return scrub(value)
-    except ValueError as fault:
-        raise CommandRejected(str(fault), name) from None
+    except ValueError as error:
+        raise CommandRejected(str(error), name) from None
 
 
 def _gather(struct: Struct, texts: list[str]) -> bool:
@@ -121,11 +121,11 @@ def _gather(struct: Struct, texts: list[str]) -> bool:
         elif kind is dict:
             plain = gather(value, texts) and plain
         elif kind is list:
-            for one in cast("list[Any]", value):
-                if isinstance(one, str):
-                    texts.append(one)
-                elif isinstance(one, Struct):
-                    plain = _gather(one, texts) and plain
+            for item in cast("list[Any]", value):
+                if isinstance(item, str):
+                    texts.append(item)
+                elif isinstance(item, Struct):
+                    plain = _gather(item, texts) and plain
     return plain
 
 

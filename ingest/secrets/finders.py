@@ -136,7 +136,7 @@ def find_in_tables(raw: bytes, text: str) -> Iterator[Span]:
     """The cells below a heading that says password or token, in Markdown and in lines of values between separators."""
     head: list[int] = []
     for line in _LINE.finditer(text):
-        sign = next((one for one in "|\t;," if one in line[0]), "")
+        sign = next((item for item in "|\t;," if item in line[0]), "")
         cells = list(re.finditer(rf"[^{re.escape(sign)}]+", line[0])) if sign else []
         named = [at for at, cell in enumerate(cells) if _HEADING.fullmatch(cell[0])]
         if named or not cells:
@@ -355,9 +355,9 @@ def find_phrases(raw: bytes, text: str) -> Iterator[Span]:
             run.append(word)
         if known and word[2] is None:
             continue
-        if _LENGTHS[0] <= len(run) <= _LONGEST_RUN and len({one[1].lower() for one in run}) >= _DISTINCT * len(run):
+        if _LENGTHS[0] <= len(run) <= _LONGEST_RUN and len({item[1].lower() for item in run}) >= _DISTINCT * len(run):
             named = _NAMED.search(text, max(0, run[0].start() - 80), run[0].start())
-            if named or _is_key([_words()[one[1].lower()] for one in run]):
+            if named or _is_key([_words()[item[1].lower()] for item in run]):
                 yield run[0].start(), run[-1].end(1)
         run = []
 

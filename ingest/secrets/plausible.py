@@ -150,7 +150,7 @@ def _is_word(part: str, digits: int) -> bool:
     if len(part) < 2.6 * len(words):
         return False
     return all(
-        len(one) < 4 or (len(one) <= _LONGEST_WORD and len(_VOWEL.findall(one)) * 6 >= len(one)) for one in words
+        len(item) < 4 or (len(item) <= _LONGEST_WORD and len(_VOWEL.findall(item)) * 6 >= len(item)) for item in words
     )
 
 

@@ -39,8 +39,8 @@ def redacted(text: str, secrets: Iterable[str] = ()) -> str:
 def secrets_of(settings: Settings) -> tuple[str, ...]:
     """The secrets that settings have, the longest first; too short ones are left out."""
     password = urlsplit(settings.redis_url or "").password
-    found = {settings.secret, settings.embedder_key, settings.llm_key, settings.hf_token, password}
-    return tuple(sorted((one for one in found if one and len(one) >= SHORTEST), key=len, reverse=True))
+    secrets = {settings.secret, settings.embedder_key, settings.llm_key, settings.hf_token, password}
+    return tuple(sorted((secret for secret in secrets if secret and len(secret) >= SHORTEST), key=len, reverse=True))
 
 
 LINE = "%(asctime)s %(levelname)s %(name)s: %(message)s"

@@ -54,14 +54,15 @@ class SecretRule(NamedTuple):
 def rules() -> list[SecretRule]:
     """Our own rules but for tokens, then those of gitleaks."""
     own = _load("rules.toml")
-    found = [
-        SecretRule(one["id"], one["regex"], one.get("check", "none"), one.get("unless", "")) for one in own["rules"]
+    own_rules = [
+        SecretRule(rule["id"], rule["regex"], rule.get("check", "none"), rule.get("unless", ""))
+        for rule in own["rules"]
     ]
     theirs = _load("gitleaks.toml")["rules"]
-    return found + [
-        SecretRule(one["id"], one["regex"].replace(_CONTEXT, ""), "named")
-        for one in theirs
-        if "regex" in one and "path" not in one and one["id"] not in _LEFT_OUT
+    return own_rules + [
+        SecretRule(rule["id"], rule["regex"].replace(_CONTEXT, ""), "named")
+        for rule in theirs
+        if "regex" in rule and "path" not in rule and rule["id"] not in _LEFT_OUT
     ]
 
 
@@ -72,7 +73,9 @@ def tokens() -> tuple[str, Finder]:
     a token. So their beginnings are looked for, and each alternative is matched forwards from there.
     """
     alternatives: list[str] = _load("rules.toml")["tokens"]
-    beginnings = SecretPattern(_BEFORE + f"(?:{'|'.join(_COUNTED.sub('', one) for one in alternatives)})")
+    beginnings = SecretPattern(
+        _BEFORE + f"(?:{'|'.join(_COUNTED.sub('', alternative) for alternative in alternatives)})"
+    )
     token = f"(?:{'|'.join(alternatives)}){_REST}"
     whole = SecretPattern(token)
 
@@ -116,11 +119,11 @@ def finder(rule: SecretRule) -> Finder:
     return find
 
 
-def _secret(found: Any) -> Span:
-    for group in range(1, found.re.groups + 1):
-        if (start := found.start(group)) >= 0:
-            return start, found.end(group)
-    return found.span()
+def _secret(match: Any) -> Span:
+    for group in range(1, match.re.groups + 1):
+        if (start := match.start(group)) >= 0:
+            return start, match.end(group)
+    return match.span()
 
 
 def _load(name: str) -> dict[str, Any]:

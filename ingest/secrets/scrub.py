@@ -108,8 +108,8 @@ def _families() -> tuple[list[_Family], Trigger]:
 def _matching(text: str, raw: bytes) -> list[int]:
     """The families that may find something. `raw` is the text in ASCII, one byte a character: places are equal."""
     families, match = _families()
-    found = match(raw) or []
-    return found if text.isascii() or not mentions_password(text) else [*found, len(families) - 1]
+    matching = match(raw) or []
+    return matching if text.isascii() or not mentions_password(text) else [*matching, len(families) - 1]
 
 
 def _is_altered(text: str) -> bool:
@@ -145,7 +145,7 @@ def beginning(text: str, limit: int) -> str:
 
 
 def families_of(text: str) -> list[tuple[str, tuple[int, int]]]:
-    """The rules that find something in a text, and where; for whoever looks for false alarms."""
+    """The rules that find something in a text, and where; for finding false alarms."""
     raw = text.encode("ascii", "replace")
     chosen = [_families()[0][index] for index in _matching(text, raw)]
     return [(family.name, span) for family in chosen for span in family.find(raw, text)]
@@ -216,9 +216,9 @@ def gather(value: Any, texts: list[str], depth: int = 0) -> bool:
     if not isinstance(value, list | tuple):
         return True
     items = cast(list[Any] | tuple[Any, ...], value)
-    if depth == MAX_DEPTH or any(isinstance(one, str) and (len(items) == 2 or one[:1] == "-") for one in items):
+    if depth == MAX_DEPTH or any(isinstance(entry, str) and (len(items) == 2 or entry[:1] == "-") for entry in items):
         return False
-    return all(gather(one, texts, depth + 1) for one in items)
+    return all(gather(entry, texts, depth + 1) for entry in items)
 
 
 def _walk(value: Any, *, name: str, depth: int) -> Any:
@@ -264,7 +264,7 @@ def _free(key: str, numbers: Counter[str], *taken: dict[str, Any]) -> str:
     """
     name = key if not numbers[key] else f"{key} ({numbers[key] + 1})"
     numbers[key] += 1
-    while any(name in one for one in taken):
+    while any(name in item for item in taken):
         numbers[key] += 1
         name = f"{key} ({numbers[key]})"
     return name
@@ -302,10 +302,10 @@ def _scrub_named(text: str, name: str) -> str:
 def _without(text: str, spans: list[tuple[int, int, str]]) -> str:
     """The text with a marker for each run of places that overlap: that of the first."""
     spans.sort(key=lambda span: (span[0], -span[1]))
-    kept: list[str] = []
+    parts: list[str] = []
     last = 0
     for start, end, marker in spans:
         if start >= last:
-            kept += (text[last:start], marker)
+            parts += (text[last:start], marker)
         last = max(last, end)
-    return "".join((*kept, text[last:]))
+    return "".join((*parts, text[last:]))

@@ -1,10 +1,10 @@
-"""Documents that recall finds, read whole by id. Loads the index, which listing the tools must not."""
+"""Full documents by id. Loads the index, so it is imported only by calls."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from ingest.errors import NotFound
-from mcp_gateway.tools.recalled import Kind, RecalledDocument
+from mcp_gateway.tools.reading import Kind, RecalledDocument
 from mcp_gateway.tools.tool import ToolContext
 from projections.compression.accounts import headline, prose
 from projections.documents.access import Reader
@@ -24,30 +24,30 @@ DETAILS: dict[Kind, Sequence[str]] = {
     "lesson": ("context", "tags", "retired_at"),
     "summary": ("decisions", "remaining", "files"),
 }
-"""What is told of a document beside its content."""
+"""Fields shown beside the content."""
 USUAL: dict[str, Any] = {"version": 1, "visibility": "public"}
-"""What goes without saying."""
+"""Values that are not shown."""
 
 
 async def read_documents(
     call: ToolContext, names: Sequence[str], reader: Reader
 ) -> tuple[list[RecalledDocument], list[str]]:
-    """Those of the documents that are there for the reader, whole, in the order of the names; and the other names."""
+    """The documents that the reader can see, in full, in the order of the names; and the other names."""
     located = await call.queries.lookup.documents(list(dict.fromkeys(names)), reader)
-    found = {str(one.document.id): whole(one.document) for one in located if isinstance(one.document, Searched)}
-    return list(found.values()), [name for name in dict.fromkeys(names) if name not in found]
+    documents = {str(hit.document.id): whole(hit.document) for hit in located if isinstance(hit.document, Searched)}
+    return list(documents.values()), [name for name in dict.fromkeys(names) if name not in documents]
 
 
 async def read_document(call: ToolContext, name: str, reader: Reader) -> RecalledDocument:
-    """One document, whole; raises NotFound, also for what this reader may not see."""
-    found, _ = await read_documents(call, [name], reader)
-    if not found:
+    """One document in full; raises NotFound, also if the reader has no access."""
+    documents, _ = await read_documents(call, [name], reader)
+    if not documents:
         raise NotFound(f"there is no document {name!r}")
-    return found[0]
+    return documents[0]
 
 
 def whole(document: Searched) -> RecalledDocument:
-    """All that a document says: its words, and of a tool call what went in and what came out."""
+    """A document in full: its texts, and the input and output of a tool call."""
     kind = KINDS[type(document)]
     content, narrative, session_id, agent_id, project, occurred_at, metadata = in_view(document, _FIELDS)
     if isinstance(document, Observation):
@@ -59,16 +59,16 @@ def whole(document: Searched) -> RecalledDocument:
             else document.title
         )
     content = content or narrative or ""
-    known = view(document)
-    details = {name: known[name] for name in DETAILS[kind] if known[name] and known[name] != USUAL.get(name)}
+    fields = view(document)
+    details = {name: fields[name] for name in DETAILS[kind] if fields[name] and fields[name] != USUAL.get(name)}
     if "data" in details:
-        details["data"] = {name: one for name, one in details["data"].items() if one != content}
+        details["data"] = {name: value for name, value in details["data"].items() if value != content}
     return RecalledDocument(
         id=document.id,
         kind=kind,
         title=title,
         content=content,
-        details={name: one for name, one in details.items() if one},
+        details={name: value for name, value in details.items() if value},
         occurred_at=occurred_at,
         agent_id=agent_id or "",
         session_id=session_id or "",

@@ -1,4 +1,7 @@
-"""The tools that read: recall finds what is known about something, context says what to know before starting."""
+"""The tools that read: recall searches, context compiles what to know before starting; and how their answers look.
+
+Hosts show a model either the text or the data of an answer, so each is complete, and neither is longer than needed.
+"""
 
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
@@ -9,64 +12,261 @@ from msgspec.structs import replace
 from ingest.commands.command import Name, Names
 from ingest.errors import CommandRejected
 from ingest.roles import READ
-from mcp_gateway.tools.recalled import (
-    READ_CHARACTERS,
-    Kind,
-    Recalled,
-    RecalledDocument,
-    answered,
-    in_full,
-    nothing,
-    recalled_text,
-    shortened,
-)
-from mcp_gateway.tools.tool import Arguments, Tool, ToolAnswer, ToolContext, without_unset
+from mcp_gateway.tools.tool import Arguments, Deferred, Tool, ToolAnswer, ToolContext, without_unset
 
 if TYPE_CHECKING:
     from projections.queries.context import Context
     from projections.queries.recall import RecallAnswer, RecallRequest, RecallResult
 
-MAX_READ = 20
-"""Documents that one call reads by id."""
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
-OneProject = Annotated[Name, Meta(description="Left out: all projects.")]
-Kinds = Annotated[list[Kind], Meta(max_length=4, description="Left out: all.")]
-AllTags = Annotated[Names, Meta(description="All of these.")]
-LeastSure = Annotated[float, Meta(ge=0, le=1, description="How sure results must be; 0: show all.")]
+import msgspec
+
+from ingest.names import DATA_NOT_INSTRUCTIONS, marked
+
+if TYPE_CHECKING:
+    from projections.queries.recall import RecallResult
+
+
+SHOWN_CHARACTERS = 4_000
+"""Of one full search result in the text: about a thousand tokens. The data has all of it."""
+READ_CHARACTERS = 40_000
+"""Of all documents read by id, in the text."""
+QUOTED_CHARACTERS = 200
+"""Of the query, if there are no results."""
+READ_WHOLE = "`recall` with `ids` reads whole documents."
+
+Kind = Literal["observation", "memory", "lesson", "summary"]
+
+
+class RecalledDocument(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One result, without empty fields, and without the project if the call named it."""
+
+    id: str
+    kind: Kind
+    title: str
+    snippet: Annotated[str, Meta(description="The part that matches the query; absent if `content` is present.")] = ""
+    content: Annotated[str, Meta(description="The full text, if requested.")] = ""
+    details: Annotated[dict[str, Any], Meta(description="Other fields of a document read by id.")] = {}
+    confidence: Annotated[float, Meta(description="0 to 1: probability that this is an answer.")] | UnsetType = UNSET
+    score: Annotated[float, Meta(description="For full results; comparable within this answer.")] | UnsetType = UNSET
+    occurred_at: Annotated[datetime, Meta(tz=True)]
+    agent_id: str = ""
+    session_id: str = ""
+    project: str = ""
+    derived_from: Annotated[list[str], Meta(description="Documents it was derived from.")] = []
+    confirmed: Annotated[int, Meta(description="How often it was confirmed.")] = 0
+    repeats: Annotated[list[str], Meta(description="Near-duplicates.")] = []
+    metadata: dict[str, str] = {}
+
+
+class Recalled(Struct, frozen=True, kw_only=True):
+    """Results, best first, and notes on them."""
+
+    results: list[RecalledDocument]
+    note: Annotated[str, Meta(description="How to read the results, and what to do next.")]
+    degraded: Annotated[list[str], Meta(description="What this answer may lack, and why. Empty if complete.")]
+
+
+def shortened(result: "RecallResult", *, project_known: bool, session_known: bool) -> RecalledDocument:
+    """A result as a short entry, without a project or session that the call named; memories and lessons are without
+    session."""
+    of_a_session = result.kind in ("observation", "summary") and not session_known
+    title, text = _title_and_rest(" ".join(result.title.split()), result.snippet)
+    return RecalledDocument(
+        id=result.id,
+        kind=result.kind,
+        title=title,
+        snippet=text,
+        confidence=UNSET if result.confidence is None else result.confidence,
+        occurred_at=result.occurred_at.replace(microsecond=0),
+        agent_id=result.agent_id or "",
+        session_id=(result.session_id or "") if of_a_session else "",
+        project="" if project_known else result.project,
+        derived_from=result.derived_from,
+        confirmed=result.confirmed,
+        repeats=result.repeats,
+    )
+
+
+def in_full(result: "RecallResult") -> RecalledDocument:
+    """A result with all its fields."""
+    return RecalledDocument(
+        id=result.id,
+        kind=result.kind,
+        title=result.title,
+        content=result.content,
+        confidence=UNSET if result.confidence is None else result.confidence,
+        score=result.score,
+        occurred_at=result.occurred_at,
+        agent_id=result.agent_id or "",
+        session_id=result.session_id or "",
+        project=result.project,
+        derived_from=result.derived_from,
+        confirmed=result.confirmed,
+        repeats=result.repeats,
+        metadata=result.metadata,
+    )
+
+
+def _title_and_rest(title: str, text: str) -> tuple[str, str]:
+    """A title, and the rest of a text: titles are often the beginning of the text, sometimes cut within a word."""
+    plain = text.lstrip("# ")
+    if not plain.startswith(title):
+        return title, text
+    rest = plain[len(title) :]
+    return (plain, "") if rest[:1].isalnum() else (title, rest.strip())
+
+
+def answered(results: list[RecalledDocument], degraded: list[str], *, whole: bool) -> Recalled:
+    """The results, `whole` or as entries, with notes."""
+    note = DATA_NOT_INSTRUCTIONS if whole else f"{DATA_NOT_INSTRUCTIONS} {READ_WHOLE}"
+    return Recalled(results=results, note=note, degraded=degraded)
+
+
+def nothing(query: str, least: float | None, nearest: float | None, degraded: list[str], *, narrowed: bool) -> Recalled:
+    """An empty answer that says why, and what to do. `least` is the requested confidence, None for the default;
+    `nearest` the confidence of the best result, even if too low, None if there is none."""
+    quoted = f"`{' '.join(query.split())[:QUOTED_CHARACTERS]}`"
+    if nearest is None:
+        within = " within these filters" * narrowed
+        note = f"Nothing recorded matches {quoted}{within}. Try other words{' or fewer filters' * narrowed}."
+    elif least is None:
+        note = (
+            f"Nothing recorded answers {quoted}: the closest match has {percent(nearest)} confidence. "
+            "Try other words, or `min_confidence` 0 to see the closest matches anyway."
+        )
+    else:
+        note = (
+            f"Nothing recorded answers {quoted} with {percent(least)} confidence: the closest has {percent(nearest)}. "
+            "Try other words, or a lower `min_confidence`."
+        )
+    return Recalled(results=[], note=note, degraded=degraded)
+
+
+def percent(confidence: float) -> str:
+    """A probability, never rounded up to 100%."""
+    return f"{min(99, round(confidence * 100))}%"
+
+
+def recalled_text(recalled: Recalled, shown: int = SHOWN_CHARACTERS) -> str:
+    """The results as a numbered list, marked as data, after a line on what they may lack; `shown` characters of each
+    full one."""
+    notes = [f"Note: {lack}." for lack in recalled.degraded]
+    if not recalled.results:
+        return "\n".join([*notes, recalled.note])
+    lines = [line for number, one in enumerate(recalled.results, 1) for line in _entry(number, one, shown)]
+    told = recalled.note.removeprefix(DATA_NOT_INSTRUCTIONS).strip()
+    return "\n".join([*notes, *marked("mnemolog-recall", lines), *([told] if told else [])])
+
+
+def document_text(one: RecalledDocument) -> str:
+    """A full document, marked as data."""
+    lines = [f"# {_heading(one)}", ", ".join(_facts(one)), "", *_body(one)]
+    return "\n".join(marked("mnemolog-document", lines))
+
+
+def _entry(number: int, one: RecalledDocument, shown: int) -> Iterator[str]:
+    yield f"{number}. {_heading(one)} ({', '.join(_facts(one))})"
+    yield from (f"   {line}" for line in shown_of("\n".join(_body(one)), shown).splitlines())
+
+
+def _body(one: RecalledDocument) -> list[str]:
+    return [*(one.snippet or one.content).splitlines(), *detail_lines(one.details), *detail_lines(one.metadata)]
+
+
+def _heading(one: RecalledDocument) -> str:
+    """The title, unless the content begins with it."""
+    title = " ".join(one.title.split())
+    return one.kind.capitalize() if not title or " ".join(one.content.split()).startswith(title) else title
+
+
+def _facts(one: RecalledDocument) -> Iterator[str]:
+    yield f"{one.occurred_at:%Y-%m-%d}"
+    yield f"{one.kind} by {one.agent_id}" if one.agent_id else one.kind
+    if one.session_id:
+        yield f"session {one.session_id}"
+    if one.project:
+        yield f"project {one.project}"
+    if one.confidence is not UNSET:
+        yield f"{percent(one.confidence)} confidence"
+    if one.confirmed:
+        yield f"confirmed {one.confirmed}x"
+    if one.derived_from:
+        yield f"derived from {len(one.derived_from)} documents"
+    if one.repeats:
+        yield f"{len(one.repeats)} near-duplicates"
+    yield one.id
+
+
+def detail_lines(details: Mapping[str, Any]) -> Iterator[str]:
+    """Other fields of a document, one per line; a value of several lines is below its name."""
+    for name, value in details.items():
+        match value:
+            case dict():
+                yield from detail_lines(value)  # pyright: ignore[reportUnknownArgumentType]
+            case str():
+                yield from _named(name, value.splitlines())
+            case list() | tuple() if all(isinstance(one, str) for one in value):  # pyright: ignore[reportUnknownVariableType]
+                yield f"{name}: {', '.join(value)}"  # pyright: ignore[reportUnknownArgumentType]
+            case _:
+                yield f"{name}: {msgspec.json.encode(value).decode()}"
+
+
+def _named(name: str, lines: Sequence[str]) -> Iterator[str]:
+    yield f"{name}: {lines[0]}" if len(lines) == 1 else f"{name}:"
+    if len(lines) > 1:
+        yield from (f"  {line}" for line in lines)
+
+
+def shown_of(text: str, most: int) -> str:
+    """A text, or its beginning and the number of characters left out."""
+    left = len(text) - most
+    return text if left <= 0 else f"{text[:most]}\n[{left:,} more characters in the structured result]"
+
+
+MAX_READ = 20
+"""Documents that one call can read by id."""
+
+OneProject = Annotated[Name, Meta(description="Omit for all projects.")]
+Kinds = Annotated[list[Kind], Meta(max_length=4, description="Omit for all.")]
+AllTags = Annotated[Names, Meta(description="Must have all of these.")]
+LeastSure = Annotated[float, Meta(ge=0, le=1, description="Minimum confidence; 0 shows everything.")]
 Time = Annotated[datetime, Meta(description="ISO 8601, e.g. 2026-01-31T12:00:00Z.")]
-Ids = Annotated[list[Name], Meta(max_length=MAX_READ, description="Read these whole; no search.")]
+Ids = Annotated[list[Name], Meta(max_length=MAX_READ, description="Read these documents in full instead of searching.")]
 
 
 class RecallArguments(Arguments, frozen=True, kw_only=True, rename={"from_": "from"}):
-    """What to look for, or what to read."""
+    """What to search for, or what to read."""
 
-    query: Annotated[str, Meta(max_length=20_000, description="A question or key words.")] = ""
+    query: Annotated[str, Meta(max_length=20_000, description="A question or keywords.")] = ""
     project: OneProject | UnsetType = UNSET
-    author: Annotated[Name, Meta(description="Who wrote it.")] = ""
-    session_id: Annotated[Name, Meta(description="Of this session.")] = ""
+    author: Annotated[Name, Meta(description="Agent who wrote it.")] = ""
+    session_id: Annotated[Name, Meta(description="Only this session.")] = ""
     kinds: Kinds | UnsetType = UNSET
     tags: AllTags | UnsetType = UNSET
     from_: Time | UnsetType = UNSET
     to: Time | UnsetType = UNSET
-    time_zone: Annotated[str, Meta(max_length=64, description="IANA; else UTC.")] = ""
-    limit: Annotated[int, Meta(ge=1, le=200, description="At most.")] = 10
+    time_zone: Annotated[str, Meta(max_length=64, description="IANA name; default: UTC.")] = ""
+    limit: Annotated[int, Meta(ge=1, le=200, description="Maximum number of results.")] = 10
     min_confidence: LeastSure | UnsetType = UNSET
-    full: Annotated[bool, Meta(description="Whole texts, not snippets.")] = False
+    full: Annotated[bool, Meta(description="Full texts instead of snippets.")] = False
     ids: Ids | UnsetType = UNSET
 
     @property
     def narrowed(self) -> bool:
-        """Whether anything but the query limits what may be found."""
+        """Whether filters limit the results."""
         filters = (self.project, self.kinds, self.tags, self.from_, self.to)
         return bool(self.author or self.session_id) or any(one is not UNSET for one in filters)
 
 
 async def recall(call: ToolContext, arguments: RecallArguments) -> ToolAnswer:
-    """Search on behalf of the agent, or read what it names."""
+    """Search on behalf of the agent, or read documents by id."""
     if arguments.ids:
         return await read_whole(call, arguments.ids, arguments.agent_id)
     if not arguments.query.strip():
-        raise CommandRejected("it is blank, and no `ids` are given", "query")
+        raise CommandRejected("must not be blank without `ids`", "query")
     question, reader = request(arguments), call.reader(arguments.agent_id)
 
     async def ask(after: str) -> "RecallAnswer":
@@ -75,35 +275,36 @@ async def recall(call: ToolContext, arguments: RecallArguments) -> ToolAnswer:
     answer, missing = await call.read_own_writes(arguments.agent_id, ask)
     lacks = missing + answer.degraded + answer.notes
     if answer.results:
-        recalled = answered([_entry(one, arguments) for one in answer.results], lacks, whole=arguments.full)
+        recalled = answered([_short_or_full(one, arguments) for one in answer.results], lacks, whole=arguments.full)
     else:
         least = None if arguments.min_confidence is UNSET else arguments.min_confidence
         recalled = nothing(arguments.query, least, answer.confidence, lacks, narrowed=arguments.narrowed)
     return ToolAnswer(recalled_text(recalled), recalled)
 
 
-def _entry(result: "RecallResult", arguments: RecallArguments) -> RecalledDocument:
+def _short_or_full(result: "RecallResult", arguments: RecallArguments) -> RecalledDocument:
     if arguments.full:
         return in_full(result)
     return shortened(result, project_known=arguments.project is not UNSET, session_known=bool(arguments.session_id))
 
 
-async def read_whole(call: ToolContext, ids: list[str], agent_id: str = "") -> ToolAnswer:
-    """The documents with these ids, whole."""
-    from mcp_gateway.tools.documents import read_documents  # loads the index, which the stdio bridge must not
+read_documents = Deferred("mcp_gateway.tools.documents:read_documents")
 
+
+async def read_whole(call: ToolContext, ids: list[str], agent_id: str = "") -> ToolAnswer:
+    """The documents with these ids, in full."""
     lacks = await call.wait_for_own_writes(agent_id)
-    found, unknown = await read_documents(call, ids, call.reader(agent_id))
+    documents, unknown = await read_documents(call, ids, call.reader(agent_id))
     lacks += [f"there is no document {name!r}" for name in unknown]
-    if not found:
-        recalled = Recalled(results=[], note="Ids are those that `recall` and `context` answer.", degraded=lacks)
+    if not documents:
+        recalled = Recalled(results=[], note="Use ids from `recall` and `context`.", degraded=lacks)
     else:
-        recalled = answered(found, lacks, whole=True)
-    return ToolAnswer(recalled_text(recalled, READ_CHARACTERS // max(1, len(found))), recalled)
+        recalled = answered(documents, lacks, whole=True)
+    return ToolAnswer(recalled_text(recalled, READ_CHARACTERS // max(1, len(documents))), recalled)
 
 
 def request(arguments: RecallArguments) -> "RecallRequest":
-    """The question that the arguments ask; `agent_id` says who asks, `author` narrows."""
+    """The query of the arguments; `agent_id` is the reader, `author` a filter."""
     from projections.queries.recall import RecallRequest  # loads the index, which the stdio bridge must not
 
     keywords = {name: one for name, one in without_unset(arguments).items() if name not in ("full", "ids")}
@@ -115,39 +316,39 @@ RECALL = Tool(
     name="recall", title="Recall",
     description=(
         "Search what you and other agents recorded: memories, lessons, past sessions. Use it before you assume, when "
-        "the user refers to something earlier, and before work that may have been done. Ask in plain words."
+        "the user refers to something earlier, and before work that may already be done. Ask in plain language."
     ),
     arguments=RecallArguments, answer=Recalled, reads_only=True, needs=READ, call=recall,
 )  # fmt: skip
 
 
 class ContextArguments(Arguments, frozen=True, kw_only=True):
-    """For whom, and how much room there is."""
+    """The project, the task, and the budget."""
 
     project: Annotated[Name, Meta(description="What you are about to work on.")]
-    session_id: Annotated[Name, Meta(description="Your current one, left out.")] = ""
+    session_id: Annotated[Name, Meta(description="Your current session, which is left out.")] = ""
     query: Annotated[str, Meta(max_length=20_000, description="What you are about to do.")] = ""
-    token_budget: Annotated[int, Meta(ge=1, le=200_000, description="How long it may be.")] = 2000
+    token_budget: Annotated[int, Meta(ge=1, le=200_000, description="Maximum length in tokens.")] = 2000
 
 
 class ContextBlock(Struct, frozen=True, kw_only=True):
-    """One part of the context, and the ids of the documents it was made of."""
+    """One part of the context, and the ids of its source documents."""
 
     title: str
     sources: list[str]
 
 
 class Compiled(Struct, frozen=True, kw_only=True):
-    """The context, what it is made of, and what it may lack.
+    """The context, its sources, and what it may lack.
 
-    The text is here, too: hosts that show a model structured content show it nothing else.
+    It includes the text, because hosts that show a model structured content show nothing else.
     """
 
-    context: Annotated[str, Meta(description="The text to read; empty when nothing is known or nothing fits.")]
+    context: Annotated[str, Meta(description="The text to read; empty if nothing is recorded or nothing fits.")]
     tokens: int
-    blocks: Annotated[list[ContextBlock], Meta(description="Those made of documents.")]
+    blocks: Annotated[list[ContextBlock], Meta(description="Parts with source documents.")]
     left_out: Annotated[list[str], Meta(description="Parts that did not fit the budget.")]
-    degraded: Annotated[list[str], Meta(description="What this answer may lack, and why. Empty: nothing.")]
+    degraded: Annotated[list[str], Meta(description="What this answer may lack, and why. Empty if complete.")]
 
 
 async def compile_context(call: ToolContext, arguments: ContextArguments) -> ToolAnswer:
@@ -157,7 +358,7 @@ async def compile_context(call: ToolContext, arguments: ContextArguments) -> Too
 
 
 async def compiled_context(call: ToolContext, arguments: ContextArguments) -> Compiled:
-    """What the agent should know, having waited for its own writes."""
+    """What the agent should know, including its own writes."""
     from projections.queries.context import ContextRequest  # loads the index, which the stdio bridge must not
 
     reader = call.reader(arguments.agent_id)
@@ -184,20 +385,20 @@ async def compiled_context(call: ToolContext, arguments: ContextArguments) -> Co
 
 
 def context_text(compiled: Compiled, arguments: ContextArguments) -> str:
-    """The context, with a line on what it may lack before it and on what did not fit behind it."""
+    """The context, with a line before it on what it may lack, and one after it on what did not fit."""
     lines = [f"Note: {lack}." for lack in compiled.degraded]
-    nothing_told = f"Nothing to tell about project {arguments.project!r} within {arguments.token_budget} tokens."
-    lines.append(compiled.context or nothing_told)
+    empty = f"Nothing recorded about project {arguments.project!r} fits in {arguments.token_budget} tokens."
+    lines.append(compiled.context or empty)
     if compiled.left_out:
-        lines.append(f"Left out for lack of room: {', '.join(compiled.left_out)}. A larger token_budget includes them.")
+        lines.append(f"Left out for space: {', '.join(compiled.left_out)}. Use a larger token_budget to include them.")
     return "\n".join(lines)
 
 
 CONTEXT = Tool(
     name="context", title="Compile a context",
     description=(
-        "Get up to speed: a project's memories and lessons, what came of its last sessions and, with a `query`, what "
-        "is known about your task. Call it once, at the start of a session or task; for a question use `recall`."
+        "Get up to speed: a project's memories and lessons, the outcome of its last sessions and, with a `query`, what "
+        "is known about your task. Call it once, at the start of a session or task; for questions use `recall`."
     ),
     arguments=ContextArguments, answer=Compiled, reads_only=True, needs=READ, call=compile_context,
 )  # fmt: skip

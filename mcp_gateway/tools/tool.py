@@ -1,6 +1,6 @@
-"""What a tool is: a name, when to use it, what it takes and answers, and the call that translates between the two.
+"""A tool: its name, description, arguments and answer, and the call that translates between the two.
 
-Nothing here or in the tools imports the index at load time: the stdio bridge lists the tools without it.
+Nothing here or in the tools imports the index at load time: the stdio bridge lists tools without it.
 """
 
 import json
@@ -14,17 +14,18 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ingest.commands.command import Name, writer
 from ingest.commands.decide import Caller, WriteCommand
-from ingest.commands.handler import Accepted, CommandHandler
 from ingest.errors import ProjectionBehind
 from ingest.roles import ANYWHERE, KeyScope, Needs
-from mcp_gateway.last_writes import LastWrites
 
 if TYPE_CHECKING:
+    from ingest.commands.handler import Accepted, CommandHandler
     from ingest.platform.connections import Client
     from projections.documents.access import Reader
     from projections.health.watch import Watch
     from projections.search.index import IndexService
     from projections.services import Operations, Queries
+from collections import OrderedDict
+
 from ingest.errors import (
     ArchiveUnavailable,
     CommandRejected,
@@ -34,31 +35,32 @@ from ingest.errors import (
     MnemologError,
     Overloaded,
 )
+from ingest.log.position import SharedPositions, Token
 
 T = TypeVar("T")
 
 SOURCE = "mcp"
-"""What events written here say about where they came from."""
-BEHIND = "your newest writes are not searchable yet and may be missing here"
+"""Source of events written here."""
+BEHIND = "your latest writes are not searchable yet and may be missing"
 
-Project = Annotated[Name, Meta(description="One name per code base or task.")]
+Project = Annotated[Name, Meta(description="One name per codebase or task.")]
 AgentId = Annotated[
     Name,
-    Meta(description="Your own name, the same in every call."),
+    Meta(description="Your name; use the same one in every call."),
 ]
-Tags = Annotated[list[Name], Meta(max_length=200, description="Labels to find it by.")]
-Metadata = Annotated[dict[str, str], Meta(description="Strings to keep beside it.")]
-EventId = Annotated[str, Meta(max_length=128, description="Sent again, nothing is stored twice.")]
+Tags = Annotated[list[Name], Meta(max_length=200, description="Labels to search by.")]
+Metadata = Annotated[dict[str, str], Meta(description="Strings to store with it.")]
+EventId = Annotated[str, Meta(max_length=128, description="Resending the same id stores nothing twice.")]
 
 
 class Arguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What every tool takes. An argument that is not given is absent, never null."""
+    """Arguments of every tool. An omitted argument is absent, never null."""
 
     agent_id: AgentId = ""
 
 
 class WriteArguments(Arguments, frozen=True, kw_only=True):
-    """What every writing tool takes."""
+    """Arguments of every writing tool."""
 
     project: Project = ""
     event_id: EventId = ""
@@ -68,10 +70,10 @@ class WriteArguments(Arguments, frozen=True, kw_only=True):
 class Written(Struct, frozen=True, kw_only=True):
     """An acknowledged write."""
 
-    id: Annotated[str, Meta(description="Id of the document that was written.")]
+    id: Annotated[str, Meta(description="Id of the written document.")]
     event_id: Annotated[str, Meta(description="Id of the event in the log.")]
-    position: Annotated[str, Meta(description="Place in the log; REST reads take it as `after`.")]
-    duplicate: Annotated[bool, Meta(description="True when this event id was known: nothing new was stored.")]
+    position: Annotated[str, Meta(description="Position in the log; REST reads take it as `after`.")]
+    duplicate: Annotated[bool, Meta(description="True if the event id was already known: nothing new was stored.")]
 
 
 class JobOrders(Protocol):
@@ -83,7 +85,7 @@ class JobOrders(Protocol):
 
 
 class ToolAnswer(NamedTuple):
-    """What a call answers: text a model reads, and the same as data, if there is any."""
+    """The answer to a call: text for a model, and the same as data, if any."""
 
     text: str
     data: Struct | Mapping[str, Any] | None = None
@@ -95,14 +97,56 @@ def json_answer(fields: dict[str, Any]) -> ToolAnswer:
     return ToolAnswer(json.dumps(fields, ensure_ascii=False))
 
 
+MAX_AGENTS = 10_000
+
+
+class LastWrites:
+    """The position of each agent's last write through this server, so that its reads can wait for it.
+
+    Bounded: the least recent writer is dropped first, and only loses the wait. With several processes on one port,
+    `shared` has the writes that the others acknowledged.
+    """
+
+    def __init__(self, limit: int = MAX_AGENTS, shared: SharedPositions | None = None) -> None:
+        self._limit, self.shared = limit, shared
+        self._tokens: OrderedDict[str, Token] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._tokens)
+
+    def wrote(self, agent: str, position: str) -> None:
+        """Record the position of an acknowledged write."""
+        written = Token.parse(position)
+        token = self._tokens.setdefault(agent, Token())
+        token.include_all(written)
+        self._tokens.move_to_end(agent)
+        if len(self._tokens) > self._limit:
+            self._tokens.popitem(last=False)
+        if self.shared is not None:
+            self.shared.wrote(_name(agent), written)
+
+    def after(self, *agents: str) -> str:
+        """The position to wait for, so that a read sees the writes of these agents; empty if none is known."""
+        token = Token()
+        for agent in agents:
+            token.include_all(self._tokens.get(agent, Token()))
+            if self.shared is not None:
+                token.include_all(self.shared.after(_name(agent)))
+        return str(token)
+
+
+def _name(agent: str) -> str:
+    return f"agent\0{agent}"
+
+
 class Call(NamedTuple):
     """One request and the services it works with: what tools, dialects and native routes share.
 
-    `agent` is the caller, as far as the transport names it; `own_agent` is used when nobody is named; `source` is the
-    API, as events name it; `half_life_days` is for recency, in a dialect's ranking that has one.
+    `agent` is the caller named by the transport; `own_agent` the server's default; `source` is the API, as stored in
+    events; `half_life_days` is the recency half-life of a dialect's ranking.
     """
 
-    commands: CommandHandler
+    commands: "CommandHandler"
     queries: "Queries"
     operations: "Operations"
     tenant: str
@@ -123,53 +167,53 @@ class Call(NamedTuple):
     may_read: bool = True
     """Whether the caller can read what others wrote."""
     admit: Callable[["Tool | None"], Awaitable[None]] | None = None
-    """Asked before every call of a tool (None: a resource or a prompt); raises AccessDenied or TooManyRequests."""
+    """Called before every tool call (None: a resource or a prompt); raises AccessDenied or TooManyRequests."""
 
     async def admits(self, tool: "Tool | None" = None) -> None:
-        """Whether whoever calls may call this; raises AccessDenied or TooManyRequests."""
+        """Return if the caller can call this; raises AccessDenied or TooManyRequests."""
         if self.admit is not None:
             await self.admit(tool)
 
     def acting(self, agent_id: str = "") -> str:
-        """Who acts: whom the arguments name, else who calls, else the server's own agent."""
+        """The acting agent: named by the arguments, else by the transport, else the server's own."""
         return agent_id or self.agent or self.key_scope.sole_agent or self.own_agent
 
     def caller(self, agent_id: str = "") -> Caller:
-        """On whose behalf a command is carried out."""
+        """The caller of a command."""
         named = writer(agent_id, self.agent, self.key_scope.sole_agent, self.own_agent)
         return Caller(self.tenant, self.source, named, key_scope=self.key_scope)
 
     def reader(self, agent_id: str = "") -> "Reader":
-        """Who reads; raises ReaderUnknown where the scope is isolated and nobody is named."""
+        """The reader; raises ReaderUnknown if the scope is isolated and no agent is named."""
         from projections.documents.access import reader_of  # loads numpy and more, which the stdio bridge must not
 
         return reader_of(self.tenant, self.scope, self.own_agent, self.acting(agent_id), self.key_scope)
 
     def operator(self) -> "Reader":
-        """Who looks at everything of the tenant that the key is for."""
+        """A reader of everything in the key's tenant."""
         from projections.documents.access import operator_of
 
         return operator_of(self.tenant, self.key_scope)
 
-    async def write(self, command: WriteCommand) -> Accepted:
-        """Carry out a command and take note of its position. Raises what the command handler raises."""
+    async def write(self, command: WriteCommand) -> "Accepted":
+        """Handle a command and record its position. Raises what the command handler raises."""
         caller = self.caller(command.agent_id)
         accepted = await self.commands.handle(command, caller)
         self.wrote(caller.agent_id, accepted.position)
         return accepted
 
     def wrote(self, agent: str, position: str) -> None:
-        """Take note of what an operation wrote for an agent; an empty position is nothing.
+        """Record the position of an agent's write; an empty one is ignored.
 
-        Dialects' reads do not say who reads, so it also counts for whom the transport names.
+        Also for the agent named by the transport, because reads of dialects name no other.
         """
         for name in {agent, self.acting()} if position else ():
             self.last_writes.wrote(name, position)
 
     async def read_own_writes(self, agent: str, ask: Callable[[str], Awaitable[T]]) -> tuple[T, list[str]]:
-        """The answer of `ask(after)`, having waited for the agent's own writes, and what it may lack.
+        """The answer of `ask(after)` after the agent's own writes are projected, and what it may lack.
 
-        When they are not projected in time, the answer is what is there, and the list says so.
+        On timeout, the answer is without them, and the list says so.
         """
         if after := self.last_writes.after(agent):
             try:
@@ -179,9 +223,9 @@ class Call(NamedTuple):
         return await ask(""), []
 
     async def wait_for_own_writes(self, agent_id: str = "") -> list[str]:
-        """Wait for the own writes of who acts, before a read that takes no position; what the read may lack.
+        """Wait for the acting agent's own writes, before a read without a position; returns what the read may lack.
 
-        Where the arguments name somebody, also for those of whom the transport names: dialects name whom to read about.
+        Also for those of the agent named by the transport: in dialects, the arguments name whom to read about.
         """
         after = self.last_writes.after(self.acting(agent_id), self.acting())
         try:
@@ -198,9 +242,9 @@ ToolContext = Call
 class Tool(NamedTuple):
     """One tool. `call` raises what the handler and the queries raise; the server turns that into tool errors.
 
-    A native tool has `arguments` and `answer`: its schemas are theirs, and its call gets an `arguments`. A dialect's
-    tool has a `schema`, which is advertised as it is and by which arguments are read leniently (`mcp_gateway.lenient`);
-    its call gets a dict with every property of `schema` and of `also`, which is accepted and not advertised.
+    A native tool has `arguments` and `answer`, which give its schemas; its call gets an `arguments`. A dialect's tool
+    has a `schema`, which is advertised unchanged, and by which arguments are read leniently (`mcp_gateway.lenient`);
+    its call gets a dict with every property of `schema` and of `also`, which is accepted but not advertised.
     """
 
     name: str
@@ -210,7 +254,7 @@ class Tool(NamedTuple):
     answer: type[Struct] | None
     reads_only: bool
     needs: Needs
-    """Who may call it: the roles of `ingest.roles`."""
+    """Who can call it: the roles of `ingest.roles`."""
     call: Callable[[ToolContext, Any], Awaitable[ToolAnswer]]
     destructive: bool = False
     schema: Mapping[str, Any] | None = None
@@ -218,9 +262,9 @@ class Tool(NamedTuple):
     instead: tuple[str, ...] = ()
     """Arguments that excuse the absence of required ones."""
     stated_answer: Mapping[str, Any] | None = None
-    """The output schema of a dialect's tool, where its contract has one."""
+    """The output schema of a dialect's tool, if its contract has one."""
     refused: Callable[["Tool", Exception], ToolAnswer] | None = None
-    """How a dialect tells of a fault; without it as native tools do."""
+    """The answer to an error in a dialect; by default as in native tools."""
 
     @property
     def input_schema(self) -> dict[str, Any]:
@@ -232,14 +276,14 @@ class Tool(NamedTuple):
 
     @property
     def output_schema(self) -> dict[str, Any] | None:
-        """JSON Schema of the structured answer; None where none is promised."""
+        """JSON Schema of the structured answer; None if there is none."""
         if self.stated_answer is not None:
             return dict(self.stated_answer)
         return None if self.answer is None else schema_of(self.answer)
 
 
 class Deferred:
-    """The coroutine function that `module:function` names, imported by its first call: listing tools loads no index."""
+    """The coroutine function `module:function`, imported by its first call, so that listing tools loads no index."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -263,7 +307,7 @@ def dialect_tool(
     stated_answer: Mapping[str, Any] | None = None,
     refused: Callable[[Tool, Exception], ToolAnswer] | None = None,
 ) -> Tool:
-    """A tool that another project's clients know, with exactly the properties its contract has."""
+    """A tool of another project's clients, with exactly the properties of its contract."""
     schema: dict[str, Any] = {"type": "object", "properties": dict(properties)}
     if required:
         schema["required"] = list(required)
@@ -274,11 +318,11 @@ def dialect_tool(
 
 
 def without_unset(arguments: Struct) -> dict[str, Any]:
-    """The arguments as keywords of a command or a question, without those that were not given."""
+    """The given arguments as keywords of a command or query."""
     return {name: value for name, value in msgspec.structs.asdict(arguments).items() if value is not UNSET}
 
 
-def written(verb: str, accepted: Accepted) -> ToolAnswer:
+def written(verb: str, accepted: "Accepted") -> ToolAnswer:
     """The answer to a write."""
     verb = f"already {verb}" if accepted.duplicate else verb
     data = Written(id=accepted.id, event_id=accepted.event_id, position=accepted.position, duplicate=accepted.duplicate)
@@ -287,9 +331,9 @@ def written(verb: str, accepted: Accepted) -> ToolAnswer:
 
 @cache
 def schema_of(struct: type[msgspec.Struct]) -> dict[str, Any]:
-    """The JSON Schema of a struct that does not contain itself, written so that any client copes.
+    """The JSON Schema of a non-recursive struct, in a form that all clients understand.
 
-    No `$ref`, and required arguments first. Shared: do not change it.
+    Without `$ref`, and with required arguments first. Shared: do not change it.
     """
     (root,), definitions = msgspec.json.schema_components([struct])
     return _inlined(root, {f"#/$defs/{name}": part for name, part in definitions.items()})
@@ -309,14 +353,14 @@ def _inlined(node: Any, definitions: dict[str, dict[str, Any]]) -> Any:
         required = fields.get("required", [])
         properties = cast("dict[str, Any]", fields["properties"])
         ordered = sorted(properties, key=lambda name: name not in required)
-        # The title would be a Python class name, which tells an agent nothing.
+        # The title would be a Python class name, which means nothing to an agent.
         fields = {key: value for key, value in fields.items() if key != "title"}
         fields["properties"] = {name: properties[name] for name in ordered}
     return {key: _inlined(value, definitions) for key, value in fields.items()}
 
 
 def refusal(tool: Tool, event_id: str, error: Exception) -> str:
-    """What a failed call of `tool` says. `event_id` makes repeating a write harmless; a reading tool has none."""
+    """The message of a failed call. `event_id` makes a retry of a write safe; a reading tool has none."""
     match error:
         case CommandRejected(message=message, field=field):
             return _bad_argument(tool, message, field)
@@ -324,36 +368,34 @@ def refusal(tool: Tool, event_id: str, error: Exception) -> str:
             return f"{error}. Correct the arguments and call {tool.name} again; nothing was stored."
         case Overloaded(retry_after_s=seconds):
             return (
-                f"The server has more to do than it can take: {error}; nothing was stored. "
-                f"A retry is safe: wait {seconds} s, then make the same call."
+                f"The server is overloaded: {error}; nothing was stored. "
+                f"A retry is safe: wait {seconds} s, then repeat the call."
             )
         case LogFull(retry_after_s=seconds):
             after = _after_unknown_outcome(tool, event_id)
-            return f"The log's server has no memory left; come back in {seconds} s. {after}"
+            return f"Redis is out of memory; try again in {seconds} s. {after}"
         case LogUnavailable():
-            return f"The log did not acknowledge. {_after_unknown_outcome(tool, event_id)}"
+            return f"The log did not acknowledge the write. {_after_unknown_outcome(tool, event_id)}"
         case ProjectionBehind():
-            return (
-                "The index is still catching up and cannot answer yet. A retry is safe: wait a second, then ask again."
-            )
+            return "The index is still catching up. A retry is safe: wait a second, then repeat the call."
         case ArchiveUnavailable():
             return f"{error}. {_after_unknown_outcome(tool, event_id)}"
         case MnemologError():
-            # said by a look before anything was written, or by a limit
+            # raised by a check before anything was written, or by a limit
             nothing = "" if tool.reads_only else " Nothing was stored or changed."
-            return f"{error}.{nothing} The same call will be refused again: correct it first."
+            return f"{error}.{nothing} The same call will fail again: correct it first."
         case _:
-            return f"An unexpected fault; the server's log has it. {_after_unknown_outcome(tool, event_id)}"
+            return f"Unexpected error; details are in the server's log. {_after_unknown_outcome(tool, event_id)}"
 
 
 def _after_unknown_outcome(tool: Tool, event_id: str) -> str:
     if tool.reads_only:
         return "A retry is safe: this tool only reads."
     if not event_id:
-        return "Whether it was stored is unknown: look before you repeat it."
+        return "It is unknown whether it was stored: check before you repeat it."
     return (
-        "Whether it was stored is unknown. "
-        f"A retry is safe if you add `event_id`: {event_id!r} to the same arguments; then nothing is stored twice."
+        "It is unknown whether it was stored. "
+        f"A retry is safe if you add `event_id`: {event_id!r} to the same arguments; nothing is stored twice."
     )
 
 

@@ -1,4 +1,4 @@
-"""The tools that write: remember, observe, lesson, revise, confirm, forget; slots, small texts that stay in view."""
+"""The tools that write: remember, observe, lesson, revise, confirm, forget, slots."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     from projections.documents.slots import Slot
 
 
-Readers = Annotated[list[Name], Meta(max_length=200, description="Who may see it when `shared`.")]
-Files = Annotated[list[Name], Meta(max_length=200, description="Paths it is about.")]
-Days = Annotated[float, Meta(gt=0, le=36_500, description="Left out: for ever.")]
+Readers = Annotated[list[Name], Meta(max_length=200, description="Agents who can read it if `shared`.")]
+Files = Annotated[list[Name], Meta(max_length=200, description="Paths of related files.")]
+Days = Annotated[float, Meta(gt=0, le=36_500, description="Omit to keep it forever.")]
 
 
 class RememberArguments(WriteArguments, frozen=True, kw_only=True):
     """A memory to keep."""
 
-    content: Annotated[str, Meta(description="In sentences that make sense on their own.")]
+    content: Annotated[str, Meta(description="Full sentences that make sense on their own.")]
     memory_type: Annotated[
         MemoryType,
         Meta(description="A fact or decision, something that happened, or a how-to."),
@@ -49,26 +49,26 @@ class RememberArguments(WriteArguments, frozen=True, kw_only=True):
     importance: Annotated[float, Meta(ge=0, le=10, description="1: trivia.")] = 5.0
     visibility: Annotated[
         Visibility,
-        Meta(description="Who finds it."),
+        Meta(description="Who can read it."),
     ] = "public"
     shared_with: Readers | UnsetType = UNSET
-    session_id: Annotated[Name, Meta(description="Where it comes from.")] = ""
+    session_id: Annotated[Name, Meta(description="Session it comes from.")] = ""
     ttl_days: Days | UnsetType = UNSET
 
 
-Replaced = Annotated[list[str], Meta(description="Memories that it replaces: they state the same.")]
-Similar = Annotated[list[str], Meta(description="Similar memories that stay current.")]
+Replaced = Annotated[list[str], Meta(description="Near-duplicates that it replaced.")]
+Similar = Annotated[list[str], Meta(description="Similar memories that remain current.")]
 
 
 class MemoryWritten(Written, frozen=True, kw_only=True):
-    """An acknowledged memory, and what it did to others; absent where that is not known in time."""
+    """An acknowledged memory, and its effect on others; absent if not known in time."""
 
     superseded: Replaced | UnsetType = UNSET
     similar: Similar | UnsetType = UNSET
 
 
 async def remember(call: ToolContext, arguments: RememberArguments) -> ToolAnswer:
-    """Record the memory; says which others it superseded, and which it resembles."""
+    """Record the memory; lists replaced and similar ones."""
     accepted = await call.write(Remember(**without_unset(arguments)))
     answer = written("remembered", accepted)
     if not call.may_read:
@@ -83,15 +83,15 @@ async def remember(call: ToolContext, arguments: RememberArguments) -> ToolAnswe
 REMEMBER = Tool(
     name="remember", title="Remember",
     description=(
-        "Keep a fact, decision, preference or procedure for later sessions and other agents. Use it when the user "
-        "states something lasting, when a choice is made and why, or when you worked out how something is done. One "
-        "idea per call. For what merely happened use `observe`; for advice from experience `lesson`."
+        "Save a fact, decision, preference or procedure for later sessions and other agents. Use it when the user "
+        "states something lasting, when a choice is made (include why), or when you worked out how to do something. "
+        "One idea per call. For events use `observe`; for advice from experience use `lesson`."
     ),
     arguments=RememberArguments, answer=MemoryWritten, reads_only=False, needs=WRITE, call=remember,
 )  # fmt: skip
 
 
-When = Annotated[datetime, Meta(tz=True, description="With a zone. Left out: now.")]
+When = Annotated[datetime, Meta(tz=True, description="With a time zone. Omit for now.")]
 Data = Annotated[dict[str, Any], Meta(description="Tool name, input, output.")]
 
 
@@ -109,55 +109,55 @@ class ObserveArguments(WriteArguments, frozen=True, kw_only=True):
 
 
 async def observe(call: ToolContext, arguments: ObserveArguments) -> ToolAnswer:
-    """Record the observation; its session opens by itself."""
+    """Record the observation; creates its session if needed."""
     return written("observed", await call.write(Observe(**without_unset(arguments))))
 
 
 OBSERVE = Tool(
     name="observe", title="Observe",
     description=(
-        "Write down one thing that happened in a session, as you go: a step, a result, an error, what the user asked. "
-        "For knowledge that should outlive the session use `remember`."
+        "Record one event of a session as you work: a step, a result, an error, a request of the user. For knowledge "
+        "that should outlive the session use `remember`."
     ),
     arguments=ObserveArguments, answer=Written, reads_only=False, needs=WRITE, call=observe,
 )  # fmt: skip
 
 
 class LessonArguments(WriteArguments, frozen=True, kw_only=True):
-    """A lesson to state."""
+    """A lesson to record."""
 
-    project: Annotated[Name, Meta(description="Code base or task; `*`: every project.")] = ""
+    project: Annotated[Name, Meta(description="Codebase or task; `*` for every project.")] = ""
     content: Annotated[str, Meta(description="As advice: `Do X before Y, because Z`.")]
     context: Annotated[str, Meta(description="When it applies.")] = ""
-    confidence: Annotated[float, Meta(ge=0, le=1, description="How sure you are.")] = 0.5
+    confidence: Annotated[float, Meta(ge=0, le=1, description="Your confidence.")] = 0.5
     tags: Tags | UnsetType = UNSET
-    session_id: Annotated[Name, Meta(description="Where it comes from.")] = ""
+    session_id: Annotated[Name, Meta(description="Session it comes from.")] = ""
 
 
 async def record_lesson(call: ToolContext, arguments: LessonArguments) -> ToolAnswer:
-    """Record the lesson, or make the one that says the same stronger."""
+    """Record the lesson, or raise the confidence of an equal one."""
     return written("lesson recorded", await call.write(RecordLesson(**without_unset(arguments))))
 
 
 LESSON = Tool(
     name="lesson", title="Record a lesson",
     description=(
-        "Record advice learned from experience: after a mistake was understood, after a correction by the user, or "
-        "when something proved itself. Stating the same lesson again makes it surer, so do."
+        "Record advice from experience: after you understand a mistake, after the user corrects you, or when something "
+        "works well. Record the same lesson again when it holds up: repeats raise its confidence."
     ),
     arguments=LessonArguments, answer=Written, reads_only=False, needs=WRITE, call=record_lesson,
 )  # fmt: skip
 
 
 class ReviseArguments(Arguments, frozen=True, kw_only=True):
-    """Which memory, and what changes. What is left out stays."""
+    """Which memory, and what changes. Omitted fields stay the same."""
 
-    id: Annotated[Name, Meta(min_length=1, description="Of the memory.")]
-    content: Annotated[str, Meta(min_length=1, description="All of its new text.")] | UnsetType = UNSET
+    id: Annotated[Name, Meta(min_length=1, description="Id of the memory.")]
+    content: Annotated[str, Meta(min_length=1, description="Its complete new text.")] | UnsetType = UNSET
     tags: Tags | UnsetType = UNSET
     files: Files | UnsetType = UNSET
     importance: Annotated[float, Meta(ge=0, le=10, description="1: trivia.")] | UnsetType = UNSET
-    visibility: Annotated[Visibility, Meta(description="Who finds it.")] | UnsetType = UNSET
+    visibility: Annotated[Visibility, Meta(description="Who can read it.")] | UnsetType = UNSET
     shared_with: Readers | UnsetType = UNSET
     event_id: EventId = ""
 
@@ -177,92 +177,93 @@ async def revise(call: ToolContext, arguments: ReviseArguments) -> ToolAnswer:
 REVISE = Tool(
     name="revise", title="Revise a memory",
     description=(
-        "Correct a memory that has changed or was wrong: its text, labels, or who may see it. The old version stays "
-        "in its history."
+        "Correct an outdated or wrong memory: its text, tags, or who can read it. The old version stays in its "
+        "history."
     ),
     arguments=ReviseArguments, answer=Written, reads_only=False, needs=READ_WRITE, call=revise,
 )  # fmt: skip
 
 
 class ConfirmArguments(Arguments, frozen=True, kw_only=True):
-    """What proved right."""
+    """What proved correct."""
 
-    ids: Annotated[list[Name], Meta(min_length=1, max_length=100, description="Of memories and lessons.")]
+    ids: Annotated[list[Name], Meta(min_length=1, max_length=100, description="Ids of memories and lessons.")]
     event_id: EventId = ""
 
 
 class ConfirmedIds(Struct, frozen=True, kw_only=True):
-    """What counts for more now, and what is no memory or lesson for this agent."""
+    """The confirmed ids, and those that are not memories or lessons for this agent."""
 
     confirmed: list[str]
     unknown: list[str]
     event_id: Annotated[str, Meta(description="Id of the confirmation.")]
-    position: Annotated[str, Meta(description="Place in the log; REST reads take it as `after`. Empty: nothing.")]
+    position: Annotated[
+        str, Meta(description="Position in the log; REST reads take it as `after`. Empty if nothing was confirmed.")
+    ]
 
 
 async def confirm(call: ToolContext, arguments: ConfirmArguments) -> ToolAnswer:
-    """Count what proved right."""
+    """Confirm the memories and lessons."""
     reader, caller = call.reader(arguments.agent_id), call.caller(arguments.agent_id)
-    told = await call.operations.confirming.confirm(arguments.ids, reader, caller, arguments.event_id)
-    if told.position:
-        call.wrote(caller.agent_id, told.position)
-    unknown = f"; no memory or lesson: {', '.join(told.unknown)}" if told.unknown else ""
+    outcome = await call.operations.confirming.confirm(arguments.ids, reader, caller, arguments.event_id)
+    call.wrote(caller.agent_id, outcome.position)
+    unknown = f"; not a memory or lesson: {', '.join(outcome.unknown)}" if outcome.unknown else ""
     answer = ConfirmedIds(
-        confirmed=told.confirmed, unknown=told.unknown, event_id=told.event_id, position=told.position
+        confirmed=outcome.confirmed, unknown=outcome.unknown, event_id=outcome.event_id, position=outcome.position
     )
-    return ToolAnswer(f"confirmed {', '.join(told.confirmed) or 'nothing'}{unknown}", answer)
+    return ToolAnswer(f"confirmed {', '.join(outcome.confirmed) or 'nothing'}{unknown}", answer)
 
 
 CONFIRM = Tool(
     name="confirm", title="Confirm",
-    description="Say which recalled memories and lessons proved right or helped: they are shown before others.",
+    description="Mark recalled memories and lessons that proved correct or helped; this ranks them higher.",
     arguments=ConfirmArguments, answer=ConfirmedIds, reads_only=False, needs=READ_WRITE, call=confirm,
 )  # fmt: skip
 
 
-Reason = Annotated[str, Meta(max_length=512, description="Kept; the content is not.")]
+Reason = Annotated[str, Meta(max_length=512, description="Stored with the deletion; the content is erased.")]
 
 
 class ForgetArguments(Arguments, frozen=True, kw_only=True):
     """What to forget."""
 
-    id: Annotated[Name, Meta(min_length=1, description="Of any document.")]
+    id: Annotated[Name, Meta(min_length=1, description="Id of any document.")]
     reason: Reason = ""
     event_id: EventId = ""
 
 
 class Forgot(Struct, frozen=True, kw_only=True):
-    """What was forgotten: the document, and what was derived from it."""
+    """What was deleted: the document, and documents derived from it."""
 
-    documents: Annotated[dict[str, int], Meta(description="How many documents went, by kind.")]
-    event_id: Annotated[str, Meta(description="Id of the forgetting in the log.")]
-    position: Annotated[str, Meta(description="Place in the log; REST reads take it as `after`.")]
+    documents: Annotated[dict[str, int], Meta(description="Number of deleted documents, by kind.")]
+    event_id: Annotated[str, Meta(description="Id of the deletion event in the log.")]
+    position: Annotated[str, Meta(description="Position in the log; REST reads take it as `after`.")]
 
 
 async def forget(call: ToolContext, arguments: ForgetArguments) -> ToolAnswer:
-    """Forget the document, if it is there for this agent."""
+    """Delete the document, if this agent can read it."""
     reader, caller = call.reader(arguments.agent_id), call.caller(arguments.agent_id)
-    gone = await call.operations.forgetting.document(
+    deleted = await call.operations.forgetting.document(
         arguments.id, reader, caller, reason=arguments.reason, event_id=arguments.event_id
     )
-    call.wrote(caller.agent_id, gone.position)
-    told = ", ".join(f"{count} {kind}" for kind, count in sorted(gone.documents.items()))
-    answer = Forgot(documents=gone.documents, event_id=gone.event_id, position=gone.position)
-    return ToolAnswer(f"forgot {arguments.id} ({told})", answer)
+    call.wrote(caller.agent_id, deleted.position)
+    counts = ", ".join(f"{count} {kind}" for kind, count in sorted(deleted.documents.items()))
+    answer = Forgot(documents=deleted.documents, event_id=deleted.event_id, position=deleted.position)
+    return ToolAnswer(f"forgot {arguments.id} ({counts})", answer)
 
 
 FORGET = Tool(
     name="forget", title="Forget",
     description=(
-        "Remove one document for good, with everything derived from it. Use it when the user asks for it, or for what "
-        "must not be kept. To correct a memory use `revise`."
+        "Permanently delete a document and everything derived from it. Use it when the user asks for it, or for "
+        "content that must not be stored. To correct a memory use `revise`."
     ),
     arguments=ForgetArguments, answer=Forgot, reads_only=False, needs=READ_WRITE, destructive=True, call=forget,
 )  # fmt: skip
 
 
 class SlotsArguments(Arguments, frozen=True, kw_only=True):
-    """What to do with which slot."""
+    """The action, and its slot."""
 
     action: Annotated[
         Literal["list", "read", "write", "append", "delete"],
@@ -271,7 +272,7 @@ class SlotsArguments(Arguments, frozen=True, kw_only=True):
     label: Annotated[str, Meta(pattern="^([a-z][a-z0-9_]{0,63})?$", description="E.g. `pending_items`.")] = ""
     content: Annotated[str, Meta(max_length=20_000, description="Text to write.")] = ""
     project: Project = ""
-    scope: Annotated[SlotScope, Meta(description="Of this project, or of all.")] = "project"
+    scope: Annotated[SlotScope, Meta(description="This project's slot, or the global one.")] = "project"
     event_id: EventId = ""
 
 
@@ -281,12 +282,12 @@ class SlotAnswer(Struct, frozen=True, kw_only=True):
     label: str
     content: str
     scope: SlotScope
-    size_limit: Annotated[int, Meta(description="Characters it may have.")]
+    size_limit: Annotated[int, Meta(description="Maximum number of characters.")]
     pinned: Annotated[bool, Meta(description="Pinned slots open every `context`.")]
 
 
 class SlotTexts(Struct, frozen=True, kw_only=True):
-    """The slots asked for, as they are now."""
+    """The requested slots, in their current state."""
 
     slots: list[SlotAnswer]
 
@@ -298,13 +299,13 @@ async def use_slots(call: ToolContext, arguments: SlotsArguments) -> ToolAnswer:
         await call.wait_for_own_writes(arguments.agent_id)
         return _answer(await call.queries.slots.of_project(reader, arguments.project))
     if not arguments.label:
-        raise CommandRejected("which slot?", "label")
+        raise CommandRejected("name a slot", "label")
     if arguments.action == "delete":
         remove = DeleteSlot(
             event_id=arguments.event_id, label=arguments.label, project=arguments.project, scope=arguments.scope
         )
-        gone = await call.operations.slots.delete(remove, caller)
-        call.wrote(caller.agent_id, gone.position)
+        deleted = await call.operations.slots.delete(remove, caller)
+        call.wrote(caller.agent_id, deleted.position)
         return ToolAnswer(f"deleted {arguments.label}", SlotTexts(slots=[]))
     if arguments.action != "read":
         command = SetSlot(
@@ -323,18 +324,16 @@ async def use_slots(call: ToolContext, arguments: SlotsArguments) -> ToolAnswer:
 
 def _answer(slots: "Sequence[Slot]") -> ToolAnswer:
     """The slots, as text under their labels."""
-    found = [
-        SlotAnswer(label=one.label, content=one.content, scope=one.scope, size_limit=one.size_limit, pinned=one.pinned)
-        for one in slots
-    ]
-    text = "\n".join(f"{one.label} ({len(one.content)}/{one.size_limit}): {one.content or '(empty)'}" for one in found)
-    return ToolAnswer(text, SlotTexts(slots=found))
+    fields = SlotAnswer.__struct_fields__
+    answers = [SlotAnswer(**{name: getattr(slot, name) for name in fields}) for slot in slots]
+    lines = [f"{slot.label} ({len(slot.content)}/{slot.size_limit}): {slot.content or '(empty)'}" for slot in answers]
+    return ToolAnswer("\n".join(lines), SlotTexts(slots=answers))
 
 
 SLOTS = Tool(
     name="slots", title="Slots",
     description=(
-        "Small named texts that every session of a project sees at its start: what is pending, who the user is, how "
+        "Short pinned notes that every session of a project sees at its start: what is pending, who the user is, how "
         "to work here. Keep them short and current; for everything else use `remember`."
     ),
     arguments=SlotsArguments, answer=SlotTexts, reads_only=False, needs=READ_WRITE, call=use_slots,

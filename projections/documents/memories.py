@@ -158,9 +158,6 @@ def confirmed_importance(importance: float, confirmations: int) -> float:
     return max(importance, min(MOST_IMPORTANT, importance + math.log2(1 + confirmations)))
 
 
-_SUMMARY_PREFIX = re.compile(r"\A\[Summary of [0-9]+ memories\] ")
-
-
 def without_prefix(content: str) -> str:
     """The summary in the content of a condensed memory (what is embedded); any other content unchanged."""
     return _SUMMARY_PREFIX.sub("", content, count=1)

@@ -12,8 +12,7 @@ from ingest.log.position import Position
 from ingest.platform.connections import Client
 from projections.forgetting.purge import Cleaned, rewrite_log_file
 from projections.forgetting.receipts import Probe
-from projections.search.reading import end_of_feed, live_generation, trim_feed
-from projections.search.snapshots import FeedPosition
+from projections.search.replica import FeedPosition, end_of_feed, live_generation, trim_feed
 from projections.search.terms import terms
 from projections.search_engine import schema
 from projections.search_engine.layout import PartitionIndex, encoded, encoded_term, place_of

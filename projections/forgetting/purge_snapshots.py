@@ -15,8 +15,7 @@ from projections.forgetting.receipts import Probe
 from projections.search import snapshots
 from projections.search.embedded import search
 from projections.search.question import Filter, Question
-from projections.search.snapshot_job import SnapshotJob
-from projections.search.snapshots import UnusableSnapshot
+from projections.search.snapshots import SnapshotJob, UnusableSnapshot
 from projections.search.waiting import replicas
 from projections.vectors.embedder import Embedders
 

@@ -21,7 +21,7 @@ from ingest.log.position import START, Position
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client, info_of_nodes
 from ingest.platform.partial import PATIENCE_S, UNREACHABLE, leave_out, partial_reads
-from projections.search.snapshots import FeedPosition
+from projections.search.replica import FeedPosition
 from projections.search.waiting import STALE_MS
 from projections.vectors.embedder import waiting_since_ms
 

@@ -1,1 +1,1 @@
-"""What checks and rebuilds: rebuilds, reconciling, manifests, receipts, dead letters, backup."""
+"""Comparing, repairing, backing up, restoring and growing a log."""

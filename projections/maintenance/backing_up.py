@@ -1,6 +1,11 @@
-"""What is in a backup: the log as segments, sealed to its head, and the keys that are kept beside it, as segments, too.
+"""Writing and reading backups, and the arq job that keeps them new enough.
 
-The manifest has the SHA-256 of the index, and the index that of each segment.
+A backup has the log as segments, up to its head, and as segments the keys that are stored beside it. The manifest has
+the SHA-256 of the index, and the index that of each segment.
+
+A backup that was made before something was forgotten still has it: it is replaced by a new one, and then deleted. The
+new one is complete before any other is touched, so a crash at any point leaves the old backups, and the next run
+finishes.
 """
 
 import asyncio
@@ -51,7 +56,7 @@ from projections.maintenance.backups import (
 )
 
 KEPT = -1
-"""In the place of a partition: the segments of the keys that are kept. Their positions only count them."""
+"""In place of a partition: the segments of the keys beside the log. Their positions only count them."""
 
 
 class HashField(Struct, frozen=True, array_like=True, tag="field"):
@@ -82,14 +87,14 @@ _decode_kept = msgspec.msgpack.Decoder(Kept).decode
 
 
 class BackupIndex(Struct, frozen=True):
-    """The segments of the kept keys, and those of each partition."""
+    """The segments of the keys beside the log, and those of each partition."""
 
     kept: Chain
     partitions: list[Chain]
 
 
 class Backup(Struct, frozen=True):
-    """A backup whose index is what its manifest says. Reading raises DamagedBackup or BackupFailed, and blocks."""
+    """A backup whose index matches its manifest. Reading raises DamagedBackup or BackupFailed, and blocks."""
 
     target: Target
     work: Path
@@ -102,7 +107,7 @@ class Backup(Struct, frozen=True):
             yield self._unpacked(chain, sealed)
 
     def kept(self) -> Iterator[list[Kept]]:
-        """The keys that are kept, a segment at a time."""
+        """The keys beside the log, a segment at a time."""
         for entries in self.entries(self.index.kept):
             try:
                 yield [_decode_kept(entry.payload) for entry in entries]
@@ -126,61 +131,62 @@ class Backup(Struct, frozen=True):
             raise DamagedBackup(self.manifest.name, f"{sealed.name}: {error.trouble}") from error
 
 
-def opened(target: Target, one: ListedBackup, work: Path) -> Backup:
+def opened(target: Target, backup: ListedBackup, work: Path) -> Backup:
     """A backup, with its index; raises DamagedBackup or BackupFailed."""
-    if one.manifest is None:
-        raise DamagedBackup(one.name, one.trouble)
+    name, manifest = backup.name, backup.manifest
+    if manifest is None:
+        raise DamagedBackup(name, backup.trouble)
     try:
-        raw = target.read(one.name, INDEX, work)
+        raw = target.read(name, INDEX, work)
     except MissingFile:
-        raise DamagedBackup(one.name, f"{INDEX} is missing") from None
-    if hashlib.sha256(raw).hexdigest() != one.manifest.sha256:
-        raise DamagedBackup(one.name, f"{INDEX} is not the file that was written (its SHA-256 differs)")
+        raise DamagedBackup(name, f"{INDEX} is missing") from None
+    if hashlib.sha256(raw).hexdigest() != manifest.sha256:
+        raise DamagedBackup(name, f"{INDEX} is not the file that was written (its SHA-256 differs)")
     index = msgspec.json.decode(raw, type=BackupIndex)
     for chain in index.partitions:
-        if str(chain.sealed) != one.manifest.heads.get(chain.partition):
-            raise DamagedBackup(one.name, f"partition {chain.partition} does not end where the manifest says")
-    return Backup(target, work, one.manifest, index)
+        if str(chain.sealed) != manifest.heads.get(chain.partition):
+            raise DamagedBackup(name, f"partition {chain.partition} does not end where the manifest says")
+    return Backup(target, work, manifest, index)
 
 
 def choose(target: Target, name: str | None, work: Path) -> Backup | None:
-    """The newest backup, or the one of that name, with all of it checked; None when there is none at all.
+    """The newest backup, or the one of that name, with all of it checked; None when the target has no backup.
 
-    Raises BackupFailed where there is none of that name. Raises DamagedBackup for a damaged one, also naming the newest
-    good one before it: which one is restored then is for a person to say.
+    Raises BackupFailed for an unknown name; DamagedBackup for a damaged backup, which also names the newest intact one
+    before it: which one to restore then is left to a person.
     """
-    found = listed(target, work)
+    backups = listed(target, work)
     if name is not None:
-        found = found[: next((place for place, one in enumerate(found, 1) if one.name == name), 0)]
-        if not found:
+        backups = backups[: next((count for count, backup in enumerate(backups, 1) if backup.name == name), 0)]
+        if not backups:
             raise no_such_backup(name, target)
-    if not found:
+    if not backups:
         return None
-    *older, wanted = found
+    *older, newest = backups
     try:
-        return _checked(target, wanted, work)
+        return _checked(target, newest, work)
     except DamagedBackup as error:
         raise DamagedBackup(error.name, f"{error.trouble}; {_instead(target, older, work)}") from error
 
 
 def no_such_backup(name: str, target: Target) -> BackupFailed:
-    """The refusal of a name that no backup has."""
+    """The error for a name that no backup has."""
     return BackupFailed(f"there is no backup {name} in {target}; `mnemolog backups` lists those there are")
 
 
-def _checked(target: Target, one: ListedBackup, work: Path) -> Backup:
-    backup = opened(target, one, work)
-    backup.check()
-    return backup
+def _checked(target: Target, backup: ListedBackup, work: Path) -> Backup:
+    whole = opened(target, backup, work)
+    whole.check()
+    return whole
 
 
 def _instead(target: Target, older: list[ListedBackup], work: Path) -> str:
-    for one in reversed(older):
+    for backup in reversed(older):
         try:
-            _checked(target, one, work)
+            _checked(target, backup, work)
         except DamagedBackup:
             continue
-        return f"the newest good one before it: `mnemolog restore --backup {one.name}`"
+        return f"the newest good one before it: `mnemolog restore --backup {backup.name}`"
     return "there is no good one before it"
 
 
@@ -188,7 +194,7 @@ FIELDS_PER_PAGE = 500
 
 
 async def write_backup(redis: Client, log: EventLog, folder: Path, clock: Clock) -> BackupManifest:
-    """Write the log, up to where it is now, into the new folder `folder`; returns the manifest that is there.
+    """Write the log, up to its current head, into the new folder `folder`; returns the manifest written there.
 
     Raises BackupFailed when the log cannot be read up to its head.
     """
@@ -203,13 +209,13 @@ async def write_backup(redis: Client, log: EventLog, folder: Path, clock: Clock)
     kept = await _sealed(folder, chain(KEPT), _numbered(kept_keys(redis, log.partitions)))
     partitions: list[Chain] = []
     for partition, head in state.heads.items():
-        made = await _sealed(folder, chain(partition), pages(log, partition, Position.parse(head)))
-        if str(made.sealed) != head:
-            raise BackupFailed(f"partition {partition} was read up to {made.sealed}, which is not its end")
-        partitions.append(made)
+        sealed = await _sealed(folder, chain(partition), pages(log, partition, Position.parse(head)))
+        if str(sealed.sealed) != head:
+            raise BackupFailed(f"partition {partition} was read up to {sealed.sealed}, which is not its end")
+        partitions.append(sealed)
     index = msgspec.json.encode(BackupIndex(kept, partitions))
     await asyncio.to_thread((folder / INDEX).write_bytes, index)
-    events = sum(one.content.entries for chain in partitions for one in chain.segments)
+    events = sum(segment.content.entries for chain in partitions for segment in chain.segments)
     sha256 = hashlib.sha256(index).hexdigest()
     manifest = BackupManifest(
         log=state.log,
@@ -220,8 +226,8 @@ async def write_backup(redis: Client, log: EventLog, folder: Path, clock: Clock)
         release=release(),
         partitions=log.partitions,
         events=events,
-        records=events + sum(one.content.entries for one in kept.segments),
-        bytes=sum(one.content.bytes for chain in (kept, *partitions) for one in chain.segments),
+        records=events + sum(segment.content.entries for segment in kept.segments),
+        bytes=sum(segment.content.bytes for chain in (kept, *partitions) for segment in chain.segments),
         sha256=sha256,
     )
     await asyncio.to_thread((folder / MANIFEST).write_bytes, msgspec.json.encode(manifest))
@@ -229,7 +235,6 @@ async def write_backup(redis: Client, log: EventLog, folder: Path, clock: Clock)
 
 
 async def _sealed(folder: Path, chain: Chain, entries: AsyncIterator[Sequence[Stored]]) -> Chain:
-    """Write entries as segments; returns the chain of them."""
     writer = "kept" if chain.partition == KEPT else f"p{chain.partition:02d}"
     async for segment in filled(entries):
         try:
@@ -241,30 +246,30 @@ async def _sealed(folder: Path, chain: Chain, entries: AsyncIterator[Sequence[St
     return chain
 
 
-async def _numbered(found: AsyncIterator[list[Kept]]) -> AsyncIterator[list[Stored]]:
+async def _numbered(pages_of_keys: AsyncIterator[list[Kept]]) -> AsyncIterator[list[Stored]]:
     number = 0
-    async for some in found:
-        yield [Stored(Position(number + place, 0), encode_kept(one)) for place, one in enumerate(some, 1)]
-        number += len(some)
+    async for records in pages_of_keys:
+        yield [Stored(Position(n, 0), encode_kept(record)) for n, record in enumerate(records, number + 1)]
+        number += len(records)
 
 
 async def kept_keys(redis: Client, partitions: int) -> AsyncIterator[list[Kept]]:
-    """What is for ever and does not come out of the log: receipts, numbers of documents, how the log was grown, what
-    was asked of a model, and which dead letters are discarded.
+    """What is permanent and cannot be made from the log: receipts, document numbers, how the log was grown, what was
+    asked of a model, and which dead letters are discarded.
     """
     if grown := await redis.hget(LOG_MANIFEST, GROWN):
         yield [HashField(LOG_MANIFEST, GROWN, grown)]
     hashes = [RECEIPTS, *sorted([key.decode() async for key in redis.scan_iter(match=NUMBERS, count=1000)])]
     for key in hashes:
-        found: list[Kept] = []
+        fields: list[Kept] = []
         async for field, value in redis.hscan_iter(key, count=FIELDS_PER_PAGE):
-            found.append(HashField(key, field.decode(), value))
-            if len(found) >= FIELDS_PER_PAGE:
-                yield found
-                found = []
-        yield found
-    places = [PartitionKeys(partition).enriched for partition in range(partitions)]
-    yield [Text(key, value) for key, value in zip(places, await redis.mget(*places), strict=True) if value is not None]
+            fields.append(HashField(key, field.decode(), value))
+            if len(fields) >= FIELDS_PER_PAGE:
+                yield fields
+                fields = []
+        yield fields
+    names = [PartitionKeys(partition).enriched for partition in range(partitions)]
+    yield [Text(key, value) for key, value in zip(names, await redis.mget(*names), strict=True) if value is not None]
     for partition in range(partitions):
         key, start = PartitionKeys(partition).discarded, 0
         while members := await redis.zrange(key, start, start + FIELDS_PER_PAGE - 1):
@@ -275,7 +280,7 @@ async def kept_keys(redis: Client, partitions: int) -> AsyncIterator[list[Kept]]
 logger = logging.getLogger(__name__)
 
 SLICE_S = 240.0
-"""How long a job waits for its backup; one that takes longer goes on, and the next job waits for it."""
+"""How long a job waits for its backup; one that takes longer continues, and the next job waits for it."""
 WAIT_FOR_OTHER_S = 60.0
 
 
@@ -299,7 +304,7 @@ class BackupJob:
         self._under_way: asyncio.Task[None] | None = None
 
     async def start_or_go_on(self) -> bool:
-        """Run as a job whose time is limited; whether it is over. What failed is logged."""
+        """Run as a job whose time is limited; returns whether the backup is over. Failures are logged."""
         if self._under_way is None:
             self._under_way = asyncio.create_task(self._logged(), name="backup")
         over, _ = await asyncio.wait({self._under_way}, timeout=SLICE_S)
@@ -308,7 +313,7 @@ class BackupJob:
         return bool(over)
 
     async def aclose(self) -> None:
-        """Stop the backup that is under way, if any: there is none of it then."""
+        """Stop a backup that is in progress; nothing of it remains."""
         if self._under_way is not None:
             await end(self._under_way)
 
@@ -317,47 +322,46 @@ class BackupJob:
             await self.run()
         except MnemologError as error:
             logger.warning("no backup was made: %s", error)
-        except Exception:  # a fault of ours: the next run tries again
+        except Exception:  # a bug: the next run tries again
             logger.exception("no backup was made")
 
     async def run(self, *, force: bool = False) -> BackupManifest | None:
-        """Back up if it is time, or (`force`) whenever the log has changed; returns the manifest, None without.
+        """Back up if it is due, or (`force`) if the log has changed; returns the new manifest, or None.
 
-        Of all workers one does it at a time; while another does it, nothing is done. Raises BackupFailed when the
-        target cannot be reached, or (`force`) when another takes too long; what failed is noted, too, and the next run
-        tries again.
+        Raises BackupFailed when the target cannot be reached, or (`force`) when another worker's backup takes too long;
+        a failure is also stored in the status, and the next run tries again.
         """
         wait_s = WAIT_FOR_OTHER_S if force else 0.0
+        # one worker at a time: two would each delete what the other has just written as unfinished
         async with lease(self._redis, BACKUP_LEASE, self._id, JOB_LEASE_TTL, wait_s=wait_s) as mine:
             if not mine and force:
                 raise BackupFailed(f"another backup has been under way for {wait_s:.0f} s; try again when it is done")
             if not mine:
                 logger.info("another worker makes a backup")
                 return None
-            noted = await load_status(self._redis)
-            if noted is None or noted.target != str(self._target):
-                noted = Status(target=str(self._target))
+            status = await load_status(self._redis)
+            if status is None or status.target != str(self._target):
+                status = Status(target=str(self._target))
             state = await measure(self._redis, self._log)
-            if not force and not due(state, noted.newest, noted.listed_at, self._clock(), self._every):
+            if not force and not due(state, status.newest, status.listed_at, self._clock(), self._every):
                 return None
             try:
                 newest, made = await self._renew(state)
             except Exception as error:  # whatever it is, the status shows it
-                await save_status(self._redis, replace(noted, error=str(error)[:500]))
+                await save_status(self._redis, replace(status, error=str(error)[:500]))
                 raise
             finally:
                 await asyncio.to_thread(shutil.rmtree, self._work, ignore_errors=True)
-            done = Status(target=str(self._target), newest=newest, listed_at=self._clock())
-            await save_status(self._redis, done)
+            await save_status(self._redis, Status(target=str(self._target), newest=newest, listed_at=self._clock()))
             return newest if made else None
 
     async def _renew(self, state: LogState) -> tuple[BackupManifest | None, bool]:
         """The newest backup of the log, and whether it was made just now."""
-        there = await asyncio.to_thread(listed, self._target, self._work / "there")
-        for one in there:
-            if one.manifest is None:
-                logger.warning("backup %s in %s is damaged: %s", one.name, self._target, one.trouble)
-        backups = [one.manifest for one in there if one.manifest is not None]
+        existing = await asyncio.to_thread(listed, self._target, self._work / "there")
+        for backup in existing:
+            if backup.manifest is None:
+                logger.warning("backup %s in %s is damaged: %s", backup.name, self._target, backup.trouble)
+        backups = [backup.manifest for backup in existing if backup.manifest is not None]
         newest = newest_of(state.log, backups)
         made = changed(state, newest)
         if made:
@@ -365,6 +369,7 @@ class BackupJob:
             await asyncio.to_thread(self._target.put, newest.name, self._work / "new")
             backups.append(newest)
             logger.info("backup %s: %d events, %d bytes, in %s", newest.name, newest.events, newest.bytes, self._target)
+        # after `put` has checked that the new one is complete: until then the older ones are all there is to restore
         if newest is not None and (outdated := to_delete(newest, backups, self._keep)):
             await asyncio.to_thread(self._target.delete, outdated)
             logger.info("backups deleted: %s", ", ".join(outdated))

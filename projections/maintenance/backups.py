@@ -1,4 +1,7 @@
-"""What a backup is, whether a new one is due, which ones have to go; what a log is like now, as far as backups care."""
+"""What a backup is, where backups are stored, when a new one is due and which ones are deleted.
+
+Calls of a target block; use a thread.
+"""
 
 import re
 from collections.abc import Generator, Iterable, Sequence
@@ -52,8 +55,8 @@ class RestoreRefused(MnemologError):
 class LogState(Struct, frozen=True, kw_only=True):
     """What decides whether a log has changed since a backup.
 
-    `log` is when the log was created, which tells logs apart. `forgotten` counts what was ever erased from it and the
-    requests to forget that were carried out: a backup with a smaller number has what was forgotten since.
+    `log` is when the log was created, which identifies it. `forgotten` counts the entries ever erased from it and the
+    requests to forget that are done: a backup with a smaller number still has what was forgotten since.
     """
 
     log: str
@@ -62,14 +65,14 @@ class LogState(Struct, frozen=True, kw_only=True):
 
     @property
     def empty(self) -> bool:
-        """Whether nothing was ever said."""
+        """Whether nothing was ever written."""
         return all(Position.parse(head) == START for head in self.heads.values())
 
 
 class BackupManifest(LogState, frozen=True, kw_only=True):
-    """What a backup is. `heads` are its position: the segments hold each partition up to there, and nothing behind.
+    """What a backup is. `heads` are its position: the segments hold each partition exactly up to there.
 
-    `records` counts entries and kept keys, `bytes` are those of all segments, `sha256` is that of the index.
+    `records` counts entries and keys beside the log, `bytes` is the size of all segments, `sha256` is of the index.
     """
 
     format: str = FORMAT
@@ -85,7 +88,7 @@ class BackupManifest(LogState, frozen=True, kw_only=True):
 
 
 class ListedBackup(NamedTuple):
-    """A backup in a target; without a manifest where that cannot be read, which `trouble` says."""
+    """A backup in a target. `manifest` is None where it cannot be read; `trouble` says why."""
 
     name: str
     manifest: BackupManifest | None
@@ -122,18 +125,18 @@ def is_backup_name(name: str) -> bool:
 
 def newest_of(log: str, backups: Iterable[BackupManifest]) -> BackupManifest | None:
     """The newest of one log's backups; None without any."""
-    return max((one for one in backups if one.log == log), key=lambda one: (one.created_at, one.name), default=None)
+    return max(_of(log, backups), key=_age, default=None)
 
 
 def changed(state: LogState, newest: LogState | None) -> bool:
-    """Whether a backup would say something that the newest one does not; an empty log has nothing to say."""
+    """Whether a backup would have something that the newest one lacks, or lack what was forgotten since."""
     if newest is None or newest.log != state.log:
         return not state.empty
     return (state.heads, state.forgotten) != (newest.heads, newest.forgotten)
 
 
 def due(state: LogState, newest: LogState | None, listed_at: datetime | None, now: datetime, every: timedelta) -> bool:
-    """Whether it is time to look at the backups that are there: at once when they have what was forgotten since."""
+    """Whether it is time to look at the existing backups: at once when they have what was forgotten since."""
     if newest is None or newest.log != state.log or state.forgotten > newest.forgotten:
         return changed(state, newest)
     return listed_at is None or now - listed_at >= every
@@ -142,20 +145,28 @@ def due(state: LogState, newest: LogState | None, listed_at: datetime | None, no
 def to_delete(newest: BackupManifest, backups: Iterable[BackupManifest], keep: int) -> list[str]:
     """Names of the backups of one log that have what was forgotten since, and of the oldest beyond `keep`.
 
-    Those of another log in the same place are left alone.
+    Those of another log in the same target are left alone.
     """
-    own = sorted((one for one in backups if one.log == newest.log), key=lambda one: (one.created_at, one.name))
-    stale = [one for one in own if one.forgotten < newest.forgotten]
-    good = [one for one in own if one.forgotten >= newest.forgotten]
-    return [one.name for one in (*stale, *good[: max(0, len(good) - keep)])]
+    own = sorted(_of(newest.log, backups), key=_age)
+    stale = [backup for backup in own if backup.forgotten < newest.forgotten]
+    good = [backup for backup in own if backup.forgotten >= newest.forgotten]
+    return [backup.name for backup in (*stale, *good[: max(0, len(good) - keep)])]
+
+
+def _of(log: str, backups: Iterable[BackupManifest]) -> list[BackupManifest]:
+    return [backup for backup in backups if backup.log == log]
+
+
+def _age(backup: BackupManifest) -> tuple[datetime, str]:
+    return backup.created_at, backup.name
 
 
 LATE_AFTER = timedelta(minutes=5)
-"""A job may be this late: others run before it, and a big log takes its time."""
+"""How late a job may be: others run before it, and a large log takes time."""
 
 
 class Status(Struct, frozen=True, kw_only=True):
-    """How backups go: the newest in `target`, when that was last seen to be new enough, and what failed since."""
+    """The newest backup in `target`, when it was last found to be new enough, and what failed since."""
 
     target: str
     newest: BackupManifest | None = None
@@ -180,7 +191,7 @@ async def count_forgotten(redis: Client, partitions: int) -> int:
 
 
 def backup_trouble(status: Status | None, now: datetime, every: timedelta) -> str:
-    """What is wrong with the backups of a log, if anything; nobody has looked yet where there is no status."""
+    """What is wrong with the backups of a log, if anything; empty where no worker has looked yet."""
     if status is None:
         return ""
     if status.error:
@@ -191,37 +202,37 @@ def backup_trouble(status: Status | None, now: datetime, every: timedelta) -> st
 
 
 async def load_status(redis: Client) -> Status | None:
-    """What was noted last; None when nothing was."""
+    """The last stored status; None when there is none."""
     raw = await redis.get(BACKUP_STATUS)
     return msgspec.json.decode(raw, type=Status) if raw else None
 
 
 async def save_status(redis: Client, status: Status) -> None:
-    """Note how it went."""
+    """Store the status."""
     await redis.set(BACKUP_STATUS, msgspec.json.encode(status))
 
 
 _BEING_WRITTEN = "being-written.json"
-"""A copy of the manifest, which is there first: it says whose backup it is that has no manifest yet."""
+"""A copy of the manifest, written first: it says which log an unfinished backup is of."""
 
 
 class Target(Protocol):
-    """A place for backups. Everything raises BackupFailed when the place cannot be reached or refuses."""
+    """Where backups are stored. Everything raises BackupFailed when it cannot be reached or refuses."""
 
     def names(self) -> list[str]:
-        """The backups that are complete, oldest first; none where the place does not exist yet."""
+        """The complete backups, oldest first; empty where the target does not exist yet."""
         ...
 
     def read(self, name: str, file: str, work: Path) -> bytes:
-        """A file of a backup, of which a copy may be kept in `work`. Raises MissingFile without it."""
+        """A file of a backup; a copy may be cached in `work`. Raises MissingFile."""
         ...
 
     def put(self, name: str, folder: Path) -> None:
-        """Keep the files in `folder` as backup `name`: all of them, or (also when it is killed) none."""
+        """Store the files in `folder` as backup `name`: all of them, or (also when it is killed) none."""
         ...
 
     def delete(self, names: Sequence[str]) -> None:
-        """Delete backups for good, also from what the place remembers. One that is not there is no error."""
+        """Delete backups permanently, history included. A missing one is not an error."""
         ...
 
 
@@ -235,7 +246,7 @@ class StoreTarget:
         return str(self._store)
 
     def names(self) -> list[str]:
-        """See Target. A folder with another name than a backup's is passed over."""
+        """See Target. Folders that are not named like a backup are skipped."""
         with _failing():
             return [name for name in self._folders() if MANIFEST in self._store.names(name)]
 
@@ -255,6 +266,7 @@ class StoreTarget:
                 self._store.write(f"{name}/{file}", (folder / file).read_bytes())
             if not {*files} <= {*self._store.names(name)}:
                 raise BackupFailed(f"backup {name}: another process deleted files of it from {self}")
+            # last: a backup without its manifest does not count, so one that is killed here was never made
             self._store.write(f"{name}/{MANIFEST}", manifest)
             self._store.delete([f"{name}/{_BEING_WRITTEN}"])
 
@@ -269,8 +281,8 @@ class StoreTarget:
 
     def _delete_unfinished(self, log: str) -> None:
         for name in self._folders():
-            there = self._store.names(name)
-            if MANIFEST in there or _BEING_WRITTEN not in there:
+            files = self._store.names(name)
+            if MANIFEST in files or _BEING_WRITTEN not in files:
                 continue
             if msgspec.json.decode(self._store.read(f"{name}/{_BEING_WRITTEN}"), type=LogState).log == log:
                 self._delete(name, _BEING_WRITTEN)
@@ -283,21 +295,20 @@ class StoreTarget:
 
 
 def listed(target: Target, work: Path) -> list[ListedBackup]:
-    """All backups of a place with their manifests, oldest first."""
-    found: list[ListedBackup] = []
+    """All backups of a target with their manifests, oldest first."""
+    backups: list[ListedBackup] = []
     for name in target.names():
         try:
-            found.append(ListedBackup(name, read_manifest(name, target.read(name, MANIFEST, work))))
+            backups.append(ListedBackup(name, read_manifest(name, target.read(name, MANIFEST, work))))
         except DamagedBackup as error:
-            found.append(ListedBackup(name, None, error.trouble))
+            backups.append(ListedBackup(name, None, error.trouble))
         except MissingFile:
             continue  # it was deleted a moment ago
-    return found
+    return backups
 
 
 @contextmanager
 def _failing(what: str = "") -> Generator[None]:
-    """What a store raises, as what a target raises."""
     try:
         yield
     except MissingFile:

@@ -1,17 +1,18 @@
-"""The document manifest of a log: what its documents and listings are, in a few numbers and two digests a partition.
+"""What differs between two sides, and the manifests of documents that backups, growing and benchmarks compare.
 
-Two manifests are equal exactly when documents and listings are: whatever the generation, however a row is stored,
-whether they come out of Redis or of a replay in memory. This is a tool: it reads every document (in batches of
-DOCUMENTS_PER_READ), and keeps about 250 bytes of memory for each, so that a comparison can name those that differ.
+A manifest says what a log's documents and listings are, in a few numbers and two digests a partition. Two manifests are
+equal exactly when documents and listings are: whatever the generation, however a row is stored, whether they come from
+Redis or from a replay in memory. Making one reads every document (DOCUMENTS_PER_READ at a time) and keeps about 250
+bytes of memory for each, so that a comparison can name those that differ.
 
 A replay folds a log from zero: what the documents must be. It holds one partition's documents at a time, as Python
-objects (some 3 to 5 times the bytes of its entries), and nothing that grows with the log beyond them.
+objects (some 3 to 5 times the bytes of its entries).
 """
 
 import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 from msgspec import Struct, msgpack
 
@@ -35,10 +36,23 @@ NAMED = 20
 """Differing documents and listings that a comparison names, a partition."""
 
 _encoder = msgpack.Encoder(order="deterministic")
+T = TypeVar("T")
+
+
+def differences(expected: Mapping[str, T], actual: Mapping[str, T]) -> list[tuple[str, T | None, T | None]]:
+    """Each name whose values (digests, documents, counts) differ, with both of them; None for a side that lacks it.
+
+    In the order of the expected side; names that only the actual side has come last.
+    """
+    return [
+        (name, expected.get(name), actual.get(name))
+        for name in {**expected, **actual}
+        if expected.get(name) != actual.get(name)
+    ]
 
 
 class ManifestUnsteady(MnemologError):
-    """A partition went on changing while it was read: ask when nothing is written to it."""
+    """A partition kept changing while it was read: ask when nothing is written to it."""
 
     code = "manifest_unsteady"
 
@@ -56,7 +70,7 @@ class PartitionSummary(Struct, frozen=True, kw_only=True):
 class PartitionManifest(NamedTuple):
     """What one partition holds: number of documents by kind, of listing members, a SHA-256 by document and listing.
 
-    `position` says where it was taken and is no part of what it is: two manifests may be equal at two positions.
+    `position` says where it was taken and is not compared: two manifests may be equal at two positions.
     """
 
     position: Position
@@ -66,24 +80,14 @@ class PartitionManifest(NamedTuple):
     listings: Mapping[str, bytes]
 
     @property
-    def documents_sha256(self) -> str:
-        """Over (id, SHA-256 of the canonical bytes) of every document, in the order of ids."""
-        return _over(self.documents)
-
-    @property
-    def listings_sha256(self) -> str:
-        """Over (listing, SHA-256 of its members in order) of every listing that has any, in the order of names."""
-        return _over(self.listings)
-
-    @property
     def summary(self) -> PartitionSummary:
-        """What is written down of it."""
+        """What is written down of it: counts, and a digest over (name, SHA-256) in the order of names, of each sort."""
         return PartitionSummary(
             position=str(self.position),
             documents=dict(sorted(self.kinds.items())),
             members=self.members,
-            documents_sha256=self.documents_sha256,
-            listings_sha256=self.listings_sha256,
+            documents_sha256=_digest_of(self.documents),
+            listings_sha256=_digest_of(self.listings),
         )
 
 
@@ -114,14 +118,20 @@ class ManifestDifference(Struct, frozen=True, kw_only=True):
         )
 
 
-def differences(mine: DocumentManifest, other: DocumentManifest) -> list[ManifestDifference]:
-    """Where two manifests differ, by partition; none when they are equal. A partition that one lacks is empty there."""
-    found: list[ManifestDifference] = []
-    for partition in sorted(mine.partitions.keys() | other.partitions.keys()):
-        one, two = mine.partitions.get(partition, _EMPTY), other.partitions.get(partition, _EMPTY)
-        documents, listings = _differing(one.documents, two.documents), _differing(one.listings, two.listings)
+_EMPTY = PartitionManifest(START, {}, 0, {}, {})
+
+
+def manifest_differences(expected: DocumentManifest, actual: DocumentManifest) -> list[ManifestDifference]:
+    """Where two manifests differ, by partition; empty when equal. A partition that one lacks is empty there."""
+    result: list[ManifestDifference] = []
+    for partition in sorted(expected.partitions.keys() | actual.partitions.keys()):
+        sides = expected.partitions.get(partition, _EMPTY), actual.partitions.get(partition, _EMPTY)
+        documents, listings = (
+            sorted(name for name, _, _ in differences(*values))
+            for values in ([side.documents for side in sides], [side.listings for side in sides])
+        )
         if documents or listings:
-            found.append(
+            result.append(
                 ManifestDifference(
                     partition=partition,
                     documents=len(documents),
@@ -130,7 +140,7 @@ def differences(mine: DocumentManifest, other: DocumentManifest) -> list[Manifes
                     first_listings=listings[:NAMED],
                 )
             )
-    return found
+    return result
 
 
 async def manifest_of(redis: Client, partitions: Iterable[int], generation: int | None = None) -> DocumentManifest:
@@ -138,117 +148,96 @@ async def manifest_of(redis: Client, partitions: Iterable[int], generation: int 
 
     A partition that is written to meanwhile is read again; raises ManifestUnsteady when that does not end.
     """
-    return DocumentManifest({one: await _steady(redis, PartitionKeys(one), generation) for one in partitions})
+    return DocumentManifest(
+        {partition: await _steady(redis, PartitionKeys(partition), generation) for partition in partitions}
+    )
 
 
 def manifest_of_store(store: MemoryStore, position: Position = START) -> PartitionManifest:
     """The manifest of one partition's documents in memory. They are read as they are, so nobody may save meanwhile."""
-    found = _Gathering()
+    contents = _Contents({}, {})
     for name, document in store.documents.items():
-        found.document(name, document)
+        contents.add_document(name, document)
     for listing, members in store.listings.items():
-        digest = _Members()
-        digest.add(sorted(member.encode() for member in members))
-        found.listing(listing, digest)
-    return found.manifest(position)
+        encoded = sorted(member.encode() for member in members)
+        contents.add_listing(listing, len(encoded), hashlib.sha256(b"".join(map(_framed, encoded))).digest())
+    return contents.manifest(position)
 
 
 def canonical(document: Document) -> bytes:
-    """Bytes that two documents share exactly when they are equal. A row's place (`pk`) is no part of it."""
+    """Bytes that two documents share exactly when they are equal. A row's key (`pk`) is not compared."""
     if isinstance(document, Row):
         return _encoder.encode([type(document).__name__, document.model_dump(exclude={"pk"})])
     return encode(document)[:1] + _encoder.encode(document)
 
 
-class _Gathering:
-    """A partition's manifest while its documents and listings come in, in any order, some of them twice."""
+class _Contents(NamedTuple):
+    """A partition's documents (kind and digest) and listings (count and digest), collected in any order."""
 
-    def __init__(self) -> None:
-        self._documents: dict[str, tuple[str, bytes]] = {}
-        self._listings: dict[str, tuple[int, bytes]] = {}
+    documents: dict[str, tuple[str, bytes]]
+    listings: dict[str, tuple[int, bytes]]
 
-    def document(self, name: str, document: Document) -> None:
-        digest = hashlib.sha256(canonical(document)).digest()
+    def add_document(self, name: str, document: Document) -> None:
         kind = "mark" if isinstance(document, SupersededEvent) else type(document).__name__.lower()
-        self._documents[name] = kind, digest
+        self.documents[name] = kind, hashlib.sha256(canonical(document)).digest()
 
-    def listing(self, name: str, members: "_Members") -> None:
-        """One listing; one without members is none."""
-        if members.count:
-            self._listings[name] = members.count, members.digest.digest()
+    def add_listing(self, name: str, count: int, digest: bytes) -> None:
+        if count:
+            self.listings[name] = count, digest
 
     def manifest(self, position: Position) -> PartitionManifest:
         return PartitionManifest(
             position,
-            Counter(kind for kind, _ in self._documents.values()),
-            sum(count for count, _ in self._listings.values()),
-            {name: digest for name, (_, digest) in self._documents.items()},
-            {name: digest for name, (_, digest) in self._listings.items()},
+            Counter(kind for kind, _ in self.documents.values()),
+            sum(count for count, _ in self.listings.values()),
+            {name: digest for name, (_, digest) in self.documents.items()},
+            {name: digest for name, (_, digest) in self.listings.items()},
         )
-
-
-class _Members:
-    """A listing's members while they come in, in order, some at a time."""
-
-    def __init__(self) -> None:
-        self.count, self.digest = 0, hashlib.sha256()
-
-    def add(self, members: Sequence[bytes]) -> None:
-        self.count += len(members)
-        self.digest.update(b"".join(map(_framed, members)))
-
-
-_EMPTY = PartitionManifest(START, {}, 0, {}, {})
 
 
 async def _steady(redis: Client, keys: PartitionKeys, generation: int | None) -> PartitionManifest:
     for _ in range(STEADY_ATTEMPTS):
-        of = keys.of_generation(generation or int(await redis.get(keys.generation) or 1))
-        before = await redis.get(of.checkpoint)
-        found = await _gathered(redis, of)
-        steady = await redis.get(of.checkpoint) == before
-        if steady and (generation is not None or int(await redis.get(keys.generation) or 1) == of.generation):
-            return found.manifest(Position.parse(before) if before else START)
+        generation_keys = keys.of_generation(generation or int(await redis.get(keys.generation) or 1))
+        before = await redis.get(generation_keys.checkpoint)
+        contents = await _read_contents(redis, generation_keys)
+        # a saved batch moves the checkpoint, a switch the generation: with both as before, all was read of one moment
+        steady = await redis.get(generation_keys.checkpoint) == before
+        if steady and (
+            generation is not None or int(await redis.get(keys.generation) or 1) == generation_keys.generation
+        ):
+            return contents.manifest(Position.parse(before) if before else START)
     raise ManifestUnsteady(f"partition {keys.partition} is written to; stop the writers, or ask again later")
 
 
-async def _gathered(redis: Client, keys: GenerationKeys) -> _Gathering:
-    found = _Gathering()
+async def _read_contents(redis: Client, keys: GenerationKeys) -> _Contents:
+    contents = _Contents({}, {})
     async for names in scanned(redis, keys, DOCUMENTS_PER_READ):
         for name, document in zip(names, await load(redis, keys, names), strict=True):
-            if document is not None:  # else it went meanwhile
-                found.document(name, document)
+            if document is not None:  # else it was deleted meanwhile
+                contents.add_document(name, document)
     prefix = keys.listing("")
     async for key in redis.scan_iter(match=f"{prefix}*", count=1000):
-        await _listing(redis, key.decode(), prefix, found)
-    return found
-
-
-async def _listing(redis: Client, key: str, prefix: str, found: _Gathering) -> None:
-    """A listing's members in order. All score 0, so that they are in the order of their bytes."""
-    members = _Members()
-    while True:
-        page: list[bytes] = await redis.zrange(key, members.count, members.count + MEMBERS_PER_READ - 1)
-        members.add(page)
-        if len(page) < MEMBERS_PER_READ:
-            break
-    found.listing(key.removeprefix(prefix), members)
+        count, digest = 0, hashlib.sha256()
+        while True:  # all members score 0, so they come in the order of their bytes
+            page: list[bytes] = await redis.zrange(key.decode(), count, count + MEMBERS_PER_READ - 1)
+            count += len(page)
+            digest.update(b"".join(map(_framed, page)))
+            if len(page) < MEMBERS_PER_READ:
+                break
+        contents.add_listing(key.decode().removeprefix(prefix), count, digest.digest())
+    return contents
 
 
 def _framed(value: bytes) -> bytes:
-    """A value behind its length, so that no two sequences of values give the same bytes."""
+    """A value after its length, so that no two sequences of values give the same bytes."""
     return len(value).to_bytes(4, "big") + value
 
 
-def _over(digests: Mapping[str, bytes]) -> str:
-    found = hashlib.sha256()
+def _digest_of(digests: Mapping[str, bytes]) -> str:
+    whole = hashlib.sha256()
     for name in sorted(digests, key=str.encode):
-        found.update(_framed(name.encode()) + digests[name])
-    return found.hexdigest()
-
-
-def _differing(mine: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    return sorted(name for name in mine.keys() | other.keys() if mine.get(name) != other.get(name))
+        whole.update(_framed(name.encode()) + digests[name])
+    return whole.hexdigest()
 
 
 ENTRIES_PER_READ = 500

@@ -1,14 +1,17 @@
-"""The checks of one partition, in bounded batches; what they find is looked at again, and repaired, one by one.
+"""arq job: compare log, documents, listings and index of every partition, and repair what is safe to repair.
 
-Documents and listings are read while the partition goes on, so a first look may be wrong: only what a repair's own
-transaction confirms is counted. Memory: DOCUMENTS_PER_READ documents, and the ids of the partition's searchable ones.
+Documents and listings are read while the partition is written to, so a first look may be wrong: only what a repair's
+own transaction confirms is counted. Memory: DOCUMENTS_PER_READ documents, and the ids of the partition's searchable
+ones. One worker does it, some partitions at a time; the next run continues from the stored report. Running it again is
+harmless; on a clean store it changes nothing but the report.
 """
 
 import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -34,9 +37,10 @@ from projections.dead_letters.records import dead_letter, discarded_letter
 from projections.documents.document import Searched, index_entry, listings, searchable_text
 from projections.folds.fold import documents_of
 from projections.folds.forgetting import forgotten_ids
+from projections.maintenance.differences import differences
 from projections.maintenance.repairs import Findings, ReconcileReport, Repairs, load_report, save_report
-from projections.search.reading import FeedGap, live_generation, read_feed
-from projections.search.snapshots import FeedPosition, names_of, newest
+from projections.search.replica import FeedGap, FeedPosition, live_generation, read_feed
+from projections.search.snapshots import names_of, newest
 from projections.store.feed import Put, Remove, Vectors, read_entry
 from projections.store.redis_store import RedisStore, scanned
 from projections.vectors.embedder import Embedder, Embedders
@@ -50,18 +54,18 @@ class IndexedNames(NamedTuple):
 
 
 class SnapshotNames(NamedTuple):
-    """A snapshot's ids by partition, and where it stands in the feeds. About 100 bytes of memory a document."""
+    """A snapshot's ids by partition, and its position in the feeds. About 100 bytes of memory a document."""
 
     at: dict[int, FeedPosition]
     by_partition: dict[int, IndexedNames]
 
 
 def snapshot_names(folder: Path, model: str) -> SnapshotNames:
-    """The ids in the newest snapshot of a model; nothing where there is none, or it is being replaced. Blocks."""
-    found = newest(folder, model)
-    if found is None:
+    """The ids in the newest snapshot of a model; empty without one, or while it is being replaced. Blocks."""
+    snapshot = newest(folder, model)
+    if snapshot is None:
         return SnapshotNames({}, {})
-    path, manifest = found
+    path, manifest = snapshot
     by_partition: dict[int, IndexedNames] = {}
     try:
         ids = names_of(path)
@@ -70,51 +74,51 @@ def snapshot_names(folder: Path, model: str) -> SnapshotNames:
         return SnapshotNames({}, {})
     for ordinal, name in enumerate(ids):
         if name:
-            known = by_partition.setdefault(int(partitions[ordinal]), IndexedNames(set(), set()))
-            known.names.add(name)
+            indexed = by_partition.setdefault(int(partitions[ordinal]), IndexedNames(set(), set()))
+            indexed.names.add(name)
             if ordinal < len(counts) and counts[ordinal]:
-                known.embedded.add(name)
+                indexed.embedded.add(name)
     return SnapshotNames(dict(manifest.partitions), by_partition)
 
 
 class IndexNames(Protocol):
-    """What an index has of a partition, before what its feed tells behind that."""
+    """What an index has of a partition, up to a position in its feed."""
 
     async def names(self, partition: int) -> SnapshotNames:
-        """The ids of a partition at least, and where they stand in its feed. Raises Unfollowable while it is made."""
+        """The ids of a partition at least, and their position in its feed. Raises FeedGap while the index is made."""
         ...
 
     def forget(self) -> None:
-        """Read them again when they are next asked for."""
+        """Read them again at the next call of `names`."""
         ...
 
 
 class NewestSnapshot:
-    """The ids of the newest snapshot, read when they are first asked for."""
+    """The ids of the newest snapshot, read at the first call of `names`."""
 
     def __init__(self, folder: Path, model: str) -> None:
         self._folder, self._model = folder, model
         self._names: SnapshotNames | None = None
 
     async def names(self, partition: int) -> SnapshotNames:
-        """Those of the snapshot that was the newest when they were read."""
+        """The ids of the snapshot that was the newest when they were read."""
         if self._names is None:
             self._names = await asyncio.to_thread(snapshot_names, self._folder, self._model)
         return self._names
 
     def forget(self) -> None:
-        """Read them again when they are next asked for: a newer snapshot may be there."""
+        """Read them again at the next call of `names`: there may be a newer snapshot."""
         self._names = None
 
 
-async def known_to_index(redis: Client, partition: int, snapshot: SnapshotNames, model: str) -> IndexedNames:
-    """What the newest snapshot and the live generation's feed amount to. Raises Unfollowable where that has a gap."""
+async def indexed_names(redis: Client, partition: int, snapshot: SnapshotNames, model: str) -> IndexedNames:
+    """The ids that follow from the newest snapshot and the live generation's feed. Raises FeedGap."""
     live = await live_generation(redis, partition)
     at = snapshot.at.get(partition, FeedPosition())
-    known = snapshot.by_partition.get(partition, IndexedNames(set(), set()))
+    indexed = snapshot.by_partition.get(partition, IndexedNames(set(), set()))
     if at.generation != live:
-        at, known = FeedPosition(generation=live), IndexedNames(set(), set())
-    names, embedded = set(known.names), set(known.embedded)
+        at, indexed = FeedPosition(generation=live), IndexedNames(set(), set())
+    names, embedded = set(indexed.names), set(indexed.embedded)
     while (read := await read_feed(redis, partition, at, None)).entries:
         at = read.then
         for fields in read.entries:
@@ -135,21 +139,21 @@ async def known_to_index(redis: Client, partition: int, snapshot: SnapshotNames,
 DOCUMENTS_PER_READ = 200
 MEMBERS_PER_READ = 500
 SAMPLES = 20
-"""Places in the log whose next event is looked at in a run."""
+"""Random positions in the log whose next event is checked in a run."""
 PENDING_PER_READ = 100
 PAUSES_S = (0.0, 0.5, 1.0, 2.0, 4.0)
-"""Between looks for the snapshot up to which a feed was trimmed."""
+"""Between attempts to read the snapshot up to which a feed was trimmed: a worker is just putting it in place."""
 
 
 class Searchable(NamedTuple):
-    """Ids of documents that belong into the index, and of those that have a text to embed."""
+    """Ids of documents that belong in the index, and of those that have a text to embed."""
 
     names: set[str]
     with_text: set[str]
 
 
 class PartitionCheck:
-    """Looks at one partition's live generation."""
+    """Checks one partition's live generation."""
 
     def __init__(
         self, redis: Client, log: EventLog, partition: int, model: str, dimensions: int, snapshot: IndexNames
@@ -159,50 +163,45 @@ class PartitionCheck:
         self._partition = PartitionKeys(partition)
 
     async def run(self, now_ms: int) -> Findings:
-        """Every check, in turn; repairs what is safe to repair."""
+        """Run every check; repairs what is safe to repair."""
         generation = int(await self._redis.get(self._partition.generation) or 1)
         self._store = RedisStore(self._redis, self._partition, generation, None)
         self._keys = self._store.keys
         self._repairs = Repairs(self._redis, self._partition, generation)
-        found = Findings(partition=self._partition.partition, found={}, first={})
-        searchable = await self._documents(found)
-        await self._listings(found)
-        await self._index(found, searchable, now_ms)
-        await self._embed_queue(found)
+        findings = Findings(partition=self._partition.partition, found={}, first={})
+        searchable = await self._documents(findings)
+        await self._listings(findings)
+        await self._index(findings, searchable, now_ms)
+        await self._embed_queue(findings)
         checkpoint = await self._store.checkpoint()
-        await self._pending(found, checkpoint)
-        await self._entries(found, checkpoint, now_ms)
-        await self._sample(found, checkpoint, random.Random(now_ms))
-        return found
+        await self._pending(findings, checkpoint)
+        await self._entries(findings, checkpoint, now_ms)
+        await self._sample(findings, checkpoint, random.Random(now_ms))
+        return findings
 
-    async def _documents(self, found: Findings) -> Searchable:
+    async def _documents(self, findings: Findings) -> Searchable:
         """Each document is in every listing that it should be in; returns the ids of the searchable ones."""
         searchable = Searchable(set(), set())
         async for names in scanned(self._redis, self._keys, DOCUMENTS_PER_READ):
-            await self._listed(found, names, searchable)
+            documents = await self._store.load(names)
+            findings.documents += len(documents)
+            for name, document in documents.items():
+                if isinstance(document, Searched):
+                    searchable.names.add(name)
+                    if searchable_text(document).strip():
+                        searchable.with_text.add(name)
+            members = [(name, *pair) for name, document in documents.items() for pair in listings(document)]
+            async with self._redis.pipeline(transaction=False) as pipe:
+                for _, listing, member in members:
+                    pipe.zmscore(self._keys.listing(listing), [member])
+                scores = await pipe.execute() if members else []
+            for (name, listing, member), score in zip(members, scores, strict=True):
+                if score[0] is None and await self._repairs.list_document(name, listing, member):
+                    findings.note("missing_from_listing", f"{name} in {listing!r}")
         return searchable
 
-    async def _listed(self, found: Findings, names: Sequence[DocumentId], searchable: Searchable) -> None:
-        documents = await self._store.load(names)
-        found.documents += len(documents)
-        for name, document in documents.items():
-            if isinstance(document, Searched):
-                searchable.names.add(name)
-                if searchable_text(document).strip():
-                    searchable.with_text.add(name)
-        wanted = [(name, *pair) for name, document in documents.items() for pair in listings(document)]
-        if not wanted:
-            return
-        async with self._redis.pipeline(transaction=False) as pipe:
-            for _, listing, member in wanted:
-                pipe.zmscore(self._keys.listing(listing), [member])
-            scores = await pipe.execute()
-        for (name, listing, member), score in zip(wanted, scores, strict=True):
-            if score[0] is None and await self._repairs.list_document(name, listing, member):
-                found.note("missing_from_listing", f"{name} in {listing!r}")
-
-    async def _listings(self, found: Findings) -> None:
-        """No listing names a document that is missing, or that belongs elsewhere by now."""
+    async def _listings(self, findings: Findings) -> None:
+        """No listing has a document that is missing, or that belongs elsewhere by now."""
         prefix = self._keys.listing("")
         async for key in self._redis.scan_iter(match=f"{prefix}*", count=1000):
             start, listing = 0, key.decode().removeprefix(prefix)
@@ -212,54 +211,51 @@ class PartitionCheck:
                 documents = await self._store.load(names)
                 for member in page:
                     name = DocumentId(member.rpartition("|")[2])
-                    right = (listing, member) in listings(documents.get(name))
-                    if not right and await self._repairs.unlist(name, listing, member):
-                        found.note("stale_in_listing", f"{member!r} in {listing!r}")
+                    belongs = (listing, member) in listings(documents.get(name))
+                    if not belongs and await self._repairs.unlist(name, listing, member):
+                        findings.note("stale_in_listing", f"{member!r} in {listing!r}")
                         start -= 1
 
     async def _members(self, key: str, start: int) -> list[str]:
         stored: list[bytes] = await self._redis.zrange(key, start, start + MEMBERS_PER_READ - 1)
         return [member.decode() for member in stored]
 
-    async def _index(self, found: Findings, searchable: Searchable, now_ms: int) -> None:
-        """What is searchable is in the index of a replica that starts now, with its vectors, and nothing else is."""
+    async def _index(self, findings: Findings, searchable: Searchable, now_ms: int) -> None:
+        """The index of a replica that starts now has the searchable documents, with their vectors, and nothing else."""
         waiting = {raw.decode() for raw in await self._redis.zrange(self._keys.embed_queue, 0, -1)}
         try:
-            known = await self._known()
+            indexed = await self._indexed()
         except FeedGap as error:
-            found.not_compared = str(error)
+            findings.not_compared = str(error)
             return
-        for name in sorted(searchable.names - known.names):
-            if await self._repairs.announce(DocumentId(name), missing=True):
-                found.note("missing_from_index", name)
-        for name in sorted(known.names - searchable.names):
-            if await self._repairs.announce(DocumentId(name), missing=False):
-                found.note("stale_in_index", name)
-        # one that is embedded meanwhile waited before, or has its vectors in the feed that was read; while some are put
-        # off, one of those cannot be told from one that is missing
+        expected, actual = dict.fromkeys(searchable.names, True), dict.fromkeys(indexed.names, True)
+        for name, missing, _ in sorted(differences(expected, actual)):
+            if await self._repairs.announce(DocumentId(name), missing=bool(missing)):
+                findings.note("missing_from_index" if missing else "stale_in_index", name)
+        # a document that is embedded meanwhile was queued before, or has its vectors in the feed that was read; while
+        # some are deferred, those cannot be told from missing ones
         if self._dimensions and not await self._redis.exists(self._keys.embed_later):
-            for name in sorted(searchable.with_text - known.embedded - waiting):
+            for name in sorted(searchable.with_text - indexed.embedded - waiting):
                 if await self._repairs.embed(DocumentId(name), now_ms):
-                    found.note("vector_missing", name)
+                    findings.note("vector_missing", name)
 
-    async def _known(self) -> IndexedNames:
-        """What the newest snapshot and the feed amount to; a snapshot that is written meanwhile is read instead.
+    async def _indexed(self) -> IndexedNames:
+        """The ids in the index by the newest snapshot and the feed; reads a snapshot again that is just being written.
 
-        Raises Unfollowable where feed and snapshots do not meet for longer than it takes to put one in place.
+        Raises FeedGap where feed and snapshots do not meet for longer than it takes to put one in place.
         """
         for pause_s in PAUSES_S:
-            try:
-                return await self._known_now()
-            except FeedGap:
-                self._newest.forget()
-                await asyncio.sleep(pause_s)
-        return await self._known_now()
+            with suppress(FeedGap):
+                return await self._indexed_now()
+            self._newest.forget()
+            await asyncio.sleep(pause_s)
+        return await self._indexed_now()
 
-    async def _known_now(self) -> IndexedNames:
+    async def _indexed_now(self) -> IndexedNames:
         partition = self._partition.partition
-        return await known_to_index(self._redis, partition, await self._newest.names(partition), self._model)
+        return await indexed_names(self._redis, partition, await self._newest.names(partition), self._model)
 
-    async def _embed_queue(self, found: Findings) -> None:
+    async def _embed_queue(self, findings: Findings) -> None:
         start = 0
         while page := await self._members(self._keys.embed_queue, start):
             start += len(page)
@@ -267,40 +263,40 @@ class PartitionCheck:
             for name in page:
                 gone = index_entry(documents.get(DocumentId(name))) is None
                 if gone and await self._repairs.do_not_embed(DocumentId(name)):
-                    found.note("stale_in_embed_queue", name)
+                    findings.note("stale_in_embed_queue", name)
                     start -= 1
 
-    async def _pending(self, found: Findings, checkpoint: Position) -> None:
-        """Entries that are applied are acknowledged: else they count as lag for ever."""
+    async def _pending(self, findings: Findings, checkpoint: Position) -> None:
+        """Applied entries are acknowledged: otherwise they count as lag forever."""
         groups: list[dict[str, Any]] = []
         if await self._redis.xlen(self._partition.log):
             groups = await self._redis.xinfo_groups(self._partition.log)
-        if CONSUMER_GROUP.encode() not in [one["name"] for one in groups] or checkpoint == START:
+        if CONSUMER_GROUP.encode() not in [group["name"] for group in groups] or checkpoint == START:
             return
         while True:
             rows: list[dict[str, Any]] = await self._redis.xpending_range(
                 self._partition.log, CONSUMER_GROUP, min="-", max=str(checkpoint), count=PENDING_PER_READ
             )
-            places = [row["message_id"].decode() for row in rows]
-            if not places:
+            entries = [row["message_id"].decode() for row in rows]
+            if not entries:
                 return
-            # they are applied, whoever was given them: acknowledging one twice changes nothing
-            await self._redis.xack(self._partition.log, CONSUMER_GROUP, *places)
-            for place in places:
-                found.note("pending_behind_checkpoint", place)
+            # they are applied, whichever consumer has them; acknowledging an entry twice changes nothing
+            await self._redis.xack(self._partition.log, CONSUMER_GROUP, *entries)
+            for entry in entries:
+                findings.note("pending_behind_checkpoint", entry)
 
-    async def _entries(self, found: Findings, checkpoint: Position, now_ms: int) -> None:
-        """Applied entries of the stream match their checksums; the runner compares the others, `unpack` segments."""
+    async def _entries(self, findings: Findings, checkpoint: Position, now_ms: int) -> None:
+        """Applied entries of the stream match their checksums; the runner checks later ones, `unpack` archived ones."""
         stream, partition = RedisLog(self._redis, self._log.partitions), self._partition.partition
         async for page in pages(stream, partition, checkpoint, limit=DOCUMENTS_PER_READ):
             for entry in page:
                 if entry.payload.startswith(ALTERED):
                     error = AlteredEntry(str(entry.position))
                     if await self._repairs.park(entry, error, from_ms(now_ms)):
-                        found.note("altered_entry", str(entry.position))
+                        findings.note("altered_entry", str(entry.position))
 
-    async def _sample(self, found: Findings, checkpoint: Position, chance: random.Random) -> None:
-        """Events at random places of the log have left a document, a tombstone or a mark, or are dead letters."""
+    async def _sample(self, findings: Findings, checkpoint: Position, chance: random.Random) -> None:
+        """Events at random positions have left a document, a tombstone or a mark, or are dead letters."""
         first = await self._log.read(self._partition.partition, START, 1)
         if not first or first[0].position > checkpoint:
             return
@@ -314,23 +310,22 @@ class PartitionCheck:
                 try:
                     event = decode(entry.payload, entry.position)
                 except UnreadableEvent:
-                    continue  # a dead letter, or soon one
-                found.events_sampled += 1
-                if not await self._left_something(event):
-                    found.note("document_missing", f"{event.envelope.type} at {entry.position}")
-
-    async def _left_something(self, event: Recorded) -> bool:
-        leaves = _leaves(event)
-        if not leaves or await self._store.load(leaves):
-            return True
-        letter = await dead_letter(self._redis, self._keys, event.position)
-        return letter is not None or await discarded_letter(self._redis, self._partition, event.position) is not None
+                    continue  # it is a dead letter, or will be
+                findings.events_sampled += 1
+                leaves = _leaves(event)
+                if (
+                    leaves
+                    and not await self._store.load(leaves)
+                    and await dead_letter(self._redis, self._keys, event.position) is None
+                    and await discarded_letter(self._redis, self._partition, event.position) is None
+                ):
+                    findings.note("document_missing", f"{event.envelope.type} at {entry.position}")
 
 
 def _leaves(event: Recorded) -> set[DocumentId]:
-    """Documents, marks and tombstones of which an event has left one; none where it may leave nothing.
+    """Documents, marks and tombstones of which an event has left one; empty where it may leave nothing.
 
-    Of what its events may make anew (a lesson, a commit, a whole session) a tombstone leaves nothing.
+    A tombstone leaves nothing of what later events may make again (a lesson, a commit, a whole session).
     """
     route = route_of(event.envelope, event.data)
     match event.data:
@@ -350,11 +345,11 @@ logger = logging.getLogger(__name__)
 
 EVERY = timedelta(days=1)
 SLICE_S = 30.0
-"""A run that has looked at a partition after so long leaves the others to the next one, a minute later."""
+"""A run that takes longer leaves the other partitions to the next one, a minute later."""
 
 
 class ReconcileJob:
-    """Reconciles a log with what was made of it. `index_of` tells what the index has, of an embedder's vectors."""
+    """Reconciles a log with its projections. `index_of` lists what the index of an embedder has."""
 
     def __init__(
         self,
@@ -370,9 +365,9 @@ class ReconcileJob:
         self._id = str(new_event_id())
 
     async def run(self, force: bool = False) -> ReconcileReport | None:
-        """Go on with a run that is not over; else begin one, when a day is over or `force` says so.
+        """Continue a run that is not over; otherwise begin one, a day after the last or with `force`.
 
-        Returns how far it is; None when there was nothing to do, or another worker does it.
+        Returns the report so far; None when there was nothing to do, or another worker does it.
         """
         async with lease(self._redis, RECONCILE_LEASE, self._id, JOB_LEASE_TTL) as mine:
             if not mine:
@@ -380,14 +375,12 @@ class ReconcileJob:
             report = await load_report(self._redis)
             if report is None or report.next is None:
                 now = self._clock()
-                if not force and now - (report.started_at if report else await self._created()) < EVERY:
+                # the first run is a day after the log was created
+                created = (await self._redis.hget(MANIFEST, "created_at") or b"1970-01-01T00:00Z").decode()
+                if not force and now - (report.started_at if report else datetime.fromisoformat(created)) < EVERY:
                     return None
                 report = ReconcileReport(started_at=now, partitions=[])
             return await self._go_on(report)
-
-    async def _created(self) -> datetime:
-        """When the log was created: its first run is a day later."""
-        return datetime.fromisoformat((await self._redis.hget(MANIFEST, "created_at") or b"1970-01-01T00:00Z").decode())
 
     async def _go_on(self, report: ReconcileReport) -> ReconcileReport:
         until = time.monotonic() + self._slice_s
@@ -395,14 +388,14 @@ class ReconcileJob:
         index = self._index_of(embedder)
         for partition in range(report.next or 0, self._log.partitions):
             check = PartitionCheck(self._redis, self._log, partition, embedder.model, embedder.dimensions, index)
-            found = await check.run(to_ms(self._clock()))
-            report.partitions.append(found)
+            findings = await check.run(to_ms(self._clock()))
+            report.partitions.append(findings)
             report.next = partition + 1 if partition + 1 < self._log.partitions else None
             if report.next is None:
                 report.finished_at = self._clock()
             await save_report(self._redis, report)
-            if found.found:
-                logger.warning("reconcile: partition %d: %s %s", partition, found.found, found.advice)
+            if findings.found:
+                logger.warning("reconcile: partition %d: %s %s", partition, findings.found, findings.advice)
             if time.monotonic() > until:
                 break
         return report

@@ -1,8 +1,8 @@
-"""Repairs of what follows from a document (listings, index entry, embedding queue); its report.
+"""Repairs of what follows from a document (listings, index entry, embedding queue), and the report of a run.
 
-None of them changes a document, which only the partition's runner does. Each is a transaction that looks at the
-document again and fails when it, or the live generation, changes before the repair is written: the runner writes a
-document with all that follows from it in one transaction, so what is repaired follows from the document as it is.
+No repair changes a document; only the partition's runner does. Each is a transaction that reads the document again and
+fails when it, or the live generation, changes before the repair is written: the runner writes a document with all that
+follows from it in one transaction, so what is repaired follows from the current document.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ from projections.vectors.embedder import Urgency, changed_place
 
 TRIES = 10
 Needed = Callable[[Document | None], bool]
-"""Whether a document as it is now needs the repair."""
+"""Whether the current document needs the repair."""
 Queue = Callable[[Transaction, Document | None], object]
 """Queues the repair."""
 
@@ -39,7 +39,7 @@ class Repairs:
         self._keys = keys.of_generation(generation)
 
     async def list_document(self, name: DocumentId, listing: str, member: str) -> bool:
-        """Put a document into a listing that it belongs to; whether it lacked there."""
+        """Add a document to a listing that it belongs to; returns whether it was missing there."""
         return await self._repair(
             name,
             lambda document: (listing, member) in listings(document),
@@ -47,7 +47,7 @@ class Repairs:
         )
 
     async def unlist(self, name: DocumentId, listing: str, member: str) -> bool:
-        """Take a member out of a listing that its document does not belong to; whether it was wrong there."""
+        """Remove a member from a listing that its document does not belong to; returns whether it was wrong there."""
         return await self._repair(
             name,
             lambda document: (listing, member) not in listings(document),
@@ -55,9 +55,9 @@ class Repairs:
         )
 
     async def announce(self, name: DocumentId, *, missing: bool) -> bool:
-        """Tell the index what a document is, or that it is gone; whether that is news, as far as can be told.
+        """Send the index a document, or its removal; returns whether that was needed.
 
-        It covers no position of the log. What replicas had right is not changed by it.
+        The feed entry covers no position of the log. It changes nothing in a replica that was right.
         """
 
         def announce(pipe: Transaction, document: Document | None) -> None:
@@ -76,7 +76,7 @@ class Repairs:
         )
 
     async def do_not_embed(self, name: DocumentId) -> bool:
-        """Take an id off the embedding queue that has nothing to embed; whether it was wrong there."""
+        """Remove an id from the embedding queue that has nothing to embed; returns whether it was wrong there."""
         return await self._repair(
             name,
             lambda document: index_entry(document) is None,
@@ -84,7 +84,7 @@ class Repairs:
         )
 
     async def park(self, entry: Stored, error: UnreadableEvent, now: datetime) -> bool:
-        """Make an applied entry that was altered since a dead letter; whether it was neither that nor discarded."""
+        """Make an applied entry that was altered since a dead letter; returns whether it was not one, nor discarded."""
         partition = self._partition
         async with self._redis.pipeline(transaction=True) as pipe:
             # the runner, a redrive and a discard change these, and a switch the generation
@@ -106,6 +106,7 @@ class Repairs:
         key = key_of(self._keys, name)
         for _ in range(TRIES):
             async with self._redis.pipeline(transaction=True) as pipe:
+                # the runner writes the key, a switch the generation: either fails this transaction
                 await pipe.watch(key, self._partition.generation)
                 if int(await pipe.get(self._partition.generation) or 1) != self._generation:
                     return False
@@ -119,7 +120,7 @@ class Repairs:
                     return True
                 except WatchError:
                     continue
-        return False  # it changes all the time; the next run looks again
+        return False  # it keeps changing; the next run looks again
 
 
 Fault = Literal[
@@ -138,10 +139,10 @@ EXAMPLES = 20
 
 
 class Findings(Struct, kw_only=True):
-    """Of one partition: what was looked at, and every fault by kind, repaired but for missing documents and altered
-    entries of the log.
+    """Of one partition: what was checked, and every fault by kind. All are repaired except missing documents and
+    altered log entries.
 
-    `not_compared` says why the index could not be compared, empty when it was. `first` names up to EXAMPLES of a kind.
+    `not_compared` says why the index could not be compared, empty when it was. `first` has up to EXAMPLES of a kind.
     """
 
     partition: int
@@ -152,7 +153,7 @@ class Findings(Struct, kw_only=True):
     not_compared: str = ""
 
     def note(self, fault: Fault, name: str) -> None:
-        """One more fault of a kind."""
+        """Count a fault of a kind."""
         self.found[fault] = self.found.get(fault, 0) + 1
         examples = self.first.setdefault(fault, [])
         if len(examples) < EXAMPLES:
@@ -160,7 +161,7 @@ class Findings(Struct, kw_only=True):
 
     @property
     def advice(self) -> str:
-        """What a person has to do; empty for nothing."""
+        """What a person has to do; empty if nothing."""
         if self.found.get("altered_entry"):
             return "entries of the log were altered: put its file back from a copy, or restore a backup"
         if self.found.get("document_missing"):
@@ -169,7 +170,7 @@ class Findings(Struct, kw_only=True):
 
 
 class ReconcileReport(Struct, kw_only=True):
-    """A reconciliation, finished or under way: `next` is the partition it goes on with, None when it is over."""
+    """A reconciliation: `next` is the partition to continue with, None when it is finished."""
 
     started_at: datetime
     finished_at: datetime | None = None
@@ -178,21 +179,21 @@ class ReconcileReport(Struct, kw_only=True):
 
     @property
     def found(self) -> dict[Fault, int]:
-        """All faults by kind, of all partitions looked at."""
-        return {fault: sum(one.found.get(fault, 0) for one in self.partitions) for fault in FAULTS}
+        """All faults by kind, of all partitions checked."""
+        return {fault: sum(findings.found.get(fault, 0) for findings in self.partitions) for fault in FAULTS}
 
     @property
     def advice(self) -> list[str]:
         """What a person has to do."""
-        return [one.advice for one in self.partitions if one.advice]
+        return [findings.advice for findings in self.partitions if findings.advice]
 
 
 async def load_report(redis: Client) -> ReconcileReport | None:
-    """The newest reconciliation; None when there was none."""
+    """The newest report; None before the first run."""
     raw = await redis.get(RECONCILED)
     return msgspec.json.decode(raw, type=ReconcileReport) if raw else None
 
 
 async def save_report(redis: Client, report: ReconcileReport) -> None:
-    """Write it down: a run that is interrupted goes on with the partition that it had not finished."""
+    """Store the report: a run that is interrupted continues with the partition that it had not finished."""
     await redis.set(RECONCILED, msgspec.json.encode(report))

@@ -17,11 +17,13 @@ from projections.maintenance.backups import (
     Target,
     listed,
 )
-from projections.maintenance.differences import differences, manifest_of, replay_manifest
-from projections.maintenance.growing import Counts, Growing, GrowRefused, take_back
-from projections.maintenance.growing import Progress as GrowProgress
+from projections.maintenance.differences import manifest_differences, manifest_of, replay_manifest
 from projections.maintenance.reconciling import IndexNames, NewestSnapshot, ReconcileJob
 from projections.maintenance.restoring import (
+    Counts,
+    Growing,
+    GrowProgress,
+    GrowRefused,
     Progress,
     Verified,
     Window,
@@ -29,14 +31,39 @@ from projections.maintenance.restoring import (
     point_of,
     refuse_if_used,
     restore,
+    take_back,
     verify,
 )
 
 __all__ = [
-    "BackupFailed", "BackupJob", "BackupManifest", "Counts", "DamagedBackup", "GrowProgress", "GrowRefused", "Growing",
-    "IndexNames", "NewestSnapshot", "Progress", "ReconcileJob", "Target", "Verified", "Window", "choose", "differences",
-    "is_empty", "listed", "manifest_of", "no_such_backup", "point_of", "refuse_if_used", "replay_manifest", "restore",
-    "take_back", "target_of", "verify",
+    "BackupFailed",
+    "BackupJob",
+    "BackupManifest",
+    "Counts",
+    "DamagedBackup",
+    "GrowProgress",
+    "GrowRefused",
+    "Growing",
+    "IndexNames",
+    "NewestSnapshot",
+    "Progress",
+    "ReconcileJob",
+    "Target",
+    "Verified",
+    "Window",
+    "choose",
+    "is_empty",
+    "listed",
+    "manifest_differences",
+    "manifest_of",
+    "no_such_backup",
+    "point_of",
+    "refuse_if_used",
+    "replay_manifest",
+    "restore",
+    "take_back",
+    "target_of",
+    "verify",
 ]  # fmt: skip
 
 HUGGING_FACE, DATASETS = "hf://", "hf://datasets/"

@@ -79,6 +79,7 @@ class Current:
             await self.settle()
             located = await self._found(name, kind, reader)
         else:
+            # it is there, but a write acknowledged before this look may have changed it
             await self.settle_project(reader.tenant, getattr(located.document, "project", ""))
             located = await self._found(name, kind, reader)
         if located is None or not isinstance(located.document, kind):

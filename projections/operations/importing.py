@@ -56,7 +56,7 @@ NOTED: tuple[type[EventData], ...] = (EventErased, SubjectForgotten)
 ENTRIES_PER_READ = 500
 ENTRIES_AT_FIRST = 10
 """Few moments have more; reading the most for each event made an import ten times as slow."""
-READS_AT_ONCE = 16
+READS_AT_ONCE = 16  # an import must not take all connections of the pool from writers
 LAST = 999_999
 """The highest number of an entry within its millisecond."""
 BEHIND_ALL = Position(10**14 - 1, 0)
@@ -220,7 +220,7 @@ class Importer:
         lines = _lines(body)
         first = await anext(lines, None)
         read_header((first.text if first else None) or b"", self._tenant)
-        await self._settled()
+        await self._settled()  # events that an earlier import wrote are known by their documents, once projected
         end: End | None = None
         seen, slices = 0, Slices()
         async for number, text in lines:

@@ -20,7 +20,7 @@ from projections.operations.current import Current
 
 SESSIONS = 10_000
 """Sessions whose count is kept, the longest unused goes first: about 4 MB."""
-REFRESH_S = 60.0
+REFRESH_S = 60.0  # bounds how far several processes together may exceed the cap
 IN_FLIGHT_S = 10.0
 """How long an observation that was let in may still be on its way into the log, where a look-up does not see it."""
 
@@ -78,6 +78,7 @@ class SessionCap:
             seen.looking = None
         stored = existing.observation_count if isinstance(existing, Session) else 0
         in_flight = len(seen.entered) - bisect(seen.entered, started - IN_FLIGHT_S)
+        # not less than was counted here, not more than what can still be on its way on top of what is stored
         seen.count = min(max(stored, seen.count), stored + in_flight)
         seen.counted_at = time.monotonic()
 

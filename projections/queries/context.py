@@ -127,7 +127,10 @@ def _by_need(offered: Sequence[ContextPart]) -> Iterator[tuple[int, Sequence[int
     """Places and the lines there that are told together or not at all, the most needed first."""
     places = {kind: [place for place, one in enumerate(offered) if one.kind == kind] for kind in _KINDS}
     yield from ((place, range(len(offered[place].lines))) for kind in ("recall", "slot") for place in places[kind])
-    best = [[(place, [line]) for line in range(len(offered[place].lines))] for place in _listing(places)]
+    best = [
+        [(place, [line]) for line in range(len(offered[place].lines))]
+        for place in [*places["memories"], *places["lessons"]]
+    ]
     alternating = [unit for unit in chain.from_iterable(zip_longest(*best)) if unit is not None]
     first = [(place, lines) for place, lines in alternating if lines[0] < FIRST_LINES]
     yield from first
@@ -140,10 +143,6 @@ def _line_by_line(offered: Sequence[ContextPart], places: Iterable[int]) -> Iter
     for place in places:
         lines = range(len(offered[place].lines))
         yield from ((place, [line]) for line in lines) if offered[place].by_line else [(place, lines)]
-
-
-def _listing(places: Mapping[str, Sequence[int]]) -> list[int]:
-    return [*places["memories"], *places["lessons"]]
 
 
 def _chosen(
@@ -242,7 +241,13 @@ def session_block(began_at: datetime, title: str, observations: Iterable[Observa
         key=lambda seen: (-seen.importance, seen.position),
     )[:SESSION_OBSERVATIONS]
     shown = sorted(important, key=lambda seen: (seen.occurred_at, seen.position))
-    return part("session", _dated(began_at, title), map(_line, shown), [seen.id for seen in shown], by_line=True)
+    return part(
+        "session",
+        _dated(began_at, title),
+        [_short(f"- {prose(one) or headline(one)}") for one in shown],
+        [seen.id for seen in shown],
+        by_line=True,
+    )
 
 
 def _dated(at: datetime, title: str) -> str:
@@ -270,10 +275,6 @@ def _short(text: str) -> str:
 
 def _listed(name: str, values: Sequence[str]) -> str:
     return f"- {name}: {', '.join(values)}" if values else ""
-
-
-def _line(seen: Observation) -> str:
-    return _short(f"- {prose(seen) or headline(seen)}")
 
 
 PAST_SESSIONS = 10

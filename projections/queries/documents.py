@@ -366,7 +366,7 @@ class DocumentReader:
                 live.update((partition, int(now or 1)) for partition, now in zip(partitions, row, strict=False))
                 names = ((partition, name) for partition in partitions for name in texts[partition])
                 stored.update(zip(names, row[len(partitions) :], strict=True))
-            if self._hold(live):
+            if self._hold(live):  # else a rebuild switched between two reads: ask the new generation
                 return stored, answers[len(together) :]
 
     def _read(self, partitions: Sequence[int], texts: Mapping[int, Sequence[DocumentId]]) -> Command:

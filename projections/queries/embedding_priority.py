@@ -20,7 +20,7 @@ from projections.vectors.embedder import Urgency, place
 
 logger = logging.getLogger(__name__)
 
-EVERY_S = 0.5
+EVERY_S = 0.5  # gathers the results of many recalls into one round trip
 MOST = 1_000
 """Names that wait to move up; further ones keep their places."""
 
@@ -56,7 +56,7 @@ class EmbeddingPriority:
         try:
             while self._wanted:  # also what was shown while the others moved
                 await asyncio.sleep(EVERY_S)
-                wanted, self._wanted = self._wanted, {}
+                wanted, self._wanted = self._wanted, {}  # swapped: recalls add to the new one while this is written
                 await self._queue(wanted)
         except (RedisError, OSError) as error:
             logger.debug("nothing moved up in the embedding queue: %s", error)

@@ -215,6 +215,7 @@ class LogEvents:
         self, number: int, at: Token, room: int, wanted: EventFilter, events: list[EventView]
     ) -> bool:
         """Read on in one partition until `room` events are found (then true) or its head is reached."""
+        # nothing before the interval was recorded in it, so reading starts there
         position, scanned = max(at.get(number, START), wanted.times.recorded.start), 0
         while room > 0:
             rows = await self._log.read(number, position, min(1000, max(100, room)))

@@ -55,7 +55,7 @@ class Memories:
         Without these where they are not known in time, or `reader` raises ReaderUnknown: it is stored all the same.
         """
         answer = RememberAnswer(**asdict(accepted))
-        token = Token.parse(accepted.position)
+        token = Token.parse(accepted.position)  # the fold decides what it supersedes, so wait for the fold, briefly
         try:
             if not await self._projected(token):
                 return answer
@@ -124,9 +124,13 @@ class Memories:
         if not isinstance(located.document, Memory):
             raise NotFound(f"there is no memory {name!r}")
         versions = [located.document]
-        for step in (_version_before, _version_after):
+        for link in ("parent_id", "superseded_by"):
             at: Document | None = located.document
-            while isinstance(at, Memory | Tombstone) and (towards := step(at)) and len(versions) < MAX_VERSIONS:
+            while (
+                isinstance(at, Memory | Tombstone)
+                and (towards := getattr(at, link, ""))
+                and len(versions) < MAX_VERSIONS
+            ):
                 (at,) = await self._documents.get([(located.partition, DocumentId(towards))])
                 if isinstance(at, Memory) and may_read(at, reader):
                     versions.append(at)
@@ -170,11 +174,3 @@ class MemoryPages:
         ]
         ordered = [one for _, one in sorted(dated, key=lambda pair: pair[0], reverse=True)]
         return MemoryPage(ordered[seen.skipped : seen.skipped + limit], seen.total)
-
-
-def _version_before(version: Memory | Tombstone) -> str:
-    return version.parent_id if isinstance(version, Memory) else ""
-
-
-def _version_after(version: Memory | Tombstone) -> str:
-    return version.superseded_by

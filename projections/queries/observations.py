@@ -5,7 +5,6 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import partial
 from typing import Any, Literal, TypeVar
 from xml.sax.saxutils import escape
 
@@ -58,7 +57,7 @@ def enrich(
     """
     bodies = {
         "agentmemory-file-context": _history_lines(file_history),
-        "agentmemory-relevant-context": _hit_lines(hits),
+        "agentmemory-relevant-context": [line for hit in hits if (line := _quoted(hit))][:HITS],
         "agentmemory-past-errors": _bug_lines(bugs),
     }
     parts = [(tag, body) for tag, lines in bodies.items() if (body := "\n".join(lines))]
@@ -78,10 +77,6 @@ def _history_lines(file_history: Mapping[str, Sequence[Observation]]) -> Iterato
         telling.sort(key=lambda one: (one.importance, one.occurred_at), reverse=True)
         for one in telling[:SHOWN_PER_FILE]:
             yield f"- {one.occurred_at:%Y-%m-%d}: {_quoted(headline(one))}"
-
-
-def _hit_lines(hits: Sequence[str]) -> Iterator[str]:
-    yield from [line for hit in hits if (line := _quoted(hit))][:HITS]
 
 
 def _bug_lines(bugs: Sequence[Memory]) -> Iterator[str]:
@@ -289,7 +284,9 @@ class AroundQueries:
 
     async def _newest_saying(self, words: str, allowed: Filter, reader: Reader) -> Observation | None:
         for everywhere in (False, True):
-            locations = await self._near(partial(_saying, words, everywhere, allowed))
+            locations = await self._near(
+                lambda index, now_ms, everywhere=everywhere: index.saying(allowed, now_ms, words, everywhere=everywhere)
+            )
             for start in range(0, len(locations), CHECKED):
                 for one in await self._observations(locations[start : start + CHECKED], reader):
                     if _contains(one, words):
@@ -353,10 +350,6 @@ async def _or_nothing(part: Awaitable[Part], nothing: Part, tool_name: str) -> P
     except MnemologError as error:
         logger.warning("enriching before tool %r: a part is missing: %s", tool_name, error)
         return nothing
-
-
-def _saying(words: str, everywhere: bool, allowed: Filter, index: Index, now_ms: int) -> list[DocumentLocation]:
-    return index.saying(allowed, now_ms, words, everywhere=everywhere)
 
 
 def _nothing(reason: Reason) -> Timeline:

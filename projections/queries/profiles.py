@@ -24,7 +24,7 @@ OBSERVATIONS = 500
 """Of all these sessions together, an equal share of each."""
 PREFERENCES = 100
 """Memories, of the project and of none."""
-KEPT = 256
+KEPT = 256  # some KB each; an agent asks for the profile of a few projects
 KEEP_S = 3_600.0
 NOTHING_KEPT_S = 2.0
 """How long it is remembered that nothing is known of a project: it has no work to be told of, and may at any moment."""

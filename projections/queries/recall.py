@@ -10,7 +10,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
-from functools import partial
 from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
@@ -188,8 +187,12 @@ class Recall:
         """
         started = time.perf_counter()
         hits, degraded, confidence = await self.found(request, reader)
-        make = partial(_results, asked=terms(request.query), explain=request.explain)
-        results = make(hits) if len(hits) <= MADE_INLINE else await asyncio.to_thread(make, hits)
+        asked = terms(request.query)
+
+        def make() -> list[RecallResult]:
+            return [_result(*hit, asked, explain=request.explain) for hit in hits]
+
+        results = make() if len(hits) <= MADE_INLINE else await asyncio.to_thread(make)
         projects = {request.project or "", *request.projects}.difference(result.project for result in results)
         others = () if results else (request.agent_id, request.session_id)
         return RecallAnswer(
@@ -203,7 +206,10 @@ class Recall:
 
     async def found(self, request: RecallRequest, reader: Reader) -> RecalledDocuments:
         """What a recall finds, as documents: for a dialect that shows them in its own way. Raises the same."""
-        with span("search_memory", _searching(request)) as recalling:
+        attributes = {"gen_ai.operation.name": "search_memory"}  # a trace has no query
+        if request.project:
+            attributes["gen_ai.memory.store.id"] = request.project
+        with span("search_memory", attributes) as recalling:
             located = await self._found(request, reader)
             recalling.set({"gen_ai.memory.record.count": len(located.hits)})
         return located
@@ -254,11 +260,6 @@ def _named(request: RecallRequest, now: datetime) -> NamedTime | None:
         raise CommandRejected(str(error), "time_zone") from error
     bounded = request.from_ is not None or request.to is not None
     return None if bounded else named_time(request.query, request.as_of or now, zone)
-
-
-def _searching(request: RecallRequest) -> Attributes:
-    attributes = {"gen_ai.operation.name": "search_memory"}
-    return {**attributes, "gen_ai.memory.store.id": request.project} if request.project else attributes
 
 
 def folded(searched: Sequence[Hit], known: Mapping[str, Document]) -> list[Recalled]:
@@ -315,11 +316,6 @@ def _filter(request: RecallRequest, reader: Reader) -> Filter:
         as_of_ms=to_ms(request.as_of) if request.as_of else None,
         reader=reader.agent_id,
     )
-
-
-def _results(found: Iterable[Recalled], *, asked: Sequence[str], explain: bool) -> list[RecallResult]:
-    """Snippets are around `asked` where the hits do not say which terms were looked for."""
-    return [_result(*one, asked, explain=explain) for one in found]
 
 
 def _result(hit: Hit, document: Document, repeats: list[str], asked: Sequence[str], *, explain: bool) -> RecallResult:
@@ -440,7 +436,7 @@ class QueryVectors:
             try:
                 requested = replace(question, vector=vector, model=embedder.model)
                 return await self._index.search(requested, allowed), degraded
-            except EmbedderMismatch:
+            except EmbedderMismatch:  # the index changed models while the query was embedded: embed it again
                 continue
 
     async def of(self, query: str) -> tuple[NDArray[np.float32] | None, list[str]]:

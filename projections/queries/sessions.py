@@ -37,15 +37,13 @@ MAX_NAMED = 100
 """Sessions of one id, of different projects, in one partition."""
 
 
-def _all_retired(session: Session) -> bool:
-    return session.retired > 0 and not session.searchable_observations
-
-
-def _retired_at(session: Session) -> datetime | None:
-    return from_ms(session.retired_ms) if session.retired and session.retired_ms else None
-
-
-@view_of(Session, id="session_id", retired=_all_retired, retired_observations="retired", retired_at=_retired_at)
+@view_of(
+    Session,
+    id="session_id",
+    retired=lambda session: session.retired > 0 and not session.searchable_observations,
+    retired_observations="retired",
+    retired_at=lambda session: from_ms(session.retired_ms) if session.retired and session.retired_ms else None,
+)
 class SessionView(Struct, frozen=True, kw_only=True):
     """A session; `summarised` is how many of its observations its summary covers.
 

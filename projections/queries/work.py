@@ -25,11 +25,12 @@ from projections.queries.views import Page, page_view, view_of
 MAX_OPEN_ACTIONS = 5_000
 
 
-def _priority(action: Action) -> int | float:
-    return int(action.priority) if float(action.priority).is_integer() else action.priority
-
-
-@view_of(Action, priority=_priority, tags="tag_list", edges="edge_list")
+@view_of(
+    Action,
+    priority=lambda action: int(action.priority) if float(action.priority).is_integer() else action.priority,
+    tags="tag_list",
+    edges="edge_list",
+)
 class ActionView(Struct, frozen=True, kw_only=True):
     """A work item."""
 
@@ -104,11 +105,7 @@ MAX_SLOTS = 1_000
 MAX_PROJECTS = 1_000
 
 
-def _size(slot: Slot) -> int:
-    return len(slot.content)
-
-
-@view_of(Slot, size=_size)
+@view_of(Slot, size=lambda slot: len(slot.content))
 class SlotView(Struct, frozen=True, kw_only=True):
     """A small named text. `size` and `size_limit` are characters; times are null for one nobody wrote to."""
 

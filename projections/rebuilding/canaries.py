@@ -1,13 +1,14 @@
-"""Canaries: questions asked of what is read and of what was rebuilt, before the one takes the place of the other.
+"""Canaries: samples that are compared between the live and the rebuilt side before a switch.
 
-The same code makes the same documents of a log, so every difference is worth a look, but for a field that is newer than
-the live document: it is named, and not compared. A partition's two generations are asked in one transaction, so both
-answer for the same position: documents of the newest events and of events at eight places all over the log, and the
-listings that these documents stand for, whose counts speak for everything in a project. Two embedders answer
-differently, as they should: documents are asked for with words of their own, and must be found about as often.
+The same code makes the same documents from a log, so every difference matters, except in a field that is newer than the
+live document: it is named, and not compared. A partition's two generations are read in one transaction, so both answer
+for the same position: documents of the newest events and of events at eight positions across the log, and the listings
+that have these documents, whose counts cover everything in a project. Two embedders rank differently, as they should:
+documents are searched for with words of their own, and must be found about as often.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, Literal, NamedTuple, cast
 
 import msgspec
@@ -27,19 +28,20 @@ from projections.documents.observations import Observation
 from projections.documents.rows import Row
 from projections.documents.sessions import Commit
 from projections.folds.fold import documents_of
+from projections.maintenance.differences import differences
 
 LATER_FIELDS: Mapping[type[Packed], frozenset[str]] = {
     Commit: frozenset({"occurred_ms"}),
     Observation: frozenset({"role"}),
 }
-"""Fields that the fold makes from events of before it had them. A document that lacks one was stored by an earlier
-release, or has its default, which is not stored; a row stores every field of its release."""
+"""Fields that the fold also makes from events that are older than the field. A document that lacks one was stored by an
+earlier release, or has its default, which is not stored; a row stores every field of its release."""
 LISTED = 20
 """Differences that are listed; all are counted."""
 
 
 class Difference(Struct, frozen=True, kw_only=True):
-    """One canary that is answered differently. Names and counts, no content: operators of a tenant need not read it."""
+    """One canary that differs. Names and counts, no content: an operator need not be able to read it."""
 
     partition: int
     what: Literal["document", "listing", "position", "recall"]
@@ -48,7 +50,7 @@ class Difference(Struct, frozen=True, kw_only=True):
 
 
 class Canaries(Struct, frozen=True, kw_only=True):
-    """What the canaries answered: how many were asked and differ, the first that do, and whether that will do."""
+    """The result: how many canaries were compared and differ, the first that do, and whether both sides agree."""
 
     asked: int
     differing: int
@@ -58,69 +60,77 @@ class Canaries(Struct, frozen=True, kw_only=True):
 
 
 class ListingAnswer(Struct, frozen=True):
-    """What a page of a listing would show: how many there are and the newest members."""
+    """The first page of a listing: how many members there are, and the newest ones."""
 
     count: int
     newest: tuple[bytes, ...]
 
 
+NO_MEMBERS = ListingAnswer(0, ())
+
+
 class Answers(Struct, frozen=True):
-    """What one side answered: a partition's sampled documents and listings, None for what is not there."""
+    """One side's sampled documents and listings of a partition; None for a missing document."""
 
     documents: Mapping[str, Document | None]
     listings: Mapping[str, ListingAnswer]
 
 
-def differences(partition: int, live: Answers, candidate: Answers) -> list[Difference]:
+def answer_differences(partition: int, live: Answers, candidate: Answers) -> list[Difference]:
     """How the candidate's answers differ from the live ones."""
-    found = [
-        Difference(partition=partition, what="document", name=name, said=said)
-        for name, document in live.documents.items()
-        if (said := _differing(document, candidate.documents.get(name)))
+    documents = [
+        Difference(partition=partition, what="document", name=name, said=_document_difference(mine, other))
+        for name, mine, other in differences(live.documents, candidate.documents)
     ]
-    for name, listing in live.listings.items():
-        other = candidate.listings.get(name, ListingAnswer(0, ()))
-        if listing.count != other.count:
-            said = f"{listing.count} members, {other.count} in what was rebuilt"
-        elif listing.newest != other.newest:
-            said = "other members, or in another order"
-        else:
-            continue
-        found.append(Difference(partition=partition, what="listing", name=name, said=said))
-    return found
+    listings = [
+        Difference(
+            partition=partition,
+            what="listing",
+            name=name,
+            said="other members, or in another order"
+            if mine.count == other.count
+            else f"{mine.count} members, {other.count} in what was rebuilt",
+        )
+        for name, one, two in differences(live.listings, candidate.listings)
+        for mine, other in [(one or NO_MEMBERS, two or NO_MEMBERS)]
+        if mine != other
+    ]
+    return [*documents, *listings]
 
 
 def without_newer(live: Answers, candidate: Answers, stored: Mapping[str, Any]) -> tuple[Answers, set[str]]:
-    """What the candidate would answer without the fields that live documents lack as they are `stored`, because an
-    earlier release made them; and those fields, as `kind.field`."""
+    """The candidate's answers without the fields that live documents, as `stored`, lack because an earlier release made
+    them; and those fields, as `kind.field`."""
     documents, newer = dict(candidate.documents), set[str]()
     for name, document in live.documents.items():
         other = documents.get(name)
         if document is not None and other is not None and type(other) is type(document):
-            lacking = {one: getattr(document, one) for one in _lacking(document, stored[name])}
-            changed = {one: value for one, value in lacking.items() if getattr(other, one) != value}
-            newer.update(f"{name.partition('_')[0]}.{one}" for one in changed)
+            lacking = {field: getattr(document, field) for field in _lacking(document, stored[name])}
+            changed = {field: value for field, value in lacking.items() if getattr(other, field) != value}
+            newer.update(f"{name.partition('_')[0]}.{field}" for field in changed)
             is_row = isinstance(other, Row)
             documents[name] = other.model_copy(update=changed) if is_row else replace(other, **changed)
     return Answers(documents, candidate.listings), newer
 
 
-def verdict(asked: int, found: Sequence[Difference], newer: Collection[str] = ()) -> Canaries:
+def verdict(asked: int, differing: Sequence[Difference], newer: Collection[str] = ()) -> Canaries:
     """Whether the canaries of all partitions agree; `newer` fields are named, and were not compared."""
-    said = f"all {asked} canaries agree" if not found else f"{len(found)} of {asked} canaries differ"
+    text = f"all {asked} canaries agree" if not differing else f"{len(differing)} of {asked} canaries differ"
     if newer:
-        said += f"; not compared, because the documents that are read now are older: {', '.join(sorted(newer))}"
-    return Canaries(asked=asked, differing=len(found), differences=list(found[:LISTED]), agree=not found, said=said)
+        text += f"; not compared, because the documents that are read now are older: {', '.join(sorted(newer))}"
+    return Canaries(
+        asked=asked, differing=len(differing), differences=list(differing[:LISTED]), agree=not differing, said=text
+    )
 
 
 FOUND_AT_LEAST = 0.5
-"""Share of what a search by words finds that vectors must find; wrong vectors find next to none."""
+"""Share of what a search by words finds that vectors must find; wrong vectors find almost nothing."""
 WORSE_AT_MOST = 0.1
-"""Share of the canaries that the new vectors may find fewer than the live ones."""
+"""Share of the canaries by which the new vectors may find fewer than the live ones."""
 
 
 class RecallProbe(Struct, frozen=True, kw_only=True):
-    """A document that was asked for: whether it is among the first ten by words, by live vectors, by new ones.
+    """A document that was searched for: whether it is among the first ten by words, by live vectors, by new ones.
 
     `overlap` is overlap@10: the share of the ten best of both, by words and vectors, that they have in common.
     """
@@ -133,41 +143,35 @@ class RecallProbe(Struct, frozen=True, kw_only=True):
     overlap: float
 
 
-def recall_verdict(sought: Sequence[RecallProbe], not_compared: str = "") -> Canaries:
-    """Whether new vectors find what was sought: at least half of what words find, a tenth less than live ones at most.
+def recall_verdict(probes: Sequence[RecallProbe], not_compared: str = "") -> Canaries:
+    """Whether the new vectors find enough: at least half of what words find, and at most a tenth less than live ones.
 
-    What the live ones find and the new ones do not is listed. With `not_compared`, why the live ones could not be asked
-    just now, an operator decides.
+    What only the live ones find is listed. With `not_compared`, which says why the live ones could not be asked, an
+    operator decides.
     """
-    asked = len(sought)
-    live, found = sum(one.live for one in sought), sum(one.candidate for one in sought)
-    words = sum(one.words for one in sought)
+    asked = len(probes)
+    live, candidate = sum(probe.live for probe in probes), sum(probe.candidate for probe in probes)
+    words = sum(probe.words for probe in probes)
     lost = [
-        Difference(partition=one.partition, what="recall", name=one.name, said="not among the first ten by meaning")
-        for one in sought
-        if one.live and not one.candidate
+        Difference(partition=probe.partition, what="recall", name=probe.name, said="not among the first ten by meaning")
+        for probe in probes
+        if probe.live and not probe.candidate
     ]
-    agree = not not_compared and found >= max(FOUND_AT_LEAST * words, live - WORSE_AT_MOST * asked)
-    overlap = sum(one.overlap for one in sought) / asked if asked else 1.0
-    said = (
-        f"by meaning the new vectors find {found} of {asked} documents among the first ten, the live ones {live}, "
+    agree = not not_compared and candidate >= max(FOUND_AT_LEAST * words, live - WORSE_AT_MOST * asked)
+    overlap = sum(probe.overlap for probe in probes) / asked if asked else 1.0
+    text = (
+        f"by meaning the new vectors find {candidate} of {asked} documents among the first ten, the live ones {live}, "
         f"words {words}; overlap@10 {overlap:.2f}"
     )
     if not_compared:
-        said += f"; the live ones could not be asked: {not_compared}"
-    return Canaries(asked=asked, differing=len(lost), differences=lost[:LISTED], agree=agree, said=said)
+        text += f"; the live ones could not be asked: {not_compared}"
+    return Canaries(asked=asked, differing=len(lost), differences=lost[:LISTED], agree=agree, said=text)
 
 
-def _differing(live: Document | None, candidate: Document | None) -> str:
-    if live == candidate:
-        return ""
-    if live is None:
-        return "only in what was rebuilt"
-    if candidate is None:
-        return "not in what was rebuilt"
-    mine, other = _fields(live), _fields(candidate)
-    names = sorted(name for name in mine.keys() | other.keys() if mine.get(name) != other.get(name))
-    return f"other {', '.join(names)}"
+def _document_difference(live: Document | None, candidate: Document | None) -> str:
+    if live is None or candidate is None:
+        return "only in what was rebuilt" if live is None else "not in what was rebuilt"
+    return f"other {', '.join(sorted(name for name, _, _ in differences(_fields(live), _fields(candidate))))}"
 
 
 def _lacking(document: Document, stored: bytes | Mapping[bytes, bytes]) -> set[str]:
@@ -178,23 +182,19 @@ def _lacking(document: Document, stored: bytes | Mapping[bytes, bytes]) -> set[s
 
 
 def _fields(document: Document) -> dict[str, Any]:
-    """A document's fields by name; rows and structs keep them alike."""
-    if isinstance(document, Struct):
-        return msgspec.structs.asdict(document)
-    return dict(document)
+    return msgspec.structs.asdict(document) if isinstance(document, Struct) else dict(document)
 
 
 DOCUMENTS = 50
 LISTINGS = 50
 """Canaries of a partition, at most."""
-NEWEST = 128
-PLACES = 8
-AT_A_PLACE = 8
+NEWEST, POSITIONS, AT_A_POSITION = 128, 8, 8
+"""Events whose documents are sampled: the newest ones, and some at positions spread over the log."""
 PAGE = 10
 
 
 class PartitionCanaries(NamedTuple):
-    """How many canaries a partition was asked, what differed, and which fields were not compared."""
+    """How many canaries of a partition were compared, which differ, and which fields were not compared."""
 
     canaries: int
     differing: list[Difference]
@@ -202,12 +202,15 @@ class PartitionCanaries(NamedTuple):
 
 
 async def ask(redis: Client, log: EventLog, partition: int, live: int, candidate: int) -> PartitionCanaries | None:
-    """Compare two generations of a partition; None when they do not stand at the same position at this moment."""
+    """Compare two generations of a partition; None when they are not at the same position at this moment."""
     keys = PartitionKeys(partition)
     sides = keys.of_generation(live), keys.of_generation(candidate)
     names = _documents(await _sample(log, partition))
-    known = await _loaded(redis, sides[0], names)
-    pages = _listings(known.values())
+    async with redis.pipeline(transaction=False) as pipe:
+        _queue(pipe, sides[0], names, ())
+        loaded = _answers(await pipe.execute(), names, ()).documents
+    pages = _listings(document for document in loaded.values() if document is not None)
+    # one transaction with both checkpoints: otherwise a write between the two sides looks like a difference
     async with redis.pipeline(transaction=True) as pipe:
         for side in sides:
             pipe.get(side.checkpoint)
@@ -218,60 +221,48 @@ async def ask(redis: Client, log: EventLog, partition: int, live: int, candidate
         return None
     mine, other = (_answers(rows, names, pages) for rows in (answers[1:half], answers[half + 1 :]))
     other, newer = without_newer(mine, other, dict(zip(map(str, names), answers[1:], strict=False)))
-    return PartitionCanaries(len(names) + len(pages), differences(partition, mine, other), newer)
+    return PartitionCanaries(len(names) + len(pages), answer_differences(partition, mine, other), newer)
 
 
 async def _sample(log: EventLog, partition: int) -> list[Stored]:
-    """The newest entries, newest first, then some from places all over the log."""
+    """The newest entries, newest first, then some at positions spread over the log."""
     newest = await log.read_back(partition, None, NEWEST)
     if len(newest) < NEWEST:
         return newest
     (oldest,) = await log.read(partition, START, 1)
-    step = (newest[-1].position.ms - oldest.position.ms) // PLACES
-    for place in range(PLACES):
-        newest += await log.read(partition, Position(oldest.position.ms + place * step, 0), AT_A_PLACE)
+    step = (newest[-1].position.ms - oldest.position.ms) // POSITIONS
+    for number in range(POSITIONS):
+        newest += await log.read(partition, Position(oldest.position.ms + number * step, 0), AT_A_POSITION)
     return newest
 
 
 def _documents(sample: Iterable[Stored]) -> list[DocumentId]:
-    """Documents that the events touch: of each kind in turn, so that none is crowded out."""
+    """Documents that the events touch: of each kind in turn, so that all kinds are sampled."""
     by_kind: dict[str, dict[DocumentId, None]] = {}
     for event in _readable(sample):
         for name in sorted(documents_of([event])):
             by_kind.setdefault(name.partition("_")[0], {})[name] = None
-    found: list[DocumentId] = []
+    selected: list[DocumentId] = []
     waiting = [list(names) for _, names in sorted(by_kind.items())]
-    while waiting and len(found) < DOCUMENTS:
-        found += (names.pop(0) for names in waiting)
+    while waiting and len(selected) < DOCUMENTS:
+        selected += (names.pop(0) for names in waiting)
         waiting = [names for names in waiting if names]
-    return found[:DOCUMENTS]
+    return selected[:DOCUMENTS]
 
 
 def _readable(sample: Iterable[Stored]) -> Iterable[Recorded]:
     for entry in sample:
         try:
             yield decode(entry.payload, entry.position)
-        except UnreadableEvent:  # it has no documents in either
+        except UnreadableEvent:  # it has no documents on either side
             continue
 
 
 def _listings(documents: Iterable[Document]) -> list[str]:
     """The listings that the documents are in; the first of each document before the second of any."""
-    found: dict[str, None] = {}
-    every = [sorted(name for name, _ in listings(document)) for document in documents]
-    for place in range(max(map(len, every), default=0)):
-        for names in every:
-            if place < len(names):
-                found[names[place]] = None
-    return list(found)[:LISTINGS]
-
-
-async def _loaded(redis: Client, keys: GenerationKeys, names: Collection[DocumentId]) -> dict[DocumentId, Document]:
-    async with redis.pipeline(transaction=False) as pipe:
-        _queue(pipe, keys, names, ())
-        rows = await pipe.execute()
-    found = _answers(rows, names, ()).documents
-    return {DocumentId(name): document for name, document in found.items() if document is not None}
+    by_document = [sorted(name for name, _ in listings(document)) for document in documents]
+    in_turn = (name for names in zip_longest(*by_document) for name in names if name is not None)
+    return list(dict.fromkeys(in_turn))[:LISTINGS]
 
 
 def _queue(pipe: Transaction, keys: GenerationKeys, names: Collection[DocumentId], pages: Collection[str]) -> None:
@@ -285,8 +276,8 @@ def _queue(pipe: Transaction, keys: GenerationKeys, names: Collection[DocumentId
 def _answers(rows: list[Any], names: Collection[DocumentId], pages: Collection[str]) -> Answers:
     counts, members = rows[len(names) :: 2], rows[len(names) + 1 :: 2]
     documents = {str(name): decode_document(name, raw) for name, raw in zip(names, rows, strict=False)}
-    found = {
+    listed = {
         page: ListingAnswer(int(count), tuple(newest))
         for page, count, newest in zip(pages, counts, members, strict=True)
     }
-    return Answers(documents, found)
+    return Answers(documents, listed)

@@ -1,7 +1,7 @@
 """An index with vectors of another embedder than the live one, made beside it.
 
-It is made from the newest snapshot without its vectors, those that an older snapshot of the new model has, and the
-cache; it becomes a snapshot only when it is saved.
+It is made from the newest snapshot without its vectors, the vectors of an older snapshot of the new model, and the
+cache. Only `save` makes it a snapshot.
 """
 
 import asyncio
@@ -19,9 +19,8 @@ from projections.embedding.live import Choice, chosen
 from projections.search import snapshots
 from projections.search.comparing import catch_up
 from projections.search.question import ordinals
-from projections.search.replica import IndexReplica
-from projections.search.snapshot_job import SnapshotJob
-from projections.search.snapshots import FeedPosition, UnusableSnapshot, compacted
+from projections.search.replica import FeedPosition, IndexReplica
+from projections.search.snapshots import SnapshotJob, UnusableSnapshot, compacted
 from projections.store.feed import Vectors
 from projections.vectors.embedder import Embedder, Embedders, ModelUnavailable
 from projections.vectors.static import StaticTable, table_of
@@ -29,13 +28,13 @@ from projections.vectors.static import StaticTable, table_of
 logger = logging.getLogger(__name__)
 
 KEPT = timedelta(days=1)
-"""What is made stays cached for at least so long, whatever is configured: until the index is made of it."""
+"""New vectors stay cached at least this long, whatever is configured: until the index is made from them."""
 TRIES = 5
 
 
 @dataclass
 class Candidate:
-    """An index that gets vectors of another embedder, its places in the feeds, and who has nothing to embed."""
+    """An index that gets vectors of another embedder, its positions in the feeds, and which documents have no text."""
 
     choice: Choice
     index: IndexReplica
@@ -65,15 +64,15 @@ class CandidateIndexes:
         self._held: Candidate | None = None
 
     async def release(self) -> None:
-        """Give back the index that is held in memory, and the folder it works in."""
+        """Free the index in memory and the work folder."""
         self._held = None
         if self._work.exists():
             await asyncio.to_thread(shutil.rmtree, self._work, True)
 
     async def candidate(self, choice: Choice) -> Candidate:
-        """The index with vectors of a choice, as far as it is; made where it is not held."""
+        """The index with vectors of a choice, complete or not; made where it is not in memory."""
         if self._held is None or self._held.choice != choice:
-            self._held = None  # before the next one takes as much memory
+            self._held = None  # free its memory before the next one is loaded
             embedder = (
                 await self._embedders.refresh()
                 if await is_live(self._redis, choice)
@@ -83,10 +82,10 @@ class CandidateIndexes:
         return self._held
 
     async def loaded(self, choice: Choice, embedder: Embedder, name: str) -> Candidate:
-        """The live index, up to date, in a folder of that name: with its vectors, if those are of the choice."""
+        """The live index, up to date, in a folder of that name; it keeps its vectors if those are of the choice."""
         for _ in range(TRIES):
-            known = await chosen(self._redis)
-            live = known.live if known is not None else choice
+            record = await chosen(self._redis)
+            live = record.live if record is not None else choice
             folder = self._work / name
             loaded = await asyncio.to_thread(self._read, live, choice, folder, table_of(embedder))
             if loaded is None:
@@ -101,24 +100,24 @@ class CandidateIndexes:
         shutil.rmtree(folder, ignore_errors=True)
         source = folder.with_name(f"{folder.name}-source")
         same = (live.model, live.dimensions) == (choice.model, choice.dimensions)
-        found = snapshots.load_newest(
+        newest = snapshots.load_newest(
             self._folder, live.model, folder if same else source, live.dimensions, table=table
         )
-        if found is None:
+        if newest is None:
             return None
-        index, manifest = found
+        index, manifest = newest
         if not same:
             index = compacted(index, folder, without_vectors_for=(choice.model, choice.dimensions, table))
             shutil.rmtree(source, ignore_errors=True)
             earlier = snapshots.load_newest(self._folder, choice.model, source, choice.dimensions)
-            if earlier is not None:  # on the way back, or of an earlier try
+            if earlier is not None:  # in a rollback, or from an earlier attempt
                 index.take_vectors(earlier[0])
                 shutil.rmtree(source, ignore_errors=True)
         at = {partition: FeedPosition() for partition in range(self._partitions)}
         return index, at | manifest.partitions
 
     async def wait_for_own_writes(self, candidate: Candidate) -> Candidate:
-        """The index with all that the feeds have. What it lacks is embedded here, so nothing is queued."""
+        """The index with everything in the feeds. Missing vectors are made here, so nothing is queued."""
         for partition, at in candidate.at.items():
             candidate.at[partition] = await catch_up(
                 self._redis, candidate.index, partition, at, asyncio.to_thread, queue=False
@@ -126,7 +125,7 @@ class CandidateIndexes:
         return candidate
 
     async def complete(self, candidate: Candidate) -> Candidate:
-        """Follow the feeds and embed what has no vectors, until that is next to nothing; the index as it is then."""
+        """Follow the feeds and embed what has no vectors, until at most one batch was left."""
         while True:
             candidate = await self.wait_for_own_writes(candidate)
             left = await asyncio.to_thread(missing, candidate)
@@ -139,41 +138,41 @@ class CandidateIndexes:
         if self._go_first is not None:
             await self._go_first()
         index, embedder = candidate.index, candidate.embedder
-        places = [place_of(candidate, ordinal) for ordinal in batch]
-        vectors = await self._vectors.of(embedder, places, KEPT)
+        locations = [location_of(candidate, ordinal) for ordinal in batch]
+        vectors = await self._vectors.of(embedder, locations, KEPT)
         items: dict[int, list[Vectors]] = {}
-        for ordinal, place, rows in zip(batch, places, vectors, strict=True):
+        for ordinal, location, rows in zip(batch, locations, vectors, strict=True):
             if rows:
-                item = Vectors(place.id, embedder.model, embedder.dimensions, rows)
-                items.setdefault(place.partition, []).append(item)
-            else:  # without text, or changed: the feed tells of that
+                item = Vectors(location.id, embedder.model, embedder.dimensions, rows)
+                items.setdefault(location.partition, []).append(item)
+            else:  # without text, or changed: the feed has the change
                 candidate.without_text.add(ordinal)
-        for partition, made in items.items():
-            await asyncio.to_thread(index.apply, partition, made)
+        for partition, vectors_of_it in items.items():
+            await asyncio.to_thread(index.apply, partition, vectors_of_it)
 
     async def save(self, candidate: Candidate) -> None:
-        """Write the snapshot that replicas start from; nothing that was removed is in it."""
+        """Write the snapshot that replicas start from, without removed documents."""
         if candidate.index.removed:
             folder = self._work / "compacted"
             await asyncio.to_thread(shutil.rmtree, folder, True)
             candidate.index = await asyncio.to_thread(compacted, candidate.index, folder)
             candidate.without_text.clear()
-        await asyncio.to_thread(candidate.index.link)  # or the replicas that start from it would score all of them
+        await asyncio.to_thread(candidate.index.link)  # otherwise replicas that start from it would score every vector
         name = str(new_event_id())
         manifest = await asyncio.to_thread(snapshots.save, candidate.index, candidate.at, self._folder, name)
-        # those of an earlier try: with one more, what is live would be the third snapshot, and go
+        # of an earlier attempt: with one more, the live snapshot would be the third, and be deleted
         await asyncio.to_thread(snapshots.discard_older, self._folder, name, candidate.choice.model)
         logger.info("snapshot %s: %d documents, vectors of %s", name, manifest.documents, manifest.model)
 
 
 async def is_live(redis: Client, choice: Choice) -> bool:
     """Whether the log's record names a choice."""
-    known = await chosen(redis)
-    return known is not None and known.live == choice
+    record = await chosen(redis)
+    return record is not None and record.live == choice
 
 
 async def embedder_of(embedders: Embedders, choice: Choice) -> Embedder:
-    """The embedder of a choice; raises ModelUnavailable where this machine has another one by its name."""
+    """The embedder of a choice; raises ModelUnavailable where this machine has another one by that name."""
     embedder = await embedders.built(choice.spec)
     if (embedder.model, embedder.dimensions) != (choice.model, choice.dimensions):
         raise ModelUnavailable(
@@ -184,14 +183,14 @@ async def embedder_of(embedders: Embedders, choice: Choice) -> Embedder:
     return embedder
 
 
-def place_of(candidate: Candidate, ordinal: int) -> DocumentLocation:
-    """Where the document of an ordinal is."""
+def location_of(candidate: Candidate, ordinal: int) -> DocumentLocation:
+    """The location of the document of an ordinal."""
     index, partition = candidate.index, int(candidate.index.partition[ordinal])
     return DocumentLocation(partition, candidate.at[partition].generation, DocumentId(index.ids[ordinal]))
 
 
 def missing(candidate: Candidate) -> list[int]:
-    """The living documents that have no vectors yet and may have some."""
+    """The living documents that still need vectors; those without text are left out."""
     if not candidate.index.vectors.dimensions:
         return []
     alive = ordinals(candidate.index.alive)

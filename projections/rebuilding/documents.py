@@ -1,8 +1,8 @@
-"""The steps of rebuilding one partition: fill a generation from the log beside the live one, switch to it, clean up.
+"""Rebuilding documents: fill a generation of each partition from the log beside the live one, compare, switch, delete.
 
-A generation is filled from its own checkpoint on, so what was interrupted goes on where it stopped, and a generation
-that was live before catches up on what came since. One transaction makes it the live one, and only if the live
-checkpoint stands at the same position. Dead letters belong to the generation that could not apply them.
+A generation is filled from its own checkpoint, so an interrupted rebuild resumes, and a generation that was live before
+catches up on newer entries. One transaction makes it the live one, and only if the live checkpoint is at the same
+position. Dead letters belong to the generation that could not apply them.
 """
 
 import logging
@@ -33,8 +33,8 @@ from projections.folds.fold import Changes
 from projections.rebuilding import rebuilds as steps
 from projections.rebuilding.canaries import Canaries, Difference, PartitionCanaries, ask, verdict
 from projections.rebuilding.job import REPORT_EVERY_S, PartitionProgress, Strategy, partition_lease
-from projections.rebuilding.rebuilds import Part, Rebuild, unread
-from projections.search.reading import end_of_feed, live_generation
+from projections.rebuilding.rebuilds import Part, Rebuild, State, unread
+from projections.search.replica import end_of_feed, live_generation
 from projections.store.feed import Switched, entry_fields, read_entry
 from projections.store.protocol import project
 from projections.store.rebuild_store import RebuildStore
@@ -43,29 +43,28 @@ logger = logging.getLogger(__name__)
 
 BATCH = 1024
 BYTES = 1 << 20
-"""Of one batch: a retirement of 12 kB names 500 documents, which are all read and written at once."""
+"""Of one batch, at most: a retirement of 12 kB names 500 documents, which are all read and written at once."""
 DELETED_AT_ONCE = 500
-WORD_KEPT_S = 120
-"""How long the end of a deleted generation's feed stays, which sends its followers on."""
+FEED_END_TTL_S = 120
+"""How long the last entry of a deleted generation's feed stays; it sends followers to the live generation."""
 
 
 class Filled(NamedTuple):
-    """How many entries were applied, and whether the generation stood where the live one did."""
+    """How many entries were applied, and whether the generation was at the live one's position."""
 
     applied: int
     level: bool
 
 
 async def fill(redis: Client, log: EventLog, partition: int, generation: int, slice_s: float, who: str = "") -> Filled:
-    """Fill a generation once; see `fill_into`. `who` has the partition's lease on rebuilding, if one is named."""
+    """Fill a generation once; see `fill_into`. `who` is the worker that holds the partition's lease on rebuilding."""
     return await fill_into(RebuildStore(redis, PartitionKeys(partition), generation, who), redis, log, slice_s)
 
 
 async def fill_into(store: RebuildStore, redis: Client, log: EventLog, slice_s: float) -> Filled:
     """Apply what a generation lacks, for about `slice_s` seconds; it never gets ahead of the live documents.
 
-    Raises LeaseLost when the lease of the store's rebuilder was lost, or when the generation is live meanwhile. Readers
-    go on.
+    Readers are not affected. Raises LeaseLost when the store's worker has lost its lease, or the generation is live.
     """
     until = time.monotonic() + slice_s
     partition = store.partition
@@ -73,14 +72,14 @@ async def fill_into(store: RebuildStore, redis: Client, log: EventLog, slice_s: 
     live = keys.of_generation(await live_generation(redis, partition))
     position, applied = await store.checkpoint(), 0
     while time.monotonic() < until:
-        goal = await _checkpoint(redis, live)
+        goal = Position.parse(await redis.get(live.checkpoint) or str(START))
         if position >= goal:
             return Filled(applied, level=True)
         read = await log.read(partition, position, BATCH)
         entries = _bounded([entry for entry in read if entry.position <= goal])
         if entries:
             await _apply(redis, store, keys, live, entries)
-        else:  # nothing is left of what the live one applied last
+        else:  # the live checkpoint is at an entry that is no longer in the log
             await store.save(Changes({}, {}), goal)
         position = entries[-1].position if entries else goal
         applied += len(entries)
@@ -88,7 +87,6 @@ async def fill_into(store: RebuildStore, redis: Client, log: EventLog, slice_s: 
 
 
 def _bounded(entries: Sequence[Stored]) -> Sequence[Stored]:
-    """The first of the entries, as many as have BYTES together; one at least."""
     total = 0
     for n, entry in enumerate(entries):
         total += len(entry.payload)
@@ -98,18 +96,14 @@ def _bounded(entries: Sequence[Stored]) -> Sequence[Stored]:
 
 
 async def switch(redis: Client, partition: int, before: int, after: int) -> bool:
-    """Make generation `after` live in the place of `before`; false when they do not stand at the same position.
+    """Make generation `after` live instead of `before`; false when they are not at the same position.
 
-    Nor may the live one be behind: a forgetting that it has not applied has not erased anything yet, and would be
-    passed over. Raises WrongRebuildState when neither is live; does nothing when `after` is.
-
-    The old feed ends here, and names the entry of the new one behind which its followers go on: they compare the
-    documents. What the new one told when it was live before is trimmed, so that nobody takes it for the whole. What
-    waits to be embedded goes on waiting.
+    Raises WrongRebuildState when neither is live; does nothing when `after` is.
     """
     keys = PartitionKeys(partition)
     old, new = keys.of_generation(before), keys.of_generation(after)
     async with redis.pipeline(transaction=True) as pipe:
+        # a save in either generation, or another switch, fails the transaction: both stay where they are compared
         await pipe.watch(old.checkpoint, new.checkpoint, keys.generation)
         generation, reached, filled = await pipe.mget(keys.generation, old.checkpoint, new.checkpoint)
         live = int(generation or 1)
@@ -117,16 +111,18 @@ async def switch(redis: Client, partition: int, before: int, after: int) -> bool
             return True
         if live != before:
             raise WrongRebuildState(f"partition {partition}: generation {live} is live, neither {before} nor {after}")
+        # behind, the new one lacks writes; ahead, it would skip a forgetting that the live one has not carried out yet
         if reached != filled:
             return False
         feed = Position.parse(await end_of_feed(pipe, new))
         pipe.multi()
         pipe.set(keys.generation, str(after))
+        # the old feed ends with the entry of the new one after which followers continue; they compare the documents
         pipe.xadd(old.changes, entry_fields([Switched(after, str(feed))], None))
-        if feed > START:
+        if feed > START:  # from when it was live before: trimmed, so that nobody takes it for a complete feed
             pipe.set(new.trimmed, str(feed))
             pipe.xtrim(new.changes, minid=str(Position(feed.ms, feed.seq + 1)), approximate=False)
-        pipe.delete(new.embed_queue, new.embed_later)
+        pipe.delete(new.embed_queue, new.embed_later)  # what is queued to be embedded stays queued
         pipe.execute_command("COPY", old.embed_queue, new.embed_queue)
         pipe.execute_command("COPY", old.embed_later, new.embed_later)
         try:
@@ -138,10 +134,7 @@ async def switch(redis: Client, partition: int, before: int, after: int) -> bool
 
 
 async def entries_of(redis: Client, partition: int) -> int:
-    """How many entries the log of a partition has, stubs of erased ones included; one round trip.
-
-    What was ever added also counts what has left the stream for elsewhere.
-    """
+    """How many entries the log of a partition has, erased and archived ones included; one round trip."""
     keys = PartitionKeys(partition)
     async with redis.pipeline(transaction=False) as pipe:
         pipe.xinfo_stream(keys.log)
@@ -155,74 +148,70 @@ async def entries_of(redis: Client, partition: int) -> int:
 
 
 async def clean_up(redis: Client, partition: int, generation: int) -> int:
-    """Delete a generation that is not live; returns how many keys went. Does nothing to the live one.
+    """Delete a generation that is not live; returns how many keys were deleted. Does nothing to the live one.
 
-    The last word of its feed, that another generation is live, stays for two minutes: a follower may not have read it.
+    The last entry of its feed, that another generation is live, stays for FEED_END_TTL_S: a follower may not have read
+    it yet.
     """
     keys = PartitionKeys(partition)
     if await live_generation(redis, partition) == generation:
         return 0
     past = keys.of_generation(generation)
-    kept = await _last_word(redis, past)
-    deleted, found = 0, list[bytes]()
+    feed_end = await _end_feed(redis, past)
+    deleted, keys_to_delete = 0, list[bytes]()
     for pattern in past.everything:
         async for key in redis.scan_iter(match=pattern, count=1000):
-            if key.decode() not in kept:
-                found.append(key)
-            if len(found) == DELETED_AT_ONCE:
-                deleted += int(await redis.unlink(*found))
-                found.clear()
-    return deleted + (int(await redis.unlink(*found)) if found else 0)
+            if key.decode() not in feed_end:
+                keys_to_delete.append(key)
+            if len(keys_to_delete) == DELETED_AT_ONCE:
+                deleted += int(await redis.unlink(*keys_to_delete))
+                keys_to_delete.clear()
+    return deleted + (int(await redis.unlink(*keys_to_delete)) if keys_to_delete else 0)
 
 
-async def _last_word(redis: Client, past: GenerationKeys) -> set[str]:
-    """Cut a feed down to its `Switched`, which runs out by itself; returns the keys that stay for it."""
+async def _end_feed(redis: Client, past: GenerationKeys) -> set[str]:
+    """Trim a feed to its `Switched` entry, which expires; returns the keys that stay for it."""
     rows = await redis.xrevrange(past.changes, count=2)
-    if not rows or not _is_switch(rows[0][1]):
+    if not rows or not any(isinstance(item, Switched) for item in read_entry(rows[0][1])[0]):
         return set()
     async with redis.pipeline(transaction=True) as pipe:
         if len(rows) > 1:
             pipe.set(past.trimmed, rows[1][0])
         pipe.xtrim(past.changes, minid=rows[0][0].decode(), approximate=False)
-        pipe.expire(past.changes, WORD_KEPT_S)
-        pipe.expire(past.trimmed, WORD_KEPT_S)
+        pipe.expire(past.changes, FEED_END_TTL_S)
+        pipe.expire(past.trimmed, FEED_END_TTL_S)
         await pipe.execute()
     return {past.changes, past.trimmed}
-
-
-def _is_switch(fields: dict[bytes, bytes]) -> bool:
-    items, _ = read_entry(fields)
-    return any(isinstance(item, Switched) for item in items)
 
 
 async def _apply(
     redis: Client, store: RebuildStore, keys: PartitionKeys, live: GenerationKeys, entries: Sequence[Stored]
 ) -> None:
-    """Apply a batch, but what is discarded; if any of it fails, each entry alone, and park what still does."""
+    """Apply a batch except what is discarded; if any of it fails, each entry alone, and park those that still fail."""
     first, last = entries[0].position, entries[-1].position
     dead = await places_between(redis, live.dead, first, last)
     discarded = await places_between(redis, keys.discarded, first, last)
-    wanted = [entry for entry in entries if entry.position not in discarded]
+    remaining = [entry for entry in entries if entry.position not in discarded]
     try:
-        await _save(store, keys, wanted, last, dead)
+        await _save(store, keys, remaining, last, dead)
     except (LeaseLost, RedisError, OSError):
         raise
     except Exception:  # whatever a fold raises
-        for entry in wanted:
+        for entry in remaining:
             try:
                 await _save(store, keys, [entry], entry.position, dead)
             except (LeaseLost, RedisError, OSError):
                 raise
             except Exception as error:
                 await _park(store, keys, entry, error, await dead_letter(redis, live, entry.position))
-        await store.save(Changes({}, {}), last)  # which may be behind all of them, where the last ones are discarded
+        await store.save(Changes({}, {}), last)  # the last entries may be discarded ones
 
 
 async def _save(
     store: RebuildStore, keys: PartitionKeys, entries: Sequence[Stored], up_to: Position, dead: Collection[Position]
 ) -> None:
-    """Apply entries; counts those that are dead letters of the live generation, and will be none of this one."""
-    readable = [entry for entry in entries if entry.payload]  # the live runner passes over the others, too
+    """Apply entries; counts those that are dead letters of the live generation but not of this one."""
+    readable = [entry for entry in entries if entry.payload]  # the live runner skips the others too
     events = [decode(entry.payload, entry.position) for entry in readable]
     changes = await project(store, events)
     revived = sum(entry.position in dead for entry in entries)
@@ -235,38 +224,33 @@ async def _save(
 
 
 async def _park(
-    store: RebuildStore, keys: PartitionKeys, entry: Stored, error: Exception, known: DeadLetter | None
+    store: RebuildStore, keys: PartitionKeys, entry: Stored, error: Exception, live: DeadLetter | None
 ) -> None:
-    """Park an event in this generation; one that the live generation has parked, too, is counted already."""
+    """Park an event in this generation; one that is also parked in the live generation is counted already."""
     code = error.code if isinstance(error, UnreadableEvent) else type(error).__name__
     letter = letter_of(entry, code, str(error), 1, system_clock())
-    if known is not None:
-        letter = replace(letter, attempts=known.attempts + 1, parked_at=known.parked_at or letter.parked_at)
+    if live is not None:
+        letter = replace(letter, attempts=live.attempts + 1, parked_at=live.parked_at or letter.parked_at)
 
     def also(pipe: Transaction) -> None:
         queue_letter(pipe, store.keys, letter)
-        if known is None:
+        if live is None:
             queue_count(pipe, keys, "parked")
 
     await store.save_and(Changes({}, {}), entry.position, also)
 
 
-async def _checkpoint(redis: Client, keys: GenerationKeys) -> Position:
-    stored: bytes | None = await redis.get(keys.checkpoint)
-    return Position.parse(stored) if stored else START
-
-
 LEVEL_WITHIN_S = 15.0
-"""For comparing or switching a partition: writes go on meanwhile, and both must stand at the same position once."""
+"""For comparing or switching a partition: while writes continue, both must be at the same position at one moment."""
 
 
 class DocumentRebuild(Strategy):
-    """One worker's part in rebuilding documents; `who` holds its leases on partitions."""
+    """One worker's part in rebuilding documents; `who` is the holder of its leases on partitions."""
 
     def __init__(self, redis: Client, log: EventLog, who: str) -> None:
         self._redis, self._log, self._id = redis, log, who
         self._filling: RebuildStore | None = None
-        """Of the partition that is filled, with what it keeps of the documents."""
+        """The store of the partition that is being filled, with its cached documents."""
 
     async def fill(self, rebuild: Rebuild, part: Part) -> PartitionProgress:
         """Apply what the generation lacks of the log."""
@@ -276,51 +260,52 @@ class DocumentRebuild(Strategy):
         applied, level = await fill_into(store, self._redis, self._log, REPORT_EVERY_S)
         total = await entries_of(self._redis, part.partition)
 
-        def noted(one: Rebuild, now: datetime) -> Rebuild:
-            return steps.progressed(one, part.partition, applied, total, level=level, now=now)
+        def step(current: Rebuild, now: datetime) -> Rebuild:
+            return steps.progressed(current, part.partition, applied, total, level=level, now=now)
 
-        return PartitionProgress(noted, level)
+        return PartitionProgress(step, level)
 
-    def stop_filling(self) -> None:
-        """Give back the memory of what was kept."""
-        self._filling = None
+    async def free(self, state: State | None) -> None:
+        """Free the cached documents unless partitions are being filled."""
+        if state != "running":
+            self._filling = None
 
     async def keep_level(self, rebuild: Rebuild) -> None:
-        """What is forgotten while the operator thinks leaves what was rebuilt, too."""
+        """Apply what is forgotten while a rebuild waits for its operator to the rebuilt documents too."""
         for part in rebuild.parts:
             async with partition_lease(self._redis, part.partition, self._id) as mine:
                 if mine:
                     await self._level(part.partition, part.generation)
 
     async def compare(self, rebuild: Rebuild) -> Canaries | None:
-        """Ask the canaries of every partition of both generations."""
-        asked: list[PartitionCanaries] = []
+        """Compare the canaries of every partition in both generations."""
+        answers: list[PartitionCanaries] = []
         for part in rebuild.parts:
-            if (answer := await self._ask(part)) is None:  # whoever has it gives it up, or its lease runs out
+            if (answer := await self._ask(part)) is None:  # tried again: the other worker ends, or its lease does
                 return None
-            asked.append(answer)
-        found = [difference for one in asked for difference in one.differing]
-        newer = {field for one in asked for field in one.newer}
-        return verdict(sum(one.canaries for one in asked), found, newer)
+            answers.append(answer)
+        differing = [difference for answer in answers for difference in answer.differing]
+        newer = {field for answer in answers for field in answer.newer}
+        return verdict(sum(answer.canaries for answer in answers), differing, newer)
 
     async def _ask(self, part: Part) -> PartitionCanaries | None:
-        """The answers of a partition's canaries; None while another worker has the partition."""
+        """A partition's canaries; None while another worker has the partition."""
         async with partition_lease(self._redis, part.partition, self._id, LEVEL_WITHIN_S) as mine:
             if not mine:
                 return None
             until = time.monotonic() + LEVEL_WITHIN_S
             while time.monotonic() < until:
                 if await self._level(part.partition, part.generation):
-                    asked = await ask(self._redis, self._log, part.partition, part.before, part.generation)
-                    if asked is not None:
-                        return asked
+                    answer = await ask(self._redis, self._log, part.partition, part.before, part.generation)
+                    if answer is not None:
+                        return answer
         said = f"the two never stood at the same position within {LEVEL_WITHIN_S:.0f} s: too much is written"
         return PartitionCanaries(
             1, [Difference(partition=part.partition, what="position", name="checkpoint", said=said)]
         )
 
     async def switch(self, rebuild: Rebuild, *, back: bool) -> bool:
-        """Every partition, each in one transaction, once its generation has caught up on what came since."""
+        """Switch every partition, each in one transaction, once its generation has caught up."""
         for part in rebuild.parts:
             before, after = (part.generation, part.before) if back else (part.before, part.generation)
             if not await self._switch_partition(part.partition, before, after):
@@ -329,7 +314,7 @@ class DocumentRebuild(Strategy):
         return True
 
     async def _switch_partition(self, partition: int, before: int, after: int) -> bool:
-        """Bring a generation level and switch to it; false when it did not come level in time: try again."""
+        """Bring a generation level and switch to it; false when it did not become level in time."""
         async with partition_lease(self._redis, partition, self._id, LEVEL_WITHIN_S) as mine:
             until = time.monotonic() + LEVEL_WITHIN_S
             if mine and await live_generation(self._redis, partition) == after:
@@ -340,14 +325,13 @@ class DocumentRebuild(Strategy):
         return False
 
     async def clean_up(self, rebuild: Rebuild) -> bool:
-        """Delete the generations that nobody reads."""
+        """Delete the generations that are not read."""
         for partition, generation in unread(rebuild):
             async with partition_lease(self._redis, partition, self._id, LEVEL_WITHIN_S) as mine:
-                if not mine:  # a worker that has not heard yet that there is nothing to fill, or another one tidies up
+                if not mine:  # another worker deletes it, or does not know yet that there is nothing to fill
                     return False
                 await clean_up(self._redis, partition, generation)
         return True
 
     async def _level(self, partition: int, generation: int) -> bool:
-        """Whether a generation stands where the live one does."""
         return (await fill(self._redis, self._log, partition, generation, REPORT_EVERY_S, self._id)).level

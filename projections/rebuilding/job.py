@@ -1,10 +1,11 @@
-"""arq job: carry a rebuild through, a slice at a time, together with the other workers.
+"""arq job: carry out a rebuild, a slice at a time, together with the other workers.
 
-One state machine for all rebuilds; what is rebuilt, and how, is a strategy's. Partitions are divided by a lease each;
-comparing, switching and rolling back are one worker's, by a lease of its own, and go on behind the end of a slice:
-making an index of a million documents takes minutes.
-Everything that is known is in Redis: a worker that dies is replaced when its leases run out, after 30 seconds at most,
-and the next one goes on from the checkpoints of the generations.
+One state machine for all rebuilds; a strategy knows what is rebuilt, and how. Each partition has a lease; comparing,
+switching and rolling back are done by one worker, under another lease, and may take longer than a slice: making an
+index of a million documents takes minutes.
+
+The whole state is in Redis: a worker that dies is replaced when its leases expire, after 30 seconds at most, and the
+next one continues from the checkpoints of the generations.
 """
 
 import asyncio
@@ -31,21 +32,21 @@ from projections.vectors.embedder import EmbeddingError, EmbeddingServiceUnavail
 logger = logging.getLogger(__name__)
 
 REPORT_EVERY_S = 1.0
-"""How often progress is written, and how soon an order to cancel is heard."""
+"""How often progress is stored, and how soon an order to cancel is noticed."""
 ALONE: frozenset[State] = frozenset({"comparing", "switching", "rolling_back"})
-"""What one worker does for all partitions."""
+"""States in which one worker acts for all partitions."""
 
 
 class PartitionProgress(NamedTuple):
-    """What was filled of a partition: the step that notes it at a given time, and whether nothing is left."""
+    """What was filled of a partition: the step that stores it, given the time, and whether nothing is left."""
 
     step: Callable[[Rebuild, datetime], Rebuild]
     level: bool
 
 
 class Strategy(ABC):
-    """One worker's part in a kind of rebuild. What it raises of EmbeddingError, UnusableSnapshot and OSError is noted
-    and tried again, or ends the rebuild; LeaseLost leaves it to another worker."""
+    """One worker's part in a kind of rebuild. EmbeddingError, UnusableSnapshot and OSError are stored, and it is tried
+    again or ends; LeaseLost leaves it to another worker."""
 
     @abstractmethod
     async def fill(self, rebuild: Rebuild, part: Part) -> PartitionProgress:
@@ -53,31 +54,28 @@ class Strategy(ABC):
 
     @abstractmethod
     async def compare(self, rebuild: Rebuild) -> Canaries | None:
-        """Ask the canaries; None while another worker has a partition: try again."""
+        """Compare canaries; None while another worker has a partition: try again."""
 
     @abstractmethod
     async def switch(self, rebuild: Rebuild, *, back: bool) -> bool:
-        """Make what was rebuilt what is read, or (`back`) the other way round; false when it has to be tried again.
+        """Make the rebuilt side live, or (`back`) the old one; false when it has to be tried again.
 
-        What an earlier try switched stays. Raises WrongRebuildState when what is live is neither of the two.
+        What an earlier attempt switched stays. Raises WrongRebuildState when neither side is live.
         """
 
     async def keep_level(self, rebuild: Rebuild) -> None:  # noqa: B027
-        """Apply to what is ready what was forgotten meanwhile."""
+        """Apply what was forgotten meanwhile to a side that is ready."""
 
     async def has_moved(self, rebuild: Rebuild) -> bool:
-        """Whether the switch that was ordered has happened, though it was not noted."""
+        """Whether the switch that was ordered has happened, though that is not stored."""
         return False
 
     async def clean_up(self, rebuild: Rebuild) -> bool:
-        """Delete what is not read; false when another worker has one of its partitions."""
+        """Delete what is no longer read; false when another worker has one of its partitions."""
         return True
 
-    def stop_filling(self) -> None:  # noqa: B027
-        """Give back what is held for filling."""
-
-    async def release(self) -> None:  # noqa: B027
-        """Give back what is held for comparing and switching."""
+    async def free(self, state: State | None) -> None:  # noqa: B027
+        """Free the memory and files that a rebuild in that state does not need; None: there is no rebuild."""
 
 
 class RebuildJob:
@@ -100,10 +98,7 @@ class RebuildJob:
         self._task: asyncio.Task[bool] | None = None
 
     async def run(self, slice_s: float) -> None:
-        """Do what there is to do, for about `slice_s` seconds; returns at once when there is nothing.
-
-        Also when it is at it already: any worker may get the part that another one asked for.
-        """
+        """Work on the current rebuild for about `slice_s` seconds; nothing without one, or if already running."""
         if self._running.locked():
             return
         async with self._running:
@@ -112,24 +107,23 @@ class RebuildJob:
                 pass
 
     async def rest(self) -> None:
-        """There is no rebuild: give back what was held for one that another worker ended."""
+        """Free what was held for a rebuild that another worker ended."""
         if not self._running.locked():
             async with self._running:
-                self._stop_filling()
-                await self._release()
+                await self._free(None)
 
     async def aclose(self) -> None:
-        """Leave what is under way to the other workers."""
-        await self._release()
+        """Stop; the other workers continue."""
+        await self._free(None)
 
     async def forget_unread(self) -> bool:
-        """Something was forgotten: delete what is kept for going back; returns whether all of it is gone.
+        """Delete what is kept for a rollback, after something was forgotten; returns whether all of it is deleted.
 
-        One that is being rolled back meanwhile applies the forgetting before it is read again.
+        A rebuild that is being rolled back applies the forgetting before it is read again.
         """
         why = "something was forgotten, so what was read before was deleted: there is no way back"
         for rebuild in await self._kept_documents():
-            await self._rebuilds.change(rebuild.id, lambda one: steps.without_way_back(one, self._rebuilds.now, why))
+            await self._rebuilds.change(rebuild.id, lambda kept: steps.without_way_back(kept, self._rebuilds.now, why))
         for rebuild in await self._kept_documents():
             if rebuild.kept_until is not None:
                 await asyncio.sleep(max(0.0, (rebuild.kept_until - self._rebuilds.now).total_seconds()))
@@ -138,18 +132,15 @@ class RebuildJob:
         return True
 
     async def _kept_documents(self) -> list[Rebuild]:
-        """Of embeddings nothing is kept but what is cached, by a text that is purged there."""
-        return [one for one in await self._rebuilds.kept() if one.what == "documents"]
+        # a rebuild of embeddings keeps nothing but cached vectors, and a purge deletes those of forgotten texts
+        return [rebuild for rebuild in await self._rebuilds.kept() if rebuild.what == "documents"]
 
     async def _step(self, until: float) -> bool:
-        """One step of the rebuild that is under way; false when it is for others, or for the next look."""
+        """One step of the current rebuild; false when there is nothing to do for this worker now."""
         for kept in await self._rebuilds.kept(due=True):
             await self._tidy_up(kept)
         rebuild = await self._rebuilds.current()
-        if rebuild is None or rebuild.state != "running":
-            self._stop_filling()
-        if rebuild is None or rebuild.state not in ALONE:
-            await self._release()
+        await self._free(rebuild.state if rebuild else None)
         if rebuild is None:
             return False
         try:
@@ -169,7 +160,7 @@ class RebuildJob:
             return False
 
     async def _fill(self, rebuild: Rebuild, until: float) -> bool:
-        """Fill partitions that nobody else fills; false when there was none."""
+        """Fill partitions that no other worker has; false when there was none."""
         worked, strategy = False, self._strategies[rebuild.what]
         for part in (part for part in rebuild.parts if not part.level):
             async with partition_lease(self._redis, part.partition, self._id) as mine:
@@ -177,13 +168,15 @@ class RebuildJob:
                     worked = True
                     step, level = await strategy.fill(rebuild, part)
                     now = self._rebuilds.now
-                    after = await self._rebuilds.change(rebuild.id, lambda one, step=step, now=now: step(one, now))
+                    after = await self._rebuilds.change(
+                        rebuild.id, lambda current, step=step, now=now: step(current, now)
+                    )
                     if level or after.state != "running":
                         break
         return worked
 
     async def _alone(self, rebuild: Rebuild, until: float) -> bool:
-        """What one worker does, which may take longer than the slice; false when it is for another, or goes on."""
+        """Act for all partitions, in a task that may outlast the slice; false while another worker does, or it runs."""
         if self._task is None:
             self._task = asyncio.create_task(self._under_lease(rebuild), name=f"rebuild {rebuild.id}")
         await asyncio.wait([self._task], timeout=max(0.0, until - time.monotonic()))
@@ -193,42 +186,36 @@ class RebuildJob:
         return task.result()
 
     async def _under_lease(self, rebuild: Rebuild) -> bool:
+        # comparing and switching act on all partitions at once: two workers would switch what the other still compares
         async with lease(self._redis, REBUILD_LEASE, self._id, JOB_LEASE_TTL) as mine:
             if not mine:
                 return False
-            match rebuild.state:
-                case "comparing":
-                    return await self._compare(rebuild)
-                case "switching" | "rolling_back":
-                    return await self._switch(rebuild, back=rebuild.state == "rolling_back")
-                case _:
-                    return False
-
-    async def _compare(self, rebuild: Rebuild) -> bool:
-        canaries = await self._strategies[rebuild.what].compare(rebuild)
-        if canaries is None:
-            return False
-        logger.info("rebuild %s: %s", rebuild.id, canaries.said)
-        await self._rebuilds.change(rebuild.id, lambda one: steps.compared(one, canaries))
-        return True
+            if rebuild.state != "comparing":
+                return await self._switch(rebuild, back=rebuild.state == "rolling_back")
+            canaries = await self._strategies[rebuild.what].compare(rebuild)
+            if canaries is not None:
+                logger.info("rebuild %s: %s", rebuild.id, canaries.said)
+                await self._rebuilds.change(rebuild.id, lambda current: steps.compared(current, canaries))
+            return canaries is not None
 
     async def _switch(self, rebuild: Rebuild, *, back: bool) -> bool:
-        """Switch, or go back to what was read before; one that was interrupted finds some of it done."""
+        """Switch, or roll back; one that was interrupted finds some of it done."""
         try:
             done = await self._strategies[rebuild.what].switch(rebuild, back=back)
         except WrongRebuildState as error:
             await self._give_up(rebuild, error)
             raise
         if done and back:
-            await self._rebuilds.change(rebuild.id, lambda one: steps.rolled_back(one, self._rebuilds.now))
+            await self._rebuilds.change(rebuild.id, lambda current: steps.rolled_back(current, self._rebuilds.now))
         elif done:
-            await self._rebuilds.change(rebuild.id, lambda one: steps.switched(one, self._rebuilds.now, self._keep))
+            now = self._rebuilds.now
+            await self._rebuilds.change(rebuild.id, lambda current: steps.switched(current, now, self._keep))
         return done
 
     async def _troubled(self, rebuild: Rebuild, error: Exception) -> None:
-        """Try again where that may help, or where what was ordered has happened already; else it has failed.
+        """Try again where that may help, or where the switch has happened already; otherwise the rebuild fails.
 
-        An OSError may be the server's: what cannot be noted now is noted at a later try.
+        An OSError may be Redis's own: what cannot be stored now is stored at a later attempt.
         """
         waits = isinstance(error, UnusableSnapshot) and rebuild.state == "running"  # another worker may write one
         if (
@@ -237,28 +224,24 @@ class RebuildJob:
             or await self._strategies[rebuild.what].has_moved(rebuild)
         ):
             logger.warning("rebuild %s: trying again: %s", rebuild.id, error)
-            await self._rebuilds.change(rebuild.id, lambda one: steps.troubled(one, str(error)))
+            await self._rebuilds.change(rebuild.id, lambda current: steps.troubled(current, str(error)))
         else:
             await self._give_up(rebuild, error)
 
     async def _give_up(self, rebuild: Rebuild, error: Exception) -> None:
         logger.error("rebuild %s failed: %s", rebuild.id, error)
-        await self._rebuilds.change(rebuild.id, lambda one: steps.failed(one, str(error), self._rebuilds.now))
+        await self._rebuilds.change(rebuild.id, lambda current: steps.failed(current, str(error), self._rebuilds.now))
 
-    def _stop_filling(self) -> None:
-        for strategy in self._strategies.values():
-            strategy.stop_filling()
-
-    async def _release(self) -> None:
-        """End what was to be compared or switched to, and give back what was held for it."""
-        if self._task is not None:
+    async def _free(self, state: State | None) -> None:
+        """End a comparison or switch that is in progress for another state, and free what the state does not need."""
+        if self._task is not None and state not in ALONE:
             await end(self._task)
             self._task = None
         for strategy in self._strategies.values():
-            await strategy.release()
+            await strategy.free(state)
 
     async def _tidy_up(self, rebuild: Rebuild) -> bool:
-        """Delete what a rebuild leaves behind; false when another worker has one of its partitions."""
+        """Delete what a rebuild has left over; false when another worker has one of its partitions."""
         if not await self._strategies[rebuild.what].clean_up(rebuild):
             return False
         await self._rebuilds.change(rebuild.id, steps.tidied)

@@ -1,12 +1,16 @@
-"""A rebuild and its steps. Pure: every step takes a rebuild and returns the next, or says why that cannot be.
+"""A rebuild, its steps, and where rebuilds are stored.
+
+Steps are pure: each takes a rebuild and returns the next, or raises WrongRebuildState.
 
     running -> comparing -> switching -> switched -> rolling_back -> rolled_back
                         \\-> ready -/
 
-`ready` waits for the operator: because that was asked for, or because the canaries differ. `cancelled` and `failed` end
-what has not begun to switch. What was read before a switch is kept until `kept_until`, and that is the way back.
+`ready` waits for the operator: because that was requested, or because the canaries differ. `cancelled` and `failed` end
+a rebuild that has not begun to switch. What was read before a switch is kept until `kept_until`, for a rollback.
 
-Of documents, generations are made from the log; of embeddings, vectors by another embedder of what is read.
+A rebuild of documents makes generations from the log; one of embeddings makes vectors with another embedder.
+
+Rebuilds are one hash, changed by compare-and-set, so that orders and progress never overwrite each other.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,7 +38,7 @@ UNDER_WAY: frozenset[State] = frozenset({"running", "comparing", "ready", "switc
 
 
 class Part(Struct, frozen=True, kw_only=True):
-    """One partition's share: the generation that was live when it began, the one that is filled, and how far that is.
+    """One partition: the generation that was live at the start, the one that is filled, and how far that is.
 
     `done` and `total` count log entries; with embeddings, documents of the one generation that there is.
     """
@@ -50,8 +54,8 @@ class Part(Struct, frozen=True, kw_only=True):
 class Rebuild(Struct, frozen=True, kw_only=True):
     """One rebuild. `why` says what it waits for or what went wrong.
 
-    With `kept_until`, what is `unread` is deleted then; before, with `way_back`, it can be rolled back. `embedders` are
-    what was live before and what is to be, of embeddings.
+    What is `unread` is deleted at `kept_until`; until then, with `way_back`, it can be rolled back. `embedders`, for
+    embeddings, are the live one at the start and the new one.
     """
 
     id: str
@@ -70,7 +74,7 @@ class Rebuild(Struct, frozen=True, kw_only=True):
 
     @property
     def under_way(self) -> bool:
-        """Whether there is something to do, or to decide, before another one may begin."""
+        """Whether it has to end before another one may begin."""
         return self.state in UNDER_WAY
 
     @property
@@ -80,11 +84,11 @@ class Rebuild(Struct, frozen=True, kw_only=True):
 
 
 READERS_FINISH = timedelta(seconds=10)
-"""Readers that learned the generation just before a switch have finished after this."""
+"""Readers that read the generation just before a switch have finished by then."""
 
 
 class Estimate(Struct, frozen=True, kw_only=True):
-    """How far a rebuild is: entries a second since it began, and the seconds that are left at that rate, if known."""
+    """How far a rebuild is: entries a second since it began, and the seconds left at that rate, if known."""
 
     done: int
     total: int
@@ -93,7 +97,7 @@ class Estimate(Struct, frozen=True, kw_only=True):
 
 
 def estimate(rebuild: Rebuild, now: datetime) -> Estimate:
-    """How far it is at `now`. Nothing is left once everything was filled."""
+    """How far it is at `now`; 0 seconds are left once everything was filled."""
     done, total = sum(part.done for part in rebuild.parts), sum(part.total for part in rebuild.parts)
     seconds = ((rebuild.filled_at or rebuild.finished_at or now) - rebuild.started_at).total_seconds()
     rate = done / seconds if seconds > 0 else 0.0
@@ -105,7 +109,7 @@ def estimate(rebuild: Rebuild, now: datetime) -> Estimate:
 
 
 def progressed(rebuild: Rebuild, partition: int, done: int, total: int, *, level: bool, now: datetime) -> Rebuild:
-    """`done` more entries of a partition are applied. A partition that was level once stays so."""
+    """`done` more entries of a partition are applied. A partition that was level once stays level."""
     if rebuild.state != "running":
         raise WrongRebuildState(f"the rebuild is {rebuild.state}: nothing is filled any more")
     parts = [
@@ -119,7 +123,7 @@ def progressed(rebuild: Rebuild, partition: int, done: int, total: int, *, level
 
 
 def embedded(rebuild: Rebuild, partition: int, done: int, total: int, now: datetime) -> Rebuild:
-    """`done` of a partition's documents have vectors by now, of `total`; who begins anew finds most of them made."""
+    """`done` of a partition's `total` documents have vectors; a worker that starts over finds most in the cache."""
     (part,) = (part for part in rebuild.parts if part.partition == partition)
     level = done >= total
     if not level:
@@ -128,12 +132,12 @@ def embedded(rebuild: Rebuild, partition: int, done: int, total: int, now: datet
 
 
 def troubled(rebuild: Rebuild, why: str) -> Rebuild:
-    """A try has failed, and there will be another one: say why nothing moves."""
+    """An attempt has failed and will be repeated: say why there is no progress."""
     return replace(rebuild, why=why) if rebuild.under_way and rebuild.state != "ready" else rebuild
 
 
 def compared(rebuild: Rebuild, canaries: Canaries) -> Rebuild:
-    """The canaries' answers are known: on to the switch, or wait for the operator and say why."""
+    """The canaries were compared: on to the switch, or wait for the operator and say why."""
     _must_be(rebuild, "comparing", asked="compared")
     if not canaries.agree:
         return replace(rebuild, state="ready", canaries=canaries, why=canaries.said)
@@ -143,7 +147,7 @@ def compared(rebuild: Rebuild, canaries: Canaries) -> Rebuild:
 
 
 def to_switch(rebuild: Rebuild, *, force: bool = False) -> Rebuild:
-    """The operator says: switch. Refused while the canaries differ, unless with `force`."""
+    """The operator orders the switch. Refused while the canaries differ, unless with `force`."""
     if rebuild.state in ("switching", "switched"):
         return rebuild
     _must_be(rebuild, "ready", asked="switched")
@@ -153,13 +157,13 @@ def to_switch(rebuild: Rebuild, *, force: bool = False) -> Rebuild:
 
 
 def switched(rebuild: Rebuild, now: datetime, keep: timedelta) -> Rebuild:
-    """Every partition reads what was rebuilt; for `keep` it can be rolled back."""
+    """Every partition reads what was rebuilt; it can be rolled back for `keep`."""
     _must_be(rebuild, "switching", asked="marked as switched")
     return replace(rebuild, state="switched", finished_at=now, kept_until=now + keep, way_back=True, why="")
 
 
 def to_roll_back(rebuild: Rebuild, now: datetime) -> Rebuild:
-    """The operator says: go back. Refused when what was read before is not kept any more."""
+    """The operator orders a rollback. Refused when what was read before is no longer kept."""
     if rebuild.state in ("rolling_back", "rolled_back"):
         return rebuild
     _must_be(rebuild, "switched", asked="rolled back")
@@ -169,13 +173,13 @@ def to_roll_back(rebuild: Rebuild, now: datetime) -> Rebuild:
 
 
 def rolled_back(rebuild: Rebuild, now: datetime) -> Rebuild:
-    """Every partition reads what it read before."""
+    """Every partition reads again what it read before."""
     _must_be(rebuild, "rolling_back", asked="marked as rolled back")
     return replace(rebuild, state="rolled_back", finished_at=now, kept_until=now + READERS_FINISH, why="")
 
 
 def cancelled(rebuild: Rebuild, now: datetime) -> Rebuild:
-    """The operator says: leave it. Refused once it has begun to switch."""
+    """The operator cancels it. Refused once it has begun to switch."""
     if rebuild.state == "cancelled":
         return rebuild
     _must_be(rebuild, "running", "comparing", "ready", asked="cancelled")
@@ -183,14 +187,14 @@ def cancelled(rebuild: Rebuild, now: datetime) -> Rebuild:
 
 
 def failed(rebuild: Rebuild, why: str, now: datetime) -> Rebuild:
-    """It cannot go on; the partitions that have switched stay so."""
+    """It cannot continue; the partitions that have switched stay switched."""
     if not rebuild.under_way:
         return rebuild
     return replace(rebuild, state="failed", finished_at=now, kept_until=now, why=why)
 
 
 def without_way_back(rebuild: Rebuild, now: datetime, why: str) -> Rebuild:
-    """What was read before is to be deleted as soon as nobody reads it; does nothing where there is no way back."""
+    """Delete what was read before as soon as no reader is left; does nothing where it cannot be rolled back."""
     if not rebuild.way_back or rebuild.finished_at is None:
         return rebuild
     soon = max(now, rebuild.finished_at + READERS_FINISH)
@@ -198,22 +202,22 @@ def without_way_back(rebuild: Rebuild, now: datetime, why: str) -> Rebuild:
 
 
 def unread(rebuild: Rebuild) -> list[tuple[int, int]]:
-    """The `(partition, generation)` that nobody reads and a rebuild leaves behind when it has ended."""
+    """The `(partition, generation)` that a rebuild has left over when it has ended, and nobody reads."""
     match rebuild.state:
-        case _ if rebuild.what == "embeddings":  # snapshots of the other model give way to newer ones
+        case _ if rebuild.what == "embeddings":  # newer snapshots replace those of the other model
             return []
         case "switched":
             return [(part.partition, part.before) for part in rebuild.parts]
         case "rolled_back" | "cancelled":
             return [(part.partition, part.generation) for part in rebuild.parts]
-        case "failed":  # some may have switched: the live ones are nobody's to delete
-            return [(part.partition, one) for part in rebuild.parts for one in (part.before, part.generation)]
+        case "failed":  # some may have switched: `clean_up` leaves the live one of both
+            return [(part.partition, number) for part in rebuild.parts for number in (part.before, part.generation)]
         case _:
             return []
 
 
 def tidied(rebuild: Rebuild) -> Rebuild:
-    """What was not read is deleted."""
+    """What nobody reads is deleted."""
     return replace(rebuild, kept_until=None, way_back=False)
 
 
@@ -225,15 +229,15 @@ def _must_be(rebuild: Rebuild, *states: State, asked: str) -> None:
 
 
 KEPT = 10
-"""Rebuilds that are remembered; a record has some 100 bytes a partition."""
+"""Rebuilds that are stored; a record has some 100 bytes a partition."""
 _STATE = "books"
 
 Step = Callable[[Rebuild], Rebuild]
-"""From a rebuild as it is to what it becomes; raises WrongRebuildState."""
+"""From the current rebuild to the next; raises WrongRebuildState."""
 
 
 class _RebuildState(Struct, frozen=True, kw_only=True):
-    """What is to be done: the rebuild that is under way, and until when (ms) others' generations are kept."""
+    """The rebuild in progress, and until when (ms) the generations of others are kept."""
 
     current: str = ""
     kept: dict[str, int] = {}
@@ -248,7 +252,7 @@ class Rebuilds:
 
     @property
     def now(self) -> datetime:
-        """The time that steps are given."""
+        """The time that is passed to steps."""
         return self._clock()
 
     async def start(
@@ -258,37 +262,37 @@ class Rebuilds:
         switch: Switch = "auto",
         embedders: tuple[Choice, Choice] | None = None,
     ) -> Rebuild:
-        """Begin one; an earlier one cannot be rolled back any more. `embedders`, from which to which, are embeddings'.
+        """Begin one; earlier ones can no longer be rolled back. `embedders`: the live and the new one, for embeddings.
 
         Raises RebuildUnderWay while another has not ended.
         """
         if (current := await self.current()) is not None:
             raise RebuildUnderWay(current.id, current.state)
         parts = [await self._part(number, fresh=what == "documents") for number in partitions]
-        begun = Rebuild(
+        rebuild = Rebuild(
             id=str(new_event_id()), what=what, switch=switch, state="running", parts=parts, started_at=self._clock(),
             embedders=embedders,
         )  # fmt: skip
-        await self._write(begun.id, lambda _: begun)
-        for earlier in await self.kept():  # memory for a third copy of the documents is nobody's plan
-            await self.change(earlier.id, lambda one: without_way_back(one, self.now, "another rebuild has begun"))
-        return begun
+        await self._write(rebuild.id, lambda _: rebuild)
+        for earlier in await self.kept():  # there would be three copies of the documents in memory
+            await self.change(earlier.id, lambda kept: without_way_back(kept, self.now, "another rebuild has begun"))
+        return rebuild
 
     async def change(self, name: str, step: Step) -> Rebuild:
-        """Take a step and keep what it returns; what the step raises leaves everything as it is.
+        """Take a step and store its result; an error in the step changes nothing.
 
-        Raises NotFound for an unknown rebuild, RebuildUnderWay when it would be under way beside another.
+        Raises NotFound for an unknown rebuild, RebuildUnderWay when there would be two in progress.
         """
 
-        def known(rebuild: Rebuild | None) -> Rebuild:
+        def existing(rebuild: Rebuild | None) -> Rebuild:
             if rebuild is None:
                 raise NotFound(f"there is no rebuild {name}")
             return step(rebuild)
 
-        return await self._write(name, known)
+        return await self._write(name, existing)
 
     async def get(self, name: str) -> Rebuild:
-        """A rebuild by id; NotFound when there is none."""
+        """A rebuild by id; raises NotFound."""
         raw = await self._redis.hget(REBUILDS, name) if name != _STATE else None
         if raw is None:
             raise NotFound(f"there is no rebuild {name}")
@@ -297,33 +301,33 @@ class Rebuilds:
     async def all(self) -> list[Rebuild]:
         """The newest rebuilds, newest first."""
         stored: dict[bytes, bytes] = await self._redis.hgetall(REBUILDS)
-        found = [json.decode(raw, type=Rebuild) for name, raw in stored.items() if name != _STATE.encode()]
-        return sorted(found, key=lambda rebuild: (rebuild.started_at, rebuild.id), reverse=True)
+        rebuilds = [json.decode(raw, type=Rebuild) for name, raw in stored.items() if name != _STATE.encode()]
+        return sorted(rebuilds, key=lambda rebuild: (rebuild.started_at, rebuild.id), reverse=True)
 
     async def current(self) -> Rebuild | None:
-        """The one that is under way."""
+        """The rebuild in progress, if any."""
         name = (await self._state()).current
         return await self.get(name) if name else None
 
     async def kept(self, *, due: bool = False) -> list[Rebuild]:
-        """Those whose generations that are not live are kept; with `due`, only where the time for that is over."""
+        """Rebuilds with unread generations that are still stored; with `due`, only those to be deleted by now."""
         until = to_ms(self._clock())
         state = await self._state()
         return [await self.get(name) for name, over in state.kept.items() if not due or over <= until]
 
     async def beside(self, partition: int) -> set[int]:
-        """The generations of a partition that may be there beside the live one: filled, or kept as the way back."""
-        found = [one for one in await self.all() if one.under_way or one.kept_until is not None]
-        parts = [part for one in found for part in one.parts if part.partition == partition]
+        """The generations of a partition that may exist beside the live one: being filled, or kept for a rollback."""
+        rebuilds = [rebuild for rebuild in await self.all() if rebuild.under_way or rebuild.kept_until is not None]
+        parts = [part for rebuild in rebuilds for part in rebuild.parts if part.partition == partition]
         return {generation for part in parts for generation in (part.before, part.generation)}
 
     async def wanted(self) -> bool:
-        """Whether there is anything for a worker to do. One round trip."""
+        """Whether there is work for a worker. One round trip."""
         state = await self._state()
         return bool(state.current) or any(over <= to_ms(self._clock()) for over in state.kept.values())
 
     async def _part(self, partition: int, *, fresh: bool) -> Part:
-        """A share; a `fresh` one fills a generation of its own: a number that was used once is never used again."""
+        """A partition as it is now; a `fresh` one fills a generation of its own, whose number was never used before."""
         keys = PartitionKeys(partition)
         if not fresh:
             live = int(await self._redis.get(keys.generation) or 1)
@@ -332,14 +336,14 @@ class Rebuilds:
             async with self._redis.pipeline(transaction=True) as pipe:
                 await pipe.watch(keys.generation, keys.generations)
                 live = int(await pipe.get(keys.generation) or 1)
-                next_one = max(live, int(await pipe.get(keys.generations) or 1)) + 1
+                unused = max(live, int(await pipe.get(keys.generations) or 1)) + 1
                 pipe.multi()
-                pipe.set(keys.generations, str(next_one))
+                pipe.set(keys.generations, str(unused))
                 try:
                     await pipe.execute()
                 except WatchError:
                     continue
-                return Part(partition=partition, before=live, generation=next_one)
+                return Part(partition=partition, before=live, generation=unused)
 
     async def _state(self) -> _RebuildState:
         raw = await self._redis.hget(REBUILDS, _STATE)
@@ -348,7 +352,7 @@ class Rebuilds:
     async def _write(self, name: str, step: Callable[[Rebuild | None], Rebuild]) -> Rebuild:
         while True:
             async with self._redis.pipeline(transaction=True) as pipe:
-                await pipe.watch(REBUILDS)
+                await pipe.watch(REBUILDS)  # a step on a record that changed meanwhile is taken again on the new one
                 raw, stored = await pipe.hmget(REBUILDS, [name, _STATE])
                 state = json.decode(stored, type=_RebuildState) if stored else _RebuildState()
                 before = json.decode(raw, type=Rebuild) if raw else None
@@ -357,12 +361,12 @@ class Rebuilds:
                     return after
                 if after.under_way and state.current not in ("", after.id):
                     raise RebuildUnderWay(state.current, "under way")
-                state, past = _with_rebuild(state, after)
+                state, old = _with_rebuild(state, after)
                 pipe.multi()
                 pipe.hset(REBUILDS, after.id, json.encode(after))
                 pipe.hset(REBUILDS, _STATE, json.encode(state))
-                if past:
-                    pipe.hdel(REBUILDS, *past)
+                if old:
+                    pipe.hdel(REBUILDS, *old)
                 try:
                     await pipe.execute()
                 except WatchError:
@@ -371,11 +375,11 @@ class Rebuilds:
 
 
 def _with_rebuild(state: _RebuildState, rebuild: Rebuild) -> tuple[_RebuildState, list[str]]:
-    """The state with a rebuild as it is now, and the ids of those that are forgotten."""
+    """The state with a rebuild's current record, and the ids of the rebuilds to delete."""
     order = [*state.order, rebuild.id] if rebuild.id not in state.order else state.order
     kept = {name: over for name, over in state.kept.items() if name != rebuild.id}
     if rebuild.kept_until is not None:
         kept[rebuild.id] = to_ms(rebuild.kept_until)
     current = rebuild.id if rebuild.under_way else state.current if state.current != rebuild.id else ""
-    past = [name for name in order[:-KEPT] if name not in kept and name != current]
-    return _RebuildState(current=current, kept=kept, order=[name for name in order if name not in past]), past
+    old = [name for name in order[:-KEPT] if name not in kept and name != current]
+    return _RebuildState(current=current, kept=kept, order=[name for name in order if name not in old]), old

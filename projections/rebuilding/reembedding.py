@@ -1,7 +1,7 @@
 """Making the vectors of observations again: they are put into the embedding queues, a batch at a time.
 
-Texts that were embedded under the same model keep their vectors, which come from the cache. What was asked for is known
-to this process only: with it the run ends, and what is queued by then is embedded all the same.
+Texts that were embedded by the same model get their vectors from the cache. Only this process knows of the run, which
+ends with it; whatever is queued by then is still embedded.
 """
 
 import asyncio
@@ -25,9 +25,9 @@ logger = logging.getLogger(__name__)
 
 LOOK_EVERY_S = 0.1
 SEEN_WITHIN_S = 2.0
-"""A vector that was made is in this process's index by then; one that is not counts as an error."""
-LAST = 9e13
-"""Queue scores behind everything that is new, with room for the run's own order."""
+"""A new vector is in this process's index by then; one that is not counts as an error."""
+LAST_SCORE = 9e13
+"""Queue scores after everything that is new, with room for the run's own order."""
 
 
 class EmbedJobs(Protocol):
@@ -39,9 +39,9 @@ class EmbedJobs(Protocol):
 
 
 class ReEmbeddingProgress(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How far a run is. `processed` are those done with, `errors` those of them that have no vector; a second `rate`.
+    """How far a run is. `errors` counts the processed ones without a vector; `rate` is per second.
 
-    A run that broke off is `cancelled`, and `error` says why.
+    A run that failed is `cancelled`, and `error` says why.
     """
 
     status: Literal["running", "done", "cancelled"]
@@ -56,7 +56,7 @@ class ReEmbeddingProgress(Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class ReEmbedding:
-    """One run. It needs a worker: without one it waits."""
+    """One run. Without a worker it waits for one."""
 
     def __init__(
         self,
@@ -90,35 +90,35 @@ class ReEmbedding:
         return self._timed() if self._progress.status == "running" else self._progress
 
     async def start(self, reader: Reader) -> None:
-        """Begin with the observations that a reader may see. Raises ProjectionBehind while the index is loading."""
+        """Begin with the observations that a reader can see. Raises ProjectionBehind while the index is loading."""
         try:
-            places = await self._listed.to_embed(reader, only_missing=self._progress.only_missing)
+            locations = await self._listed.to_embed(reader, only_missing=self._progress.only_missing)
         except BaseException:
             self._progress = replace(self._timed(), status="cancelled")
             raise
-        self._progress = replace(self._progress, total=len(places))
-        self._task = asyncio.create_task(self._run(places), name="re-embedding")
+        self._progress = replace(self._progress, total=len(locations))
+        self._task = asyncio.create_task(self._run(locations), name="re-embedding")
 
     def cancel(self) -> bool:
-        """Stop behind the batch that is under way; false when it has ended already."""
+        """Stop after the current batch; false when the run has ended already."""
         self._cancelled = self._progress.status == "running"
         return self._cancelled
 
-    async def _run(self, places: Sequence[DocumentLocation]) -> None:
+    async def _run(self, locations: Sequence[DocumentLocation]) -> None:
         try:
-            for start in range(0, len(places), self._batch):
+            for start in range(0, len(locations), self._batch):
                 if self._cancelled:
                     break
-                await self._embed(places[start : start + self._batch], LAST + start)
+                await self._embed(locations[start : start + self._batch], LAST_SCORE + start)
             self._progress = replace(self._timed(), status="cancelled" if self._cancelled else "done")
         except (RedisError, OSError, MnemologError) as error:
-            logger.warning("re-embedding broke off: %s", error)
+            logger.warning("re-embedding failed: %s", error)
             self._progress = replace(self._timed(), status="cancelled", error=str(error))
 
-    async def _embed(self, places: Sequence[DocumentLocation], score: float) -> None:
-        """Queue some observations and wait until they have left the queue, or nobody wants to wait."""
+    async def _embed(self, locations: Sequence[DocumentLocation], score: float) -> None:
+        """Queue some observations and wait until they have left the queue, or the run is cancelled."""
         by_partition: dict[int, dict[str, float]] = {}
-        for partition, name in places:
+        for partition, name in locations:
             by_partition.setdefault(partition, {})[name] = score
         queues = {partition: await self._queue(partition) for partition in by_partition}
         for partition, scores in by_partition.items():
@@ -128,9 +128,9 @@ class ReEmbedding:
             if not sum([int(await self._redis.zcount(queue, score, score)) for queue in queues.values()]):
                 break
             await asyncio.sleep(LOOK_EVERY_S)
-        missing = 0 if self._cancelled else await self._without([name for _, name in places])
+        missing = 0 if self._cancelled else await self._without([name for _, name in locations])
         self._progress = replace(
-            self._progress, processed=self._progress.processed + len(places), errors=self._progress.errors + missing
+            self._progress, processed=self._progress.processed + len(locations), errors=self._progress.errors + missing
         )
 
     async def _queue(self, partition: int) -> str:
@@ -138,7 +138,7 @@ class ReEmbedding:
         return keys.of_generation(int(await self._redis.get(keys.generation) or 1)).embed_queue
 
     async def _without(self, names: Sequence[str]) -> int:
-        """How many have no vector, once what was made of them must have arrived."""
+        """How many have no vector once new ones must have arrived."""
         until = time.monotonic() + SEEN_WITHIN_S
         while True:
             missing = len(names) - len(await self._listed.embedded(names))

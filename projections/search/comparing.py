@@ -20,9 +20,11 @@ from ingest.log.position import START, Position
 from ingest.platform.connections import Client
 from projections.documents.document import Document, Searched, index_entry, searchable_text
 from projections.documents.index_entry import IndexEntry
-from projections.search.reading import (
+from projections.search.replica import (
     SLICE_S,
     FeedGap,
+    FeedPosition,
+    IndexReplica,
     InThread,
     apply_steps,
     live_generation,
@@ -30,8 +32,6 @@ from projections.search.reading import (
     read_feed,
     steps_of,
 )
-from projections.search.replica import IndexReplica
-from projections.search.snapshots import FeedPosition
 from projections.store.feed import Vectors, queue_place
 from projections.store.redis_store import StoredPlace as DocumentLocation
 from projections.store.redis_store import load, places

@@ -25,8 +25,10 @@ from ingest.platform.tracing import batch
 from projections.search import snapshots
 from projections.search.comparing import Comparison, begin, catch_up, compare
 from projections.search.question import facet
-from projections.search.reading import (
+from projections.search.replica import (
     FeedGap,
+    FeedPosition,
+    IndexReplica,
     InThread,
     Read,
     apply_entries,
@@ -35,8 +37,6 @@ from projections.search.reading import (
     live_generation,
     read_feed,
 )
-from projections.search.replica import IndexReplica
-from projections.search.snapshots import FeedPosition
 from projections.search.vectors import MOST_UNLINKED, UNLINKED
 from projections.store.feed import Switched, Vectors, contexts_of
 from projections.vectors.embedder import Embedder

@@ -16,7 +16,7 @@ from ingest.log.position import Position, Token
 from projections.documents.lessons import DECAY_FLOOR, WEEK
 from projections.documents.memories import MOST_IMPORTANT
 from projections.search.question import Filter, Hit, Question
-from projections.search.snapshots import FeedPosition
+from projections.search.replica import FeedPosition
 from projections.vectors.embedder import Embedder, Embedders
 
 DocumentLocation: TypeAlias = tuple[int, DocumentId]

@@ -34,8 +34,7 @@ from projections.search.embedded import EmbeddedIndex, search
 from projections.search.following import Followers, Loaded, Loader
 from projections.search.index import EmbedderMismatch, Index
 from projections.search.question import Filter, Hit, Question
-from projections.search.replica import IndexReplica
-from projections.search.snapshots import FeedPosition
+from projections.search.replica import FeedPosition, IndexReplica
 from projections.search.waiting import READ_WAIT_S, Searches, Waiting
 from projections.vectors.embedder import Embedder, Embedders
 

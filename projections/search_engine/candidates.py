@@ -21,18 +21,22 @@ from projections.search.question import Filter
 from projections.search.ranking import idf_of
 from projections.search.terms import terms as terms_of
 from projections.search.vectors import VectorIndex
-from projections.search_engine.engine import Engine, Found, Word, found, search
-from projections.search_engine.layout import TERMS, Identity, decoded_term, encoded_term, entries_of
-from projections.search_engine.queries import (
+from projections.search_engine.engine import (
     EF_RUNTIME,
+    Engine,
+    Found,
+    Word,
     any_word_query,
     between,
     filter_query,
+    found,
     like_query,
     nearest_query,
     said_query,
+    search,
     words_query,
 )
+from projections.search_engine.layout import TERMS, Identity, decoded_term, encoded_term, entries_of
 from projections.vectors.static import StaticTable
 
 READ_WITHOUT_VECTOR = 500

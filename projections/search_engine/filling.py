@@ -16,8 +16,7 @@ from ingest.log.position import Position
 from ingest.platform.connections import Client
 from ingest.platform.tracing import batch
 from projections.search.comparing import begin as begin_comparison
-from projections.search.reading import FeedGap, Read, live_generation, read_feed
-from projections.search.snapshots import FeedPosition
+from projections.search.replica import FeedGap, FeedPosition, Read, live_generation, read_feed
 from projections.search_engine.comparing import Compared, GenerationEnded
 from projections.search_engine.layout import COMPARING, FILLING, READY, PartitionIndex, State
 from projections.search_engine.schema import Named

@@ -24,7 +24,19 @@ from projections.search.index import (
 )
 from projections.search.question import Filter, Hit, Question, entry_facets, facet
 from projections.search_engine.candidates import EngineCandidates, EngineIndexed, asked_terms
-from projections.search_engine.engine import AT_ONCE, TIMEOUT_MS, Found, Word, found, search
+from projections.search_engine.engine import (
+    AT_ONCE,
+    TIMEOUT_MS,
+    Found,
+    Word,
+    between,
+    filter_query,
+    found,
+    saying_query,
+    search,
+    tag,
+    written_tag,
+)
 from projections.search_engine.layout import (
     ENTRY,
     EPISODE,
@@ -35,7 +47,6 @@ from projections.search_engine.layout import (
     entry_of,
     place_of,
 )
-from projections.search_engine.queries import between, filter_query, saying_query, tag, written_tag
 
 Item = TypeVar("Item")
 

@@ -1,7 +1,7 @@
-"""Keeping the indexes of an engine: which there are, who fills them, which one readers use.
+"""Keeping the indexes of an engine: which there are, who fills them, which one readers use, and what ids are in it.
 
-Every worker fills the partitions that it has leased. The one that has the first partition decides beside that: it
-begins an index of another identity beside the live one, has readers use it once it is as far, and drops the old one.
+Every worker fills the partitions that it has leased. The one that has the first partition also decides: it begins an
+index of another identity beside the live one, has readers use it once it is as far, and drops the old one.
 """
 
 import asyncio
@@ -14,9 +14,10 @@ from redis.exceptions import RedisError
 
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import Position
+from ingest.platform.connections import Client
 from ingest.platform.tasks import end
-from projections.search.reading import end_of_feed, live_generation, trim_feed
-from projections.search.snapshots import FeedPosition
+from projections.maintenance.reconciling import IndexedNames, SnapshotNames
+from projections.search.replica import FeedGap, FeedPosition, end_of_feed, live_generation, trim_feed
 from projections.search_engine import schema
 from projections.search_engine.filling import PartitionFiller, Servers
 from projections.search_engine.layout import Identity, PartitionIndex, State, identity_of
@@ -269,3 +270,32 @@ class SearchEngineIndexes:
 
 def _vectors_of(identity: Identity) -> tuple[int, str, int]:
     return identity.schema, identity.model, identity.dimensions
+
+
+class EngineNames:
+    """The ids in the index that readers use."""
+
+    def __init__(self, engine: Client) -> None:
+        self._engine = engine
+
+    async def names(self, partition: int) -> SnapshotNames:
+        """Those of a partition, and where it stood in its feed before they were read: what came later is told again.
+
+        Raises Unfollowable while there is no index, or the partition is being filled.
+        """
+        live = (await schema.read_catalogue(self._engine)).catalogue.live
+        keys = None if live is None else PartitionIndex(live.name, partition)
+        state = None if keys is None else await read_state(self._engine, keys)
+        if keys is None or state is None or not state.complete:
+            raise FeedGap(f"partition {partition} is being filled into the search index")
+        documents, vectors, _ = keys.prefixes
+        found = IndexedNames(await self._below(documents), await self._below(vectors))
+        at = FeedPosition(generation=state.generation, feed=state.feed, covers=state.covers)
+        return SnapshotNames({partition: at}, {partition: found})
+
+    def forget(self) -> None:
+        """Nothing is kept."""
+
+    async def _below(self, prefix: str) -> set[str]:
+        keys = [key async for key in self._engine.scan_iter(match=f"{prefix}*", count=1000)]
+        return {key.decode().removeprefix(prefix) for key in keys}

@@ -25,7 +25,7 @@ from ingest.platform.tasks import end, nothing
 from projections.search import waiting
 from projections.search.index import EmbedderMismatch, Index
 from projections.search.question import Filter, Hit, Question
-from projections.search.snapshots import FeedPosition
+from projections.search.replica import FeedPosition
 from projections.search.waiting import READ_WAIT_S, Waiting
 from projections.search_engine.candidates import Counted, EngineIndexed
 from projections.search_engine.engine import DOES_NOT_ANSWER, Engine, EngineAway

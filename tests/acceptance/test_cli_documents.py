@@ -76,10 +76,10 @@ async def test_a_memory_is_listed_revised_confirmed_and_shown_with_its_versions(
     assert "Tuesdays" not in cli("memories", "list", "-p", cli.project)
     assert "replaced" in cli("memories", "list", "--all", "-p", cli.project)
     assert "Fridays" in cli("memories", "-p", cli.project, "--since", "2026-01-01", "--until", "2999-01-01")
-    assert "there is none here" in cli("memories", "-p", cli.project, "--until", "2026-01-01", code=1)
-    assert "is no time" in cli("memories", "--since", "yesterday", code=2)
+    assert "No results" in cli("memories", "-p", cli.project, "--until", "2026-01-01", code=1)
+    assert "not a valid time" in cli("memories", "--since", "yesterday", code=2)
     assert newer["id"] in cli("confirm", newer["id"])
-    assert "say what is to change" in cli("memories", "revise", newer["id"], code=2)
+    assert "say what to change" in cli("memories", "revise", newer["id"], code=2)
 
 
 async def test_a_session_is_shown_with_its_turns_and_an_observation_with_its_input_and_output(cli: Cli):
@@ -109,7 +109,7 @@ async def test_lessons_are_matched_reinforced_and_retired(cli: Cli):
         return cli.json("show", learned["id"])["reinforcements"] == 1
 
     await wait_until(reinforced)
-    assert "there is none here" in cli("lessons", "match", "Bash", "--preview", "rm -rf x", "-p", cli.project, code=1)
+    assert "No results" in cli("lessons", "match", "Bash", "--preview", "rm -rf x", "-p", cli.project, code=1)
     assert cli("lessons", "retire", learned["id"]).startswith(f"retired {learned['id']} at ")
 
     def retired() -> bool:
@@ -180,17 +180,17 @@ async def test_forgetting_asks_first_waits_and_prints_the_receipt(cli: Cli):
     assert receipt["removed"]["documents"] == {"observation": 1, "session": 1}
     told = cli("forget", "project", cli.project, "--yes")
     assert "done" in told
-    assert "is no document" in cli("forget", "nonsense", code=2)
+    assert "is not a document id" in cli("forget", "nonsense", code=2)
     assert "name one user" in cli("forget", "user", code=2)
 
 
 async def test_at_a_terminal_forgetting_asks_and_nothing_but_a_yes_is_one(cli: Cli):
     kept = cli.json("remember", "a secret recipe", "-p", cli.project)
     await cli.seen("show", kept["id"])
-    code, shown = at_terminal(cli.variables, "forget", kept["id"], answers={"for good?": "\n"})
+    code, shown = at_terminal(cli.variables, "forget", kept["id"], answers={"Permanently delete": "\n"})
     assert (code, "a secret recipe" in shown, "nothing was changed" in shown) == (1, True, True)
     assert cli.json("show", kept["id"])["content"] == "a secret recipe"
-    code, shown = at_terminal(cli.variables, "forget", "project", cli.project, answers={"for good?": "y\n"})
+    code, shown = at_terminal(cli.variables, "forget", "project", cli.project, answers={"Permanently delete": "y\n"})
     assert code == 0, shown
     assert "found afterwards" in shown
     assert "there is no document" in cli("show", kept["id"], code=1)

@@ -21,7 +21,7 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
-from mcp_gateway.tools.catalog import NATIVE
+from mcp_gateway.profiles import NATIVE
 from tests.support.ports import free_port
 
 ROOT = Path(__file__).parents[2]

@@ -390,7 +390,7 @@ async def test_the_command_line_moves_everything_through_a_file(tenants: tuple[T
     assert again.returncode == 0, again.stderr
     assert again.stdout.encode() == file.read_bytes()
     done = run(other, "import", "-", text=again.stdout)
-    assert (done.returncode, done.stdout) == (0, f"0 events imported, {report['events']} known already\n")
+    assert (done.returncode, done.stdout) == (0, f"0 events imported, {report['events']} already known\n")
     file.write_bytes(file.read_bytes()[:-30])
     done = run(other, "import", str(file))
     assert done.returncode == 1

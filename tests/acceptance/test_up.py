@@ -16,7 +16,7 @@ import httpx
 import pytest
 from waiting import wait_until
 
-from api.cli.commands import PAGE
+from api.cli.server import PAGE
 from tests.acceptance.running import PATIENT_READ_S, SECRET, Server, Tenant
 from tests.chaos.starting_together import start_together
 from tests.support.commands import ROOT, command_line, environment, run

@@ -61,20 +61,20 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
 @pytest.mark.parametrize(
     ("address", "texts"),
     [
-        ("/search?project=shop&q=pool", ["The pool retries five times.", "Why it is here"]),
+        ("/search?project=shop&q=pool", ["The pool retries five times.", "Score details"]),
         ("/memories?project=shop", ["The pool retries five times."]),
-        ("/memories/{memory}", ["Where it comes from", "not made of other documents"]),
+        ("/memories/{memory}", ["Source", "not derived from other documents"]),
         ("/sessions?project=shop", ["Checkout times out", "2 turns"]),
         ("/sessions/checkout-1?project=shop", ["npm test", "The pool does not reconnect."]),
         ("/dashboard", ["Reads and writes work", "Dead letters", "memory.recorded"]),
-        ("/lessons?project=shop", ["Restart Redis in tests.", "50 % sure"]),
+        ("/lessons?project=shop", ["Restart Redis in tests.", "50 % confidence"]),
         ("/slots?project=shop", ["guidance", "project_context"]),
         ("/actions?project=shop", ["Add a chaos test", "waits for", "can be done now"]),
         ("/timeline?project=shop", ["npm test", "ada"]),
         ("/replay?project=shop", ["Event 4 of 4", "The pool does not reconnect.", "The pool retries five times."]),
         ("/replay/checkout-1?project=shop", ["Event 1 of 2", "npm test"]),
-        ("/graph?project=shop", ["nodes of", "The same as a list"]),
-        ("/pipeline", ["2 partitions", "None: every event was applied."]),
+        ("/graph?project=shop", ["nodes of", "Show as a list"]),
+        ("/pipeline", ["2 partitions", "None; every event was applied."]),
     ],
 )
 async def test_a_tab_shows_what_was_written_and_runs_nothing_of_it(
@@ -114,7 +114,7 @@ async def test_a_search_by_keyboard_says_why_each_result_is_there(shown: Shown, 
     await page.key("Enter", 13)
     await page.until_shown("The pool retries five times.")
     assert "q=how+often" in await page.value("location.hash")
-    await page.press_button("Why it is here")
+    await page.press_button("Score details")
     await page.until_shown("words and meaning", "BM25")
     assert await page.value("document.querySelector('.bar').ariaLabel.startsWith('Score ')")
 
@@ -131,22 +131,22 @@ async def test_a_memory_is_edited_compared_with_its_former_version_and_forgotten
     assert await page.value("[...document.querySelectorAll('del, ins')].map((one) => one.textContent)") == [
         "two", "three",
     ]  # fmt: skip
-    await page.press_button("Confirm: it proved right")
-    await page.until_shown("Noted.")
+    await page.press_button("Confirm: proved correct")
+    await page.until_shown("Confirmed.")
     await page.press_button("Forget…")
     await page.press_button("Forget it")
-    await page.until_shown("The document is gone.", "A search for its text found nothing of it.", "Done.")
+    await page.until_shown("The document is deleted.", "A search for its text does not find it.", "Done.")
     await page.press_button("Close")
-    await page.until_shown("This memory is not there")
+    await page.until_shown("Memory not found")
     assert shown.post("/v1/recall", query="nightly export", project="edits").json()["results"] == []
 
 
 async def test_a_session_is_forgotten_with_the_servers_receipt(shown: Shown, page: Page):
     shown.post("/v1/observations", project="gone", session_id="gone-1", content="A swan was seen at the weir.")
     await page.go(shown.url("/sessions/gone-1?project=gone"))
-    await page.press_button("Forget this session…")
+    await page.press_button("Delete this session…")
     await page.press_button("Forget it")
-    await page.until_shown("A search made afterwards found nothing", "Entries of the log")
+    await page.until_shown("A search afterward found none", "Log entries")
     assert await page.value("document.querySelector('dialog[open]') !== null"), "the receipt stays until it is closed"
 
 
@@ -168,7 +168,7 @@ async def test_what_somebody_is_writing_is_not_replaced_by_what_comes_in(shown: 
     await page.value("document.querySelector('main textarea').focus()")
     await page.call("Input.insertText", text="half a sentence")
     shown.post("/v1/slots", project="shop", label="self_notes", content="something else")
-    await page.until_shown("Something was written meanwhile. Show it")
+    await page.until_shown("New activity. Refresh")
     assert "half a sentence" in await page.value("document.querySelector('main textarea').value")
 
 
@@ -176,8 +176,8 @@ async def test_a_slot_a_lesson_and_an_action_are_changed(shown: Shown, page: Pag
     lesson = shown.post("/v1/lessons", project="work", content="Sum first, round last.").json()["id"]
     action = shown.post("/v1/actions", project="work", title="Sharpen the saw").json()["id"]
     await page.go(shown.url(f"/lessons/{lesson}?project=work"))
-    await page.press_button("It proved right again")
-    await page.until_shown("55 % sure")
+    await page.press_button("Proved correct again")
+    await page.until_shown("55 % confidence")
     await page.value("location.hash = '#/actions?project=work'")
     await page.fill(f"#{action} select", "done")
     await page.until("[...document.querySelectorAll('.board section')][2].textContent.includes('Sharpen the saw')")
@@ -227,11 +227,11 @@ async def test_a_server_with_a_secret_asks_for_it_and_shows_nothing_before(serve
     locked = Shown(server, "")
     locked.post("/v1/memories", content="The pool retries five times.", project="locked")
     await page.go(locked.url("/memories?project=locked"))
-    await page.until_shown("This server asks for a key.")
+    await page.until_shown("This server requires a key.")
     assert "The pool retries" not in await page.value("document.body.innerText")
     await page.fill("#key-field", "mnk_wrong")
     await page.press("#key button.primary")
-    await page.until_shown("The server does not take that key.")
+    await page.until_shown("Invalid key.")
     await page.fill("#key-field", SECRET)
     await page.press("#key button.primary")
     await page.until_shown("The pool retries five times.")
@@ -241,9 +241,9 @@ async def test_a_server_with_a_secret_asks_for_it_and_shows_nothing_before(serve
 
 async def test_who_gives_no_key_is_told_how_to_get_one(server: Server, page: Page):
     await page.go(Shown(server, "").url("/memories?project=locked"))
-    await page.until_shown("This server asks for a key.")
+    await page.until_shown("This server requires a key.")
     await page.until("[...document.querySelectorAll('#key button')].at(-1).click() || true")
-    await page.until_shown("That did not work", "mnemolog keys create")
+    await page.until_shown("Something went wrong", "mnemolog keys create")
     await page.until("document.getElementById('live').textContent === 'not live'")
     assert not await page.value("document.getElementById('key').open")
 
@@ -258,7 +258,7 @@ async def opened_with(page: Page, locked: Shown, address: str, *roles: str, **li
 
     await wait_until(is_known)  # within two seconds
     await page.go(locked.url(address))
-    await page.until_shown("This server asks for a key.")
+    await page.until_shown("This server requires a key.")
     await page.fill("#key-field", key)
     await page.press("#key button.primary")
 
@@ -273,7 +273,7 @@ async def test_a_key_for_one_project_sees_that_alone(server: Server, page: Page)
     await opened_with(page, locked, "/sessions", "read", projects=["orchard"])
     await page.until_shown("orchard-1")
     await page.value("location.hash = '#/dashboard'")
-    await page.until_shown("a key with the role operator shows them")
+    await page.until_shown("they need an operator key")
     assert "quarry" not in await page.value("document.body.innerText")
 
 
@@ -295,7 +295,7 @@ async def test_a_readers_key_is_offered_nothing_that_it_may_not_do(server: Serve
         assert not re.search("Edit|Forget|Confirm|Save|Remove|New|again", await page.value(BUTTONS)), address
         assert await page.value("document.querySelectorAll('main select:enabled').length") == 0
     await page.value("location.hash = '#/pipeline'")
-    await page.until_shown("This key may not see the pipeline", "role operator")
+    await page.until_shown("This key cannot see the pipeline", "operator key")
     assert await page.value("document.getElementById('key-button').textContent") == "Key: read only"
 
 
@@ -313,18 +313,18 @@ async def test_a_writers_key_edits_and_forgets_documents_but_no_sessions(server:
     await page.until_shown("It was written.")
     assert "Forget" not in await page.value(BUTTONS)
     await page.value("location.hash = '#/pipeline'")
-    await page.until_shown("This key may not see the pipeline")
+    await page.until_shown("This key cannot see the pipeline")
 
 
 async def test_an_admins_key_sees_dead_letters_and_why_there_is_no_more(server: Server, page: Page):
     await opened_with(page, Shown(server, ""), "/pipeline", "admin")
-    await page.until_shown("Partitions and rebuilds are for keys with the role operator.", "None: every event was")
+    await page.until_shown("Partitions and rebuilds need an operator key.", "None; every event was")
     assert "Rebuild" not in await page.value(BUTTONS)
 
 
 async def test_a_key_that_may_only_write_is_told_what_the_pages_need(server: Server, page: Page):
     await opened_with(page, Shown(server, ""), "/memories?project=writing", "write")
-    await page.until_shown("This key may not read", "role read may see. This one may: write.")
+    await page.until_shown("This key cannot read", "need a key with the role read. This key has: write.")
 
 
 async def test_a_key_that_has_written_as_often_as_it_may_still_reads(server: Server, page: Page):
@@ -347,7 +347,7 @@ async def test_an_address_that_reads_as_an_agent_of_another_key_says_so(server: 
 
 async def test_what_cannot_be_shown_says_so_and_what_to_do(shown: Shown, page: Page):
     await page.go(shown.url("/sessions/nobody-knows-it"))
-    await page.until_shown("This session is not there", "All sessions")
+    await page.until_shown("Session not found", "All sessions")
     await page.value("location.hash = '#/memories?project=nothing-here'")
     await page.until_shown("This project has no memories yet", "mnemolog remember")
     await page.value("location.hash = '#/memories'")
@@ -362,8 +362,8 @@ async def test_the_graph_grows_where_it_is_asked_to_and_has_a_list_beside_it(sho
     await page.until_shown("nodes of")
     await page.value("document.querySelector('canvas').focus()")
     await page.key("n")
-    await page.press_button("Show its neighbours")
-    await page.press_button("The same as a list")
+    await page.press_button("Show its neighbors")
+    await page.press_button("Show as a list")
     await page.until_shown("The weir opens", "Salmon pass", "Gauges report")
 
 
@@ -380,7 +380,7 @@ MOVED = """(async () => {
 
 async def test_a_layout_keeps_nodes_apart_and_together(shown: Shown, page: Page):
     await page.go(shown.url("/search?project=shop"))
-    await page.until_shown("Ask what the agents know")
+    await page.until_shown("Search what agents recorded")
     nearest, farthest = await page.value(MOVED)
     assert nearest > 15, "nodes have a radius of 5 to 14"
     assert farthest < 2000
@@ -389,7 +389,7 @@ async def test_a_layout_keeps_nodes_apart_and_together(shown: Shown, page: Page)
 @pytest.mark.parametrize("weeks", [0, 0.5, 0.999, 1, 3, 12, 40])
 async def test_the_curve_of_a_lesson_fades_as_lessons_do(shown: Shown, page: Page, weeks: float):
     await page.go(shown.url("/search?project=shop"))
-    await page.until_shown("Ask what the agents know")
+    await page.until_shown("Search what agents recorded")
     week_ms = 7 * 86_400_000
     told = await page.value(
         f"import('/viewer/decay.js').then(({{ confidenceAt }}) => confidenceAt(0.8, 0, {weeks * week_ms}))"
@@ -409,7 +409,7 @@ async def test_the_curve_of_a_lesson_fades_as_lessons_do(shown: Shown, page: Pag
 )
 async def test_a_diff_holds_both_texts(shown: Shown, page: Page, before: str, after: str):
     await page.go(shown.url("/search?project=shop"))
-    await page.until_shown("Ask what the agents know")
+    await page.until_shown("Search what agents recorded")
     steps = await page.value(
         f"import('/viewer/diff.js').then(({{ diff }}) => diff({json.dumps(before)}, {json.dumps(after)}))"
     )

@@ -138,7 +138,7 @@ async def test_a_question_is_asked_of_one_kind_and_as_of_a_time(settled: Shown, 
         await page.press(f"#kind-{kind}")
     await page.until(f"{kinds}.length > 0 && {kinds}.every((one) => one === 'memory')")
     await page.fill("#asof", "2001-01-01T00:00")
-    await page.until_shown("Nothing is known about this")
+    await page.until_shown("No results")
 
 
 async def test_the_pickers_name_every_project_and_agent(settled: Shown, page: Page, said: list[dict[str, Any]]):
@@ -164,9 +164,9 @@ async def test_a_memory_among_hundreds_is_edited_and_forgotten_while_its_list_fo
     await page.until_shown("2 versions")
     await page.press_button("Forget…")
     await page.press_button("Forget it")
-    await page.until_shown("The document is gone.", "A search for its text found nothing of it.", "Done.")
+    await page.until_shown("The document is deleted.", "A search for its text does not find it.", "Done.")
     await page.press_button("Close")
-    await page.until_shown("This memory is not there")
+    await page.until_shown("Memory not found")
     async with settled.server.client() as client:
         assert (await client.get(f"/v1/memories/{made['id']}")).status_code == 404
 
@@ -237,7 +237,7 @@ async def test_a_replay_knows_what_was_known_then_and_asks_recall_as_of_then(set
     told = "document.querySelector('.asked ol')?.textContent ?? ''"
     await page.until(f"({told}).includes('at nine')")
     assert "at ten" not in await page.value(told)
-    await page.until_shown("Found today and not then: 2.", "not today")
+    await page.until_shown("Found today but not at this time: 2.", "not today")
     assert "q=when+does" in await page.value("location.hash")
 
 
@@ -274,13 +274,13 @@ async def test_dead_letters_are_tried_again_and_discarded(settled: Shown, page: 
     await page.until_shown("It failed once more, after 2 attempts")
     with newer_worker(settled.server):
         await page.press_button("Try again")
-        await page.until_shown("It is applied.")
+        await page.until_shown("Applied.")
     await wait_until(lambda: settled.get("/readyz").json()["vitals"]["workers"] == 1)
     await page.until("!document.querySelector('main').innerText.includes('dream.dreamt')")
     await page.press_button("Discard…")
     await page.fill("dialog input[name=reason]", "not ours")
     await page.press("dialog button.danger")
-    await page.until_shown("None: every event was applied.")
+    await page.until_shown("None; every event was applied.")
     await page.fill("#letters", "discarded")
     await page.until_shown("discarded: not ours")
     answer = settled.get("/v1/sessions/s1/observations", project="dreams").json()
@@ -304,7 +304,7 @@ async def test_the_dashboard_says_what_mnemolog_health_says(settled: Shown, page
     for line in told[1 + len(found) :]:
         name, value = re.split(r"\s{2,}", line.strip(), maxsplit=1)
         assert any(tile.startswith(name) for tile in tiles), tiles
-        if name in ("workers", "dead letters", "to embed", "not projected"):
+        if name in ("workers", "dead letters", "to embed", "pending"):
             assert f"{name} {value}" in tiles
     with newer_worker(settled.server):
         settled.post("/v1/admin/dead-letters/redrive", type="dream.dreamt")

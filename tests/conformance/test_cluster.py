@@ -36,7 +36,7 @@ from projections.documents.access import Reader
 from projections.health.samples import HealthSampler
 from projections.queries.documents import DocumentReader
 from projections.queries.log_events import Audit
-from projections.search.snapshots import FeedPosition
+from projections.search.replica import FeedPosition
 from projections.store.protocol import project
 from projections.store.redis_store import RedisStore
 

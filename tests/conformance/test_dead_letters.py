@@ -40,7 +40,7 @@ from projections.dead_letters.room import DeadLetters, LogLocation, Reason, Sele
 from projections.documents.access import Reader
 from projections.maintenance.backing_up import choose, write_backup
 from projections.maintenance.backups import StoreTarget
-from projections.maintenance.differences import DocumentManifest, differences, manifest_of, replay
+from projections.maintenance.differences import DocumentManifest, manifest_differences, manifest_of, replay
 from projections.maintenance.repairs import Repairs
 from projections.maintenance.restoring import restore
 from projections.queries.documents import DocumentReader
@@ -86,7 +86,9 @@ class Letters(Log):
     async def unlike_a_replay(self) -> list[Any]:
         """Where the documents differ from a replay of the log."""
         again = await replay(self.log, PARTITION, without=await discarded_places(self.redis, KEYS))
-        return differences(await manifest_of(self.redis, [PARTITION]), DocumentManifest({PARTITION: again.manifest}))
+        return manifest_differences(
+            await manifest_of(self.redis, [PARTITION]), DocumentManifest({PARTITION: again.manifest})
+        )
 
 
 @pytest.fixture

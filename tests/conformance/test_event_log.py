@@ -554,10 +554,10 @@ class NothingLog:
     async def standing_durability(self) -> Durability:
         return "memory"
 
-    async def why_never(self, wanted: Durability) -> str:
+    async def why_never(self, requested: Durability) -> str:
         return ""
 
-    async def confirm(self, newest: Mapping[int, Position], wanted: Durability) -> Durability:
+    async def confirm(self, newest: Mapping[int, Position], requested: Durability) -> Durability:
         return "memory"
 
     async def read(self, partition: int, after: Position, limit: int) -> list[Stored]:

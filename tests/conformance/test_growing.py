@@ -64,13 +64,11 @@ from projections.dead_letters.records import Discarded, discarded_places, letter
 from projections.documents.access import Reader
 from projections.documents.memories import Memory
 from projections.forgetting.receipts import Receipt, load_receipt, save_receipt
-from projections.maintenance import growing as module
 from projections.maintenance import restoring
 from projections.maintenance.backing_up import choose, write_backup
 from projections.maintenance.backups import LogState, RestoreRefused, StoreTarget
-from projections.maintenance.differences import differences, manifest_of
-from projections.maintenance.growing import Growing, GrowRefused, take_back
-from projections.maintenance.restoring import Routed, Window, restore
+from projections.maintenance.differences import manifest_differences, manifest_of
+from projections.maintenance.restoring import Growing, GrowRefused, Routed, Window, restore, take_back
 from projections.queries.documents import DocumentReader
 from projections.queries.log_events import Audit, EventFilter, LogEvents
 from projections.store.protocol import project
@@ -200,7 +198,7 @@ async def test_every_event_is_at_its_position_in_the_partition_of_its_route(live
 async def test_the_documents_are_the_same_once_they_are_projected(lived: Workshop, target: Client):
     before = await manifest_of(lived.redis, range(PARTITIONS))
     await folded(await grown(lived, target), target)
-    assert differences(await documents_of(target, GROWN, PARTITIONS), before) == []
+    assert manifest_differences(await documents_of(target, GROWN, PARTITIONS), before) == []
     kinds = {kind for one in before.partitions.values() for kind in one.kinds}
     assert {"memory", "observation", "session", "lesson", "slot", "action", "relation", "commit", "tombstone"} <= kinds
 
@@ -237,7 +235,7 @@ async def test_a_write_that_is_sent_again_is_known_and_gets_the_position_it_had(
 async def test_ids_are_remembered_for_a_window_from_the_end_of_the_growth(
     lived: Workshop, target: Client, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(module, "ENTRIES_PER_READ", 10)
+    monkeypatch.setattr(restoring, "ENTRIES_PER_READ", 10)
     growing = Growing(lived.redis, lived.log, target, GROWN, window=Window(5_000_000, 10))
     await growing.begin()
     await growing.copy()
@@ -382,7 +380,7 @@ async def test_a_log_is_grown_into_a_cluster_and_from_there_again(lived: Worksho
     assert await target.get(name) == b"vector"
     assert await entries(second, PARTITIONS) == before
     await folded(second, target)
-    assert differences(await documents_of(target, 2 * GROWN, PARTITIONS), documents) == []
+    assert manifest_differences(await documents_of(target, 2 * GROWN, PARTITIONS), documents) == []
     with pytest.raises(CommandRejected, match="from before this log got more partitions"):
         second.history.check_cursor(old)
 
@@ -397,8 +395,7 @@ async def test_what_was_killed_goes_on_when_it_is_run_again(
 ):
     before = await entries(lived.log, PARTITIONS)
     with monkeypatch.context() as patch:
-        where = restoring if step == "clear" else module
-        patch.setattr(where, step, killing(getattr(where, step), when))
+        patch.setattr(restoring, step, killing(getattr(restoring, step), when))
         with pytest.raises(Killed):
             await grown(lived, target)
     with pytest.raises(LogMoved):
@@ -413,7 +410,9 @@ async def test_what_was_killed_goes_on_when_it_is_run_again(
     assert await entries(log, PARTITIONS) == before
     await folded(log, target)
     assert (
-        differences(await documents_of(target, GROWN, PARTITIONS), await manifest_of(lived.redis, range(PARTITIONS)))
+        manifest_differences(
+            await documents_of(target, GROWN, PARTITIONS), await manifest_of(lived.redis, range(PARTITIONS))
+        )
         == []
     )
 
@@ -481,7 +480,7 @@ async def test_nothing_is_left_of_another_log_whose_growth_was_interrupted(
     made = await Registry(lived.redis, lived.clock).create(Grant(name="fleet", roles=["read"], tenant=TENANT))
     await lived.redis.set(EMBEDDER, b"of the first")
     with monkeypatch.context() as patch:
-        patch.setattr(module, "finish", killing(module.finish, "before"))
+        patch.setattr(restoring, "finish", killing(restoring.finish, "before"))
         with pytest.raises(Killed):
             await grown(lived, target)
     assert await target.hget(MANIFEST, "grown") is not None
@@ -500,7 +499,7 @@ async def test_digests_of_imported_tombstones_are_there_before_what_they_are_of(
     growing = grow_of(lived, target)
     await growing.begin()
     noted = Routed("x", Entry("ab" * 16, b"x"), noted=True)
-    monkeypatch.setattr(module, "restore_entries", killing(module.restore_entries, "after"))
+    monkeypatch.setattr(restoring, "restore_entries", killing(restoring.restore_entries, "after"))
     with pytest.raises(Killed):
         await growing._append(0, [(Position(1, 0), noted)])  # pyright: ignore[reportPrivateUsage]
     assert await target.smembers(PartitionKeys(0).imported) == {b"\xab" * 16}
@@ -514,7 +513,7 @@ async def test_a_difference_is_found(lived: Workshop, target: Client):
     partition, *_ = [one for one in range(GROWN) if await log.read(one, START, 1)]
     (row,) = await log.read(partition, START, 1)
     await erase(target, partition, row.position, b"another thing")
-    with pytest.raises(module.CopyDiffers):
+    with pytest.raises(restoring.CopyDiffers):
         await growing.compare()
 
 
@@ -557,13 +556,13 @@ async def test_a_process_that_starts_on_the_new_log_meanwhile_is_seen(
     lived: Workshop, target: Client, monkeypatch: pytest.MonkeyPatch
 ):
     """Behind the first look, ahead of the mark."""
-    measure = module.measure
+    measure = restoring.measure
 
     async def measured(redis: Client, log: EventLog) -> LogState:
         await beat(target, WORKERS, "worker", LEASE_TTL // timedelta(milliseconds=1))
         return await measure(redis, log)
 
-    monkeypatch.setattr(module, "measure", measured)
+    monkeypatch.setattr(restoring, "measure", measured)
     await refused(lived, target, RestoreRefused, "uses the log")
     await RedisLog(target, GROWN).create_or_check()
 
@@ -571,13 +570,13 @@ async def test_a_process_that_starts_on_the_new_log_meanwhile_is_seen(
 async def test_what_was_written_to_the_new_log_meanwhile_is_kept(
     lived: Workshop, target: Client, monkeypatch: pytest.MonkeyPatch
 ):
-    measure = module.measure
+    measure = restoring.measure
 
     async def measured(redis: Client, log: EventLog) -> LogState:
         await RedisLog(target, GROWN).append({0: [Entry("x", b"x")]})
         return await measure(redis, log)
 
-    monkeypatch.setattr(module, "measure", measured)
+    monkeypatch.setattr(restoring, "measure", measured)
     await refused(lived, target, RestoreRefused, "not empty")
     assert len(await RedisLog(target, GROWN).read(0, START, 2)) == 1
 
@@ -640,7 +639,7 @@ async def test_a_new_server_whose_clock_is_behind_is_refused(
     growing = grow_of(lived, target)
     await growing.begin()
     await growing.copy()
-    monkeypatch.setattr(module, "info_of_nodes", of_old)
+    monkeypatch.setattr(restoring, "info_of_nodes", of_old)
     with pytest.raises(GrowRefused, match="clock is behind"):
         await growing.finish()
 

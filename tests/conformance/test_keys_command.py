@@ -78,20 +78,22 @@ def test_the_operators_key_can_be_made_with_the_first_one_only(keys: Keys):
 def test_without_a_terminal_nothing_is_asked_and_the_missing_operator_is_told(keys: Keys):
     done = keys.run("create", "fleet", "--role", "read")
     assert done.exit_code == 0
-    assert "nobody has an operator's key yet" in done.stderr
+    assert "there is no operator key yet" in done.stderr
     assert len(keys.told("list")["keys"]) == 1
 
 
 def test_at_a_terminal_the_first_key_is_made_after_a_yes_and_the_operators_with_it(keys: Keys):
     create = ("keys", "create", "fleet", "--role", "read,write")
-    code, shown = at_terminal(keys.variables, *create, answers={"Make it?": "n\n"})
+    code, shown = at_terminal(keys.variables, *create, answers={"Create it?": "n\n"})
     assert (code, "every request needs a key" in shown, "no key was made" in shown) == (1, True, True)
     assert keys.run("list").exit_code == 1
-    code, shown = at_terminal(keys.variables, *create, answers={"Make it?": "y\n", "operator's key, too": "y\n"})
+    code, shown = at_terminal(
+        keys.variables, *create, answers={"Create it?": "y\n", "Also create an operator key": "y\n"}
+    )
     assert code == 0, shown
     assert [one["roles"] for one in keys.told("list")["keys"]] == [["read", "write"], ["operator"]]
     code, shown = at_terminal(keys.variables, *create, answers={})
-    assert (code, "Make it?" in shown) == (0, False)
+    assert (code, "Create it?" in shown) == (0, False)
 
 
 def test_a_key_is_stored_when_it_is_made_and_when_it_is_replaced(keys: Keys, tmp_path: Path):

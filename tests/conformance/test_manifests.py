@@ -21,7 +21,7 @@ from projections.documents.access import Reader
 from projections.documents.document import encode
 from projections.documents.tombstones import SupersededEvent, Tombstone
 from projections.forgetting.forget import Forgetting
-from projections.maintenance.differences import ManifestUnsteady, differences, manifest_of, replay_manifest
+from projections.maintenance.differences import ManifestUnsteady, manifest_differences, manifest_of, replay_manifest
 
 EVERY = range(PARTITIONS)
 
@@ -47,7 +47,7 @@ async def shop(redis: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 async def test_live_documents_have_the_manifest_of_a_replay(shop: Workshop):
     live, again = await manifest_of(shop.redis, EVERY), await replay_manifest(shop.log, EVERY)
-    assert differences(live, again) == []
+    assert manifest_differences(live, again) == []
     assert live.summary == again.summary
     kinds = {kind for one in live.summary.values() for kind in one.documents}
     assert kinds >= {"observation", "memory", "session", "lesson", "slot", "action", "tombstone", "mark"}
@@ -71,7 +71,7 @@ async def test_what_is_altered_missing_or_too_many_is_named(shop: Workshop):
     await shop.redis.set(keys.doc(altered), encode(Tombstone(id=cast(Any, altered))))
     await shop.redis.delete(keys.doc(missing))
     await shop.redis.set(keys.doc(extra.id), encode(extra))
-    (found,) = differences(await manifest_of(shop.redis, EVERY), again)
+    (found,) = manifest_differences(await manifest_of(shop.redis, EVERY), again)
     assert found.partition == home
     assert found.first_documents == sorted([altered, missing, extra.id])
     assert found.listings == 0

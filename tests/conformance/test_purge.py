@@ -24,9 +24,8 @@ from projections.embedding.embed_job import EmbeddingQueue
 from projections.forgetting import purge as purge_module
 from projections.forgetting.purge import Purge
 from projections.forgetting.receipts import Removed
-from projections.search import snapshot_job as snapshot_module
 from projections.search import snapshots as snapshots_module
-from projections.search.snapshot_job import SnapshotJob
+from projections.search.snapshots import SnapshotJob
 from projections.vectors.embedder import cache_key
 from tests.conformance.interruptions import Killed, files_with, forget, killing
 
@@ -110,7 +109,7 @@ STEPS: list[tuple[object, str]] = [
     (Purge, "_feed_entries"),
     (SnapshotJob, "_start"),
     (snapshots_module, "save"),
-    (snapshot_module, "trim_feed"),
+    (snapshots_module, "trim_feed"),
     (snapshots_module, "prune"),
     (SnapshotJob, "run"),
     (Purge, "_rewrite_log_file"),

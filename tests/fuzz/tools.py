@@ -34,7 +34,7 @@ from tests.fuzz.fuzzing import (
 )
 
 INTERNAL = -32603
-FAULT = "unexpected fault"
+FAULT = "nexpected "
 """What a tool says of a bug."""
 ACCEPT = "application/json, text/event-stream"
 

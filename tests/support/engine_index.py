@@ -12,7 +12,7 @@ from ingest.log.keys import PartitionKeys, embedding
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client
 from projections.documents.document import Searched, index_entry, searchable_text
-from projections.search.reading import live_generation
+from projections.search.replica import live_generation
 from projections.search_engine import schema
 from projections.search_engine.filling import Servers
 from projections.search_engine.keeping import SearchEngineIndexes

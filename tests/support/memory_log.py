@@ -36,13 +36,13 @@ class MemoryLog:
     async def standing_durability(self) -> Durability:
         return "memory"
 
-    async def why_never(self, wanted: Durability) -> str:
-        return "" if wanted == "memory" else "it is kept in memory"
+    async def why_never(self, requested: Durability) -> str:
+        return "" if requested == "memory" else "it is kept in memory"
 
-    async def confirm(self, newest: Mapping[int, Position], wanted: Durability) -> Durability:
-        if wanted != "memory":
-            raise DurabilityUnavailable(wanted, "it is kept in memory")
-        return wanted
+    async def confirm(self, newest: Mapping[int, Position], requested: Durability) -> Durability:
+        if requested != "memory":
+            raise DurabilityUnavailable(requested, "it is kept in memory")
+        return requested
 
     async def read(self, partition: int, after: Position, limit: int) -> list[Stored]:
         return [stored for stored in self._entries[partition] if stored.position > after][:limit]

@@ -48,7 +48,7 @@ from projections.rebuilding.documents import DocumentRebuild
 from projections.rebuilding.embeddings import EmbeddingRebuild
 from projections.rebuilding.job import RebuildJob
 from projections.rebuilding.rebuilds import Rebuilds
-from projections.search.snapshot_job import SnapshotJob
+from projections.search.snapshots import SnapshotJob
 from projections.store.protocol import project
 from projections.store.redis_store import RedisStore
 from projections.vectors.embedder import Embedders, FixedEmbedder

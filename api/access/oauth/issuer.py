@@ -27,8 +27,8 @@ logger = logging.getLogger(__name__)
 
 FRESH_S = 300.0
 """How long a key counts that the issuer has taken back."""
-AGAIN_S = 10.0
-STALE_S = 3600.0
+AGAIN_S = 10.0  # callers choose the key id, so without it anyone could make this server flood the issuer
+STALE_S = 3600.0  # an outage of the issuer should not lock everyone out, a forgotten key should not work forever
 FETCH_S = 5.0
 """For the metadata and the keys together."""
 MAX_BYTES = 256 << 10
@@ -96,7 +96,7 @@ class IssuerKeys:
     async def _fetched(self) -> None:
         """Return when the fetch that is in progress, if any, has ended; it continues when the one who waits is gone."""
         if self._fetching is not None:
-            await asyncio.shield(self._fetching)
+            await asyncio.shield(self._fetching)  # a caller that disconnects must not cancel it for the others
 
     async def _fetch(self) -> None:
         try:
@@ -144,7 +144,7 @@ class IssuerKeys:
             if response.status_code != 200:
                 raise _Unusable(f"{address} answered HTTP {response.status_code}")
             body = bytearray()
-            async for part in response.aiter_raw():
+            async for part in response.aiter_raw():  # raw: a small compressed body could expand without limit
                 body += part
                 if len(body) > MAX_BYTES:
                     raise _Unusable(f"{address} answered more than {MAX_BYTES:,} bytes")

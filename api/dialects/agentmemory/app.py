@@ -23,7 +23,7 @@ from api.http.endpoint import Endpoint, RequestHeader, open_paths, routes
 from api.http.http import Json
 from api.http.openapi import About, documented
 from api.monitoring.ops import Measure
-from api.viewer import pages as viewer
+from api.viewer import room as viewer
 from ingest.errors import AccessDenied, CommandRejected, Forbidden, SessionFull, SlotFull
 from ingest.platform.settings import Settings
 from ingest.roles import ANY

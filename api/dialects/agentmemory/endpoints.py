@@ -27,8 +27,7 @@ from ingest.errors import (
 from ingest.names import header_name
 from ingest.platform.settings import Settings
 from mcp_gateway import lenient
-from mcp_gateway.lenient import BadArgument
-from mcp_gateway.surrogates import repaired_json
+from mcp_gateway.lenient import BadArgument, repaired_json
 from mcp_gateway.tools.tool import Tool, ToolAnswer, ToolContext
 from projections.documents.document import Document
 from projections.documents.memories import BY_WORDS

@@ -32,7 +32,7 @@ from api.http.http import Json
 from api.services import services
 from ingest.errors import LogUnavailable, NotFound, ReaderUnknown
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.catalog import server_version
+from mcp_gateway.profiles import server_version
 from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.documents.observations import Observation
 from projections.forgetting.clear import Sweep

@@ -39,7 +39,7 @@ from ingest.platform.partial import whole_reads
 from ingest.platform.tasks import in_thread
 from mcp_gateway import lenient
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.catalog import server_version
+from mcp_gateway.profiles import server_version
 from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.documents.access import Reader, may_forget, may_read
 from projections.documents.actions import Action

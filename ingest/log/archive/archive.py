@@ -124,6 +124,7 @@ class Archive:
     async def identity(self) -> Identity:
         """Which archive this is; a log without one gets its name now."""
         if self._identity is None:
+            # HSETNX: of several processes that begin an archive, one names it
             await self._redis.hsetnx(MANIFEST, ARCHIVE_ID, str(new_event_id()))
             log, archive = await self._redis.hmget(MANIFEST, ["created_at", ARCHIVE_ID])
             self._identity = Identity((log or b"").decode(), archive.decode())
@@ -134,29 +135,29 @@ class Archive:
 
         MissingFile may mean that there is a newer one by now.
         """
-        known = self._manifests.get(partition)
-        if known is not None and archived.version and known.name == archived.file:
-            return known
+        current = self._manifests.get(partition)
+        if current is not None and archived.version and current.name == archived.file:
+            return current
         identity = await self.identity()
-        found = ArchiveManifest(
+        manifest = ArchiveManifest(
             log=identity.log, archive=identity.archive, partition=partition, version=archived.version
         )
         if archived.version:
             raw = await asyncio.to_thread(self._store.read, f"{await self._folder(partition)}/{archived.file}")
-            found = await asyncio.to_thread(decode, raw, found, archived.chain)
-        self._manifests[partition] = found
-        self._drop_others(partition, {one.name for one in found.segments})
-        return found
+            manifest = await asyncio.to_thread(decode, raw, manifest, archived.chain)
+        self._manifests[partition] = manifest
+        self._drop_others(partition, {segment.name for segment in manifest.segments})
+        return manifest
 
     async def entries(self, partition: int, sealed: Sealed) -> list[Stored]:
         """The entries of a segment, oldest first; not to be changed. From memory if it was read a while ago."""
         key = (partition, sealed.name)
-        if (found := self._cache.get(key)) is not None:
+        if (unpacked := self._cache.get(key)) is not None:
             self._cache.move_to_end(key)
-            return found
-        found = await self.entries_from_store(partition, sealed)
-        self._keep(key, found)
-        return found
+            return unpacked
+        unpacked = await self.entries_from_store(partition, sealed)
+        self._keep(key, unpacked)
+        return unpacked
 
     async def entries_from_store(self, partition: int, sealed: Sealed) -> list[Stored]:
         """The entries of a segment as the store has it now; raises DamagedSegment, or MissingFile without it."""
@@ -183,7 +184,7 @@ class Archive:
         A later one was never committed: its writer was killed, or is at it and holds a lease that this one lost. Its
         files can be deleted once the version has moved past it, for then it cannot be committed any more.
         """
-        used = {manifest.name, *(one.name for one in manifest.segments)}
+        used = {manifest.name, *(segment.name for segment in manifest.segments)}
         names = await asyncio.to_thread(self._store.names, await self._folder(manifest.partition))
         strays = [name for name in names if name not in used]
         later = [name for name in strays if (version_of(name) or 0) > manifest.version]
@@ -200,16 +201,16 @@ class Archive:
         self, manifest: ArchiveManifest, progress: Callable[[], None] = lambda: None
     ) -> list[DamagedSegment]:
         """Every segment of a manifest that is not what was sealed. All of them are read from the store."""
-        found: list[DamagedSegment] = []
+        damaged: list[DamagedSegment] = []
         for sealed in manifest.segments:
             try:
                 await self.entries_from_store(manifest.partition, sealed)
             except DamagedSegment as error:
-                found.append(error)
+                damaged.append(error)
             except MissingFile:
-                found.append(DamagedSegment(manifest.partition, sealed.name, "it is not there"))
+                damaged.append(DamagedSegment(manifest.partition, sealed.name, "it is not there"))
             progress()
-        return found
+        return damaged
 
     async def _folder(self, partition: int) -> str:
         return f"{(await self.identity()).archive}/p{partition:02d}"
@@ -249,12 +250,12 @@ async def look(redis: Client, archive: Archive, partition: int) -> PartitionArch
     """What a partition's archive holds, by its manifest; raises DamagedArchive or ArchiveUnavailable."""
     keys = PartitionKeys(partition)
     archived = await load_archived(redis, keys)
-    contents = [one.content for one in (await archive.manifest(partition, archived)).segments]
+    contents = [segment.content for segment in (await archive.manifest(partition, archived)).segments]
     return PartitionArchive(
         partition=partition,
         segments=len(contents),
-        entries=sum(one.entries for one in contents),
-        bytes=sum(one.bytes for one in contents),
+        entries=sum(content.entries for content in contents),
+        bytes=sum(content.bytes for content in contents),
         sealed=str(archived.sealed),
         trimmed=str(archived.trimmed),
         waiting=int(await redis.xlen(keys.log)),

@@ -51,7 +51,7 @@ T = TypeVar("T")
 
 
 SLICE_S = 60.0
-"""A run ends with the partition at which this is over; the next one goes on behind it. A purge waits for it."""
+"""A run stops after the partition in which this time is up; the next run continues there. A purge waits for it."""
 
 
 WAIT_FOR_OTHER_S = 90.0
@@ -74,7 +74,7 @@ MEMBERS_PER_COMMAND = 1_000
 
 
 REWRITTEN_PER_COMMIT = 8
-"""Segments that one new manifest replaces, so that the manifest of a big archive is not written anew for each. Their
+"""Segments that one new manifest replaces, so that the manifest of a big archive is not written again for each. Their
 stubs are in memory meanwhile: 24 MB when everything of all of them was erased."""
 
 
@@ -101,6 +101,7 @@ class Sealing:
         data = await asyncio.to_thread(pack, partition, entries)
         manifest = appended(before, await asyncio.to_thread(content_of, data, entries), str(new_event_id()))
         sealed = manifest.segments[-1]
+        # files first, then Redis: killed in between, they are strays that a sweep deletes
         await self._archive.write(partition, sealed.name, data)
         await self._archive.write_manifest(manifest)
         try:
@@ -123,8 +124,9 @@ class Sealing:
         projected = await _projected(self._redis, keys)
         trimmed_count = 0
         for sealed in manifest.behind(state.trimmed):
-            if sealed.last > projected:
+            if sealed.last > projected:  # the runner reads from the stream, which must keep what it has not read
                 break
+            # not from memory: what is trimmed exists only in the store from then on
             entries = await self._archive.entries_from_store(partition, sealed)
             await self._trim(keys, state, entries)
             state = state._replace(trimmed=sealed.last)
@@ -183,6 +185,7 @@ class Sealing:
         """Let the manifest count, unless something of its new segment was erased after it was read."""
         payloads = dict(entries)
         async with self._redis.pipeline(transaction=True) as pipe:
+            # an entry erased after it was read must not come back in a segment
             await pipe.watch(keys.archived, keys.erased)
             stubs: list[bytes] = await queue_stubs_between(pipe, keys, state.sealed, manifest.sealed, -1)
             erased = any(payloads.get(stub.position) != stub.payload for stub in read_stubs(keys, stubs))
@@ -196,6 +199,7 @@ class Sealing:
         """Take a segment's entries out of the stream, with exactly those stubs that the segment has."""
         payloads, last = dict(entries), entries[-1].position
         async with self._redis.pipeline(transaction=True) as pipe:
+            # a stub added meanwhile is not in the segment, and must stay beside the stream
             await pipe.watch(keys.archived, keys.erased)
             stubs: list[bytes] = await queue_stubs_between(pipe, keys, state.trimmed, last, -1)
             if await load_archived(pipe, keys) != state:
@@ -203,22 +207,22 @@ class Sealing:
             pipe.multi()
             pipe.hset(keys.archived, TRIMMED, str(last))
             pipe.xtrim(keys.log, minid=f"{last.ms}-{last.seq + 1}", approximate=False)
-            _queue_moved(pipe, keys, [one for one in stubs if read_stub(keys, one) in payloads.items()])
+            _queue_moved(pipe, keys, [stub for stub in stubs if read_stub(keys, stub) in payloads.items()])
             await _execute(pipe, keys)
 
     async def _affected(
         self, keys: PartitionKeys, manifest: ArchiveManifest, after: Position
     ) -> list[tuple[Sealed, list[bytes]]]:
         """The next few segments behind a position in which something was erased, each with all its stubs."""
-        found: list[tuple[Sealed, list[bytes]]] = []
-        while len(found) < REWRITTEN_PER_COMMIT:
+        affected: list[tuple[Sealed, list[bytes]]] = []
+        while len(affected) < REWRITTEN_PER_COMMIT:
             oldest: list[bytes] = await queue_stubs_between(self._redis, keys, after, manifest.sealed, 1)
             if not oldest:
                 break
             sealed = manifest.holding(read_stub(keys, oldest[0]).position)
-            found.append((sealed, await queue_stubs_between(self._redis, keys, after, sealed.last, -1)))
+            affected.append((sealed, await queue_stubs_between(self._redis, keys, after, sealed.last, -1)))
             after = sealed.last
-        return found
+        return affected
 
     async def _with_stubs(
         self, manifest: ArchiveManifest, sealed: Sealed, stubs: Sequence[bytes], writer: str
@@ -244,7 +248,7 @@ class Sealing:
         moved: Sequence[bytes],
     ) -> tuple[Archived, ArchiveManifest]:
         """Let segments have other contents, which takes their stubs out of Redis; what they were is deleted."""
-        newer = replaced(manifest, contents, writer)
+        newer = replaced(manifest, contents, writer)  # new files beside the old ones, which readers may be at
         await self._archive.write_manifest(newer)
         try:
             async with self._redis.pipeline(transaction=True) as pipe:

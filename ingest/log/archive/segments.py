@@ -138,7 +138,7 @@ SEGMENT_ENTRIES = 10_000
 SEGMENT_BYTES = 8 << 20
 """Of payloads, before compression: what a reader keeps in memory for one segment. The last entry may go beyond."""
 MAX_UNPACKED_BYTES = SEGMENT_BYTES + MAX_ENTRY_BYTES + 64 * SEGMENT_ENTRIES
-"""A frame that claims more is none of ours: it is not unpacked."""
+"""A frame that claims more was not written by mnemolog, and is not unpacked."""
 
 FORMAT, FORMAT_VERSION = "mnemolog-segment", 1
 
@@ -157,17 +157,17 @@ def is_full(entries: Sequence[Stored]) -> bool:
 
 async def filled(pages: AsyncIterator[Sequence[Stored]]) -> AsyncGenerator[list[Stored]]:
     """The entries again, as many at a time as a segment takes; the last of them may be fewer."""
-    found: list[Stored] = []
+    page: list[Stored] = []
     size = 0
     async for page in pages:
         for entry in page:
-            found.append(entry)
+            page.append(entry)
             size += len(entry.payload)
-            if len(found) >= SEGMENT_ENTRIES or size >= SEGMENT_BYTES:
-                yield found
-                found, size = [], 0
-    if found:
-        yield found
+            if len(page) >= SEGMENT_ENTRIES or size >= SEGMENT_BYTES:
+                yield page
+                page, size = [], 0
+    if page:
+        yield page
 
 
 def pack(partition: int, entries: Sequence[Stored]) -> bytes:
@@ -247,8 +247,8 @@ def chain_start(archive: str, partition: int) -> str:
 
 def link(before: str, content: Content) -> str:
     """The chain behind a segment: SHA-256 of the chain before it, its hash, first and last position and count."""
-    told = f"{before}\n{content.sha256}\n{content.first}\n{content.last}\n{content.entries}"
-    return hashlib.sha256(told.encode()).hexdigest()
+    text = f"{before}\n{content.sha256}\n{content.first}\n{content.last}\n{content.entries}"
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def file_of(version: int, content: Content, writer: str) -> str:
@@ -257,7 +257,7 @@ def file_of(version: int, content: Content, writer: str) -> str:
 
 
 def version_of(name: str) -> int | None:
-    """The version of the manifest that a file was written for; None for a name that is none of ours."""
+    """The version of the manifest that a file was written for; None for any other file name."""
     kind, _, rest = name.partition("-")
     digits = rest.partition("-")[0]
     return int(digits) if kind in ("segment", "manifest") and digits.isascii() and digits.isdigit() else None
@@ -273,12 +273,12 @@ def appended(manifest: ArchiveManifest, content: Content, writer: str) -> Archiv
 
 
 def replaced(manifest: ArchiveManifest, contents: Mapping[str, Content], writer: str) -> ArchiveManifest:
-    """The next version, with other contents in the place of segments by name; the chain behind them is made anew."""
+    """The next version, with other contents in the place of segments by name; the chain after them is recomputed."""
     version, chain = manifest.version + 1, chain_start(manifest.archive, manifest.partition)
     segments: list[Sealed] = []
-    for one in manifest.segments:
-        content = contents.get(one.name, one.content)
-        name = file_of(version, content, writer) if one.name in contents else one.name
+    for segment in manifest.segments:
+        content = contents.get(segment.name, segment.content)
+        name = file_of(version, content, writer) if segment.name in contents else segment.name
         chain = link(chain, content)
         segments.append(Sealed(name=name, content=content, chain=chain))
     return replace(manifest, version=version, writer=writer, segments=tuple(segments))
@@ -300,33 +300,34 @@ def decode(raw: bytes, expected: ArchiveManifest, head: str) -> ArchiveManifest:
         return DamagedArchive(expected.partition, name, trouble)
 
     try:
-        found = msgspec.json.decode(raw, type=ArchiveManifest)
-        fault = _fault(found)
-    except (msgspec.MsgspecError, ValueError) as error:
-        raise damaged(f"it cannot be read: {error}") from None
-    if (found.format, found.format_version) != (MANIFEST_FORMAT, MANIFEST_VERSION):
+        manifest = msgspec.json.decode(raw, type=ArchiveManifest)
+        error = _fault(manifest)
+    except (msgspec.MsgspecError, ValueError) as invalid:
+        raise damaged(f"it cannot be read: {invalid}") from None
+    if (manifest.format, manifest.format_version) != (MANIFEST_FORMAT, MANIFEST_VERSION):
         raise damaged(
-            f"this release reads version {MANIFEST_VERSION} of {MANIFEST_FORMAT}, and it is {found.format_version}"
+            f"this release reads version {MANIFEST_VERSION} of {MANIFEST_FORMAT}, and it is {manifest.format_version}"
         )
-    if (found.log, found.archive, found.partition) != (expected.log, expected.archive, expected.partition):
-        raise damaged(f"it is that of partition {found.partition} of archive {found.archive}, a log of {found.log}")
-    if found.version != expected.version:
-        raise damaged(f"it says that it is version {found.version}")
-    if fault:
-        raise damaged(fault)
-    if found.head != head:
+    if (manifest.log, manifest.archive, manifest.partition) != (expected.log, expected.archive, expected.partition):
+        it = f"partition {manifest.partition} of archive {manifest.archive}, a log of {manifest.log}"
+        raise damaged(f"it is that of {it}")
+    if manifest.version != expected.version:
+        raise damaged(f"it says that it is version {manifest.version}")
+    if error:
+        raise damaged(error)
+    if manifest.head != head:
         raise damaged("its chain does not end as the log says: it is an earlier one, or was altered")
-    return found
+    return manifest
 
 
 def _fault(manifest: ArchiveManifest) -> str:
     """What is wrong with a chain in itself; empty for a good one."""
     chain = chain_start(manifest.archive, manifest.partition)
-    for one in manifest.segments:
-        chain = link(chain, one.content)
-        if one.chain != chain:
-            return f"the chain breaks at {one.name}"
-        if one.first > one.last or one.content.entries < 1:
-            return f"{one.name} holds nothing"
+    for segment in manifest.segments:
+        chain = link(chain, segment.content)
+        if segment.chain != chain:
+            return f"the chain breaks at {segment.name}"
+        if segment.first > segment.last or segment.content.entries < 1:
+            return f"{segment.name} holds nothing"
     broken = next((two for one, two in pairwise(manifest.segments) if one.last >= two.first), None)
     return f"{broken.name} does not lie behind the one before it" if broken else ""

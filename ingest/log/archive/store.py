@@ -134,10 +134,10 @@ class UrlStore:
         with _failing(f"{self}/{folder} cannot be read"):
             self._files.invalidate_cache()
             try:
-                found = cast(list[str], self._files.ls(f"{self._root}/{folder}", detail=False))
+                paths = cast(list[str], self._files.ls(f"{self._root}/{folder}", detail=False))
             except FileNotFoundError:
                 return []
-            return sorted(path.rstrip("/").rpartition("/")[2] for path in found)
+            return sorted(path.rstrip("/").rpartition("/")[2] for path in paths)
 
 
 @contextmanager

@@ -42,7 +42,7 @@ else:
 
 
 TRIES = 3
-"""Of a transaction that is told each time that its slot is elsewhere."""
+"""How often a transaction is tried when its slot has moved each time."""
 
 
 class SpreadPipeline(AsyncCoreCommands):
@@ -181,8 +181,8 @@ class SlotTransaction(AsyncCoreCommands):
                     raise
                 may_repeat = False
             self._bind()
-            for one in queued:
-                self._pipe.execute_command(*one.args, **one.options)
+            for item in queued:
+                self._pipe.execute_command(*item.args, **item.options)
         raise ClusterChanged("a transaction was not carried out: its slot keeps moving")
 
     async def _first_watch(self, args: tuple[Any, ...]) -> Any:
@@ -196,17 +196,17 @@ class SlotTransaction(AsyncCoreCommands):
 
     async def _at_once(self, answer: Coroutine[Any, Any, Any]) -> Any:
         """An answer of the node; a redirection of it is heeded and raised as one of ConnectionError."""
-        place = self._place
-        assert place is not None
+        node = self._place
+        assert node is not None
         try:
-            return await self._router.answer(place, answer)
+            return await self._router.answer(node, answer)
         except REDIRECTED as error:
-            await self._router.heed(error, place)
+            await self._router.heed(error, node)
             if isinstance(error, MovedError):
                 raise _Moved(str(error)) from error
             raise ClusterChanged(f"a transaction was not carried out: {error or type(error).__name__}") from error
         except BROKEN:
-            await self._router.look_again(place)
+            await self._router.look_again(node)
             raise
 
     def _bind(self) -> None:
@@ -304,8 +304,8 @@ class ClusterClient(AsyncCoreCommands):
     async def scan_iter(self, match: str | None = None, count: int | None = None) -> AsyncIterator[bytes]:
         """The keys of one primary after the other. Those of a slot that moves meanwhile come twice, or not at all."""
         await self._router.topology.ready()
-        for place in self._router.topology.primaries():
-            async for key in place.client.scan_iter(match=match, count=count):
+        for node in self._router.topology.primaries():
+            async for key in node.client.scan_iter(match=match, count=count):
                 yield key
 
     async def aclose(self) -> None:

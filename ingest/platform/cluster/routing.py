@@ -21,8 +21,7 @@ from redis.exceptions import (
 )
 
 from ingest.platform.cluster.topology import Address, ClusterChanged, NodePlace, NodeSilent, Topology
-from ingest.platform.partial import node_timeout_s
-from ingest.platform.tasks import end
+from ingest.platform.tasks import end, node_timeout_s
 
 T = TypeVar("T")
 
@@ -56,22 +55,22 @@ class Router:
         await self.topology.ready()
         for pause in PAUSES_S:
             await asyncio.sleep(pause)
-            place = self.topology.place_of(slot)
+            node = self.topology.place_of(slot)
             try:
-                return await self.answer(place, place.client.execute_command(*args, **options))
+                return await self.answer(node, node.client.execute_command(*args, **options))
             except asyncio.CancelledError:
-                self.topology.doubt(place)
+                self.topology.doubt(node)
                 raise
             except MovedError as error:
-                await self.heed(error, place)
+                await self.heed(error, node)
                 last = str(error)
             except AskError as error:
-                return await self._ask(error, place, args, options)
+                return await self._ask(error, node, args, options)
             except REDIRECTED as error:
-                await self.heed(error, place)
+                await self.heed(error, node)
                 last = str(error) or type(error).__name__
             except BROKEN as error:
-                if not await self.goes_on(error, place, slot, may_repeat):
+                if not await self.goes_on(error, node, slot, may_repeat):
                     raise
                 may_repeat, last = False, str(error)
         raise ClusterChanged(f"{args[0]}: the cluster did not settle: {last}")
@@ -82,7 +81,7 @@ class Router:
         The commands of one node go through one connection in their order, those of different nodes at the same time.
         What has no slot is answered by a list, with the answer of every connection that carried out commands before it.
         """
-        answers: list[Any] = [None if one.slot is not None else [] for one in queued]
+        answers: list[Any] = [None if item.slot is not None else [] for item in queued]
         todo = [n for n, one in enumerate(queued) if one.slot is not None]
         may_repeat = self.repeat
         for pause in PAUSES_S:
@@ -94,11 +93,12 @@ class Router:
             except BROKEN as error:  # nobody answers
                 return _with(answers, todo, error)
             groups = self._by_node(queued, todo, answers)
-            ran = await asyncio.gather(*(self._run_group(place, queued, group) for place, group in groups))
+            ran = await asyncio.gather(*(self._run_group(node, queued, group) for node, group in groups))
             todo = list[int]()
             again = False
-            for (place, group), found in zip(groups, ran, strict=True):
-                again |= await self._take(answers, todo, queued, place, group, found, may_repeat)
+            for (node, group), found in zip(groups, ran, strict=True):
+                again |= await self._take(answers, todo, queued, node, group, found, may_repeat)
+            # a command whose connection broke may have been carried out: it is sent once more, not twice
             may_repeat = may_repeat and not again
         return _with(answers, todo, ClusterChanged("the cluster did not settle"))
 
@@ -123,46 +123,46 @@ class Router:
 
     async def _everywhere(self, args: Sequence[Any], options: Mapping[str, Any]) -> tuple[list[Any], int]:
         """What every primary answers, and with how many the connection broke; then the cluster was asked again."""
-        places = self.topology.primaries()
-        answers = await asyncio.gather(*(self._one(place, args, options) for place in places), return_exceptions=True)
-        broken = [place for place, answer in zip(places, answers, strict=True) if isinstance(answer, BROKEN)]
+        nodes = self.topology.primaries()
+        answers = await asyncio.gather(*(self._one(node, args, options) for node in nodes), return_exceptions=True)
+        broken = [node for node, answer in zip(nodes, answers, strict=True) if isinstance(answer, BROKEN)]
         if broken:
             await self.look_again(broken[0])
         return answers, len(broken)
 
-    async def _one(self, place: NodePlace, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
-        if self.topology.is_silent(place.address):
-            raise NodeSilent(f"{place.address} does not answer")
-        return await self.answer(place, place.client.execute_command(*args, **options))
+    async def _one(self, node: NodePlace, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
+        if self.topology.is_silent(node.address):
+            raise NodeSilent(f"{node.address} does not answer")
+        return await self.answer(node, node.client.execute_command(*args, **options))
 
-    async def heed(self, error: Exception, place: NodePlace) -> None:
+    async def heed(self, error: Exception, node: NodePlace) -> None:
         """Learn from a redirection."""
-        await self.look_again(place)
+        await self.look_again(node)
         if isinstance(error, MovedError):
-            self.topology.moved(error, place.address)
+            self.topology.moved(error, node.address)
 
-    async def goes_on(self, error: Exception, place: NodePlace, slot: int, may_repeat: bool) -> bool:
+    async def goes_on(self, error: Exception, node: NodePlace, slot: int, may_repeat: bool) -> bool:
         """Whether a command whose connection broke is to be sent once more.
 
         A node that did not answer in time is not asked the same again; another one that took its place is.
         """
-        await self.look_again(place)
+        await self.look_again(node)
         if not may_repeat:
             return False
         try:
-            elsewhere = self.topology.place_of(slot).address != place.address
+            elsewhere = self.topology.place_of(slot).address != node.address
         except ClusterChanged:
             return False
         return elsewhere or not isinstance(error, TimeoutError)
 
-    async def look_again(self, place: NodePlace) -> None:
+    async def look_again(self, node: NodePlace) -> None:
         """Ask the cluster who has what now, unless somebody did since."""
         try:
-            await self.topology.refresh(place.version, without=place.address)
+            await self.topology.refresh(node.version, without=node.address)
         except BROKEN:
             pass  # the error at hand says as much
 
-    async def answer(self, place: NodePlace, command: Coroutine[Any, Any, T]) -> T:
+    async def answer(self, node: NodePlace, command: Coroutine[Any, Any, T]) -> T:
         """What a node answers. Raises TimeoutError, and asks it nothing more, where it is waited for no longer.
 
         A node that answers a PING meanwhile is at work: a long answer is waited for as the client waits.
@@ -173,18 +173,18 @@ class Router:
         answering = asyncio.create_task(command)
         try:
             while not (await asyncio.wait([answering], timeout=limit / 2))[0]:
-                if not await self._is_at_work(place, limit / 2) and not answering.done():
-                    self.topology.silence(place)
-                    raise TimeoutError(f"{place.address} did not answer within {limit:g} s")
+                if not await self._is_at_work(node, limit / 2) and not answering.done():
+                    self.topology.silence(node)
+                    raise TimeoutError(f"{node.address} did not answer within {limit:g} s")
             return answering.result()
         finally:
             if not answering.done():
                 await end(answering)
 
-    async def _is_at_work(self, place: NodePlace, within_s: float) -> bool:
+    async def _is_at_work(self, node: NodePlace, within_s: float) -> bool:
         """Whether a node answers a PING. It is waited for by turns of the event loop, each of which sees what has come:
         a process that itself stood still for so long would take every node for silent."""
-        asking = asyncio.create_task(place.client.execute_command("PING"))
+        asking = asyncio.create_task(node.client.execute_command("PING"))
         try:
             for _ in range(TURNS):
                 if (await asyncio.wait([asking], timeout=within_s / TURNS))[0]:
@@ -205,77 +205,77 @@ class Router:
         One whose slot has no primary, or a silent one, gets that for an answer.
         """
         groups: dict[Address, tuple[NodePlace, list[int]]] = {}
-        wanted = set(todo)
-        for n, one in enumerate(queued):
-            if one.slot is None:
+        requested = set(todo)
+        for n, command in enumerate(queued):
+            if command.slot is None:
                 for _, group in groups.values():
                     group.append(n)
-            elif n in wanted:
+            elif n in requested:
                 try:
-                    place = self.topology.place_of(one.slot)
+                    node = self.topology.place_of(command.slot)
                 except ClusterChanged as error:
                     answers[n] = error
                 else:
-                    groups.setdefault(place.address, (place, []))[1].append(n)
+                    groups.setdefault(node.address, (node, []))[1].append(n)
         return list(groups.values())
 
     async def _run_group(
-        self, place: NodePlace, queued: Sequence[QueuedCommand], group: Sequence[int]
+        self, node: NodePlace, queued: Sequence[QueuedCommand], group: Sequence[int]
     ) -> list[Any] | Exception:
         try:
-            async with place.client.pipeline(transaction=False) as pipe:
+            async with node.client.pipeline(transaction=False) as pipe:
                 for n in group:
                     pipe.execute_command(*queued[n].args, **queued[n].options)
-                return await self.answer(place, pipe.execute(raise_on_error=False))
-        except asyncio.CancelledError:
-            self.topology.doubt(place)
+                return await self.answer(node, pipe.execute(raise_on_error=False))
+        except asyncio.CancelledError:  # the caller gave up waiting: the node may be down
+            self.topology.doubt(node)
             raise
         except BROKEN as error:
             return error
 
     async def _take(
         self, answers: list[Any], todo: list[int], queued: Sequence[QueuedCommand],
-        place: NodePlace, group: Sequence[int], found: list[Any] | Exception, may_repeat: bool,
+        node: NodePlace, group: Sequence[int], replies: list[Any] | Exception, may_repeat: bool,
     ) -> bool:  # fmt: skip
         """Keep what a node answered, and note in `todo` what has to be sent again. True when a connection broke."""
-        if isinstance(found, Exception):
+        if isinstance(replies, Exception):
             slots = {queued[n].slot for n in group} - {None}
-            goes_on = await self.goes_on(found, place, next(slot for slot in slots if slot is not None), may_repeat)
+            goes_on = await self.goes_on(replies, node, next(slot for slot in slots if slot is not None), may_repeat)
             for n in group:
                 if queued[n].slot is None:
                     if not goes_on:
-                        answers[n].append(found)
+                        answers[n].append(replies)
                 elif goes_on:
                     todo.append(n)
                 else:
-                    answers[n] = found
+                    answers[n] = replies
             return True
-        for n, answer in zip(group, found, strict=True):
-            one = queued[n]
-            if one.slot is None:
+        for n, answer in zip(group, replies, strict=True):
+            command = queued[n]
+            if command.slot is None:
                 answers[n].append(answer)
             elif isinstance(answer, MovedError):
-                await self.heed(answer, place)
+                await self.heed(answer, node)
                 todo.append(n)
             elif isinstance(answer, AskError):
-                answers[n] = await self._asked(answer, place, one)
+                answers[n] = await self._asked(answer, node, command)
             elif isinstance(answer, REDIRECTED):
-                await self.heed(answer, place)
+                await self.heed(answer, node)
                 todo.append(n)
             else:
                 answers[n] = answer
         return False
 
-    async def _asked(self, error: AskError, place: NodePlace, one: QueuedCommand) -> Any:
+    async def _asked(self, error: AskError, node: NodePlace, command: QueuedCommand) -> Any:
         try:
-            return await self._ask(error, place, one.args, one.options)
-        except (RedisError, OSError) as fault:
-            return fault
+            return await self._ask(error, node, command.args, command.options)
+        except (RedisError, OSError) as error:
+            return error
 
-    async def _ask(self, error: AskError, place: NodePlace, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
+    async def _ask(self, error: AskError, node: NodePlace, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
         """The answer of the node that a slot is moving to, for a key that is there already."""
-        told: Any = error
-        client = self.topology.client_at(Address(told.host or place.address.host, int(told.port)))
+        redirection: Any = error
+        client = self.topology.client_at(Address(redirection.host or node.address.host, int(redirection.port)))
         async with client.pipeline(transaction=False) as pipe:
             pipe.execute_command("ASKING")
             pipe.execute_command(*args, **options)

@@ -14,11 +14,11 @@ from ingest.platform.tasks import end
 logger = logging.getLogger(__name__)
 
 ASK_WITHIN_S = 2.0
-"""A node that does not say within this time what it knows of the cluster is passed over."""
+"""A node that does not describe the cluster within this time is skipped."""
 ASK_ANOTHER_AFTER_S = 0.1
-"""A node that has not said anything until then may be one that stands still: another one is asked beside it."""
+"""A node that has not answered by then may hang: another one is asked as well."""
 LISTEN_EVERY_S = 0.25
-"""For whether a silent node answers again, or another one has its slots."""
+"""How often to check whether a silent node answers again, or another one has its slots."""
 
 NodeClient: TypeAlias = Any
 """redis-py's client of one node."""
@@ -83,10 +83,10 @@ class Topology:
         if not self._slots or self._doubted is not None:
             await self.refresh(self._version, without=self._doubted)
 
-    def doubt(self, place: NodePlace) -> None:
+    def doubt(self, node: NodePlace) -> None:
         """Somebody gave up waiting for a node: the cluster is asked before the next command."""
-        if place.version == self._version:
-            self._doubted = place.address
+        if node.version == self._version:
+            self._doubted = node.address
 
     def address_of(self, slot: int) -> Address | None:
         """Where the primary of a slot is, as far as is known; None when it has none."""
@@ -103,19 +103,19 @@ class Topology:
 
     def primaries(self) -> list[NodePlace]:
         """Every primary that has slots, in the order of the slots."""
-        found = dict.fromkeys(address for address in self._slots if address is not None)
-        return [NodePlace(address, self.client_at(address), self._version) for address in found]
+        addresses = dict.fromkeys(address for address in self._slots if address is not None)
+        return [NodePlace(address, self.client_at(address), self._version) for address in addresses]
 
     def moved(self, error: MovedError, by: Address) -> None:
         """Believe a node that named another one as the primary of a slot."""
-        told: Any = error
-        self._slots[int(told.slot_id)] = Address(told.host or by.host, int(told.port))
+        redirection: Any = error
+        self._slots[int(redirection.slot_id)] = Address(redirection.host or by.host, int(redirection.port))
 
-    def silence(self, place: NodePlace) -> None:
-        """Ask a node nothing until it answers again: whoever asks would wait as long as the one before."""
-        if place.address not in self._silent:
-            listening = asyncio.create_task(self._listen_for(place.address), name=f"cluster node {place.address}")
-            self._silent[place.address] = listening
+    def silence(self, node: NodePlace) -> None:
+        """Send a node nothing until it answers again: every caller would wait as long as the last one."""
+        if node.address not in self._silent:
+            listening = asyncio.create_task(self._listen_for(node.address), name=f"cluster node {node.address}")
+            self._silent[node.address] = listening
 
     def is_silent(self, address: Address) -> bool:
         """Whether a node is asked nothing at the moment."""
@@ -147,7 +147,7 @@ class Topology:
     def _refreshed(self, task: "asyncio.Task[None]") -> None:
         self._refreshing = None
         if not task.cancelled():
-            task.exception()  # whoever waited has it; nobody may be left
+            task.exception()  # its waiters have the error; there may be none left
 
     async def _refresh(self, without: Address | None) -> None:
         best: _View | None = None
@@ -173,7 +173,7 @@ class Topology:
                 if best is not None:
                     if best.covered == REDIS_CLUSTER_HASH_SLOTS:
                         break
-                    to_ask = [one for one in to_ask if not self.is_silent(one)]
+                    to_ask = [node for node in to_ask if not self.is_silent(node)]
         finally:
             await end(*asking)
         if best is None:
@@ -207,10 +207,10 @@ class Topology:
     def _to_ask(self, without: Address | None) -> list[Address]:
         """Every node that is known, in any order: what one got wrong, another may know."""
         primaries = {address for address in self._slots if address is not None}
-        known = list({*self._seeds, *primaries, *self._others} - {without})
-        random.shuffle(known)
-        known.sort(key=self.is_silent)
-        return known if without is None else [*known, without]
+        nodes = list({*self._seeds, *primaries, *self._others} - {without})
+        random.shuffle(nodes)
+        nodes.sort(key=self.is_silent)
+        return nodes if without is None else [*nodes, without]
 
     async def _close_unused(self, primaries: frozenset[Address]) -> None:
         """A command under way on a node that is no primary any more ends first; it is closed at a later refresh."""
@@ -247,7 +247,7 @@ def _view(ranges: Sequence[Sequence[Any]], asked: Address) -> _View:
     others: set[Address] = set()
     for first, last, primary, *replicas in ranges:
         slots[first : last + 1] = [_address(primary, asked)] * (last + 1 - first)
-        others.update(found for found in (_address(one, asked) for one in replicas) if found is not None)
+        others.update(other for other in (_address(replica, asked) for replica in replicas) if other is not None)
     return _View(slots, frozenset(others))
 
 

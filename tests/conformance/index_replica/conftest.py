@@ -14,7 +14,7 @@ from ingest.platform.connections import Client, connect
 from projections.embedding.embed_job import EmbeddingQueue
 from projections.search import service as service_module
 from projections.search.service import ReplicaService
-from projections.search.snapshot_job import SnapshotJob
+from projections.search.snapshots import SnapshotJob
 from projections.vectors.embedder import FixedEmbedder
 
 

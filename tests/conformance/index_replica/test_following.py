@@ -1,21 +1,32 @@
 """An index replica follows the change feeds: what is projected is found, and reads wait for their own writes."""
 
 import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
-from replica_pen import EVERYTHING, PARTITIONS, HashEmbedder, OpenReplica, Pen, closed, ids
+from replay_compare import without_vectors
+from replica_pen import EVERYTHING, PARTITIONS, HashEmbedder, OpenReplica, Pen, assert_same, closed, drain, ids
 from waiting import wait_until
 
 from ingest.commands.decide import ForgetSubject
+from ingest.commands.handler import CommandHandler
 from ingest.errors import LogRefused, ProjectionBehind
 from ingest.log.event_log import Entry
-from ingest.log.keys import MANIFEST, RESTORING
+from ingest.log.group_commit import GroupCommit
+from ingest.log.keys import MANIFEST, RESTORING, GenerationKeys, PartitionKeys
 from ingest.log.position import Token
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client
+from projections.embedding.embed_job import EmbeddingQueue
+from projections.search import comparing as comparing_module
+from projections.search import following as following_module
 from projections.search.question import Question
+from projections.search.replica import end_of_feed
 from projections.search.service import ReplicaService
+from projections.search.snapshots import SnapshotJob
 from projections.vectors.embedder import FixedEmbedder
 
 
@@ -131,3 +142,144 @@ async def test_closing_ends_at_once_whatever_the_followers_are_doing(feeds: Clie
             closing.cancel()
             await closed(service)
         assert not hung, f"the replica of round {n} does not stop"
+
+
+@asynccontextmanager
+async def lost_writes(redis: Client, partitions: Sequence[int] = range(PARTITIONS)) -> AsyncGenerator[None]:
+    """What is written inside is gone afterwards, in one instant for each partition, though it could be read before."""
+    raw: Any = redis
+
+    async def keys_of(partition: int) -> list[bytes]:
+        return [key async for key in redis.scan_iter(match=f"*{{p{partition:02d}}}*", count=1000)]
+
+    before = {
+        partition: {key: (max(0, await raw.pttl(key)), await raw.dump(key)) for key in await keys_of(partition)}
+        for partition in partitions
+    }
+    yield
+    for partition, stored_before in before.items():
+        newer = set(await keys_of(partition)) - stored_before.keys()
+        async with raw.pipeline(transaction=True) as pipe:
+            for key in newer:
+                pipe.delete(key)
+            for key, (expires_in_ms, value) in stored_before.items():
+                pipe.restore(key, expires_in_ms, value, replace=True)
+            await pipe.execute()
+
+
+async def test_what_the_server_lost_is_not_found_any_more(pen: Pen, open_replica: OpenReplica):
+    """Nothing is written after it: a reader that only waits notices, too."""
+    async with open_replica("a") as replica:
+        kept = await pen.remember("ada likes green tea")
+        await pen.project()
+        async with lost_writes(pen.redis):
+            lost = await pen.remember("ada likes black tea")
+            await pen.project()
+            await wait_until(lambda: replica.documents == 2)
+            assert set(await ids(replica, "tea")) == {kept.id, lost.id}
+        await wait_until(lambda: replica.documents == 1 and replica.ready)
+        assert await ids(replica, "tea") == [kept.id]
+
+
+async def test_what_was_written_in_the_place_of_lost_writes_does_not_hide_that_they_are_lost(
+    pen: Pen, open_replica: OpenReplica, monkeypatch: pytest.MonkeyPatch
+):
+    """The follower hears of the loss with the next entries only, whatever reads them."""
+    held = asyncio.Event()
+    read = following_module.read_feed
+
+    async def held_up(redis: Client, partition: int, at: Any, block_ms: int | None) -> Any:
+        await held.wait()
+        return await read(redis, partition, at, block_ms)
+
+    async with open_replica("a") as replica:
+        await pen.remember("ada likes green tea")
+        await pen.project()
+        async with lost_writes(pen.redis):
+            await pen.write_some(5)
+            await pen.project()
+            await wait_until(lambda: replica.documents == 1 + 5 + 5 + 5)
+            monkeypatch.setattr(following_module, "read_feed", held_up)
+            await asyncio.sleep(1.1)  # the reads that are blocked now end within a second
+        pen.handler = CommandHandler(GroupCommit(pen.log), PARTITIONS)
+        await pen.write_some(2)
+        await pen.project()
+        held.set()
+        await wait_until(lambda: replica.documents == 1 + 2 + 2 + 2 and replica.ready)
+        async with open_replica("fresh") as fresh:
+            await assert_same(replica, fresh)
+
+
+async def test_a_snapshot_that_tells_of_lost_writes_is_compared_with_the_documents(
+    pen: Pen, open_replica: OpenReplica, snapshots: SnapshotJob, queue: EmbeddingQueue, embedder: HashEmbedder
+):
+    """By replicas, and by the next snapshot. The feeds behind it were trimmed, so nothing else tells what was there."""
+    await pen.write_some(6)
+    await pen.project()
+    async with lost_writes(pen.redis):
+        lost = await pen.remember("swordfish")
+        await pen.write_some(3)
+        await pen.project()
+        await drain(queue)
+        ahead = await snapshots.run(force=True)
+        assert ahead is not None
+        assert ahead.documents == 9 + 9 + 7 + 1
+    for partition in range(PARTITIONS):  # as if the snapshot before it had trimmed them
+        keys = PartitionKeys(partition).of_generation(1)
+        await pen.redis.set(keys.trimmed, await end_of_feed(pen.redis, keys))
+        await pen.redis.delete(keys.changes)
+    embedder.asked.clear()
+    async with open_replica("a") as replica:
+        assert replica.snapshot == ahead.name
+        assert replica.documents == 6 + 6 + 6
+        assert await ids(replica, "swordfish") == []
+        assert await replica.in_index_thread(without_vectors, replica.index) == set()
+        assert embedder.asked == [], "vectors of what was not lost stay"
+        pen.handler = CommandHandler(GroupCommit(pen.log), PARTITIONS)
+        written = await pen.write_some(2)
+        await pen.project()
+        await replica.wait_for(written, 30)
+        after = await snapshots.run(force=True)
+        assert after is not None
+        async with open_replica("b") as late:
+            assert late.snapshot == after.name
+            assert late.partition_of(lost.id) is None
+            await assert_same(replica, late)
+
+
+async def test_partitions_that_lost_nothing_are_served_while_another_is_compared(
+    pen: Pen, open_replica: OpenReplica, snapshots: SnapshotJob, monkeypatch: pytest.MonkeyPatch
+):
+    """Reads wait for their own writes there; of the other partition they are told that it is behind."""
+    await pen.write_some(6)
+    await pen.project()
+    assert await snapshots.run(force=True) is not None
+    go_on = asyncio.Event()
+    places = comparing_module.places
+
+    async def held_up(redis: Client, keys: GenerationKeys) -> Any:
+        await go_on.wait()
+        return await places(redis, keys)
+
+    monkeypatch.setattr(comparing_module, "places", held_up)
+    async with open_replica("a") as replica:
+        async with lost_writes(pen.redis, [1]):
+            await pen.write_some(3)
+            await pen.project()
+            await wait_until(lambda: replica.documents == 9 + 9 + 7)
+        await wait_until(lambda: replica.trouble is not None and "partitions 1 " in replica.trouble)
+        assert replica.partly
+        assert not replica.ready
+        pen.handler = CommandHandler(GroupCommit(pen.log), PARTITIONS)
+        written = await pen.write_some(4)
+        await pen.project()
+        ((_, mine), (_, other)) = sorted(written.items())
+        await replica.wait_for(Token({0: mine}), 30)
+        assert await ids(replica, "memory11")
+        with pytest.raises(ProjectionBehind):
+            await replica.wait_for(Token({1: other}), 0.1)
+        go_on.set()
+        await replica.wait_for(written, 30)
+        await wait_until(lambda: replica.ready and not replica.partly)
+        async with open_replica("fresh") as fresh:
+            await assert_same(replica, fresh)

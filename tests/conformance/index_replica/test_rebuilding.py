@@ -25,7 +25,7 @@ from projections.rebuilding import documents as rebuild_module
 from projections.rebuilding.documents import clean_up, fill, switch
 from projections.search import comparing as comparing_module
 from projections.search import following as following_module
-from projections.search.reading import end_of_feed
+from projections.search.replica import end_of_feed
 from projections.store.feed import Switched, read_entry
 from workers.host import RunnerHost
 

@@ -17,10 +17,10 @@ from ingest.platform.connections import Client
 from projections.embedding.embed_job import EmbeddingQueue
 from projections.search import comparing as comparing_module
 from projections.search import following as following_module
-from projections.search import snapshot_job as snapshot_module
+from projections.search import snapshots as snapshot_module
 from projections.search.question import Question
 from projections.search.service import ReplicaService
-from projections.search.snapshot_job import SnapshotJob
+from projections.search.snapshots import SnapshotJob
 from projections.vectors.embedder import FixedEmbedder
 
 

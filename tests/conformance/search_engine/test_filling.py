@@ -17,8 +17,7 @@ from ingest.log.keys import PartitionKeys
 from ingest.log.position import Token
 from ingest.platform.connections import Client
 from projections.embedding.embed_job import EmbeddingQueue
-from projections.search.reading import end_of_feed, trim_feed
-from projections.search.snapshots import FeedPosition
+from projections.search.replica import FeedPosition, end_of_feed, trim_feed
 from projections.search_engine import comparing, filling, keeping, schema, writing
 from projections.search_engine.filling import PartitionFiller, Servers
 from projections.search_engine.layout import PartitionIndex, State, identity_of

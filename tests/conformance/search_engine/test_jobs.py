@@ -1,26 +1,38 @@
 """What the workers' jobs do where the index is on a search engine: purging, reconciling, another embedder."""
 
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
+import numpy as np
 import pytest
 from engine_index import Keeping, content_of, in_line
+from indexes import Filled, entry_of, opens_on_engine
 from msgspec.structs import replace
 from replica_pen import PARTITIONS, TENANT, HashEmbedder, Pen, drain
 
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import Token
+from ingest.platform.connections import Client
+from projections.documents.index_entry import IndexEntry
 from projections.embedding.embed_job import DocumentVectors, EmbeddingQueue
 from projections.embedding.live import Choice, choice_of, chosen, declare
 from projections.forgetting import purge_engine
 from projections.forgetting.purge_engine import SearchEnginePurge
 from projections.rebuilding.embeddings import EngineEmbeddingRebuild
 from projections.rebuilding.rebuilds import Rebuilds
-from projections.search.reading import FeedGap
+from projections.search.index import DocumentLocation
+from projections.search.question import Filter, Question
+from projections.search.replica import FeedGap
 from projections.search_engine import schema
+from projections.search_engine.engine import Engine
 from projections.search_engine.filling import Servers
-from projections.search_engine.names import EngineNames
+from projections.search_engine.keeping import EngineNames
+from projections.search_engine.layout import ALIAS, READY, Identity, PartitionIndex, packed
+from projections.search_engine.schema import Catalogue, Named, begun
+from projections.search_engine.writing import Changes, Standing, begin, placed, write
+from projections.store.feed import Put
 
 SECRET = "the unspeakable zanzibar plan"
 
@@ -129,3 +141,77 @@ async def test_another_embedders_vectors_are_made_before_its_index_is_filled(pen
     known = await chosen(servers.redis)
     assert known is not None
     assert known.live == embedders.choice("one")
+
+
+async def test_an_index_is_created_once_and_has_the_options_that_it_needs(engine: Client, index: Named):
+    await schema.create(engine, index)
+    assert await schema.names(engine) == {index.name}
+
+
+async def test_the_catalogue_is_exchanged_by_one_of_two(engine: Client):
+    identity = Identity(model="m", dimensions=0, vector_dimensions=0)
+    one = other = await schema.read_catalogue(engine)
+    then = await schema.exchange(engine, one, begun(one.catalogue, identity))
+    assert then is not None
+    assert await schema.exchange(engine, other, begun(other.catalogue, identity)) is None
+    assert await schema.read_catalogue(engine) == then
+    assert await schema.exchange(engine, then, Catalogue()) is not None
+
+
+async def test_an_index_is_dropped_with_all_its_keys_and_no_others(
+    engine: Client, index: Named, entry: Callable[..., IndexEntry]
+):
+    other = Named(f"{index.name}1", index.identity)
+    await schema.create(engine, other)
+    for one in (index, other):
+        keys = PartitionIndex(one.name, 0)
+        state = await begin(engine, keys, None, Standing(1, "0-0", "0-0", READY))
+        items = [Put(entry(f"obs_{n}", "red", episode="e")) for n in range(3)]
+        changes = Changes(one.identity, None).of(0, placed(items, state.position))
+        await write(engine, keys, state, changes, Standing(1, "1-0", "1-0", READY))
+    await schema.point_alias(engine, index.name)
+    await schema.point_alias(engine, other.name)
+    await schema.drop(engine, index.name)
+    await schema.drop(engine, index.name)
+    assert await schema.names(engine) == {other.name}
+    assert (await schema.command(engine, "FT.SEARCH", ALIAS, "*", "LIMIT", 0, 0))[0] == 3
+    left = [key.decode() async for key in engine.scan_iter(match="*", count=100)]
+    assert len(left) == 5
+    assert all(key.startswith(f"{other.name}:") for key in left)
+
+
+ALLOWED = Filter(tenant="default")
+
+
+def remove(engine: Engine, key: str) -> None:
+    engine.ask([["UNLINK", key]])
+
+
+def hide(engine: Engine, key: str) -> None:
+    engine.ask([["HSET", key, "x", packed(replace(entry_of("obs_2", ""), audience=["eve"]))]])
+
+
+@pytest.mark.parametrize("change", [remove, hide])
+@pytest.mark.parametrize("ranking", ["fused", "similarity", "rrf"])
+async def test_what_is_removed_or_hidden_between_being_found_and_being_read_is_no_hit(
+    engine_url: str, monkeypatch: pytest.MonkeyPatch, change: Callable[[Engine, str], None], ranking: Any
+):
+    read = Engine.read
+
+    def late(
+        engine: Engine, index: str, places: Sequence[DocumentLocation], key_scope: int
+    ) -> list[tuple[int, list[Any]]]:
+        change(engine, PartitionIndex(index, 0).document("obs_2"))
+        return read(engine, index, places, key_scope)
+
+    monkeypatch.setattr(Engine, "read", late)
+    async with opens_on_engine(engine_url)(None) as filled:
+        await fill(filled)
+        asked = Question(text="tea", vector=np.asarray([1, 0, 0, 0], np.float32), ranking=ranking)
+        assert [hit.id for hit in (await filled.settle()).search(asked, ALLOWED)] == ["obs_1"]
+
+
+async def fill(filled: Filled) -> None:
+    for name in ("obs_1", "obs_2"):
+        await filled.put(name, "tea", episode="s")
+        await filled.embed(name, [1, 0, 0, 0])

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from waiting import wait_until
 
-from api.agents import recording, spooled
+from api.agents import recording
+from api.agents import room as spooled
 from api.app import create_app
 from api.spooling import Spooling
 from ingest.commands.decide import Caller

@@ -13,8 +13,7 @@ from ingest.commands.handler import Accepted, CommandHandler
 from ingest.errors import ProjectionBehind
 from ingest.ids import DocumentId
 from ingest.log.group_commit import GroupCommit
-from mcp_gateway.last_writes import LastWrites
-from mcp_gateway.tools.tool import ToolContext
+from mcp_gateway.tools.tool import LastWrites, ToolContext
 from projections.documents.access import Reader
 from projections.documents.memories import Memory
 from projections.documents.slots import Slot, default_slots

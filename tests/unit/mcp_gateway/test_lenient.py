@@ -1,9 +1,10 @@
+import json
 from typing import Any
 
 import pytest
 
 from ingest.errors import CommandRejected
-from mcp_gateway.lenient import BadArgument, coerced, read, value, words
+from mcp_gateway.lenient import BadArgument, coerced, read, repaired_json, value, words
 
 NAMES = {"type": ["string", "array"], "items": {"type": "string"}}
 SCHEMA: dict[str, Any] = {
@@ -146,3 +147,20 @@ def test_a_native_tools_arguments_get_the_types_of_its_schema_and_the_rest_stays
         "tags": [1],
     }
     assert coerced({"id": True, "limit": 5.0, "tags": "a, b"}, schema) == {"id": True, "limit": 5, "tags": ["a", "b"]}
+
+
+@pytest.mark.parametrize(
+    "message", [b'{"a": "plain"}', '{"a": "☕"}'.encode(), b"", b'{"a": "\\ud83c"', b"\\ud800" * 9]
+)
+def test_what_needs_no_repair_or_is_no_json_stays_as_it_is(message: bytes):
+    assert repaired_json(message) is message
+
+
+def test_half_pairs_are_replaced_wherever_they_are_and_whole_ones_kept():
+    message = b'{"\\uDF75": ["\\ud83c\\udf75", {"a": "tea \\ud83c"}], "n": 1.5, "t": true}'
+    assert json.loads(repaired_json(message)) == {"�": ["🍵", {"a": "tea �"}], "n": 1.5, "t": True}
+
+
+def test_deep_nesting_is_left_to_the_parser_behind():
+    message = b'["\\ud800"' + b",[" * 5000 + b"]" * 5001
+    assert repaired_json(message) is message

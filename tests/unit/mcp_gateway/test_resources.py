@@ -1,5 +1,6 @@
 """The native resources: their addresses, and what is there for whom."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -12,11 +13,13 @@ from mcp.shared.exceptions import MCPError
 from ingest.errors import CommandRejected, NotFound
 from ingest.roles import KeyScope
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.resources import PROJECTS_LISTED, RESOURCES, TEMPLATES, contexts, resource_text
+from mcp_gateway.profiles import NATIVE
+from mcp_gateway.resources import PROJECTS_LISTED, PROMPTS, RESOURCES, TEMPLATES, contexts, prompt_text, resource_text
 from mcp_gateway.tools.tool import ToolContext
 from projections.documents.access import Reader
 from projections.documents.sessions import Session
 from projections.queries.documents import Located
+from projections.queries.recall import RecallResult
 from projections.queries.views import Page
 
 from .conftest import ScriptedQueries, memory
@@ -109,7 +112,7 @@ async def test_few_projects_are_listed_the_latest_first_each_once_and_none_witho
     assert [one.uri for one in listed][:2] == ["mnemolog://projects/shop/context", "mnemolog://projects/a%20b/context"]
     assert len({one.uri for one in listed}) == len(listed) == PROJECTS_LISTED
     told = await resource_text(reading(call, sessions), "mnemolog://projects")
-    assert told.splitlines()[2] == "- shop (last on 2026-01-31): mnemolog://projects/shop/context"
+    assert told.splitlines()[2] == "- shop (last active on 2026-01-31): mnemolog://projects/shop/context"
 
 
 async def test_a_key_for_some_projects_is_listed_those(call: ToolContext):
@@ -124,3 +127,51 @@ def test_every_resource_says_what_it_is():
         assert one.title
         assert one.description
         assert one.mime_type == "text/markdown"
+
+
+async def test_catching_up_asks_for_a_summary_of_the_context(call: ToolContext, queries: ScriptedQueries):
+    told = await prompt_text(call._replace(agent="ada"), "catch-up", {"project": "atlas", "task": "fix the login"})
+    assert told.startswith("<mnemolog-context/>")
+    assert "work on project atlas" in told
+    assert "fix the login" in told
+    ((request, reader),) = queries.asked
+    assert (request.project, request.query, reader) == ("atlas", "fix the login", Reader("default", "ada"))
+
+
+async def test_recalling_shows_what_was_found_and_asks_for_an_answer(
+    call: ToolContext, queries: ScriptedQueries, result: Callable[..., RecallResult]
+):
+    queries.results = [result()]
+    told = await prompt_text(call, "recall", {"topic": "tea", "project": " "})
+    assert told.startswith("What is known about this: tea\n\n<mnemolog-recall>")
+    assert "mem_1" in told
+    ((request, _),) = queries.asked
+    assert (request.query, request.project) == ("tea", None)
+
+
+async def test_remembering_a_session_names_only_tools_that_are_there(call: ToolContext):
+    told = await prompt_text(call, "remember-session", {"project": "atlas"})
+    assert "in project atlas" in told
+    properties = {name for tool in NATIVE for name in (tool.name, *tool.input_schema["properties"])}
+    quoted = set(told.split("`")[1::2]) - {"read", "write", "pending_items"}
+    assert quoted <= properties
+    assert "in project" not in await prompt_text(call, "remember-session", {})
+
+
+@pytest.mark.parametrize(("name", "missing"), [("catch-up", "project"), ("recall", "topic")])
+async def test_a_missing_argument_is_named(call: ToolContext, name: str, missing: str):
+    for given in ({}, {missing: "  "}):
+        with pytest.raises(BadArgument, match=f"{missing} is required"):
+            await prompt_text(call, name, given)
+
+
+async def test_an_argument_that_is_too_long_is_refused(call: ToolContext):
+    with pytest.raises(BadArgument):
+        await prompt_text(call, "catch-up", {"project": "a" * 600})
+
+
+def test_every_prompt_and_argument_says_what_it_is():
+    for prompt in PROMPTS:
+        assert prompt.title
+        assert prompt.description
+        assert all(one.description for one in prompt.arguments or ())

@@ -5,11 +5,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from api.agents import payloads, recording, spooled
+from api.agents import payloads, recording
+from api.agents import room as spooled
 from api.agents.payloads import CLAUDE_CODE, CODEX, CURSOR, GEMINI_CLI, HOSTS, HookHost
 from ingest.commands.parse import parse_batch
 from ingest.errors import CommandRejected
-from mcp_gateway.tools.catalog import NATIVE
+from mcp_gateway.profiles import NATIVE
 from tests.unit.api.agents.payloads import codex, cursor, gemini, payload
 
 FACTS: dict[str, str] = {"project": "shop", "occurred_at": "2026-01-31T12:00:00.000Z", "event_id": "fresh"}
@@ -169,7 +170,8 @@ def test_an_event_of_another_host_becomes_the_command_that_claude_codes_would(
 
 @pytest.mark.parametrize("host", [CODEX, CURSOR, GEMINI_CLI])
 def test_every_event_that_has_our_hook_is_understood(host: HookHost):
-    understood = {*recording.RECORDERS, recording.LESSONS_EVENT, recording.COMPACT_EVENT}
+    recorded = {"SessionStart", "SessionEnd", "UserPromptSubmit", "Stop", "SubagentStop", *recording.TOOL_OUTCOMES}
+    understood = {*recorded, recording.LESSONS_EVENT, recording.COMPACT_EVENT}
     assert set(host.events.values()) <= understood
     assert set(host.told) <= set(host.events.values())
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from api.agents.entries import ForeignFile
 from api.agents.rules import Rules, rules, with_block, with_file, without_block, without_file
-from mcp_gateway.tools.catalog import NATIVE
+from mcp_gateway.profiles import NATIVE
 
 OLD, NEW = "# Memory\n\nRecall.\n", "# Memory\n\nRecall, and remember.\n"
 THEIRS = "# How we work\r\n\r\nTests first.\r\n"

@@ -146,9 +146,9 @@ def test_a_key_that_may_not_have_a_diagnosis_has_the_rest(environ: dict[str, str
 
 
 NOT_WELL: list[tuple[tuple[int, Any], str]] = [
-    ((401, {"code": "unauthorized", "detail": "no"}), "asks for a key"),
+    ((401, {"code": "unauthorized", "detail": "no"}), "requires a key"),
     ((503, {"code": "unavailable", "reason": "log", "detail": "the log is away"}), "the log is away"),
-    ((404, {}), "is that a mnemolog server"),
+    ((404, {}), "is it a mnemolog server"),
 ]
 
 

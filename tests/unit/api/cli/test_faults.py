@@ -84,7 +84,7 @@ def test_what_is_no_mnemolog(command: str, fake: FakeServer):
     fake.everything = (200, None)
     fake.raw = b"<html>"
     with listening(fake) as url:
-        fails(command, {"MNEMOLOG_URL": url}, 1, "is that a mnemolog server")
+        fails(command, {"MNEMOLOG_URL": url}, 1, "is it a mnemolog server")
 
 
 @pytest.mark.parametrize("command", [one for one in COMMANDS if one.split()[0] not in {"health", "open"}])

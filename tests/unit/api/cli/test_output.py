@@ -4,16 +4,21 @@ import io
 import json
 import math
 import re
-from typing import Any
+from typing import Annotated, Any, Literal
 
+import msgspec
 import pytest
 import typer
+from msgspec import Meta, Struct
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
-from api.cli import commands, demo, health, output
+from api.cli import demo, nouns, output
+from api.cli import server as server_commands
 from api.cli.demo import EVENT_KEY
-from api.cli.output import one_line, plain, waiting
+from api.cli.output import one_line, plain, waiting, worded
+from ingest.commands.parse import parse_object
+from ingest.errors import CommandRejected
 from tests.support.fake_api import EVENT, RESULT, FakeServer
 
 
@@ -24,9 +29,9 @@ def server(fake_api: FakeServer) -> FakeServer:
 
 def run(*arguments: str, stdin: str | None = None) -> Result:
     app = typer.Typer()
-    commands.register(app)
+    nouns.register(app)
     demo.register(app)
-    health.register(app)
+    server_commands.register(app)
     return CliRunner().invoke(app, list(arguments), input=stdin)
 
 
@@ -46,7 +51,7 @@ def test_a_dash_reads_the_text_from_stdin(server: FakeServer):
 
 
 def test_a_repeated_write_says_so(server: FakeServer):
-    assert "known already" in run("remember", "x", "--private", "--agent", "ada").stdout
+    assert "already known" in run("remember", "x", "--private", "--agent", "ada").stdout
     assert server.requests[0][1]["visibility"] == "private"
 
 
@@ -94,7 +99,7 @@ def test_finding_nothing_exits_1(server: FakeServer):
     server.recalled = []
     result = run("recall", "x")
     assert (result.exit_code, result.stdout, result.stderr) == (
-        1, "", "nothing known answers that: the nearest is 12% sure; --min-confidence 0 shows it\n",
+        1, "", "No results; the closest match has 12% confidence (--min-confidence 0 shows it).\n",
     )  # fmt: skip
     assert json.loads(run("recall", "x", "--json").stdout)["results"] == []
 
@@ -146,10 +151,10 @@ def test_following_begins_at_the_head_and_ctrl_c_ends_it_well(server: FakeServer
         pauses.append(seconds)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(commands.time, "sleep", interrupted)
+    monkeypatch.setattr(server_commands.time, "sleep", interrupted)
     result = run("tail")
     assert (result.exit_code, result.stdout) == (0, "")
-    assert pauses == [commands.POLL_S]
+    assert pauses == [server_commands.POLL_S]
 
 
 def test_lag_shows_every_partition_and_judges_by_the_limit(server: FakeServer):
@@ -185,7 +190,7 @@ def test_health_tells_what_is_not_well_and_the_vital_signs(server: FakeServer):
     lines = [line.rstrip() for line in result.stdout.splitlines()]
     assert lines[:3] == ["degraded", "dead_letters: 1 events could not be applied", "slots/b: b"]
     assert re.search(r"^memory +64 MiB of 128 MiB$", "\n".join(lines), re.MULTILINE)
-    assert re.search(r"^not projected +4 events, the oldest for 2\.5 s$", "\n".join(lines), re.MULTILINE)
+    assert re.search(r"^pending +4 events, the oldest for 2\.5 s$", "\n".join(lines), re.MULTILINE)
     assert "disk" not in result.stdout
     assert json.loads(run("health", "--json").stdout) == {**told, "checks": checks}
 
@@ -259,3 +264,43 @@ def test_what_is_waited_for_stays_in_one_place_on_a_terminal():
         tell("two [x]")
     assert "two [x]" in written.getvalue()
     assert written.getvalue().endswith("\x1b[2K"), "nothing is left of it"
+
+
+class Asked(Struct, forbid_unknown_fields=True):
+    limit: Annotated[int, Meta(ge=1, le=200)] = 1
+    min_confidence: Annotated[float, Meta(ge=0, le=1)] = 0
+    agent_id: Annotated[str, Meta(max_length=3)] = ""
+    query: Annotated[str, Meta(min_length=1)] = "x"
+    tags: Annotated[list[str], Meta(max_length=1)] = msgspec.field(default_factory=list[str])
+    mode: Literal["hybrid", "vector"] = "hybrid"
+    ttl_days: Annotated[float, Meta(gt=0)] | None = None
+    fold: bool = True
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ({"limit": "a"}, "--limit must be a whole number"),
+        ({"limit": 0}, "--limit must be at least 1"),
+        ({"limit": 201}, "--limit must be at most 200"),
+        ({"min_confidence": "a"}, "--min-confidence must be a number"),
+        ({"min_confidence": 1.5}, "--min-confidence must be at most 1.0"),
+        ({"ttl_days": 0}, "--ttl-days must be more than 0.0"),
+        ({"agent_id": "adas"}, "--agent may have at most 3 characters"),
+        ({"query": ""}, "the query must not be empty"),
+        ({"tags": ["a", "b"]}, "--tags may have at most 1 values"),
+        ({"tags": [1]}, "Expected `str`, got `int` (--tags)"),
+        ({"mode": "lexical"}, "--mode cannot be 'lexical'"),
+        ({"fold": 1}, "--fold must be true or false"),
+    ],
+)
+def test_what_a_decoder_says_of_a_field_is_told_of_the_option(body: dict[str, Any], told: str):
+    with pytest.raises(CommandRejected) as caught:
+        parse_object(body, Asked)
+    assert worded(caught.value.message, caught.value.field) == told
+
+
+def test_what_is_needed_or_is_told_in_words_already_names_the_option():
+    assert worded("Object missing required field `query`", "query") == "the query is needed"
+    assert worded("a ttl needs a date", "ttl_days") == "a ttl needs a date (--ttl-days)"
+    assert worded("the log is away", None) == "the log is away"

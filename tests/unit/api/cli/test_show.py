@@ -1,10 +1,13 @@
 """Where `mnemolog show` finds documents, and what it makes of them."""
 
+from datetime import datetime
 from typing import Any
 
 import pytest
+import typer
 from rich.console import Console
 
+from api.cli.rows import moment
 from api.cli.show import COLLECTIONS, headline_of, parts
 from api.native.documents import COLLECTIONS as NATIVE
 
@@ -48,3 +51,28 @@ def test_what_an_agent_wrote_moves_no_cursor():
 
 def test_other_data_than_of_a_tool_is_told_as_json():
     assert '"level": 3' in shown({"id": "obs_1", "data": {"level": 3}})
+
+
+def test_no_bound_asks_for_none():
+    assert moment("since")("") == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "time"),
+    [
+        ("2026-01-31", datetime(2026, 1, 31).astimezone()),
+        ("2026-01-31T12:00", datetime(2026, 1, 31, 12).astimezone()),
+        ("2026-01-31T12:00:00Z", datetime.fromisoformat("2026-01-31T12:00:00+00:00")),
+        ("2026-01-31T12:00:00+09:00", datetime.fromisoformat("2026-01-31T12:00:00+09:00")),
+    ],
+)
+def test_a_bound_is_in_the_local_zone_unless_it_has_one(text: str, time: datetime):
+    sent = datetime.fromisoformat(moment("until")(text))
+    assert (sent, sent.tzinfo is not None) == (time, True)
+
+
+@pytest.mark.parametrize("text", ["yesterday", "2026-13-01", "0001-01-01"])
+def test_an_invalid_time_names_the_option(text: str):
+    with pytest.raises(typer.BadParameter) as refused:
+        moment("since")(text)
+    assert refused.value.param_hint == "--since"

@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from api.cli import commands, transfer
+from api.cli import nouns, transfer
 from api.cli.client import ApiClient
 
 URL = "http://127.0.0.1:3111"
@@ -44,7 +44,7 @@ def run(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> Run:
 
     def invoke(*arguments: str, stdin: bytes | None = None) -> Result:
         app = typer.Typer()
-        commands.register(app)
+        nouns.register(app)
         transfer.register(app)
         return CliRunner().invoke(app, list(arguments), input=stdin)
 
@@ -84,14 +84,14 @@ def test_an_export_that_is_cut_off_leaves_no_file(run: Run, server: FakeServer, 
 
 def test_what_was_left_out_is_said(run: Run, server: FakeServer):
     server.answer = httpx.Response(200, content=HEADER + b'{"end":true,"events":0,"unreadable":2}\n')
-    assert "2 entries of the log are no events" in run("export").stderr
+    assert "2 log entries are unreadable" in run("export").stderr
 
 
 def test_a_refused_export_says_why(run: Run, server: FakeServer, tmp_path: Path):
     server.answer = httpx.Response(401, json={"code": "unauthorized", "detail": "send the secret"})
     result = run("export", "--output", str(tmp_path / "all.ndjson"))
     assert (result.exit_code, list(tmp_path.iterdir())) == (1, [])
-    assert "asks for a key" in result.stderr
+    assert "requires a key" in result.stderr
 
 
 def test_a_file_that_cannot_be_written_is_a_wrong_command_line(run: Run, tmp_path: Path):
@@ -106,7 +106,7 @@ def test_an_import_sends_the_file_as_it_is(run: Run, server: FakeServer, tmp_pat
     body = HEADER + b'{"event_id":"e"}\n' * 20_000
     file.write_bytes(body)
     result = run("import", str(file))
-    assert (result.exit_code, result.stdout) == (0, "1 events imported, 2 known already\n")
+    assert (result.exit_code, result.stdout) == (0, "1 events imported, 2 already known\n")
     assert server.requests == [("POST /v1/admin/import", body)]
     result = run("import", "-", "--json", stdin=EXPORT)
     assert json.loads(result.stdout) == {**DONE, "duplicates": 2}
@@ -167,7 +167,7 @@ def test_a_file_that_is_not_there_is_a_wrong_command_line(run: Run, server: Fake
 def test_a_server_that_is_away_or_hangs_up_is_named(monkeypatch: pytest.MonkeyPatch):
     for error, code, words in (
         (httpx.ConnectError("no"), 3, "no server at"),
-        (httpx.ReadError("gone"), 1, "hung up"),
+        (httpx.ReadError("gone"), 1, "closed the connection"),
     ):
 
         def handle(request: httpx.Request, error: Exception = error) -> httpx.Response:
@@ -178,7 +178,7 @@ def test_a_server_that_is_away_or_hangs_up_is_named(monkeypatch: pytest.MonkeyPa
 
         monkeypatch.setattr(transfer, "connect", connect)
         app = typer.Typer()
-        commands.register(app)
+        nouns.register(app)
         transfer.register(app)
         for arguments in (["export"], ["import", "-"]):
             result = CliRunner().invoke(app, arguments, input=EXPORT)

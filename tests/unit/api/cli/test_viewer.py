@@ -6,15 +6,15 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from api.cli import viewer
+from api.cli import server
 from tests.support.fake_api import FakeServer
 
 
 def opened(*arguments: str) -> tuple[str, str]:
     """What it prints, on stdout and stderr."""
     app = typer.Typer()
-    viewer.register(app)
-    done = CliRunner().invoke(app, list(arguments))
+    server.register(app)
+    done = CliRunner().invoke(app, ["open", *arguments])
     assert done.exit_code == 0
     return done.stdout.strip(), done.stderr
 
@@ -45,5 +45,5 @@ def test_where_there_is_no_browser_it_says_so(fake_api: FakeServer, monkeypatch:
     monkeypatch.setattr(webbrowser, "open", fail)
     printed, said = opened()
     assert printed.endswith("/viewer")
-    assert "no browser here" in said
+    assert "no browser is available" in said
     assert opened("--no-browser") == (printed, "")

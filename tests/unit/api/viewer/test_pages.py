@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from api.viewer.pages import FILES, HEADERS, POLICY
+from api.viewer.room import FILES, HEADERS, POLICY
 
 MODULES = {name: content.decode() for name, content in FILES.items() if name.endswith(".js")}
 IMPORT = re.compile(r'^(?:import|export) [^;]*?from "([^"]+)"', re.MULTILINE)

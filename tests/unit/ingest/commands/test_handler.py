@@ -1,21 +1,37 @@
-"""The write side's shell: what is acknowledged is in the log, and only what is wrong is refused."""
+"""The command handler: what is acknowledged is in the log, and only what is wrong is refused; limits; traces."""
 
 import gc
+from collections import Counter
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import pytest
 from factories import NOW, ManualClock, event
 
-from ingest.commands.decide import AnyCommand, Caller, Observe, RecordLesson, Remember
-from ingest.commands.handler import RECORDED_AT_BYTES, Accepted, CommandHandler
-from ingest.errors import CommandRejected
+from ingest.commands.command import Command
+from ingest.commands.decide import (
+    AnyCommand,
+    Caller,
+    DeleteSlot,
+    ForgetSubject,
+    Observe,
+    RecordLesson,
+    Remember,
+    ReviseLesson,
+    SetSlot,
+    TrackSession,
+)
+from ingest.commands.handler import RECORDED_AT_BYTES, Accepted, CommandHandler, charge, write_span
+from ingest.errors import CommandRejected, LogFull, LogUnavailable, Overloaded, ProjectionBehind, SessionFull
 from ingest.events.envelope import Event, Recorded, decode, encode
 from ingest.events.memory import MemoryRecorded
-from ingest.events.session import ObservationRecorded
-from ingest.log.event_log import MAX_ENTRY_BYTES
+from ingest.events.session import ObservationRecorded, SessionEnded
+from ingest.log.event_log import MAX_ENTRY_BYTES, Appended, Entry
 from ingest.log.group_commit import GroupCommit
 from ingest.log.position import START, Token
+from ingest.platform import tracing
 from tests.support.memory_log import MemoryLog
+from tests.support.otlp_receiver import Span, traced
 
 ADA = Caller("acme")
 
@@ -234,3 +250,295 @@ async def test_an_event_that_cannot_be_encoded_rejects_only_itself(handler: Comm
     events = [event(ObservationRecorded(data={"n": n})) for n in (1, 2**70)]
     outcome = await handler.append_events(events)
     assert (outcome.accepted, [index for index, _ in outcome.rejected]) == (1, [1])
+
+
+class Room:
+    """Takes so many observations a session."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self.counted = Counter[str]()
+        self.behind = False
+
+    async def enter(self, command: Observe, tenant: str, subject: str) -> None:
+        assert (tenant, subject[:4]) == ("acme", "obs_")
+        if self.behind:
+            raise ProjectionBehind(1.0, {})
+        if self.counted[command.session_id] >= self._limit:
+            raise SessionFull(command.session_id, self._limit)
+        self.counted[command.session_id] += 1
+
+    def leave(self, command: Observe, tenant: str) -> None:
+        self.counted[command.session_id] -= 1
+
+
+class Away(GroupCommit):
+    """A log that acknowledges nothing."""
+
+    async def append(self, entries: list[tuple[int, Entry]]) -> list[Appended]:  # type: ignore[override]
+        raise LogUnavailable("away")
+
+
+@pytest.fixture
+def room() -> Room:
+    return Room(2)
+
+
+def handler_of_admission(log: GroupCommit, clock: ManualClock, room: Room) -> CommandHandler:
+    """A handler that asks for room."""
+    made = CommandHandler(log, 4, clock)
+    made.admission = room
+    return made
+
+
+def seen(event_id: str) -> Observe:
+    """An observation in session s1."""
+    return Observe(session_id="s1", content="tests are red", event_id=event_id)
+
+
+async def test_an_observation_is_counted_once_however_often_it_is_sent(clock: ManualClock, room: Room):
+    one = handler_of_admission(GroupCommit(MemoryLog(4, clock.ms)), clock, room)
+    for _ in range(3):
+        await one.handle(seen("e1"), ADA)
+    assert room.counted == {"s1": 1}
+    for _ in range(3):
+        outcome = await one.handle_batch([seen("e1")], ADA)
+        assert (outcome.accepted, outcome.duplicates) == (0, 1)
+    assert room.counted == {"s1": 1}
+
+
+async def test_a_batch_is_rejected_from_where_the_session_is_full(clock: ManualClock, room: Room):
+    one = handler_of_admission(GroupCommit(MemoryLog(4, clock.ms)), clock, room)
+    batch: list[AnyCommand] = [seen("e1"), seen("e2"), seen("e3"), Remember(content="likes tea")]
+    outcome = await one.handle_batch(batch, ADA)
+    assert (outcome.accepted, [index for index, _ in outcome.rejected]) == (3, [2])
+    assert room.counted == {"s1": 2}
+
+
+async def test_what_was_not_stored_does_not_count(clock: ManualClock, room: Room):
+    """Neither when the log is away, nor when the count of a later item cannot be told."""
+    away = handler_of_admission(Away(MemoryLog(4, clock.ms)), clock, room)
+    with pytest.raises(LogUnavailable):
+        await away.handle(seen("e1"), ADA)
+    with pytest.raises(LogUnavailable):
+        await away.handle_batch([seen("e1"), seen("e2")], ADA)
+    assert room.counted == {"s1": 0}
+    one = handler_of_admission(GroupCommit(MemoryLog(4, clock.ms)), clock, room)
+    room.behind = True
+    with pytest.raises(ProjectionBehind):
+        await one.handle_batch([seen("e1")], ADA)
+    assert room.counted == {"s1": 0}
+
+
+FORGET = ForgetSubject(kind="memory", subject="mem_1", documents=["mem_1"])
+
+
+class Ceiling:
+    """A gate that is shut while `why` says why."""
+
+    def __init__(self) -> None:
+        self.why = ""
+
+    def check(self, tenant: str) -> None:
+        if self.why:
+            raise Overloaded(self.why, 7, "memory")
+
+    def taken(self, tenant: str, events: int, size: int) -> AbstractContextManager[None]:
+        return nullcontext()
+
+
+class Full(GroupCommit):
+    """A log whose server has no memory left."""
+
+    async def append(self, entries: list[tuple[int, Entry]]) -> list[Appended]:  # type: ignore[override]
+        raise LogFull("no memory left")
+
+
+@pytest.fixture
+def ceiling() -> Ceiling:
+    return Ceiling()
+
+
+@pytest.fixture
+def handler_of_gate(clock: ManualClock, ceiling: Ceiling) -> CommandHandler:
+    """A handler that asks the gate."""
+    made = CommandHandler(GroupCommit(MemoryLog(4, clock.ms)), 4, clock)
+    made.gate = ceiling
+    return made
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        Remember(content="tea at four"),
+        Observe(session_id="s1", content="red"),
+        TrackSession(session_id="s1", status="ended"),
+        SetSlot(label="plan", content="tea"),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+async def test_a_write_is_refused_while_the_gate_is_shut_and_taken_when_it_opens(
+    handler_of_gate: CommandHandler, ceiling: Ceiling, command: AnyCommand
+):
+    ceiling.why = "too much"
+    with pytest.raises(Overloaded, match="too much") as refused:
+        await handler_of_gate.handle(command, ADA)
+    assert (refused.value.retry_after_s, refused.value.cause) == (7, "memory")
+    ceiling.why = ""
+    assert not (await handler_of_gate.handle(command, ADA)).duplicate
+
+
+async def test_a_batch_is_refused_as_a_whole_and_stored_later_once(handler_of_gate: CommandHandler, ceiling: Ceiling):
+    batch = [Remember(content="one", event_id="e1"), Remember(content="two", event_id="e2")]
+    await handler_of_gate.handle_batch(batch[:1], ADA)
+    ceiling.why = "too much"
+    with pytest.raises(Overloaded):
+        await handler_of_gate.handle_batch(batch, ADA)
+    ceiling.why = ""
+    outcome = await handler_of_gate.handle_batch(batch, ADA)
+    assert (outcome.accepted, outcome.duplicates) == (1, 1)
+
+
+async def test_forgetting_passes_a_gate_that_is_shut(handler_of_gate: CommandHandler, ceiling: Ceiling):
+    ceiling.why = "too much"
+    await handler_of_gate.handle(FORGET, ADA)
+    kept = SetSlot(label="plan", content="without the forgotten line")
+    assert (await handler_of_gate.handle_batch([FORGET, kept], ADA)).accepted == 2
+    assert handler_of_gate.refused == {}
+
+
+async def test_what_may_not_be_is_told_as_that_also_when_the_gate_is_shut(
+    handler_of_gate: CommandHandler, ceiling: Ceiling
+):
+    """Coming back later would not help."""
+    ceiling.why = "too much"
+    with pytest.raises(CommandRejected):
+        await handler_of_gate.handle(Remember(content="tea", project="a\0b"), ADA)
+    outcome = await handler_of_gate.handle_batch([CommandRejected("no content", "content")], ADA)
+    assert [fault.message for _, fault in outcome.rejected] == ["no content"]
+
+
+async def test_refusals_are_counted_by_their_reason(clock: ManualClock, ceiling: Ceiling):
+    handler_of_gate = CommandHandler(Full(MemoryLog(4, clock.ms)), 4, clock)
+    handler_of_gate.gate = ceiling
+    with pytest.raises(LogFull):
+        await handler_of_gate.handle(Remember(content="tea"), ADA)
+    ceiling.why = "too much"
+    with pytest.raises(Overloaded):
+        await handler_of_gate.handle_batch([Remember(content="tea")] * 3, ADA)
+    with pytest.raises(Overloaded):
+        await handler_of_gate.append_events([event(SessionEnded())])
+    assert handler_of_gate.refused == {"server": 1, "memory": 4}
+
+
+async def test_every_way_in_charges_the_events_that_it_stored(handler_of_gate: CommandHandler):
+    """Batches, imports and single writes; also repeats, which the log looked up. What was refused costs nothing."""
+    charged: list[int] = []
+
+    async def meter(events: int) -> None:
+        charged.append(events)
+
+    token = charge.set(meter)
+    try:
+        await handler_of_gate.handle(Remember(content="tea"), ADA)
+        commands = [Remember(content=f"tea {n}", event_id=f"e{n}") for n in range(3)]
+        await handler_of_gate.handle_batch([*commands, CommandRejected("no")], ADA)
+        await handler_of_gate.handle_batch(commands, ADA)
+        await handler_of_gate.append_events([event(SessionEnded())])
+    finally:
+        charge.reset(token)
+    await handler_of_gate.handle(Remember(content="of a worker"), ADA)
+    assert charged == [1, 3, 3, 1]
+
+
+TEA = Remember(content="likes tea", project="shop")
+SEEN = Observe(content="saw", session_id="s", project="shop")
+
+
+@pytest.mark.parametrize(
+    ("commands", "operation"),
+    [
+        ([SEEN], "create_memory"),
+        ([TEA], "upsert_memory"),
+        ([RecordLesson(content="a")], "upsert_memory"),
+        ([SetSlot(label="a", content="b")], "upsert_memory"),
+        ([TrackSession(session_id="s", status="started")], "upsert_memory"),
+        ([ReviseLesson(lesson="lsn_1", content="b")], "update_memory"),
+        ([ForgetSubject(kind="memory", subject="mem_1", documents=[])], "delete_memory"),
+        ([DeleteSlot(label="a")], "delete_memory"),
+        ([SEEN, SEEN], "create_memory"),
+        ([SEEN, TEA], "upsert_memory"),
+    ],
+)
+def test_a_write_is_named_by_its_operation(commands: list[Command], operation: str, monkeypatch: pytest.MonkeyPatch):
+    with traced(monkeypatch) as receiver, tracing.server("POST", {}, []), write_span(commands):
+        pass
+    assert receiver.spans[0].name == operation == receiver.spans[0].attributes["gen_ai.operation.name"]
+    assert receiver.spans[0].attributes["gen_ai.memory.record.count"] == len(commands)
+
+
+async def test_a_write_tells_its_steps_and_no_content(clock: ManualClock, monkeypatch: pytest.MonkeyPatch):
+    log = MemoryLog(4, clock.ms)
+    handler = CommandHandler(GroupCommit(log), 4, clock)
+    with traced(monkeypatch) as receiver, tracing.server("POST", {}, []):
+        accepted = await handler.handle(TEA, Caller("acme", agent_id="ada"))
+    decided, appended, written, request = receiver.spans
+    assert [one.parent for one in receiver.spans] == [written.id, written.id, request.id, ""]
+    assert decided.name == "decide"
+    assert (appended.name, appended.kind) == ("EVALSHA append", "client")
+    assert appended.attributes == {
+        "db.system.name": "redis",
+        "db.operation.name": "EVALSHA",
+        "db.stored_procedure.name": "append",
+    }
+    assert written.attributes == {
+        "gen_ai.operation.name": "upsert_memory",
+        "gen_ai.memory.store.id": "shop",
+        "gen_ai.memory.record.count": 1,
+        "gen_ai.memory.record.id": accepted.id,
+        "mnemolog.command": "remember",
+    }
+    assert b"likes tea" not in receiver.received
+    assert b"ada" not in receiver.received
+
+
+async def test_a_batch_is_one_write_and_one_append(clock: ManualClock, monkeypatch: pytest.MonkeyPatch):
+    handler = CommandHandler(GroupCommit(MemoryLog(4, clock.ms)), 4, clock)
+    with traced(monkeypatch) as receiver, tracing.server("POST", {}, []):
+        await handler.handle_batch([TEA, CommandRejected("no"), SEEN, TEA], Caller("acme"))
+    spans: dict[str, Span] = {one.name: one for one in receiver.spans}
+    assert set(spans) == {"decide", "EVALSHA append", "upsert_memory", "POST"}
+    assert spans["upsert_memory"].attributes["gen_ai.memory.record.count"] == 3
+    assert spans["EVALSHA append"].attributes["db.operation.batch.size"] == 3
+
+
+async def test_a_refused_write_says_why_without_its_message(clock: ManualClock, monkeypatch: pytest.MonkeyPatch):
+    handler = CommandHandler(GroupCommit(MemoryLog(4, clock.ms)), 4, clock)
+    with (
+        traced(monkeypatch) as receiver,
+        tracing.server("POST", {}, []),
+        pytest.raises(CommandRejected, match="empty"),
+    ):
+        await handler.handle(Remember(content=" "), Caller("acme"))
+    refused = {one.name: one.attributes.get("error.type") for one in receiver.spans}
+    assert refused == {"decide": "CommandRejected", "upsert_memory": "CommandRejected", "POST": None}
+    assert b"empty" not in receiver.received
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+async def test_an_entry_carries_its_context_while_that_is_recorded(
+    recorded: bool, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+):
+    seen: list[Any] = []
+
+    class Noted(MemoryLog):
+        async def append(self, batches: Any) -> Any:
+            seen.extend(entry for batch in batches.values() for entry in batch)
+            return await super().append(batches)
+
+    handler = CommandHandler(GroupCommit(Noted(4, clock.ms)), 4, clock)
+    sampler = "always_on" if recorded else "always_off"
+    with traced(monkeypatch, OTEL_TRACES_SAMPLER=sampler) as receiver, tracing.server("POST", {}, []):
+        await handler.handle(TEA, Caller("acme"))
+    appends = [f"00-{one.trace}-{one.id}" for one in receiver.spans if one.name == "EVALSHA append"]
+    assert [one.context[:52] for one in seen] == (appends if recorded else [""])

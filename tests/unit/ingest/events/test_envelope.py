@@ -1,4 +1,4 @@
-"""What is stored is read back as it was said; what cannot be read says why and is never taken for something else."""
+"""What is stored is read back unchanged; what cannot be read says why and is never mistaken for something else."""
 
 from datetime import timedelta
 from typing import Any
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ingest.errors import NewerEventVersion, UnknownEventType, UnreadableEvent
 from ingest.events.envelope import SESSION_TYPES, UNCLAIMED, Envelope, Event, as_json_object, decode, encode, route_of
-from ingest.events.lesson import LessonRecorded
+from ingest.events.lesson import LessonRecorded, fingerprint
 from ingest.events.memory import MemoryRecorded
 from ingest.events.registry import EVENT_TYPES, UPCASTERS, EventData
 from ingest.events.session import (
@@ -196,3 +196,12 @@ def test_streams_of_two_tenants_or_projects_are_apart():
         route_of(Envelope(event_id="e", type="", version=1, tenant=t, project=p), data) for t in "ab" for p in "ab"
     }
     assert len(routes) == 4
+
+
+def test_case_and_outer_whitespace_do_not_make_another_lesson():
+    assert fingerprint("  Run Tests\n") == fingerprint("run tests") == "c7b8e61142837b8e"
+
+
+@given(st.text())
+def test_every_text_has_a_fingerprint(content: str):
+    assert len(fingerprint(content)) == 16

@@ -1,11 +1,25 @@
-"""Positions are ordered values, and a token says when a reader has caught up."""
+"""Positions are ordered; tokens say when a reader has caught up, and belong to one log; partitions never change."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.errors import CommandRejected
-from ingest.log.position import START, Position, Token
+from ingest.log.event_log import FIRST_MS, Growth, LogHistory
+from ingest.log.position import (
+    START,
+    Position,
+    SharedPositions,
+    Token,
+    file_size,
+    partition_of,
+    project_route,
+    session_route,
+)
 
 positions = st.builds(Position, st.integers(0, 10**14 - 1), st.integers(0, 10**6 - 1))
 tokens = st.dictionaries(st.integers(0, 1023), positions, min_size=1).map(lambda found: Token.of(found.items()))
@@ -100,3 +114,155 @@ def test_the_rejection_of_a_long_token_does_not_repeat_all_of_it():
     with pytest.raises(CommandRejected) as fault:
         Token.parse("x" * 100_000)
     assert len(fault.value.message) < 300
+
+
+@pytest.mark.parametrize(
+    ("route", "of_16", "of_7"),
+    [
+        (project_route("default", ""), 8, 6),
+        (project_route("default", "atlas"), 3, 2),
+        (project_route("acme", "atlas"), 3, 2),
+        (session_route("default", "atlas", "s1"), 12, 3),
+        (session_route("default", "atlas", "s2"), 6, 2),
+        (session_route("default", "", "s1"), 4, 6),
+        (session_route("default", "проект", "🚀"), 9, 4),
+    ],
+)
+def test_a_route_keeps_its_partition_for_ever(route: str, of_16: int, of_7: int):
+    assert (partition_of(route, 16), partition_of(route, 7)) == (of_16, of_7)
+
+
+def test_the_parts_of_a_route_cannot_run_into_each_other():
+    assert session_route("t", "ab", "c") != session_route("t", "a", "bc")
+    assert project_route("ta", "b") != project_route("t", "ab")
+
+
+def test_the_sessions_of_a_project_are_spread_over_the_partitions():
+    used = {partition_of(session_route("default", "atlas", f"session-{n}"), 16) for n in range(200)}
+    assert used == set(range(16))
+
+
+def test_the_only_partition_takes_everything():
+    assert {partition_of(project_route("default", f"p{n}"), 1) for n in range(20)} == {0}
+
+
+PARTITIONS = 4
+Tables = Callable[[int], SharedPositions]
+
+
+@pytest.fixture
+def table_of(tmp_path: Path) -> Tables:
+    path = tmp_path / "positions"
+    with path.open("wb") as file:
+        file.truncate(file_size(3, PARTITIONS))
+
+    def of(process: int) -> SharedPositions:
+        with path.open("r+b") as file:
+            return SharedPositions(file.fileno(), process, 3, PARTITIONS)
+
+    return of
+
+
+def test_a_process_knows_what_the_others_acknowledged(table_of: Tables):
+    first, second, third = table_of(0), table_of(1), table_of(2)
+    first.wrote("ada", Token({1: Position(1_795_302_929_874, 7)}))
+    second.wrote("ada", Token({1: Position(1_795_302_929_874, 9), 3: Position(5, 0)}))
+
+    assert third.after("ada") == {1: Position(1_795_302_929_874, 9), 3: Position(5, 0)}
+    assert first.after("ada") == {1: Position(1_795_302_929_874, 9), 3: Position(5, 0)}
+    assert third.after("bob") == {}
+
+
+def test_what_a_process_wrote_itself_is_not_told_to_it(table_of: Tables):
+    table = table_of(0)
+    table.wrote("ada", Token({0: Position(1, 1)}))
+
+    assert table.after("ada") == {}
+
+
+def test_a_position_never_goes_back(table_of: Tables):
+    first, second = table_of(0), table_of(1)
+    first.wrote("ada", Token({0: Position(9, 0)}))
+    first.wrote("ada", Token({0: Position(3, 5)}))
+
+    assert second.after("ada") == {0: Position(9, 0)}
+
+
+def test_a_process_that_starts_again_finds_what_it_wrote(table_of: Tables):
+    table_of(0).wrote("ada", Token({2: Position(4, 4)}))
+
+    assert table_of(1).after("ada") == {2: Position(4, 4)}
+
+
+def position(number: int) -> str:
+    return str(Position(FIRST_MS + number, 0))
+
+
+def token(text: str) -> Token:
+    """Such as `0:70,3:200`."""
+    return Token({int(part.split(":")[0]): Position(FIRST_MS + int(part.split(":")[1]), 0) for part in text.split(",")})
+
+
+HISTORY = LogHistory(4, None, [Growth(2, position(100), [position(one) for one in (100, 90, 80, -1)])])
+BEFORE_GROWTH = "is a position from before this log got more partitions; leave it out"
+
+
+@pytest.mark.parametrize("text", ["0:100", "0:101", "2:80", "2:101", "1:90,3:200"])
+def test_a_position_that_the_grown_log_has_is_a_token(text: str):
+    assert HISTORY.check_token(token(text)) == token(text)
+
+
+@pytest.mark.parametrize("text", ["2:81", "2:100", "1:100", "3:1", "0:100,1:91"])
+def test_a_position_that_a_growth_left_in_another_partition_is_refused(text: str):
+    with pytest.raises(CommandRejected, match=BEFORE_GROWTH) as refused:
+        HISTORY.check_token(token(text))
+    assert refused.value.field == "after"
+
+
+def test_a_cursor_from_before_a_growth_is_refused_and_one_since_is_not():
+    for text in ("0:100", "0:70,1:90", "0:200,1:10"):
+        with pytest.raises(CommandRejected, match=BEFORE_GROWTH):
+            HISTORY.check_cursor(token(text))
+    for text in ("0:70", "0:70,1:101"):
+        cursor = Token.parse(str(HISTORY.as_cursor(token(text))))
+        assert HISTORY.check_cursor(cursor) == cursor
+    assert HISTORY.check_cursor(token("0:101,1:102")) == token("0:101,1:102"), "written since"
+    assert HISTORY.check_cursor(Token.parse("0:0-0")) == Token.parse("0:0-0"), "the beginning"
+
+
+def test_cursors_of_a_log_that_never_grew_stay_as_they_are():
+    history = LogHistory(4)
+    assert history.as_cursor(token("0:70")) == history.check_cursor(token("0:70")) == token("0:70")
+
+
+def test_the_newest_of_several_growths_decides():
+    second = Growth(4, position(120), [position(one) for one in (120, 85, 90, 95, 60, 90, 110, 70)])
+    history = LogHistory(8, None, [*HISTORY.growths, second])
+    assert history.check_token(token("6:110"))
+    with pytest.raises(CommandRejected, match=BEFORE_GROWTH):
+        history.check_token(token("2:100"))
+
+
+def test_a_position_is_spread_over_what_its_partition_became():
+    assert HISTORY.growths[0].spread(token("1:70")) == token("1:70,3:70")
+
+
+def test_a_partition_that_there_is_not_is_refused():
+    with pytest.raises(CommandRejected, match="there is no partition 4"):
+        HISTORY.check_token(Token.parse("4:1-0"))
+
+
+def test_a_position_from_before_the_log_began_is_of_another_log():
+    history = LogHistory(2, datetime(2026, 1, 1, tzinfo=UTC))
+    for check in (history.check_token, history.check_cursor):
+        with pytest.raises(CommandRejected, match="1:1700000000000-0 is a position of another log") as fault:
+            check(Token.parse("0:1767225600000-0,1:1700000000000-0"))
+        assert fault.value.field == "after"
+        for beginning in ("0-0", "0-1", "1-0", "999999999999-0"):
+            assert check(Token.parse(f"0:1767225600000-0,1:{beginning}")), "that is a way to say the beginning"
+
+
+def test_clocks_may_differ_by_some_seconds():
+    history = LogHistory(2, datetime(2026, 1, 1, tzinfo=UTC))
+    early = Token({0: Position(1767225600000 - 9_000, 0)})
+    assert history.check_token(early) == early

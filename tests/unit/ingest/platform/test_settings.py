@@ -1,11 +1,25 @@
-"""Settings come from the environment; a wrong value or name stops the start and says which."""
+"""Settings come from the environment; a wrong value or name stops the start and says which. Sizes; other systems."""
 
 from pathlib import Path
 
 import pytest
 
+from ingest.errors import InvalidSetting
+from ingest.platform.addresses import client_key
 from ingest.platform.processes import usable_cores
-from ingest.platform.settings import VARIABLES, InvalidSetting, Settings, from_environment, to_environment
+from ingest.platform.settings import (
+    IGNORED,
+    OTHER_NAMES,
+    VARIABLES,
+    Settings,
+    from_environment,
+    mib,
+    parse_bytes,
+    parse_bytes_or_share,
+    to_environment,
+    warnings,
+    without_other_names,
+)
 
 HOME = {"HOME": "/home/ada"}
 
@@ -259,3 +273,125 @@ def test_the_search_engine_is_the_logs_own_server_or_another():
 def test_a_search_engine_that_there_is_not_is_refused(index: str, log: str | None, said: str):
     with pytest.raises(InvalidSetting, match=said):
         _ = from_environment({**HOME, "MNEMOLOG_INDEX": index, **({"REDIS_URL": log} if log else {})}).search_engine
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("0", 0), ("1024", 1024), ("512MiB", 512 << 20), (" 2 GB ", 2 * 10**9), ("1.5g", 3 << 29), ("1tib", 1 << 40)],
+)
+def test_a_size_is_bytes_or_a_number_and_a_unit(text: str, size: int):
+    assert parse_bytes(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "much", "5 apples", "-1", "1,000", "85%"])
+def test_what_is_no_size_is_told_what_to_write(text: str):
+    with pytest.raises(ValueError, match="512MiB"):
+        parse_bytes(text)
+
+
+def test_a_share_is_told_from_a_size():
+    assert parse_bytes_or_share("85%") == 0.85
+    assert parse_bytes_or_share("100 %") == 1.0
+    assert parse_bytes_or_share("85") == 85
+
+
+@pytest.mark.parametrize("text", ["0%", "101%"])
+def test_a_share_is_more_than_nothing_and_at_most_all(text: str):
+    with pytest.raises(ValueError, match="between 0% and 100%"):
+        parse_bytes_or_share(text)
+
+
+def test_sizes_are_told_in_whole_mebibytes():
+    assert mib(1500 << 20) == "1,500 MiB"
+
+
+SUMMARIZATION_ENABLED = "SUMMARIZATION_ENABLED"
+HOME_OTHER_SYSTEMS = {"HOME": "/nowhere"}
+PAGE = Path(__file__).parents[4] / "docs/dropin.md"
+
+
+def test_the_secret_and_the_port_of_agentmemory_are_those_of_the_server():
+    settings = from_environment({**HOME_OTHER_SYSTEMS, "AGENTMEMORY_SECRET": "hush", "III_REST_PORT": "4111"})
+    assert (settings.secret, settings.port, settings.url) == ("hush", 4111, "http://127.0.0.1:4111")
+    assert settings.spool is not None
+    assert settings.spool.name == "4111"
+
+
+def test_the_variables_of_agentd_and_memex_are_obeyed():
+    settings = from_environment(
+        {
+            **HOME_OTHER_SYSTEMS,
+            "AGENTD_PORT": "7008",
+            "AGENTD_LOG_FORMAT": "json",
+            "SUMMARIZATION_THRESHOLD": "7",
+            "SUMMARIZATION_BATCH_SIZE": "3",
+            "SUMMARIZATION_INTERVAL_SECONDS": "9",
+        }
+    )
+    assert (settings.agentd_ports, settings.log_format) == ((7008,), "json")
+    assert (settings.condense_threshold, settings.condense_batch, settings.condense_every) == (7, 3, 9)
+
+
+@pytest.mark.parametrize("off", ["false", "False", "0", "off", "no"])
+def test_a_switched_off_summarizer_condenses_nothing(off: str):
+    environ = {**HOME_OTHER_SYSTEMS, SUMMARIZATION_ENABLED: off, "SUMMARIZATION_THRESHOLD": "7"}
+    assert from_environment(environ).condense_threshold == 0
+    assert from_environment({**environ, SUMMARIZATION_ENABLED: "true"}).condense_threshold == 7
+
+
+@pytest.mark.parametrize("name", OTHER_NAMES)
+def test_an_empty_value_of_another_system_means_unset(name: str):
+    assert from_environment({**HOME_OTHER_SYSTEMS, name: ""}) == from_environment(HOME_OTHER_SYSTEMS)
+
+
+def test_our_own_variable_wins_and_a_contradiction_stops_the_start():
+    environ = {**HOME_OTHER_SYSTEMS, "MNEMOLOG_SECRET": "ours", "AGENTMEMORY_SECRET": "theirs"}
+    assert from_environment(environ).secret == "ours"
+    with pytest.raises(InvalidSetting, match="AGENTMEMORY_SECRET and MNEMOLOG_SECRET are both set") as raised:
+        list(warnings(environ, ()))
+    assert "theirs" not in str(raised.value)
+    assert list(warnings({**environ, "AGENTMEMORY_SECRET": "ours"}, ())) == []
+
+
+def test_a_bad_value_is_named_with_the_variable_that_holds_it():
+    with pytest.raises(InvalidSetting, match="III_REST_PORT='many' is not a whole number"):
+        from_environment({**HOME_OTHER_SYSTEMS, "III_REST_PORT": "many"})
+
+
+def test_ignored_variables_are_named_where_their_system_is_served():
+    environ = {
+        **HOME_OTHER_SYSTEMS,
+        "GEMINI_API_KEY": "key",
+        "DATABASE_URL": "x",
+        "DB_MAX_POOL_SIZE": "3",
+        "BM25_WEIGHT": "",
+    }
+    (told,) = warnings(environ, ())
+    assert told.startswith("GEMINI_API_KEY of agentmemory: no effect here")
+    assert "=key" not in told
+    assert len(list(warnings(environ, ("memex",)))) == 2
+
+
+def test_a_child_process_gets_each_setting_under_one_name():
+    environ = {
+        **HOME_OTHER_SYSTEMS,
+        SUMMARIZATION_ENABLED: "no",
+        "SUMMARIZATION_THRESHOLD": "7",
+        "AGENTMEMORY_SECRET": "hush",
+    }
+    settings = from_environment(environ)
+    child = {**without_other_names(environ), **to_environment(settings)}
+    assert from_environment(child) == settings
+    assert list(warnings(child, ("memex",))) == []
+
+
+def test_commands_send_the_servers_secret_to_this_machine_alone():
+    environ = {**HOME_OTHER_SYSTEMS, "AGENTMEMORY_SECRET": "hush"}
+    assert client_key("http://127.0.0.1:3111", environ) == "hush"
+    assert client_key("http://memory.example", environ) is None
+
+
+def test_the_page_lists_every_variable():
+    names = {*OTHER_NAMES, *" ".join(IGNORED.values()).split()}
+    page = PAGE.read_text(encoding="utf-8")
+    assert [name for name in sorted(names) if f"`{name}`" not in page] == []

@@ -1,10 +1,18 @@
-"""Sentences are found, compared and chosen, never made."""
+"""Sentences, accounts and headlines of observations, and the payloads of real tools."""
 
+import json
 import time
+from pathlib import Path
+from typing import Any, cast
 
+import pytest
+from condensing import asked, called, saw
 from hypothesis import given
 from hypothesis import strategies as st
 
+from projections.compression.accounts import HEADLINE_CHARS, account, headline, is_call, prose, user_prompt
+from projections.compression.compression import Compressed, compress
+from projections.compression.payloads import is_base64
 from projections.compression.sentences import (
     SCAN_CHARS,
     STATEMENT_CHARS,
@@ -19,6 +27,11 @@ from projections.compression.sentences import (
     shortened,
     statements,
 )
+from projections.compression.words import TOOLS
+from projections.condensing.consolidation import facts_of, find_topics
+from projections.condensing.profile import profile
+from projections.condensing.summaries import digest
+from projections.documents.observations import Observation
 from projections.search.similarity import jaccard
 
 WORD_SETS = st.lists(st.frozensets(st.sampled_from("abcdefgh"), max_size=8), max_size=30)
@@ -121,3 +134,220 @@ def test_a_number_that_ends_a_sentence_is_no_list_marker():
         "We shipped version v2.",
         "You must tag releases.",
     ]
+
+
+LEAVES = st.none() | st.booleans() | st.floats() | st.text(max_size=20)
+JSON = st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(st.text(max_size=5), inner), max_leaves=8)
+NAMES = st.sampled_from(["tool_name", "tool_input", "tool_output", "error", "prompt", "hookType", "other"])
+TRACEBACK = "Traceback (most recent call last)\n  File x\nKeyError: 'id'"
+
+
+@pytest.mark.parametrize(
+    ("observation", "expected"),
+    [
+        (saw(0, "The build is green."), "The build is green."),
+        (asked(0, " Fix the build "), "Fix the build"),
+        (called(0, "Edit", {"file_path": "src/a.py", "old_string": "must never"}), "Edit `src/a.py`"),
+        (called(0, "Bash", {"command": "make `all`"}), "Bash `make 'all'`"),
+        (called(0, "Bash", '{"command": "make"}', error=TRACEBACK), "Bash `make` failed: KeyError: 'id'"),
+        (called(0, "Bash", '{"command": "ma', error="killed\nsorry"), "Bash `ma` failed: killed"),
+        (called(0, "Stop", {}), "Stop"),
+        (called(0, "conversation", "Which port?", "It listens on 3111."), "Which port?\nIt listens on 3111."),
+        (saw(0, data={"hookType": "subagent_stop", "last_message": "Done with it."}), "Done with it."),
+        (saw(0, data={"tool": "deploy", "code": 3}), "tool: deploy, code: 3"),
+        (saw(0, "raw", narrative="A model said this.", model="gpt"), "A model said this."),
+        (saw(0), "observation"),
+    ],
+)
+def test_a_summary_account_says_what_happened(observation: Observation, expected: str):
+    assert account(observation) == expected
+
+
+def test_a_tool_call_is_no_prose():
+    assert prose(called(0, "Edit", {"file_path": "src/a.py"}, "always ok")) == ""
+
+
+def test_only_a_hook_reports_a_user_prompt():
+    assert user_prompt(asked(0, "Fix it")) == "Fix it"
+    assert user_prompt(saw(0, "Fix it", kind="conversation")) == ""
+
+
+def test_a_call_that_failed_is_not_bare():
+    assert is_call("Edit `src/a.py`.")
+    assert is_call("ada: Bash `make all`")
+    assert is_call("Bash `make` failed: no rule")
+    assert is_call("exec_command `cargo test --lib`: test result: FAILED.")
+    assert not is_call("The `gateway` restarts after a deploy.")
+
+
+@given(st.dictionaries(NAMES, JSON))
+def test_no_data_makes_it_fail(data: dict[str, Any]):
+    assert account(saw(0, data=data))
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "output", "wanted"),
+    [
+        (
+            "Bash",
+            {"command": "pytest tests/x"},
+            {"stdout": "....F\n=== 1 failed, 12 passed in 0.3s ===", "stderr": "", "interrupted": False},
+            "Bash `pytest tests/x`: 1 failed, 12 passed in 0.3s",
+        ),
+        ("Bash", {"command": "ls"}, {"stdout": "a.py\nb.py"}, "Bash `ls`"),
+        (
+            "Bash",
+            {"command": "make"},
+            "cc: fatal error: no input files",
+            "Bash `make`: cc: fatal error: no input files",
+        ),
+        ("shell", {"command": ["bash", "-lc", "npm test"]}, "Tests: 2 failed", "shell `npm test`: Tests: 2 failed"),
+        ("Read", {"file_path": "src/a.py"}, "def error(): ...", "Read `src/a.py`"),
+        ("read_file", {"target_file": "src/a.py"}, "", "read_file `src/a.py`"),
+        (
+            "Edit",
+            {"file_path": "a.py", "old_string": "def f():\n    pay()", "new_string": "def f():\n    pay(order.id)"},
+            "ok",
+            "Edit `a.py`: `pay(order.id)`",
+        ),
+        (
+            "write_file",
+            {"absolute_path": "/a/b.py", "content": "\nimport os\n"},
+            {},
+            "write_file `/a/b.py`: `import os`",
+        ),
+        ("Grep", '{"pattern": "expires_in", "path": "src", "output_mode": "con', "x", "Grep `expires_in`"),
+        ("mcp__tracker__close", {"number": 3}, {}, "mcp__tracker__close"),
+    ],
+)
+def test_a_call_is_told_by_what_it_worked_on_and_how_it_went(tool: str, given: Any, output: Any, wanted: str):
+    assert headline(called(0, tool, given, output)) == wanted
+
+
+def test_a_failed_call_says_why():
+    failed = called(0, "Bash", {"command": "make"}, error="make: *** No rule to make target 'x'.")
+    assert headline(failed) == "Bash `make` failed: make: *** No rule to make target 'x'."
+
+
+def test_what_was_said_is_told_by_its_first_sentence():
+    assert headline(asked(0, "Please fix the login. Then the tests.")) == "Please fix the login."
+    assert headline(saw(0, "We decided to use Kafka. It scales.")) == "We decided to use Kafka."
+    assert headline(saw(0, "ok")) == "ok"
+
+
+def test_a_headline_is_one_short_line():
+    long = headline(called(0, "Bash", {"command": "x" * 5_000}, "1 failed\n" * 5_000))
+    assert len(long) <= HEADLINE_CHARS
+    assert "\n" not in long
+
+
+Call = tuple[str, str, Any, str]
+CALLS: list[Call] = [tuple(row) for row in json.loads(Path(__file__).with_name("tool_payloads.json").read_bytes())]
+"""Agent and tool, the tool's name, input and output."""
+NEVER = TOOLS | {
+    "in_progress", "use_default", "editor_ai", "files_with_matches", "general-purpose", "begin patch", "end patch",
+    "update file", "group pgid",
+}  # fmt: skip
+"""States and frames of tools."""
+
+
+def field_names(value: Any) -> set[str]:
+    """The names of all fields in a value, also of JSON text in it, lower-cased."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return set()
+    if isinstance(value, dict):
+        fields = cast(dict[str, Any], value)
+        return {name.lower() for name in fields}.union(*map(field_names, fields.values()))
+    if isinstance(value, list):
+        return set[str]().union(*map(field_names, cast(list[Any], value)))
+    return set()
+
+
+FIELDS = set[str]().union(*(field_names(given) | field_names(answered) for _, _, given, answered in CALLS))
+UNSAID = FIELDS | NEVER
+
+
+def check(short: Compressed) -> None:
+    for concept in short.concepts:
+        assert concept not in UNSAID
+        assert not concept.startswith("-")
+        assert not is_base64(concept)
+    for fact in short.facts:
+        assert not fact.startswith(("-", "+", "{", "***"))
+        assert not {word.strip(":\"',") for word in fact.split()} & {
+            "oldString",
+            "newString",
+            "originalFile",
+            "isImage",
+        }
+        assert not any(map(is_base64, fact.split()))
+        assert " -" not in fact
+    assert len(set(short.facts)) == len(short.facts)
+
+
+@pytest.mark.parametrize("call", CALLS, ids=[call[0] for call in CALLS])
+@pytest.mark.parametrize("as_text", [False, True], ids=["objects", "text"])
+def test_no_key_flag_or_base64_of_a_tool_is_a_concept_or_a_fact(call: Call, as_text: bool):
+    _, tool, given, answered = call
+    data = {"tool_name": tool, "tool_input": json.dumps(given) if as_text else given, "tool_output": answered}
+    check(compress("post_tool_use", "", data))
+
+
+def used(as_text: bool) -> list[Observation]:
+    """All calls, four times over."""
+    return [
+        saw(
+            n,
+            kind="post_tool_use",
+            data={"tool_name": tool, "tool_input": json.dumps(given) if as_text else given, "tool_output": answered},
+        )
+        for n, (_, tool, given, answered) in enumerate(CALLS * 4)
+    ]
+
+
+SAID = [saw(900 + n, f"The `checkout` charged card {n} twice.") for n in range(3)]
+
+
+@pytest.mark.parametrize("as_text", [False, True], ids=["objects", "text"])
+def test_what_tools_answer_again_and_again_is_no_topic_beside_what_was_said(as_text: bool):
+    seen = [*used(as_text), *SAID]
+    assert [one.concept for one in find_topics(seen, min_importance=0, max_topics=100)] == ["checkout"]
+    told = profile("shop", "", 1, seen, [], SAID[0].occurred_at)
+    assert told is not None
+    assert told.concepts == [("checkout", 3)]
+
+
+@pytest.mark.parametrize("as_text", [False, True], ids=["objects", "text"])
+def test_what_tools_answer_in_every_session_is_no_fact_beside_what_was_said(as_text: bool):
+    calls, said = used(as_text), saw(900, "We decided that the checkout sends an order id with every charge.")
+    sessions = [digest([*calls[n : n + len(CALLS)], said]) for n in range(0, len(calls), len(CALLS))]
+    found = facts_of([one for one in sessions + sessions if one is not None])
+    assert [one.content for one in found] == [said.content]
+
+
+@pytest.mark.parametrize(
+    ("call", "file"),
+    [("claude edit", "/repo/src/checkout.py"), ("cursor read", "src/app.tsx"), ("gemini read", "/repo/main.go")],
+)
+def test_the_file_of_a_call_is_known_by_every_agents_name_for_it(call: str, file: str):
+    _, tool, sent, answered = next(one for one in CALLS if one[0] == call)
+    data = {"tool_name": tool, "tool_input": sent, "tool_output": answered}
+    assert compress("post_tool_use", "", data).files == (file,)
+
+
+def test_what_tools_found_is_still_told():
+    facts: list[str] = []
+    for _, tool, sent, answered in CALLS:
+        facts += compress("post_tool_use", "", {"tool_name": tool, "tool_input": sent, "tool_output": answered}).facts
+    for said in (
+        "1 failed, 12 passed in 1.40s", "The limit is 100 requests a minute.", "expected 200, got 500",
+        "2 passed; 1 failed", "Cookies are set in server/auth/cookie.go by SetSession.",
+    ):  # fmt: skip
+        assert said in facts
+
+
+def test_a_bulleted_list_is_no_patch():
+    assert compress("note", "- We use Postgres 16\n- Deploys are on Tuesdays").facts != ()

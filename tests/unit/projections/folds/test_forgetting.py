@@ -1,19 +1,34 @@
-"""Forgetting by marks, and the stubs that a replay folds."""
+"""Folds of forgetting and of retiring: what remains, and that a replay ends with the same documents."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
-from factories import forgotten, learned, observed, place, recorded, remembered, said
-from given import given, id_of, later
+from factories import ended, forgotten, learned, minute, observed, place, recorded, remembered, said, started
+from folding import members
+from given import Given, given, id_of, later
 
 from ingest.events.envelope import Recorded
 from ingest.events.memory import MemoryVisibilityChanged
+from ingest.events.session import ObservationCompressed, SessionRetired, SessionSummarised
 from ingest.events.slot import SlotAppended, SlotDeleted, SlotSet
 from ingest.events.subject import EventErased, SubjectForgotten
+from ingest.platform.clock import to_ms
 from projections.documents.memories import memory_id
+from projections.documents.observations import Observation, observation_id
 from projections.documents.rows import derived, of_user
+from projections.documents.sessions import RETIRABLE, UNSUMMARISED, session_document_id
 from projections.documents.slots import Slot, slot_id
-from projections.documents.tombstones import entries, marks
+from projections.documents.tombstones import (
+    Ledger,
+    SupersededEvent,
+    Tombstone,
+    entries,
+    ledger_id,
+    ledgers,
+    marks,
+    unpacked,
+)
 from projections.folds.batch import mark_of
 
 NOTES = slot_id("default", "atlas", "notes")
@@ -148,3 +163,198 @@ def test_a_stub_folded_again_changes_nothing(event: Recorded):
     known.when(forgotten(2, kind, name))  # type: ignore[arg-type]
     stub = Recorded(place(1), *known.store.erased[place(1)])
     given(stub).when(stub, later(stub, 9)).then_nothing()
+
+
+SESSION = session_document_id("default", "atlas", "s1")
+
+
+def names(*events: Recorded) -> list[str]:
+    """What a job names: observations, and the marks of other events."""
+    return [observation_id(one) if one.envelope.type == "observation.recorded" else mark_of(one) for one in events]
+
+
+def retire(n: int, *events: Recorded, part: int = 0, since: int = 0) -> Recorded:
+    data = SessionRetired(documents=names(*events), part=part, idle_since_ms=place(since).ms if since else 0)
+    return said(n, data)
+
+
+def forget(n: int, *events: Recorded) -> Recorded:
+    found = [observation_id(one) for one in events]
+    return forgotten(n, "observation", found[0], documents=found)
+
+
+def forget_session(n: int, *events: Recorded) -> Recorded:
+    return forgotten(n, "session", "s1", documents=[*map(observation_id, events), SESSION])
+
+
+def compressed(n: int, about: Recorded, **envelope: Any) -> Recorded:
+    name = observation_id(about)
+    data = ObservationCompressed(observation=name, title="t", narrative="made", model="m", prompt_version="1")
+    return said(n, data, **envelope)
+
+
+def summarised(n: int, found: Given) -> Recorded:
+    session = found.session()
+    told = SessionSummarised(
+        title="t", narrative="told", observation_count=session.observation_count, forgotten_at=session.told_from
+    )
+    return said(n, told)
+
+
+def noted(found: Given, part: int = 0) -> list[str]:
+    """The ids in a part of the session's ledger."""
+    return [entry.name for entry in unpacked(found.one(ledger_id(SESSION, part), Ledger))]
+
+
+def kinds(found: Given) -> Sequence[str]:
+    return sorted({type(one).__name__ for one in found.store.documents.values()})
+
+
+START, A, B, C, END = started(1), observed(2), observed(3, user_id="eve"), observed(4), ended(5)
+WHOLE = (START, A, B, C, END)
+
+
+class TestRetiring:
+    def test_observations_and_marks_leave_documents_and_listings_for_the_ledger(self):
+        found = given(*WHOLE).when(retire(6, *WHOLE, since=5))
+        assert kinds(found) == ["Ledger", "Session"]
+        assert noted(found) == names(*WHOLE)
+        listed = members(found.store)
+        assert not [name for name in listed if name.startswith(("session:", "timeline:", "entries:", "marks:"))]
+        assert listed[of_user("default", "eve")] == {f"~|{ledger_id(SESSION)}", f"~|{SESSION}"}
+        assert listed[ledgers("default")] == {ledger_id(SESSION)}
+        assert found.changes.erased == {}, "nothing leaves the log"
+        found.then_replay_is_the_same()
+
+    def test_the_session_says_how_many_and_since_when(self):
+        session = given(*WHOLE).when(retire(6, A, B)).session()
+        assert (session.observation_count, session.retired, session.searchable_observations) == (3, 2, 1)
+        assert session.retired_ms == to_ms(minute(6))
+        assert session.retired_through_ms == 0
+
+    def test_what_was_retired_is_told_from_what_was_forgotten(self):
+        """A purge is for what must not be found."""
+        changes = given(*WHOLE).when(retire(6, A, START)).changes
+        assert changes.retired == set(names(A, START))
+
+    def test_what_is_not_there_or_not_the_sessions_is_passed_over(self):
+        other = observed(9, session_id="s2")
+        found = given(A, observed(3, session_id="s2")).when(retire(6, A, B, other))
+        assert noted(found) == names(A)
+        assert found.session("s2").observation_count == 1
+        found.then_replay_is_the_same()
+
+    def test_parts_of_a_big_session_are_beside_each_other(self):
+        found = given(*WHOLE).when(retire(6, A)).when(retire(7, B, part=1)).when(retire(8, C, part=1))
+        assert (noted(found, 0), noted(found, 1)) == (names(A), names(B, C))
+        assert found.one(ledger_id(SESSION), Ledger).parts == 2
+        found.then_replay_is_the_same()
+
+    def test_twice_is_once(self):
+        found = given(*WHOLE, retire(6, *WHOLE, since=5))
+        found.when(retire(6, *WHOLE, since=5)).then_nothing()
+
+
+class TestWhenASessionIsDue:
+    def due(self, found: Given) -> bool:
+        return bool(found.store.listings.get(RETIRABLE))
+
+    def test_it_has_ended_and_its_summary_covers_all_of_it(self):
+        found = given(A)
+        assert not self.due(found)
+        found.when(ended(5))
+        assert found.store.listings[UNSUMMARISED]
+        assert not self.due(found)
+        found.when(summarised(6, found))
+        assert self.due(found)
+
+    def test_without_observations_there_is_nothing_to_summarise(self):
+        assert self.due(given(START, END))
+
+    def test_it_is_not_due_again_until_something_comes(self):
+        found = given(START, END).when(retire(6, START, END, since=5))
+        assert not self.due(found)
+        found.when(observed(7)).when(ended(8)).when(summarised(9, found))
+        assert self.due(found)
+
+    def test_a_part_of_a_retirement_leaves_it_due(self):
+        assert self.due(given(START, END).when(retire(6, START)))
+
+    def test_nothing_is_to_be_summarised_when_the_summary_is_forgotten_with_a_retired_observation(self):
+        found = given(*WHOLE)
+        found.when(summarised(6, found)).when(retire(7, A, B, C, since=5)).when(forget(8, A))
+        assert not found.store.listings[UNSUMMARISED]
+
+
+class TestAfterwards:
+    def test_a_late_repeat_of_a_retired_observation_is_erased_and_changes_nothing(self):
+        found = given(*WHOLE, retire(6, *WHOLE)).when(later(B, 9))
+        found.then_nothing()
+        assert list(found.changes.erased) == [place(9)]
+        found.then_replay_is_the_same()
+
+    def test_a_late_repeat_of_a_marked_event_is_erased_too(self):
+        found = given(*WHOLE, retire(6, *WHOLE)).when(later(START, 9))
+        found.then_nothing()
+        assert list(found.changes.erased) == [place(9)]
+        found.then_replay_is_the_same()
+
+    def test_a_repeat_is_known_in_every_part_of_the_ledger(self):
+        found = given(*WHOLE, retire(6, A), retire(7, B, part=1), retire(8, C, part=2)).when(later(C, 9), later(B, 10))
+        found.then_nothing()
+        assert list(found.changes.erased) == [place(9), place(10)]
+
+    def test_a_new_observation_opens_the_session_again(self):
+        found = given(*WHOLE, retire(6, *WHOLE, since=5)).when(observed(7))
+        session = found.session()
+        assert (session.status, session.observation_count, session.retired) == ("active", 4, 3)
+        found.then_replay_is_the_same()
+
+    def test_a_models_compression_that_comes_too_late_is_void(self):
+        found = given(*WHOLE, retire(6, *WHOLE)).when(compressed(7, A))
+        assert list(found.changes.erased) == [place(7)]
+        assert found.one(mark_of(compressed(7, A)), SupersededEvent).erased
+        found.then_replay_is_the_same()
+
+
+class TestForgetting:
+    def test_a_retired_observation_leaves_the_log_and_the_ledger_and_a_tombstone(self):
+        found = given(*WHOLE, retire(6, *WHOLE)).when(forget(7, B))
+        assert list(found.changes.erased) == [place(3)]
+        assert noted(found) == names(START, A, C, END)
+        assert found.one(observation_id(B), Tombstone).position == str(place(7))
+        session = found.session()
+        assert (session.observation_count, session.retired) == (2, 2)
+        assert "eve" not in str(found.store.documents), "nor is its user named any more"
+        found.then_replay_is_the_same()
+
+    def test_with_it_goes_what_a_model_made_of_it(self):
+        made = compressed(5, A)
+        found = given(START, A, made, retire(6, START, A, made)).when(forget(7, A))
+        assert set(found.changes.erased) == {place(2), place(5)}
+        found.then_replay_is_the_same()
+
+    def test_a_retired_session_goes_whole(self):
+        found = given(*WHOLE, retire(6, *WHOLE)).when(forget_session(7, A, B, C))
+        assert set(found.changes.erased) == {place(n) for n in (1, 2, 3, 4, 5)}
+        assert found.document(SESSION) is None
+        assert not [one for one in found.store.documents.values() if isinstance(one, Observation)]
+        found.then_replay_is_the_same()
+
+    def test_a_late_repeat_does_not_bring_it_back(self):
+        found = given(*WHOLE, retire(6, *WHOLE), forget_session(7, A, B, C)).when(later(A, 9), later(START, 10))
+        assert found.document(SESSION) is None
+        assert list(found.changes.erased) == [place(9), place(10)]
+        found.then_replay_is_the_same()
+
+    def test_an_observation_that_was_retired_while_its_tombstone_was_on_its_way_goes_all_the_same(self):
+        """The job that forgets saw a document; the fold finds it in the ledger. In one batch, too."""
+        found = given(*WHOLE).when(retire(6, *WHOLE), forget(7, A))
+        assert list(found.changes.erased) == [place(2)]
+        found.then_replay_is_the_same()
+
+    def test_an_imported_one_keeps_when_it_was_first_recorded(self):
+        old = observed(2, recorded_at=place(-50).recorded_at)
+        found = given(START, old, retire(6, old)).when(forget(7, old))
+        assert found.changes.erased[place(2)].envelope.recorded_at == place(-50).recorded_at
+        found.then_replay_is_the_same()

@@ -25,7 +25,13 @@ from projections.maintenance.backups import (
     read_manifest,
     to_delete,
 )
-from projections.maintenance.differences import NAMED, DocumentManifest, canonical, differences, manifest_of_store
+from projections.maintenance.differences import (
+    NAMED,
+    DocumentManifest,
+    canonical,
+    manifest_differences,
+    manifest_of_store,
+)
 from projections.maintenance.room import target_of
 from projections.store.protocol import MemoryStore
 
@@ -50,7 +56,7 @@ def test_it_counts_documents_by_kind_and_members():
 
 def test_the_same_documents_have_the_same_manifest_however_they_came():
     assert manifest(one_by_one(HISTORY)) == manifest(folded(HISTORY))
-    assert differences(manifest(one_by_one(HISTORY)), manifest(folded(HISTORY))) == []
+    assert manifest_differences(manifest(one_by_one(HISTORY)), manifest(folded(HISTORY))) == []
     assert manifest(one_by_one(HISTORY)).summary == manifest(folded(HISTORY)).summary
 
 
@@ -71,7 +77,7 @@ def test_any_field_that_differs_is_told_by_the_id_of_its_document():
     store, other = one_by_one(HISTORY), one_by_one(HISTORY)
     known = next(one for one in other.documents.values() if isinstance(one, Observation))
     put(other, replace(known, title="something else"))
-    (found,) = differences(manifest(store), manifest(other))
+    (found,) = manifest_differences(manifest(store), manifest(other))
     assert (found.documents, found.first_documents) == (1, [known.id])
     assert found.listings == 0
     assert known.id in str(found)
@@ -82,7 +88,7 @@ def test_a_listing_that_lacks_a_member_is_told_by_its_name():
     store, other = one_by_one(HISTORY), one_by_one(HISTORY)
     listing = max(other.listings, key=lambda name: len(other.listings[name]))
     other.listings[listing].pop()
-    (found,) = differences(manifest(store), manifest(other))
+    (found,) = manifest_differences(manifest(store), manifest(other))
     assert (found.documents, found.first_listings) == (0, [listing])
     assert manifest(store).summary[0].listings_sha256 != manifest(other).summary[0].listings_sha256
 
@@ -90,21 +96,21 @@ def test_a_listing_that_lacks_a_member_is_told_by_its_name():
 def test_a_listing_without_members_is_none():
     store, other = one_by_one(HISTORY), one_by_one(HISTORY)
     other.listings["memories:default\0another"] = set()
-    assert differences(manifest(store), manifest(other)) == []
+    assert manifest_differences(manifest(store), manifest(other)) == []
 
 
 def test_a_comparison_names_the_first_ones_and_counts_all():
     store = one_by_one([observed(n) for n in range(1, NAMED + 6)])
-    (found,) = differences(manifest(store), manifest(MemoryStore()))
+    (found,) = manifest_differences(manifest(store), manifest(MemoryStore()))
     assert found.first_documents == sorted(store.documents)[:NAMED]
     assert found.documents == len(store.documents) == NAMED + 6
 
 
 def test_a_partition_that_one_of_them_lacks_differs():
     store = one_by_one(HISTORY)
-    assert [one.partition for one in differences(manifest(store, 3), manifest(store, 4))] == [3, 4]
+    assert [one.partition for one in manifest_differences(manifest(store, 3), manifest(store, 4))] == [3, 4]
     assert (
-        differences(
+        manifest_differences(
             manifest(store, 3), DocumentManifest({**manifest(store, 3).partitions, 4: manifest_of_store(MemoryStore())})
         )
         == []

@@ -20,7 +20,7 @@ from projections.rebuilding.canaries import (
     Difference,
     ListingAnswer,
     RecallProbe,
-    differences,
+    answer_differences,
     recall_verdict,
     verdict,
     without_newer,
@@ -189,7 +189,7 @@ def answers(document: Document | None = GONE, count: int = 2, newest: tuple[byte
 
 
 def said(candidate: Answers, live: Answers | None = None) -> list[tuple[str, str, str]]:
-    return [(one.what, one.name, one.said) for one in differences(3, live or answers(), candidate)]
+    return [(one.what, one.name, one.said) for one in answer_differences(3, live or answers(), candidate)]
 
 
 def test_equal_answers_agree():

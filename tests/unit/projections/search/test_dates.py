@@ -1,9 +1,12 @@
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
+from zoneinfo import ZoneInfo, available_timezones
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from projections.documents.index_entry import index_terms
-from projections.search.dates import MAX_EXPRESSIONS, resolved_terms
+from projections.search.dates import LONGEST_QUESTION, MAX_EXPRESSIONS, named_time, resolved_terms
 from projections.search.terms import terms
 
 MONDAY = date(2023, 5, 8)
@@ -61,3 +64,170 @@ def test_a_document_has_the_terms_of_the_day_it_names_and_of_its_own():
 
     assert set(terms("7 May 2023")) <= set(found)
     assert found[-3:] == terms("8 May 2023")
+
+
+BERLIN = ZoneInfo("Europe/Berlin")
+WEDNESDAY = datetime(2026, 11, 25, 15, 30, tzinfo=UTC)
+"""16:30 in Berlin."""
+
+# Days and hours of November 2026 in Berlin, each from the first up to the last.
+QUESTIONS = [
+    ("what did we do yesterday?", "24", "25"),
+    ("What happened today?", "25", "26"),
+    ("what happened the day before yesterday", "23", "24"),
+    ("what broke this morning", "25 04", "25 12"),
+    ("what did we say yesterday afternoon", "24 12", "24 19"),
+    ("what failed last night", "24 18", "25 06"),
+    ("what did Anna say on Tuesday about pools", "24", "25"),
+    ("what did we do last Friday", "20", "21"),
+    ("what did Anna say on Tuesday last week", "17", "18"),
+    ("what did we ship last week", "16", "23"),
+    ("what is planned for this week", "23", "30"),
+    ("what did we do last weekend", "21", "23"),
+    ("what did we do in the last 3 days", "22", "26"),
+    ("what did we do two weeks ago", "09", "16"),
+    ("what did we decide three days ago", "22", "23"),
+    ("what happened 2 hours ago", "25 14", "25 15"),
+    ("what did we decide on 2026-11-24?", "24", "25"),
+    ("what did we decide on 24/11/2026", "24", "25"),
+    ("what did we decide on 11/24/2026", "24", "25"),
+    ("what did we decide on November 24", "24", "25"),
+    ("what did we decide on the 24th of November, 2026", "24", "25"),
+    ("what is due tomorrow", "26", "27"),
+    ("Was haben wir gestern gemacht?", "24", "25"),
+    ("Was haben wir vorgestern entschieden?", "23", "24"),
+    ("Was ist heute Morgen passiert?", "25 04", "25 12"),
+    ("Was ist gestern Abend passiert?", "24 17", "25"),
+    ("Was hat Anna am Dienstag gesagt?", "24", "25"),
+    ("Was war letzte Woche los?", "16", "23"),
+    ("Was haben wir vor drei Tagen gemacht?", "22", "23"),
+    ("Was wurde am 24. November beschlossen?", "24", "25"),
+    ("Was wurde am 24.11.2026 beschlossen?", "24", "25"),
+    ("¿Qué hicimos ayer?", "24", "25"),
+    ("¿Qué pasó anteayer?", "23", "24"),
+    ("¿Qué pasó esta mañana?", "25 04", "25 12"),
+    ("¿Qué falló anoche?", "24 18", "25 06"),
+    ("¿Qué dijo Anna el martes?", "24", "25"),
+    ("¿Qué hicimos la semana pasada?", "16", "23"),
+    ("¿Qué hicimos hace tres días?", "22", "23"),
+    ("¿Qué decidimos el 24 de noviembre de 2026?", "24", "25"),
+    ("Qu'avons-nous fait hier ?", "24", "25"),
+    ("Que s'est-il passé avant-hier ?", "23", "24"),
+    ("Qu'est-ce qui a échoué ce matin ?", "25 04", "25 12"),
+    ("Qu'a dit Anna mardi dernier ?", "24", "25"),
+    ("Qu'avons-nous fait la semaine dernière ?", "16", "23"),
+    ("Qu'avons-nous fait il y a trois jours ?", "22", "23"),
+    ("Qu'avons-nous décidé le 24 novembre ?", "24", "25"),
+    ("Что мы делали вчера?", "24", "25"),
+    ("Что было позавчера?", "23", "24"),
+    ("Что сломалось сегодня утром?", "25 04", "25 12"),
+    ("Что Анна сказала во вторник?", "24", "25"),
+    ("Что мы делали на прошлой неделе?", "16", "23"),
+    ("Что мы делали три дня назад?", "22", "23"),
+    ("Что решили 24 ноября?", "24", "25"),
+    ("我们昨天做了什么？", "24", "25"),
+    ("前天发生了什么", "23", "24"),
+    ("今天早上出了什么问题", "25 04", "25 12"),
+    ("上周二说了什么", "17", "18"),
+    ("上周做了什么", "16", "23"),
+    ("三天前做了什么", "22", "23"),
+    ("2026年11月24日决定了什么", "24", "25"),
+    ("昨日は何をしましたか", "24", "25"),
+    ("一昨日の作業", "23", "24"),
+    ("今朝何が起きた？", "25 04", "25 12"),
+    ("先週の火曜日に何を話した？", "17", "18"),
+    ("先週は何をした？", "16", "23"),
+    ("三日前に何をした？", "22", "23"),
+]  # fmt: skip
+
+
+def moment(text: str) -> int:
+    day, _, hour = text.partition(" ")
+    return round(datetime(2026, 11, int(day), int(hour or 0), tzinfo=BERLIN).timestamp() * 1000)
+
+
+@pytest.mark.parametrize(("question", "first", "last"), QUESTIONS)
+def test_a_question_names_a_time_by_the_clock_and_zone_of_who_asks(question: str, first: str, last: str):
+    named = named_time(question, WEDNESDAY, BERLIN)
+    assert named is not None
+    assert (named.from_ms, named.to_ms) == (moment(first), moment(last))
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "May I deploy?", "why may 3 tests fail", "May 3 people join the call?", "the march of progress", "at last",
+        "Sun Microsystems", "the Sun sets", "what must be done before Friday", "do we deploy on Fridays?",
+        "a second attempt",
+        "the last release", "Was ist hier passiert?", "Guten Morgen", "release 2024.11.24", "10.1.2.2026", "PROJ-2026",
+        "2026-02-30", "v1.2.4", "", "?", "next to it", "the third day", "x" * LONGEST_QUESTION + " yesterday",
+    ],
+)  # fmt: skip
+def test_what_only_looks_like_a_time_is_none(question: str):
+    assert named_time(question, WEDNESDAY, BERLIN) is None
+
+
+@pytest.mark.parametrize(
+    ("question", "rest", "only"),
+    [
+        ("What did we do yesterday?", "What did we do ?", True),
+        ("what did Anna say on Tuesday about pools", "what did Anna say about pools", False),
+        ("Was haben wir gestern gemacht?", "Was haben wir gemacht?", True),
+        ("Что мы делали вчера?", "Что мы делали ?", True),
+        ("我们昨天做了什么？", "我们 做了什么？", True),
+        ("昨日は何をしましたか", "は何をしましたか", True),
+        ("昨日のデプロイは失敗した？", "のデプロイは失敗した？", False),
+        ("what have we done since Monday", "what have we done since", True),
+        ("last week", "", True),
+    ],
+)
+def test_what_else_a_question_asks_is_told_from_its_time(question: str, rest: str, only: bool):
+    named = named_time(question, WEDNESDAY, BERLIN)
+    assert named is not None
+    assert (named.rest, named.only) == (rest, only)
+
+
+def test_since_a_time_is_all_that_follows_it():
+    named = named_time("what have we done since Monday", WEDNESDAY, BERLIN)
+    assert named is not None
+    assert named.from_ms == moment("23")
+    assert named.to_ms > moment("30")
+
+
+@pytest.mark.parametrize(
+    ("question", "dates"),
+    [
+        ("yesterday", ["24 novemb 2026"]),
+        ("last weekend", ["21 novemb 2026", "22 novemb 2026"]),
+        ("in October", ["octob 2026"]),
+        ("in 2025", ["2025"]),
+        ("since Monday", []),
+    ],
+)
+def test_a_text_may_name_its_dates(question: str, dates: list[str]):
+    named = named_time(question, WEDNESDAY, UTC)
+    assert named is not None
+    assert [" ".join(one) for one in named.dates] == dates
+
+
+@pytest.mark.parametrize(("asked_on", "hours"), [((2026, 3, 30), 23), ((2026, 10, 26), 25), ((2026, 11, 25), 24)])
+def test_a_day_on_which_clocks_change_is_as_long_as_it_was(asked_on: tuple[int, int, int], hours: int):
+    named = named_time("yesterday", datetime(*asked_on, 12, tzinfo=UTC), BERLIN)
+    assert named is not None
+    assert named.to_ms - named.from_ms == hours * 3_600_000
+
+
+ZONES = sorted(available_timezones())
+
+
+@given(st.sampled_from(ZONES), st.datetimes(datetime(1970, 1, 3), datetime(2037, 12, 30)), st.integers(0, 60 * 26))
+def test_yesterday_has_the_length_of_that_day_by_the_calendar_of_the_zone(name: str, at: datetime, minutes: int):
+    """A moment is in the span if and only if the date that the zone's clocks showed then is yesterday's."""
+    zone, now = ZoneInfo(name), at.replace(tzinfo=UTC)
+    named = named_time("what did we do yesterday?", now, zone)
+    assert named is not None
+    yesterday = now.astimezone(zone).date() - timedelta(days=1)
+    first, last = (datetime.fromtimestamp(ms / 1000, UTC) for ms in (named.from_ms, named.to_ms))
+    start = datetime(yesterday.year, yesterday.month, yesterday.day, tzinfo=UTC) - timedelta(hours=15)
+    for moment in (start + timedelta(minutes=2 * minutes), first, last - timedelta(milliseconds=1), last):
+        assert (first <= moment < last) == (moment.astimezone(zone).date() == yesterday) or first == last

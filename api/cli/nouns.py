@@ -1,0 +1,498 @@
+"""The commands on memories, lessons, actions, slots and observations, and recall: a row each."""
+
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from typing import Any, Literal
+
+import msgspec
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from api.cli.client import ApiClient
+from api.cli.output import FAILED, Output, WrongCommand, one_line, plain
+from api.cli.rows import (
+    AGENT_READS,
+    AGENT_WRITES,
+    AUTHOR,
+    EVENT_ID,
+    PAGE,
+    Do,
+    Param,
+    Values,
+    add_rows,
+    argument,
+    cell,
+    flag,
+    group,
+    listing,
+    most,
+    names_in,
+    option,
+    show_page,
+    table,
+    text_of,
+    when,
+)
+from api.cli.show import history_table
+from ingest.platform.clock import machine_zone
+
+_COLOURS = {"critical": "red", "warning": "yellow"}
+
+
+class RecallKind(StrEnum):
+    """What recall can find (an enum, because typer takes no list of literals)."""
+
+    OBSERVATION = "observation"
+    MEMORY = "memory"
+    LESSON = "lesson"
+    SUMMARY = "summary"
+
+
+def json_object(text: str) -> dict[str, Any]:
+    """The object that an option has as JSON; raises BadParameter."""
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any]) if text else {}
+    except msgspec.MsgspecError as error:
+        raise typer.BadParameter(f"--data must be a JSON object: {error}") from None
+
+
+def one_name_list(value: str) -> list[str]:
+    """The names of an option that is given once."""
+    return names_in([value])
+
+
+PROJECT = option(str, "", "Project it belongs to.", "--project", "-p")
+IN_PROJECT = option(str, "", "Only this project.", "--project", "-p", show_default="items without a project")
+ANY_PROJECT = option(str | None, None, "Only this project.", "--project", "-p", show_default="all projects")
+TAGS = option(list[str], [], "Comma-separated; may be repeated.", "--tags", "-t", sent=names_in)
+TEXT = argument("The text; `-` reads it from stdin.", field="content")
+IMPORTANCE: dict[str, Any] = {"min": 0, "max": 10}
+WRITING: dict[str, Param] = {"agent": AGENT_WRITES, "event_id": EVENT_ID}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to an application."""
+    add_rows(app, WORK)
+    for name, (about, rows) in GROUPS.items():
+        commands = group(name, about)
+        add_rows(commands, rows)
+        app.add_typer(commands)
+
+
+# --- memories
+
+
+def _new_memory(values: Values) -> Values:
+    private, shared_with, agent = values.pop("private"), values["shared_with"], values["agent_id"]
+    if private and shared_with:
+        raise typer.BadParameter("--private and --shared-with exclude each other")
+    values["visibility"] = "private" if private else "shared" if shared_with else "public"
+    if values["visibility"] != "public" and not agent:
+        raise typer.BadParameter(f"a {values['visibility']} memory needs --agent; without one, nobody could read it")
+    return values
+
+
+def _revision(values: Values) -> Values:
+    if not any(value not in ("", None, []) for name, value in values.items() if name not in ("id", "event_id")):
+        raise WrongCommand("say what to change: a text, --title, --tags, --importance, --visibility or --shared-with")
+    return values
+
+
+def _memory_cells(memory: Mapping[str, Any]) -> Iterator[Text | str]:
+    yield when(memory["occurred_at"], "%Y-%m-%d %H:%M")
+    yield cell(memory["agent_id"] or "-", 16)
+    yield f"{memory['importance']:g}"
+    marks = [memory["visibility"]] if memory["visibility"] != "public" else []
+    marks += [f"version {memory['version']}"] if memory["version"] > 1 else []
+    marks += [] if memory["is_latest"] else ["replaced"]
+    marks += [f"confirmed {memory['confirmations']}x"] if memory["confirmations"] else []
+    yield cell(memory["content"]).append(
+        f"\n{', '.join([plain(memory['id']), *marks, *map(plain, memory['tags'])])}", style="dim"
+    )
+
+
+def _show_history(output: Output, client: ApiClient, answer: Any, values: Values) -> None:
+    output.document(answer)
+    output.show(history_table(answer["items"], values["id"]))
+
+
+MEMORY_ID = argument("Id of the memory, or of any of its versions.", field="id", metavar="ID")
+MEMORIES = (
+    Do(
+        "list", "GET /v1/memories", "List a project's memories, newest first. Exits 1 if the list is empty.",
+        {
+            "project": IN_PROJECT,
+            "every_version": option(
+                bool, False, "Include versions that newer ones replaced.", "--all", field="latest",
+                sent=lambda given: None if given else "true",
+            ),
+            **PAGE,
+        },
+        "memories --project shop --limit 10", listing(("when", "agent", "weight", "what"), _memory_cells),
+    ),
+    Do(
+        "history", "GET /v1/memories/{id}/history", "List every version of a memory, oldest first.",
+        {"memory_id": MEMORY_ID, "agent": AGENT_READS}, "memories history mem_9e710a163bd72db5a7de", _show_history,
+    ),
+    Do(
+        "revise", "PATCH /v1/memories/{id}",
+        "Change a memory: make a new version of it, or change who can read it. Omitted fields stay the same.",
+        {
+            "memory_id": MEMORY_ID,
+            "text": argument("The new text; `-` reads it from stdin. Omit it to keep the text.", "", field="content"),
+            "title": option(str, "", "A new title."),
+            "tags": TAGS,
+            "importance": option(float | None, None, "0 to 10.", **IMPORTANCE),
+            "visibility": option(
+                Literal["public", "shared", "private"] | None, None, "Who can recall it.", show_default="unchanged"
+            ),
+            "shared_with": option(str, "", "Comma-separated agents who can also recall it.", sent=one_name_list),
+            **WRITING,
+        },
+        'memories revise mem_9e710a163bd72db5a7de "We deploy on Fridays"', "revised", _revision,
+    ),
+)  # fmt: skip
+
+
+# --- lessons
+
+
+def _lesson_cells(lesson: Mapping[str, Any]) -> Iterator[Text | str]:
+    yield when(lesson["occurred_at"], "%Y-%m-%d %H:%M")
+    yield f"{lesson['confidence']:.0%}"
+    yield cell(lesson["agent_id"] or "-", 16)
+    text = Text()
+    if severity := lesson["severity"]:
+        text.append(f"{plain(severity)}: ", style=_COLOURS.get(severity, ""))
+    text.append(cell(lesson["content"]))
+    pattern = lesson["trigger_pattern"]
+    trigger = " ".join(filter(None, (lesson["trigger_tool"], pattern and f"/{pattern}/")))
+    marks = [
+        plain(lesson["id"]),
+        f"before {cell(trigger, 60)}" if trigger else "",
+        "" if lesson["active"] else "retired",
+    ]
+    yield text.append(f"\n{', '.join(filter(None, marks))}", style="dim")
+
+
+LESSON_ID = argument("Id of the lesson.", field="id", metavar="ID")
+SHOW_LESSONS = listing(("when", "sure", "agent", "what"), _lesson_cells)
+LESSONS = (
+    Do(
+        "list", "GET /v1/lessons", "List a project's lessons, newest first. Exits 1 if the list is empty.",
+        {"project": IN_PROJECT, "retired": flag("Include retired lessons.", "--retired"), **PAGE},
+        "lessons --project shop", SHOW_LESSONS,
+    ),
+    Do(
+        "match", "GET /v1/lessons/match",
+        "List the lessons that an agent is shown before it uses a tool. Exits 1 if the list is empty.",
+        {
+            "tool": Param(str, typer.Argument(..., help="Name of the tool, such as Bash."), "tool_name"),
+            "preview": option(str, "", "The tool's input; `-` reads it from stdin.", sent=text_of),
+            "project": IN_PROJECT,
+            "limit": most(5, limit=100),
+            "agent": AGENT_READS,
+        },
+        'lessons match Bash --preview "rm -rf build" --project shop', SHOW_LESSONS,
+    ),
+    Do(
+        "reinforce", "POST /v1/lessons/{id}/reinforce?event_id={event_id}",
+        "Record that a lesson proved correct again.",
+        {"lesson_id": LESSON_ID, **WRITING}, "lessons reinforce lsn_f168ba040fafdf237b61", "reinforced",
+    ),
+    Do(
+        "retire", "PATCH /v1/lessons/{id}",
+        "Retire a lesson: it is no longer recalled or shown before tools; `mnemolog forget` deletes it.",
+        {"lesson_id": LESSON_ID, **WRITING}, "lessons retire lsn_f168ba040fafdf237b61", "retired",
+        fixed={"active": False},
+    ),
+)  # fmt: skip
+
+
+# --- actions
+
+
+def _action_cells(action: Mapping[str, Any]) -> Iterator[Text | str]:
+    required = [edge["target"] for edge in action["edges"] if edge["type"] in ("requires", "gated_by")]
+    marks = [plain(action["id"]), f"after {', '.join(map(plain, required))}" if required else ""]
+    yield cell(action["status"], 16)
+    yield f"{action['priority']:g}"
+    yield cell(action["assigned_to"] or action["agent_id"] or "-", 16)
+    yield cell(action["title"]).append(f"\n{', '.join(filter(None, marks))}", style="dim")
+
+
+def _show_frontier(output: Output, client: ApiClient, page: Any, values: Values) -> None:
+    output.note(f"{page['open']:,} open actions; ready to start:")
+    ready: list[dict[str, Any]] = [{**action, "edges": []} for action in page["items"]]
+    show_page(output, client, page, map(_action_cells, ready), table(*ACTION_COLUMNS))
+
+
+ACTION_COLUMNS = ("status", "priority", "agent", "what")
+ACTIONS = (
+    Do(
+        "list", "GET /v1/actions", "List a project's actions, newest first. Exits 1 if the list is empty.",
+        {"project": IN_PROJECT, "still_open": flag("Only open actions.", "--open", field="open"), **PAGE},
+        "actions --project shop --open", listing(ACTION_COLUMNS, _action_cells),
+    ),
+    Do(
+        "frontier", "GET /v1/frontier", "List actions that are ready, most urgent first. Exits 1 if there are none.",
+        {
+            "project": ANY_PROJECT,
+            "limit": most(20),
+            "agent": option(str, "", "Leave out actions that other agents work on.", "--agent", "-a"),
+        },
+        "actions frontier --project shop", _show_frontier,
+    ),
+    Do(
+        "add", "POST /v1/actions", "Add an action.",
+        {
+            "title": Param(str, typer.Argument(..., help="What to do.")),
+            "project": IN_PROJECT,
+            "description": option(str, "", "Details; `-` reads them from stdin.", sent=text_of),
+            "priority": option(
+                float, 0, "Higher is more urgent.", sent=lambda given: int(given) if given.is_integer() else given
+            ),
+            "requires": option(
+                list[str], [], "Comma-separated ids of actions that must come first.", "--requires", sent=names_in
+            ),
+            "tags": TAGS,
+            "assigned_to": option(str, "", "Agent who is to do it."),
+            **WRITING,
+        },
+        'actions add "Give refunds a key" --project shop --priority 8', "added",
+    ),
+    Do(
+        "done", "PATCH /v1/actions/{id}",
+        "Mark an action as done, or set another status. Actions that required it become ready.",
+        {
+            "action_id": argument("Id of the action.", field="id", metavar="ID"),
+            "result": option(str, "", "The result; `-` reads it from stdin.", sent=text_of),
+            "status": option(str, "done", "done, cancelled, in_progress, ..."),
+            **WRITING,
+        },
+        'actions done act_128d8ab120f113729306 --result "merged"', "{status}",
+    ),
+)  # fmt: skip
+
+
+# --- slots
+
+
+def _slot_cells(slot: Mapping[str, Any]) -> Iterator[Text | str]:
+    yield slot["label"]
+    yield slot["scope"]
+    yield f"{slot['size']:,} of {slot['size_limit']:,}"
+    yield when(slot["updated_at"], "%Y-%m-%d %H:%M") if slot["updated_at"] else "never"
+    marks = [*([] if slot["pinned"] else ["not in contexts"]), *(["read only"] if slot["read_only"] else [])]
+    text = cell(slot["content"]) if slot["content"] else Text("empty", style="dim")
+    yield text.append(f" ({', '.join(marks)})", style="dim") if marks else text
+
+
+def _show_slot(output: Output, client: ApiClient, slot: Any, values: Values) -> None:
+    output.document(slot)
+    output.line(Text(plain(slot["content"])))
+
+
+def _slot_question(values: Values) -> str:
+    owner = "all projects" if values["scope"] == "global" else f"project {values['project']!r}"
+    return f"Delete the slot {values['label']!r} of {owner}?"
+
+
+SLOT_PROJECT = option(str, "", "Project of the slot.", "--project", "-p", show_default="global slots only")
+LABEL = Param(str, typer.Argument(..., help="Label of the slot: lowercase letters, digits, `_`."))
+IN_SCOPE = {
+    "project": SLOT_PROJECT,
+    "scope": option(Literal["project", "global"], "project", "The project's slot, or the global one."),
+}
+SLOTS = (
+    Do(
+        "list", "GET /v1/slots", "List a project's slots and the global ones, including empty ones.",
+        {"project": SLOT_PROJECT, "agent": AGENT_READS}, "slots --project shop",
+        listing(("label", "scope", "size", "changed", "what"), _slot_cells),
+    ),
+    Do(
+        "get", "GET /v1/slots/{label}", "Print the text of a slot: the project's, otherwise the global one.",
+        {"label": LABEL, "project": SLOT_PROJECT, "agent": AGENT_READS},
+        "slots get pending_items --project shop", _show_slot,
+    ),
+    Do(
+        "set", "POST /v1/slots", "Replace the text of a slot; creates the slot if needed.",
+        {
+            "label": LABEL,
+            "text": TEXT,
+            **IN_SCOPE,
+            "size_limit": option(
+                int | None, None, "Maximum number of characters.", min=1, max=20_000, show_default="unchanged"
+            ),
+            "description": option(str | None, None, "What the slot is for.", show_default="unchanged"),
+            "pinned": option(
+                bool | None, None, "Include the slot in contexts.", "--pinned/--not-pinned", show_default="unchanged"
+            ),
+            "read_only": option(bool | None, None, "Make the slot read-only from now on.", "--read-only",
+                sent=lambda given: given or None),
+            **WRITING,
+        },
+        'slots set guidance "Ask before you deploy." --project shop', "set",
+    ),
+    Do(
+        "append", "POST /v1/slots", "Add a line to a slot. Exits 1 if the slot is full.",
+        {
+            "label": LABEL,
+            "text": argument("The line; `-` reads it from stdin.", field="content"),
+            **IN_SCOPE,
+            **WRITING,
+        },
+        'slots append pending_items "Rotate the keys" --project shop', "added to",
+        fixed={"append": True},
+    ),
+    Do(
+        "delete", "DELETE /v1/slots/{label}",
+        "Delete a slot, or empty a default one. Its text stays in the log until the project is forgotten.",
+        {"label": LABEL, **IN_SCOPE, "agent": AGENT_WRITES}, "slots delete release_notes --project shop", "deleted",
+        confirm=_slot_question,
+    ),
+)  # fmt: skip
+
+
+# --- what agents do: observe, remember, lesson, recall, context
+
+
+def _with_time_zone(values: Values) -> Values:
+    return {**values, "time_zone": machine_zone()}
+
+
+def _show_results(output: Output, client: ApiClient, answer: Any, values: Values) -> None:
+    output.document(answer)
+    for reason in answer["degraded"]:
+        output.note(f"degraded: {reason}")
+    for note in answer.get("notes", ()):
+        output.note(plain(note))
+    if not answer["results"]:
+        confidence = answer["confidence"]
+        nearest = ""
+        if confidence is not None:
+            nearest = f"; the closest match has {confidence:.0%} confidence (--min-confidence 0 shows it)"
+        output.note(f"No results{nearest}.")
+        raise typer.Exit(FAILED)
+    output.show(results_table(answer["results"]), f"{len(answer['results'])} in {answer['took_ms']:.0f} ms")
+
+
+def results_table(results: list[dict[str, Any]]) -> Table:
+    """Recalled documents, best first; with the terms of each score if they were requested."""
+    shown = table("sure", "kind", "agent", "when", "what")
+    shown.columns[0].justify = "right"
+    for result in results:
+        what = Text(result["snippet"] or result["title"])
+        if more := len(result.get("repeats", ())):
+            what.append(f" (and {more} more like it)", style="dim")
+        what.append(f"\n{result['id']}", style="dim")
+        if terms := result.get("explain"):
+            what.append("\n" + "  ".join(f"{plain(name)} {value:.2f}" for name, value in terms.items()), style="dim")
+        # without a confidence the score, which compares within one answer only
+        sure = f"{result['confidence']:.0%}" if "confidence" in result else f"{result['score']:.3f}"
+        agent = Text(one_line(result["agent_id"] or "", 24))
+        shown.add_row(sure, result["kind"], agent, when(result["occurred_at"], "%Y-%m-%d"), what)
+    return shown
+
+
+def _show_context(output: Output, client: ApiClient, answer: Any, values: Values) -> None:
+    output.document(answer)
+    output.line(Text(plain(answer["context"])))
+    for note in answer.get("notes", ()):
+        output.note(plain(note))
+    left_out = f"; left out: {plain('; '.join(answer['left_out']))}" if answer["left_out"] else ""
+    output.note(f"{answer['tokens']} of {answer['token_budget']} tokens{left_out}")
+
+
+WORK = (
+    Do(
+        "observe", "POST /v1/observations", "Record what an agent saw or did in a session.",
+        {
+            "text": argument("What was seen or done; `-` reads it from stdin.", "", field="content"),
+            "session": option(str, "cli", "Session it happened in.", "--session", "-s", field="session_id"),
+            "project": PROJECT,
+            "agent": AUTHOR,
+            "kind": option(str, "", "note, decision, error, ...", "--kind", "-k"),
+            "event_id": EVENT_ID,
+            "data": option(str, "", "Structured data to store with it: a JSON object.", sent=json_object),
+        },
+        'observe "tests are red again" --project shop --session s1', "observed",
+    ),
+    Do(
+        "remember", "POST /v1/memories", "Save a long-term memory. A near-duplicate replaces the agent's older one.",
+        {
+            "text": TEXT,
+            "project": PROJECT,
+            "agent": AUTHOR,
+            "tags": TAGS,
+            "memory_type": option(
+                Literal["episodic", "semantic", "procedural"], "semantic", "What kind of memory.", "--type"
+            ),
+            "importance": option(float, 5.0, "0 to 10.", **IMPORTANCE),
+            "private": option(bool, False, "Only --agent can recall it.", "--private"),
+            "shared_with": option(
+                str, "", "Comma-separated agents who can recall it, besides --agent.", sent=one_name_list
+            ),
+            "ttl_days": option(float | None, None, "No longer recalled after this many days."),
+            "event_id": EVENT_ID,
+        },
+        'remember "We deploy on Tuesdays" --project shop --tags deploy', "remembered", _new_memory,
+    ),
+    Do(
+        "lesson", "POST /v1/lessons", "Record a lesson; recording it again raises its confidence.",
+        {
+            "text": TEXT,
+            "project": PROJECT,
+            "agent": AUTHOR,
+            "context": option(str, "", "Where it was learned, or when it applies."),
+            "confidence": option(float, 0.5, "Confidence, 0 to 1.", min=0, max=1),
+            "tags": TAGS,
+            "event_id": EVENT_ID,
+        },
+        'lesson "Sum first, round last" --project shop', "learned",
+    ),
+    Do(
+        "recall", "POST /v1/recall", "Find the right memories for a query. Exits 1 if there are no results.",
+        {
+            "query": argument("What to look for; `-` reads it from stdin."),
+            "project": option(str | None, None, "Search only this project.", "--project", "-p"),
+            "agent": option(str, "", "Read as this agent; finds its private memories.", "--agent", "-a"),
+            "limit": Param(int, typer.Option(10, "--limit", "-n", min=1, max=200)),
+            "kind": option(list[RecallKind], [], "Search only these; may be repeated.", "--kind", "-k", field="kinds"),
+            "mode": option(Literal["hybrid", "lexical", "vector"], "hybrid", "Words, meaning, or both."),
+            "min_confidence": option(
+                float | None, None, "Minimum confidence of a result; 0 always shows the closest matches.", min=0, max=1
+            ),
+            "explain": option(bool, False, "Show how each score was computed.", "--explain"),
+            "after": option(str, "", "Wait until this position (printed by a write) is searchable."),
+        },
+        'recall "when do we deploy?" --project shop --limit 3', _show_results,
+        _with_time_zone,
+    ),
+    Do(
+        "context", "POST /v1/context",
+        "Print the context an agent receives at session start. On stderr: its size, and what was left out.",
+        {
+            "query": argument("What the agent is about to do; `-` reads it from stdin.", ""),
+            "project": option(str, "", "Project it works on.", "--project", "-p", show_default="none"),
+            "tokens": option(
+                int, 2000, "Maximum number of tokens.", "--tokens", "-n", min=1, max=200_000, field="token_budget"
+            ),
+            "agent": option(str, "", "Read as this agent.", "--agent", "-a"),
+            "session": option(
+                str, "", "The agent's own session, which is left out.", "--session", "-s", field="session_id"
+            ),
+            "user": option(str, "", "User whose preferences to include.", "--user", field="user_id"),
+        },
+        'context "change how refunds are paid" --project shop --tokens 800', _show_context,
+        _with_time_zone,
+    ),
+)  # fmt: skip
+
+GROUPS = {
+    "memories": ("Long-term memories: list, history, revise.", MEMORIES),
+    "lessons": ("Lessons: list, match, reinforce, retire; `mnemolog lesson` records one.", LESSONS),
+    "slots": ("Short pinned notes in every agent's context: list, get, set, append, delete.", SLOTS),
+    "actions": ("Work items that agents share: list, frontier, add, done.", ACTIONS),
+}

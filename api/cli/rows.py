@@ -1,0 +1,295 @@
+"""A command on a noun as a row: its route, its options, what it shows. And what all commands on documents share.
+
+A new field of a noun is one more `Param` of its row in `nouns.py`.
+"""
+
+import inspect
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import Annotated, Any, NamedTuple, TypeAlias
+from urllib.parse import quote
+
+import typer
+from rich.table import Table
+from rich.text import Text
+from typer.core import TyperGroup
+
+from api.cli.client import ApiClient
+from api.cli.output import FAILED, Output, WrongCommand, answering, one_line, plain
+from ingest.ids import new_event_id
+from ingest.platform.addresses import client_key
+from ingest.platform.settings import from_environment
+
+ALL_PROJECTS = 1_000
+"""Sessions that are searched for project names."""
+
+Url = Annotated[
+    str | None,
+    typer.Option("--url", envvar="MNEMOLOG_URL", help="Server to talk to.", show_default="http://127.0.0.1:3111"),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+Reader = Annotated[str, typer.Option("--agent", "-a", help="Read as this agent, including its private memories.")]
+EventName = Annotated[str, typer.Option(help="Event id; sending the same id again stores nothing twice.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+
+Values: TypeAlias = dict[str, Any]
+Show: TypeAlias = Callable[[Output, ApiClient, Any, Values], None]
+"""Prints an answer; the values are those of the command line."""
+
+
+def same(value: Any) -> Any:
+    """What was given."""
+    return value
+
+
+class Param(NamedTuple):
+    """One option or argument, the request field that it fills (by default, the one of its own name), and how."""
+
+    kind: Any
+    info: Any
+    field: str = ""
+    sent: Callable[[Any], Any] = same
+
+
+def argument(help: str, default: Any = ..., *, field: str = "", metavar: str | None = None) -> Param:
+    """A text on the command line; `-` reads it from stdin, unless it is an id."""
+    sent = str if metavar == "ID" else text_of
+    return Param(str, typer.Argument(default, help=help, metavar=metavar), field, sent)
+
+
+def option(
+    kind: Any,
+    default: Any,
+    help: str,
+    *names: str,
+    field: str = "",
+    sent: Callable[[Any], Any] | None = None,
+    **more: Any,
+) -> Param:
+    """An option; without `names`, it is called after its parameter."""
+    return Param(kind, typer.Option(default, *names, help=help, **more), field, sent or same)
+
+
+def flag(help: str, name: str, *, sent: Any = "true", field: str = "") -> Param:
+    """An option that fills a field when given."""
+    return option(bool, False, help, name, field=field, sent=lambda given: sent if given else None)
+
+
+class Do(NamedTuple):
+    """One command: `route` is its request, `{fields}` in it are filled from the values.
+
+    `then` shows the answer; of a write, it is the word that says what was done. A command with an `event_id` gets one,
+    and leaves out empty fields. `prepare` checks or completes the request before it is sent.
+    """
+
+    name: str
+    route: str
+    help: str
+    params: Mapping[str, Param]
+    example: str
+    then: Show | str
+    prepare: Callable[[Values], Values] = same
+    confirm: Callable[[Values], str] | None = None
+    """The question before something is deleted; adds `--yes`."""
+    fixed: Mapping[str, Any] = {}
+    """Fields that are the same in every request."""
+
+
+def moment(name: str) -> Callable[[str], str]:
+    """A reader of the time in an option; raises BadParameter if it is not a date or time."""
+
+    def read(text: str) -> str:
+        try:
+            return datetime.fromisoformat(text).astimezone().isoformat() if text else ""
+        except (ValueError, OverflowError):
+            message = f"{text!r} is not a valid time; use a form like 2026-01-31 or 2026-01-31T12:00"
+            raise typer.BadParameter(message, param_hint=f"--{name}") from None
+
+    return read
+
+
+def most(default: int, *, least: int = 1, limit: int = 1000, help: str = "Maximum number of results.") -> Param:
+    """The option that limits a listing."""
+    return option(int, default, help, "--limit", "-n", min=least, max=limit)
+
+
+AGENT_READS = option(str, "", "Read as this agent, including its private memories.", "--agent", "-a")
+AGENT_WRITES = option(str, "", "Agent who writes.", "--agent", "-a")
+AUTHOR = option(str, "", "Agent who writes.", "--agent", "-a", field="agent_id")
+EVENT_ID = option(str, "", "Event id; sending the same id again stores nothing twice.")
+PAGE: dict[str, Param] = {
+    "since": option(
+        str, "", "Only items at or after TIME (local time unless it has a zone).", sent=moment("since"), metavar="TIME"
+    ),
+    "until": option(str, "", "Only items before TIME.", sent=moment("until"), metavar="TIME"),
+    "limit": most(50),
+    "cursor": option(str, "", "Continue from this cursor."),
+    "agent": AGENT_READS,
+}
+
+
+def add_rows(app: typer.Typer, rows: Iterable[Do]) -> None:
+    """Add commands to an application or a group."""
+    for row in rows:
+        app.command(row.name, epilog=f"Example: mnemolog {row.example}", help=row.help)(_command(row))
+
+
+def _command(row: Do) -> Callable[..., None]:
+    """The row as a function whose signature typer reads."""
+
+    def run(**given: Any) -> None:
+        output = Output(given.pop("as_json"))
+        url, yes = given.pop("url"), given.pop("yes", True)
+        agent = given.pop("agent") if "agent" in row.params and not row.params["agent"].field else ""
+        values = {row.params[name].field or name: row.params[name].sent(value) for name, value in given.items()}
+        with answering(output), connect(url, agent) as client:
+            values = row.prepare({**values, **row.fixed})
+            if row.confirm is not None:
+                agreed(output, row.confirm(values), yes)
+            answer = _send(client, row, values)
+            if isinstance(row.then, str):
+                changed(output, answer, row.then.format(**values))
+            else:
+                row.then(output, client, answer, values)
+
+    params = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=p.info, annotation=p.kind)
+        for name, p in row.params.items()]  # fmt: skip
+    shared: dict[str, Any] = {
+        **({"yes": (Yes, False)} if row.confirm else {}),
+        "url": (Url, None),
+        "as_json": (AsJson, False),
+    }
+    params += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        for name, (kind, default) in shared.items()]  # fmt: skip
+    run.__signature__ = inspect.Signature(params)  # pyright: ignore[reportFunctionMemberAccess]
+    return run
+
+
+def _send(client: ApiClient, row: Do, values: Values) -> Any:
+    if "event_id" in row.params:
+        required = {param.field or name for name, param in row.params.items() if param.info.default is ...}
+        values = {name: value for name, value in values.items() if name in required or value not in ("", None, [], {})}
+        # chosen here, so that sending it again after a cut connection stores it once
+        values["event_id"] = values.get("event_id") or new_event_id()
+    method, _, path = row.route.partition(" ")
+    in_path = re.findall(r"{(\w+)}", path)
+    path = path.format(**{name: quote(str(values[name]), safe="") for name in in_path})
+    rest = {name: value for name, value in values.items() if name not in in_path}
+    match method:
+        case "GET":
+            return client.get(path, rest)
+        case "DELETE":
+            return client.delete(path, rest)
+        case "PATCH":
+            return client.patch(path, rest)
+        case _:
+            return client.post(path, rest)
+
+
+def connect(url: str | None, agent: str = "") -> ApiClient:
+    """A client for the server that the option, else the environment names; raises InvalidSetting or InvalidUrl."""
+    server = url or from_environment(os.environ).url
+    return ApiClient(server, client_key(server, os.environ), agent=agent)
+
+
+class _ListsByDefault(TyperGroup):
+    """A group that runs `list` when no command is given."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        named = args[:1] == ["--help"] or (args and not args[0].startswith("-"))
+        return super().parse_args(ctx, args if named else ["list", *args])
+
+
+def group(name: str, about: str) -> typer.Typer:
+    """A group of commands; without a command it lists."""
+    return typer.Typer(name=name, help=f"{about} Without a command: list.", cls=_ListsByDefault)
+
+
+def listing(columns: tuple[str, ...], cells: Callable[[Any], Iterable[Text | str]]) -> Show:
+    """Shows a page as a table. Exits 1 if it is empty."""
+
+    def show(output: Output, client: ApiClient, page: Any, values: Values) -> None:
+        show_page(output, client, page, map(cells, page["items"]), table(*columns))
+
+    return show
+
+
+def show_page(
+    output: Output, client: ApiClient, page: Mapping[str, Any], rows: Iterable[Iterable[Text | str]], shown: Table
+) -> None:
+    """A page of a listing. Exits 1 if it is empty, after naming the projects there are."""
+    output.document(page)
+    for note in page.get("notes", ()):
+        output.note(plain(note))
+    for row in rows:
+        shown.add_row(*row)
+    if page["items"]:
+        output.show(shown)
+    if page.get("next"):
+        output.note(f"more: --cursor {page['next']}")
+    elif not page["items"]:
+        output.note("No results." + ("" if output.as_json else _projects(client)))
+        raise typer.Exit(FAILED)
+
+
+def _projects(client: ApiClient) -> str:
+    sessions = client.get("/v1/sessions", {"limit": ALL_PROJECTS})["items"]
+    names = sorted({session["project"] for session in sessions if session["project"]})
+    return f" Projects with sessions: {plain(', '.join(names))}; choose one with --project." if names else ""
+
+
+def table(*titles: str) -> Table:
+    """A table without lines; what agents wrote goes into it as Text."""
+    return Table(*titles, box=None, pad_edge=False, header_style="bold")
+
+
+def fields_table() -> Table:
+    """A table of names and values."""
+    fields = table("", "")
+    fields.show_header = False
+    fields.columns[0].style = "dim"
+    return fields
+
+
+def cell(text: str, limit: int = 200, style: str = "") -> Text:
+    """What an agent wrote, on one line, in a cell of a table."""
+    return Text(one_line(text, limit), style=style)
+
+
+def agreed(output: Output, question: str, yes: bool) -> None:
+    """Return if the user agrees. Exits 2 without a terminal to ask at, 1 after a no."""
+    if yes:
+        return
+    if output.as_json or not sys.stdin.isatty():
+        raise WrongCommand("not a terminal; pass --yes to do it")
+    if not typer.confirm(plain(question), err=True):
+        output.note("nothing was changed")
+        raise typer.Exit(FAILED)
+
+
+def changed(output: Output, accepted: Mapping[str, Any], done: str) -> None:
+    """What a write became: `done` says what was done, in a word or two."""
+    output.document(accepted)
+    repeated = " (already known; nothing new stored)" if accepted.get("duplicate") else ""
+    output.line(Text(plain(f"{done} {accepted.get('id', '')}".rstrip() + f" at {accepted['position']}{repeated}")))
+
+
+def when(text: str, form: str) -> str:
+    """A time of the server in the local zone; text that is not a time as it is."""
+    try:
+        return datetime.fromisoformat(text).astimezone().strftime(form)
+    except ValueError:
+        return plain(text)
+
+
+def text_of(text: str) -> str:
+    """The text of an argument; for `-`, all of stdin."""
+    return sys.stdin.read() if text == "-" else text
+
+
+def names_in(values: Iterable[str]) -> list[str]:
+    """The names of comma-separated lists."""
+    return [name.strip() for names in values for name in names.split(",") if name.strip()]

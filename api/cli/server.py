@@ -1,0 +1,267 @@
+"""The commands on a running server: health, its lag, its log as it grows, its viewer."""
+
+import heapq
+import time
+import webbrowser
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from api.cli.client import ApiClient, ClientError
+from api.cli.output import FAILED, Output, answering, one_line, plain
+from api.cli.rows import AsJson, Url, connect, fields_table, when
+from ingest.platform.settings import mib
+
+POLL_S = 1.0
+"""Between two reads at the head of the log; each reads every partition."""
+PAGE = 500
+MOST_PARTITIONS = 1024
+FIRST_PAGE, HELD = 20, 10_000
+"""Events of a partition that are read first; of all partitions that are held while they are put in order."""
+_COLOURS = {"ready": "green", "degraded": "yellow"}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to an application."""
+    app.command(epilog="Example: mnemolog tail --json --no-follow --type memory.recorded")(tail)
+    app.command(epilog="Example: mnemolog lag --max 1000")(lag)
+    app.command(epilog="Example: mnemolog health")(health)
+    app.command("open", epilog="Example: mnemolog open --url http://127.0.0.1:3111")(open_)
+
+
+def tail(
+    follow: Annotated[bool, typer.Option("--follow/--no-follow", help="Wait for new events at the end.")] = True,
+    after: Annotated[
+        str, typer.Option(help="`start`, `now` or a position. Default: now when following, otherwise start.")
+    ] = "",
+    event_type: Annotated[str, typer.Option("--type", help="Only this type, e.g. memory.recorded.")] = "",
+    session: Annotated[str, typer.Option("--session", "-s", help="Only this session.")] = "",
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print the log, one event per line, in order of time, and then new events as they arrive. Ctrl-C ends it."""
+    output = Output(as_json)
+    with answering(output), connect(url) as client:
+        position = after or ("now" if follow else "start")
+        if position == "now":
+            position = head(client)
+        follow_log(client, output, "" if position == "start" else position, follow, event_type, session)
+
+
+def lag(
+    most: Annotated[
+        int | None, typer.Option("--max", min=0, help="Exit 1 if more events than this are pending.")
+    ] = None,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show how far behind the projections are, by partition."""
+    output = Output(as_json)
+    with answering(output), connect(url) as client:
+        rows: list[dict[str, Any]] = client.get("/v1/admin/projections")["partitions"]
+    totals = lag_totals(rows)
+    output.document({"partitions": rows, **totals})
+    output.show(_lag_table(rows, totals))
+    if not any(row["worker"] for row in rows):
+        output.note("no worker holds a partition: nothing is being projected")
+    if most is not None and totals["lag"] > most:
+        output.note(f"{totals['lag']} events are pending; the limit is {most}")
+        raise typer.Exit(FAILED)
+
+
+def lag_totals(rows: list[dict[str, Any]]) -> dict[str, int]:
+    """The sums over all partitions."""
+    return {name: sum(row[name] for row in rows) for name in ("lag", "to_embed", "dead_letters")}
+
+
+def _lag_table(rows: list[dict[str, Any]], totals: dict[str, int]) -> Table:
+    names = ("partition", "lag", "to embed", "dead letters", "searchable", "worker")
+    table = Table(*names, box=None, pad_edge=False, header_style="bold", show_footer=True)
+    for column in table.columns[:4]:
+        column.justify = "right"
+    for row in rows:
+        complete = _ms_and_sequence(row["searchable"]) >= _ms_and_sequence(row["head"])
+        dead = Text(str(row["dead_letters"]), style="red" if row["dead_letters"] else "")
+        searchable = Text("all", style="green") if complete else Text(row["searchable"], style="yellow")
+        worker = one_line(row["worker"] or "none", 40)
+        table.add_row(str(row["partition"]), str(row["lag"]), str(row["to_embed"]), dead, searchable, worker)
+    for column, total in zip(table.columns, ("all", *totals.values()), strict=False):
+        column.footer = str(total)
+    return table
+
+
+def _ms_and_sequence(position: str) -> tuple[int, int]:
+    ms, _, sequence = position.partition("-")
+    return int(ms), int(sequence)
+
+
+def head(client: ApiClient) -> str:
+    """The position after the last event of the log; empty for an empty log."""
+    rows: list[dict[str, Any]] = client.get("/v1/admin/projections")["partitions"]
+    return ",".join(f"{row['partition']}:{row['head']}" for row in rows)
+
+
+def follow_log(
+    client: ApiClient, output: Output, position: str, follow: bool = True, event_type: str = "", session: str = ""
+) -> None:
+    """Print events after `position`; with `follow`, until Ctrl-C."""
+    try:
+        for event in _events(client, position, follow, {"type": event_type, "session_id": session}):
+            output.record(event)
+            text = Text(when(event["recorded_at"], "%m-%d %H:%M:%S"), style="dim")
+            text.append(f"  {plain(event.get('type', '?')):<20}", style="cyan not dim")
+            text.append(f"  {one_line(event.get('project', '') or '-', 20):<20}", style="not dim")
+            text.append(f"  {one_line(event.get('agent_id', '') or '-', 12):<12}", style="bold not dim")
+            output.line(text.append(f"  {one_line(_event_text(event))}", style="not dim"))
+    except KeyboardInterrupt:
+        return
+
+
+def _events(client: ApiClient, position: str, follow: bool, filters: dict[str, str]) -> Iterator[dict[str, Any]]:
+    """Events after a position: the existing ones in order of time, then, with `follow`, new ones."""
+    pages = _first_pages(client, position, filters)
+    size = max(FIRST_PAGE, min(PAGE, HELD // max(1, len(pages))))
+    parts = [_PartitionTail(client, number, position, page, size, filters) for number, page in enumerate(pages)]
+    yield from heapq.merge(*parts, key=_recorded_at)
+    position = ",".join(filter(None, (part.reached for part in parts)))
+    while follow:
+        page = client.get("/v1/events", {"after": position, "limit": PAGE, **filters})
+        yield from sorted(page["events"], key=_recorded_at)
+        reached: str = page["next"] or position
+        if reached == position:
+            time.sleep(POLL_S)
+        position = reached
+
+
+class _PartitionTail:
+    """The events of one partition, read a page at a time. `reached` is the position after those that were returned."""
+
+    def __init__(
+        self, client: ApiClient, number: int, after: str, first: dict[str, Any], size: int, filters: dict[str, str]
+    ) -> None:
+        """`first` is the page after `after`; the others have `size` events."""
+        self._client, self._number, self._after, self._page = client, number, after, first
+        self._params = {"partition": number, "limit": size, **filters}
+        self.reached = ""
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        token = self._after
+        while (self._page["next"] or "") != token:
+            yield from self._page["events"]
+            token: str = self._page["next"] or ""
+            self._page = self._client.get("/v1/events", {"after": token, **self._params})
+        own = f"{self._number}:"
+        self.reached = next((part for part in token.split(",") if part.startswith(own)), "")
+
+
+def _first_pages(client: ApiClient, position: str, filters: dict[str, str]) -> list[dict[str, Any]]:
+    """A small page of each partition; the first refused number is the count of partitions."""
+    pages: list[dict[str, Any]] = []
+    for partition in range(MOST_PARTITIONS):
+        params = {"after": position, "partition": partition, "limit": FIRST_PAGE, **filters}
+        try:
+            page = client.get("/v1/events", params)
+        except ClientError as error:
+            if error.field != "partition":
+                raise
+            break
+        pages.append({"events": page["events"], "next": page["next"]})
+    return pages
+
+
+def _recorded_at(event: dict[str, Any]) -> datetime:
+    return datetime.fromisoformat(event["recorded_at"])
+
+
+def _event_text(event: dict[str, Any]) -> str:
+    """The event's own words if it has any, otherwise its data."""
+    fields: dict[str, Any] = event.get("data") or {}
+    for name in ("content", "title", "reason"):
+        if fields.get(name):
+            return str(fields[name])
+    structure = fields.get("data") or fields
+    return msgspec.json.encode(structure).decode() if structure else event.get("session_id", "")
+
+
+def health(url: Url = None, as_json: AsJson = False) -> None:
+    """Show whether reads and writes work, what is degraded, and key metrics. Exits 1 if the server is not ready."""
+    output = Output(as_json)
+    with answering(output), connect(url) as client:
+        status, state = client.look("/readyz")
+        ready = status == 200
+        checks: list[dict[str, Any]] = []
+        if ready:
+            try:
+                checks = client.get("/v1/diagnose")["checks"]
+            except ClientError as error:  # an isolated scope wants an agent
+                output.note(f"no diagnosis: {error}")
+    output.document({**state, "checks": checks})
+    word = status_of(state)
+    output.line(Text(plain(word), style=f"bold {_COLOURS.get(word, 'red')}"))
+    if not ready:
+        output.line(Text(plain(state["detail"])))
+    shown = {condition["message"] for condition in state.get("degraded", ())}
+    for condition in state.get("degraded", ()):
+        output.line(Text(f"{condition['code']}: {plain(condition['message'])}"))
+    for check in checks:
+        if check["status"] != "pass" and check["message"] not in shown:  # a condition is in both answers
+            output.line(Text(f"{check['category']}/{check['name']}: {plain(check['message'])}"))
+    if "vitals" in state:
+        table = fields_table()
+        table.columns[0].style = ""
+        for name, value in figures(state["vitals"], state["lag"]).items():
+            table.add_row(name, value)
+        output.show(table)
+    if not ready:
+        raise typer.Exit(FAILED)
+
+
+def status_of(state: Mapping[str, Any]) -> str:
+    """The server's state in one word, from what `/readyz` answers; if it is not ready, the code of the problem."""
+    return state["code"] if "code" in state else state["status"]
+
+
+def figures(vitals: Mapping[str, Any], lag: Mapping[str, int]) -> dict[str, str]:
+    """Key metrics as text; unknown ones are left out."""
+    used, limit = vitals["memory_used"], vitals["memory_limit"]
+    free, age_s = vitals["disk_free"], vitals["snapshot_age_s"]
+    pending, oldest = sum(lag.values()), f", the oldest for {vitals['oldest_pending_s']:.1f} s"
+    state = {
+        "workers": f"{vitals['workers']:,}",
+        "pending": f"{pending:,} events{oldest if pending else ''}",
+        "dead letters": f"{vitals['dead_letters']:,}",
+        "to embed": f"{vitals['to_embed']:,}",
+        "change feeds": f"{vitals['feed_entries']:,} entries",
+        "memory": None if used is None else f"{mib(used)} {f'of {mib(limit)}' if limit else '(no limit)'}",
+        "disk": None if free is None else f"{mib(free)} free",
+        "newest snapshot": None if age_s is None else f"{age_s / 60:,.0f} minutes old",
+    }
+    return {name: value for name, value in state.items() if value is not None}
+
+
+def open_(
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open a browser, or only print the address.")
+    ] = True,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Open the viewer in a browser, and print its address."""
+    output = Output(as_json)
+    with answering(output), connect(url) as client:
+        try:
+            client.look("/readyz")
+        except ClientError as error:
+            if error.status != 401:  # the page asks for the key itself
+                raise
+        page = f"{client.url}/viewer"
+        output.line(Text(page))
+        opened = browser and webbrowser.open(page)
+        output.document({"url": page, "opened": opened})
+        if browser and not opened:
+            output.note("no browser is available here; open the address in one")

@@ -1,0 +1,79 @@
+"""Searches wait for the thread of the index, and not too many of them."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from typing import cast
+
+import pytest
+
+from ingest.errors import Overloaded
+from ingest.log.position import Position, Token
+from ingest.platform.connections import Client
+from projections.documents.index_entry import IndexEntry
+from projections.search.question import Filter, Hit, Question
+from projections.search.replica import IndexReplica, apply_steps, steps_of
+from projections.search.waiting import MAX_WAITING, MOST_AT_ONCE, Searches, Waiting
+from projections.store.feed import FeedItem, Put, Remove, entry_fields
+
+QUESTION, ALLOWED = Question(text="tea", vector=None), Filter(tenant="acme")
+
+
+async def test_one_search_too_many_is_refused_and_those_that_wait_are_answered():
+    go_on = Event()
+
+    def search(question: Question, allowed: Filter) -> list[Hit]:
+        go_on.wait()
+        return []
+
+    with ThreadPoolExecutor(1) as thread:
+        searches = Searches(thread, search)
+        waiting = [asyncio.ensure_future(searches.ask(QUESTION, ALLOWED)) for _ in range(MAX_WAITING)]
+        await asyncio.sleep(0)
+        more = [asyncio.ensure_future(searches.ask(QUESTION, ALLOWED)) for _ in range(MOST_AT_ONCE + 1)]
+        await asyncio.wait(more, return_when=asyncio.FIRST_EXCEPTION, timeout=5)
+        refused = [one for one in more if one.done()]
+        assert refused
+        for one in refused:
+            with pytest.raises(Overloaded) as fault:
+                await one
+            assert fault.value.cause == "queue"
+        go_on.set()
+        for one in [*waiting, *(one for one in more if one not in refused)]:
+            assert await one == []
+
+
+class Following(Waiting):
+    """Covers what a test says."""
+
+    covered = Position(0, 0)
+
+    @property
+    def applied(self) -> dict[int, Position]:
+        return {0: self.covered}
+
+    async def cover(self, ms: int) -> None:
+        """Everything up to a millisecond is applied, and whoever waits has looked."""
+        self.covered = Position(ms, 0)
+        await self._notify()
+        await asyncio.sleep(0.01)
+
+
+async def test_a_read_waits_until_all_of_its_token_is_applied():
+    following = Following(cast(Client, None), partitions=1)
+    read = asyncio.create_task(following.wait_for(Token({0: Position(5, 0)}), 30))
+    await asyncio.sleep(0)
+    await following.cover(4)
+    assert not read.done()
+    await following.cover(5)
+    assert read.done()
+    await read
+
+
+def test_entries_are_applied_in_the_order_of_the_feed(index: IndexReplica, entry: Callable[..., IndexEntry]):
+    batches: list[list[FeedItem]] = [[Put(entry("mem_1", "tea"))], [Remove("mem_1")], [Put(entry("mem_2", "tea"))]]
+    fields = [entry_fields(items, Position(n, 0)) for n, items in enumerate(batches, 1)]
+    entries = [{name.encode(): value for name, value in one.items()} for one in fields]
+    apply_steps(index, 0, steps_of(entries))
+    assert list(index.ordinal_of) == ["mem_2"]
