@@ -62,7 +62,7 @@ def shared_folder(settings: Settings) -> Path:
     return folder
 
 
-async def joined(api_process: ApiProcess, index: IndexService) -> None:
+async def wait_to_listen(api_process: ApiProcess, index: IndexService) -> None:
     """Return when a process may begin to listen."""
     if api_process.joins:
         with suppress(ProjectionBehind):

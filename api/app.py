@@ -15,7 +15,7 @@ from api.access.oauth.resource import Resource
 from api.access.oauth.rules import token_rules
 from api.access.oauth.verifier import AccessTokens
 from api.agents import room as spooled
-from api.api_processes import ApiProcess, joined
+from api.api_processes import ApiProcess, wait_to_listen
 from api.dialects.dialect import MainPort
 from api.dialects.registry import DIALECTS, PROFILES, listeners_of
 from api.dialects.session_projects import SessionProjects
@@ -93,7 +93,7 @@ def _native(settings: Settings, gateway: Gateway, api_process: ApiProcess | None
             if api_process is not None:
                 wired.metrics.processes = ProcessFigures(api_process, wired.metrics.text)
                 await stack.enter_async_context(wired.metrics.processes)
-                await joined(api_process, wired.services.search_index)
+                await wait_to_listen(api_process, wired.services.search_index)
             tune_interpreter()
             yield
 

@@ -13,8 +13,8 @@ KEEP_ALIVE_S = 15.0
 """Silence after which a reader is told that there is nothing."""
 
 
-async def followed(
-    call: NativeCall, wanted: EventFilter, at: Token, at_once: int
+async def follow_events(
+    call: NativeCall, event_filter: EventFilter, at: Token, at_once: int
 ) -> AsyncIterator[list[dict[str, Any]]]:
     """The wanted events behind `at`, up to `at_once` at a time, for as long as somebody reads on; moves `at` along.
 
@@ -22,7 +22,7 @@ async def followed(
     meanwhile skips what is before it.
     """
     while True:
-        if page := await call.queries.log.newly_applied(wanted, at, at_once):
+        if page := await call.queries.log.newly_applied(event_filter, at, at_once):
             yield page
             continue
         try:

@@ -65,7 +65,7 @@ async def parsed(raw: bytes, parse: Callable[[bytes], T]) -> T:
     return parse(raw) if len(raw) <= INLINE_BYTES else await in_thread(parse, raw)
 
 
-async def asked_for(request: Request, cls: type[T], limit: int = MAX_BODY_BYTES, *, optional: bool = False) -> T:
+async def read_json(request: Request, cls: type[T], limit: int = MAX_BODY_BYTES, *, optional: bool = False) -> T:
     """The body as a request of type `cls`; where that is `optional`, of an empty body the one without any field.
 
     Raises RequestTooLarge, MalformedRequest or CommandRejected.

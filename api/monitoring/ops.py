@@ -101,14 +101,14 @@ class Measure:
     """
 
     def __init__(self, app: ASGIApp, call: str) -> None:
-        self._app, self._door = app, call
+        self._app, self._api = app, call
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         started, status = time.perf_counter(), 500
-        request_id = request_id_of(scope["headers"]) if self._door == "native" else b""
+        request_id = request_id_of(scope["headers"]) if self._api == "native" else b""
         tracing.request_id.set(request_id.decode())
 
         async def note(message: Message) -> None:
@@ -119,13 +119,13 @@ class Measure:
                     message["headers"] = [*message.get("headers", ()), (REQUEST_ID, request_id)]
             await send(message)
 
-        with request_span(scope, self._door) as span:
+        with request_span(scope, self._api) as span:
             try:
                 await self._app(scope, receive, note)
             finally:
                 route = route_of(scope)
                 metrics: Metrics = scope["app"].state.metrics
-                metrics.count(self._door, scope["method"], route, status, time.perf_counter() - started)
+                metrics.count(self._api, scope["method"], route, status, time.perf_counter() - started)
                 answered(span, scope["method"], route, status)
 
 

@@ -16,7 +16,7 @@ from starlette.responses import Response, StreamingResponse
 
 from api.access.keyring import still_holds
 from api.http.endpoint import Endpoint, RequestHeader
-from api.http.following import followed
+from api.http.following import follow_events
 from api.http.openapi import ANYTHING, TEXT
 from api.http.serving import release_body
 from api.native.common import AnyProjectRequest, Bounds, PageLimit, router
@@ -130,7 +130,7 @@ class LiveStreams:
         sent = 0
         try:
             yield b": connected\n\n"
-            async for page in followed(call, chosen, at, EVENTS_AT_ONCE):
+            async for page in follow_events(call, chosen, at, EVENTS_AT_ONCE):
                 if not await still_holds(request.scope):
                     return
                 if not page:

@@ -16,7 +16,7 @@ Scope = Literal["shared", "isolated"]
 
 
 class Reader(NamedTuple):
-    """Who reads. `agent_id` empty is nobody in particular. An operator sees all of the tenant, within its reach."""
+    """Who reads. An empty `agent_id` is an unnamed reader. An operator sees all of the tenant, within its key scope."""
 
     tenant: str
     agent_id: str = ""
@@ -26,43 +26,43 @@ class Reader(NamedTuple):
 
     @property
     def only_agent(self) -> str:
-        """The agent whose documents alone may be seen; empty for no such limit."""
+        """The only agent whose documents it can see; empty for no such limit."""
         return self.agent_id if self.scope == "isolated" and not self.operator else ""
 
 
-def reader_of(tenant: str, scope: Scope, own_agent: str, asked: str, key_scope: KeyScope = ANYWHERE) -> Reader:
+def reader_of(tenant: str, scope: Scope, own_agent: str, requested: str, key_scope: KeyScope = ANYWHERE) -> Reader:
     """The reader for a request: `asked` is whom the request names, `own_agent` whom the server was set up for.
 
     Isolated, `*` lifts the scope and a name replaces the server's. Without any name an isolated read is refused
     (ReaderUnknown) rather than shown what is somebody else's. A key for some agents reads as one of them: its only one
-    when none is named, as nobody in particular when there are several; another name, or `*` where that lifts the
-    scope, is OutOfReach.
+    when none is named, as an unnamed reader when there are several. Another name, or `*` where that lifts the scope,
+    raises OutsideKeyScope.
     """
     if key_scope.agents:
-        asked = asked or key_scope.sole_agent
+        requested = requested or key_scope.sole_agent
         own_agent = own_agent if own_agent in key_scope.agents else ""
-        lifts = asked == EVERYBODY and scope == "isolated"
-        if lifts or (asked not in ("", EVERYBODY) and asked not in key_scope.agents):
-            raise OutsideKeyScope("agent", asked, "agent_id")
+        lifts = requested == EVERYBODY and scope == "isolated"
+        if lifts or (requested not in ("", EVERYBODY) and requested not in key_scope.agents):
+            raise OutsideKeyScope("agent", requested, "agent_id")
     if scope == "isolated":
-        if asked == EVERYBODY:
+        if requested == EVERYBODY:
             return Reader(tenant, key_scope=key_scope)
-        agent = asked or own_agent
+        agent = requested or own_agent
         if not agent:
             raise ReaderUnknown
         return Reader(tenant, agent, "isolated", key_scope=key_scope)
-    return Reader(tenant, "" if asked == EVERYBODY else asked, key_scope=key_scope)
+    return Reader(tenant, "" if requested == EVERYBODY else requested, key_scope=key_scope)
 
 
 def operator_of(tenant: str, key_scope: KeyScope = ANYWHERE) -> Reader:
-    """Who reads for a route that looks at everything of the tenant; a key for some agents reads as one of them."""
+    """The reader for a route that shows everything of the tenant; a key for some agents reads as one of them."""
     if key_scope.agents:
         return Reader(tenant, key_scope.sole_agent, key_scope=key_scope)
     return Reader(tenant, operator=True, key_scope=key_scope)
 
 
 def may_read(document: Any, reader: Reader) -> bool:
-    """Whether the reader may see a document (anything with a `tenant`); False for what is no document of a tenant."""
+    """Whether the reader may see a document (anything with a `tenant`); False for anything without a tenant."""
     if getattr(document, "tenant", None) != reader.tenant:
         return False
     if reader.key_scope.projects and getattr(document, "project", None) not in reader.key_scope.projects:
@@ -77,12 +77,12 @@ def may_read(document: Any, reader: Reader) -> bool:
 
 
 def may_change(memory: Memory, actor: str) -> bool:
-    """Whether an actor may change who reads a memory: its creator and its owner may."""
+    """Whether an actor can change who reads a memory: only its creator and its owner can."""
     return bool(actor) and actor in (memory.agent_id, memory.owner)
 
 
 def may_forget(document: Any, reader: Reader) -> bool:
-    """Whether a reader may forget what it may read: not a memory that is only shared with it."""
+    """Whether a reader can forget what it can read: not a memory that is only shared with it."""
     if not isinstance(document, Memory) or document.visibility == "public" or reader.operator:
         return True
     return may_change(document, reader.agent_id)

@@ -1,4 +1,4 @@
-"""Actions: work items that agents share; and which of them can be worked on now, the best first.
+"""Actions: work items that agents share; and which can be worked on now, the best first.
 
 The rules of the frontier are agentmemory's. Statuses are stored as callers send them, so they are compared by meaning:
 case, spaces and dashes do not count.
@@ -54,7 +54,7 @@ class WorkItem(Struct, frozen=True, kw_only=True):
 
 
 class Ready(Struct, frozen=True):
-    """An action that can be worked on. `blockers` is empty; `leased` says somebody already works on it."""
+    """An action that can be worked on. `blockers` is empty; `leased`: a named agent is already working on it."""
 
     item: WorkItem
     score: float
@@ -73,7 +73,7 @@ def is_dropped(status: str) -> bool:
 
 
 def is_active(status: str) -> bool:
-    """Whether somebody works on it."""
+    """Whether an agent is working on it."""
     return _meaning(status) in ACTIVE
 
 
@@ -90,14 +90,14 @@ def same_status(one: str, other: str) -> bool:
 
 def blockers(item: WorkItem, open_items: Mapping[str, WorkItem]) -> list[str]:
     """The ids of what must be finished or dropped first, each once, in the item's order; unknown ids are gone."""
-    wanted = dict.fromkeys((*item.requires, *item.gated_by))
-    return [other for other in wanted if other in open_items and is_open(open_items[other].status)]
+    waiting_for = dict.fromkeys((*item.requires, *item.gated_by))
+    return [other for other in waiting_for if other in open_items and is_open(open_items[other].status)]
 
 
 def effective_status(item: WorkItem, open_items: Mapping[str, WorkItem]) -> str:
     """The status to show: a pending item that waits for another is blocked, a blocked one that no longer does pending.
 
-    Any other status is shown as stored; so is `blocked` where nothing in the list is said to be waited for.
+    Any other status is shown as stored; so is `blocked` if the action names nothing that it waits for.
     """
     meaning = _meaning(item.status)
     if meaning not in PENDING and meaning != BLOCKED:
@@ -108,7 +108,7 @@ def effective_status(item: WorkItem, open_items: Mapping[str, WorkItem]) -> str:
 
 
 def is_leased(item: WorkItem) -> bool:
-    """Whether somebody in particular works on it."""
+    """Whether a named agent is working on it."""
     return bool(item.assigned_to) and is_active(item.status)
 
 
@@ -118,7 +118,7 @@ def frontier(
     """What `agent_id` can work on now: highest priority first, then oldest, then by id; at most `limit`.
 
     Left out: what waits for something, what conflicts with an active item (whichever of the two says so), and what
-    another agent works on. Nobody is another agent to the unnamed caller, who asks for an overview.
+    another agent works on. An unnamed caller gets an overview, which includes what any agent works on.
     """
     contested = _contested(open_items)
     ready = [
@@ -134,7 +134,7 @@ def frontier(
 
 
 def score(item: WorkItem, now: datetime) -> float:
-    """How much an item deserves to be next, 2 decimals: priority, waiting time, what it unlocks, being under way."""
+    """How urgent an item is, 2 decimals: by priority, waiting time, what it unlocks, and whether it is in progress."""
     least, most = PRIORITIES
     waited = max(0.0, (now - item.created_at) / timedelta(hours=1))
     return round(
@@ -154,15 +154,15 @@ def cycles(open_items: Mapping[str, WorkItem], limit: int = FRONTIER) -> list[li
     """
     waits = {name: blockers(open_items[name], open_items) for name in sorted(open_items)}
     waits = {name: others for name, others in waits.items() if is_open(open_items[name].status)}
-    found: list[list[str]] = []
-    while len(found) < limit and (circle := _circle(waits)):
-        found.append(circle)
+    circles: list[list[str]] = []
+    while len(circles) < limit and (circle := _circle(waits)):
+        circles.append(circle)
         waits = {name: others for name, others in waits.items() if name not in circle}
-    return sorted(found)
+    return sorted(circles)
 
 
 def _circle(waits: Mapping[str, list[str]]) -> list[str]:
-    """One circle in the graph, empty if there is none. Names that are no keys count as waiting for nothing."""
+    """One circle in the graph, empty if it has none. A name that is not a key waits for nothing."""
     try:
         TopologicalSorter(waits).prepare()
     except CycleError as error:
@@ -236,16 +236,16 @@ class Action(Row, index=True):
 
     @property
     def is_open(self) -> bool:
-        """Whether it still is to be done."""
+        """Whether it still has to be done."""
         return not is_finished(self.status) and not is_dropped(self.status)
 
     def listing_members(self) -> set[tuple[str, str]]:
         """The `(listing, member)` pairs it stands for."""
         member = by_position(self.position, self.id)
-        found = {(actions(self.tenant, self.project), member), *in_user_listing(self.tenant, self.user_id, member)}
+        members = {(actions(self.tenant, self.project), member), *in_user_listing(self.tenant, self.user_id, member)}
         if self.is_open:
-            found |= {(open_actions(self.tenant), member), (open_actions(self.tenant, self.project), member)}
-        return found
+            members |= {(open_actions(self.tenant), member), (open_actions(self.tenant, self.project), member)}
+        return members
 
 
 def actions(tenant: str, project: str) -> str:

@@ -74,13 +74,13 @@ def index_terms(text: str, when: datetime, *, stated: bool = False, also: Sequen
 
     What is `stated`, as a memory is, answers questions in the first person however it is worded.
     """
-    said = terms(text)
-    found = traits(text, said)
-    if stated and FIRST_PERSON not in found:
-        found = [FIRST_PERSON, *found]
-    if not also and not STOP_WORDS.intersection(said[:1]):  # a text of nothing but stop words has kept them
-        said += leading_stop_words(text)
-    return " ".join([*said, *resolved_terms(text, when), *found, *also, *date_terms(when)])
+    stems = terms(text)
+    features = traits(text, stems)
+    if stated and FIRST_PERSON not in features:
+        features = [FIRST_PERSON, *features]
+    if not also and not STOP_WORDS.intersection(stems[:1]):  # a text of nothing but stop words has kept them
+        stems += leading_stop_words(text)
+    return " ".join([*stems, *resolved_terms(text, when), *features, *also, *date_terms(when)])
 
 
 def searchable(parts: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""Lessons: what was learned, stronger each time it is said, weaker with every week it is not; and their rules."""
+"""Lessons: confidence rises each time a lesson is stated again and falls every week that it is not; their triggers."""
 
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar
@@ -55,7 +55,7 @@ def decayed(confidence: float, rate: float, weeks: float) -> float:
 
 
 def is_retired(confidence: float, reinforcements: int) -> bool:
-    """Returns whether a lesson with this decayed confidence is dropped: nobody ever confirmed it and it has faded."""
+    """Returns whether a lesson with this decayed confidence is dropped: it was never confirmed and has faded."""
     return reinforcements == 0 and confidence <= RETIRE_AT
 
 
@@ -140,27 +140,27 @@ class Lesson(Row, index=True):
         return split(self.derived_from)
 
     def confidence_at(self, now: datetime) -> float:
-        """How sure it is at a time: decayed by the weeks since it was last said."""
+        """Its confidence at a time: decayed by the weeks since it was last stated."""
         return decayed(self.confidence, DECAY_RATE, weeks_since(from_ms(self.reinforced_ms), now))
 
     def listing_members(self) -> set[tuple[str, str]]:
         """The `(listing, member)` pairs it stands for."""
         member = by_position(self.position, self.id)
-        found = {
+        members = {
             (lessons(self.tenant, self.project), member),
             *((derived(source), self.id) for source in self.sources),
             *in_user_listing(self.tenant, self.user_id, member),
         }
         if self.retired_ms or not self.active:
-            return found
+            return members
         if not self.reinforcements:
-            found.add(
+            members.add(
                 (FADING, by_time(to_ms(fades_at(self.confidence, DECAY_RATE, from_ms(self.reinforced_ms))), self.id))
             )
         if self.severity or self.trigger_tool or self.trigger_pattern:
             newest_first = f"{severity_rank(self.severity)}{10**14 - self.recorded_ms:014d}|{self.id}"
-            found.add((rules(self.tenant, self.project, self.trigger_tool), newest_first))
-        return found
+            members.add((rules(self.tenant, self.project, self.trigger_tool), newest_first))
+        return members
 
     def searchable_text(self) -> str:
         """What it says, and when it applies."""
@@ -248,7 +248,7 @@ def _new(recorded: Recorded, data: LessonRecorded) -> Lesson:
 
 
 def _reinforced(lesson: Lesson, recorded: Recorded) -> Lesson:
-    """Stronger by a tenth of what is missing to 1, counted from what was left of its confidence."""
+    """Confidence rises by a tenth of what is missing to 1, starting from the decayed value."""
     return lesson.model_copy(
         update={
             "confidence": strengthened(lesson.confidence_at(recorded.recorded_at)),

@@ -1,4 +1,4 @@
-"""Memories: what was kept on purpose, in versions. One that states the same as another of its agent supersedes it."""
+"""Memories, in versions. A memory that states the same as an older one of its agent supersedes it."""
 
 import math
 import re
@@ -110,26 +110,26 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def listing_members(self) -> set[tuple[str, str]]:
         """The `(listing, member)` pairs it stands for."""
         member = by_position(self.position, self.id)
-        found = {
+        members = {
             (memories(self.tenant, self.project), member),
             *((derived(source), self.id) for source in self.derived_from),
             *in_user_listing(self.tenant, self.user_id, member),
         }
         if not self.is_latest:
-            return found
+            return members
         if not self.keep_duplicates:
             name = similar(self.tenant, self.project)
             keys = keys_of(self.content)
             filed = (*keys.filed, _statement(self.content))
-            found |= {(name, f"{key}|{keys.sketch:016x}|{self.id}") for key in filed}
+            members |= {(name, f"{key}|{keys.sketch:016x}|{self.id}") for key in filed}
         if self.memory_type == "episodic" and self.user_id:
-            found.add((EPISODIC, f"{episodic_pair(self.tenant, self.agent_id, self.user_id)}{member}"))
+            members.add((EPISODIC, f"{episodic_pair(self.tenant, self.agent_id, self.user_id)}{member}"))
         if self.forget_after:
-            found.add((EXPIRING, by_time(max(0, to_ms(self.forget_after)), self.id)))
-        return found
+            members.add((EXPIRING, by_time(max(0, to_ms(self.forget_after)), self.id)))
+        return members
 
     def searchable_text(self) -> str:
-        """What it says, without what a summary says of itself."""
+        """Its text, tags, concepts and files, without the prefix of a summary."""
         content = without_prefix(self.content) if self.condensed else self.content
         return searchable([content, *self.tags, *self.concepts, *self.files])
 
@@ -240,15 +240,15 @@ def _fields(recorded: Recorded, data: MemoryRecorded | MemoryRevised | MemoryCon
     }
 
 
-def with_visibility(known: Memory, data: MemoryVisibilityChanged, at: datetime) -> Memory:
-    """The memory after it was decided who may read it."""
-    shared_with = known.shared_with if data.shared_with is None else data.shared_with
-    return replace(known, visibility=data.visibility, shared_with=shared_with, updated_at=at)
+def with_visibility(existing: Memory, data: MemoryVisibilityChanged, at: datetime) -> Memory:
+    """The memory after a change of who can read it."""
+    shared_with = existing.shared_with if data.shared_with is None else data.shared_with
+    return replace(existing, visibility=data.visibility, shared_with=shared_with, updated_at=at)
 
 
-def confirmed(known: Memory, at: datetime) -> Memory:
-    """The memory after it proved right once more."""
-    return replace(known, confirmations=known.confirmations + 1, confirmed_at=at)
+def confirmed(existing: Memory, at: datetime) -> Memory:
+    """The memory after one more confirmation."""
+    return replace(existing, confirmations=existing.confirmations + 1, confirmed_at=at)
 
 
 def is_by_words(memory: Memory) -> bool:
@@ -263,14 +263,14 @@ def predecessor(new: Memory, candidates: Iterable[Memory]) -> Memory | None:
     similar, then the newest. Only memories about the same user, of the same visibility and owner, are compared: a
     private note never replaces what others can read. Nor does what expires replace what lasts longer.
     """
-    best: tuple[float, Position] | None = None
-    found: Memory | None = None
+    best_rank: tuple[float, Position] | None = None
+    best_match: Memory | None = None
     for other in candidates:
         if _may_supersede(new, other) and (alike := _alike(new, other)):
             rank = (alike, Position.parse(other.position))
-            if best is None or rank > best:
-                best, found = rank, other
-    return found
+            if best_rank is None or rank > best_rank:
+                best_rank, best_match = rank, other
+    return best_match
 
 
 def is_similar(new: Memory, other: Memory) -> bool:
@@ -309,12 +309,12 @@ def inheriting(new: Memory, parent: DocumentId, parent_version: int) -> Memory:
 
 
 def retired(old: Memory, successor: str, at: datetime) -> Memory:
-    """The old memory as superseded by its heir."""
+    """The old memory as superseded by its successor."""
     return replace(old, is_latest=False, superseded_at=at, superseded_by=successor)
 
 
 def restored(old: Memory) -> Memory:
-    """The old memory as current again: what stood for it is forgotten."""
+    """The old memory as current again, because what superseded it is forgotten."""
     return replace(old, is_latest=True, superseded_at=None, superseded_by="")
 
 

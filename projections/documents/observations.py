@@ -17,11 +17,11 @@ from projections.documents.rows import by_position, in_user_listing, origin
 from projections.search.cues import PROMPT, TOOL_OUTPUT, USER_TURN
 
 IMPORTANT = 5
-"""Importance from which an observation is told of, in contexts and profiles."""
+"""Importance from which an observation is listed in contexts and profiles."""
 TOOL_KINDS = frozenset(("file_read", "file_edit", "file_write", "search", "web_fetch", "command_run"))
 """What tools do to files, the web and a shell."""
 BY_A_MODEL = 0.7
-"""How far a model's compression is trusted; the rules' is trusted to 0.3."""
+"""Confidence in a model's compression; that of the rules is 0.3."""
 
 
 class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -69,13 +69,13 @@ class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True):
         }
 
     def searchable_text(self) -> str:
-        """What was said and reported; what was made of it repeats that."""
+        """Its content and data; title, facts and narrative repeat them."""
         return searchable([self.content, *(texts_in(self.data) if self.data else ())])
 
     @property
     def is_tool_output(self) -> bool:
-        """Whether it is a tool's call with what that answered. A tool that answers its input only says it, and a call
-        that failed tells something."""
+        """Whether it is a tool call with its output. A tool that only echoes its input states it instead; a failed call
+        is not one, because its error says something."""
         if self.kind not in TOOL_KINDS or not self.data.get("tool_name") or self.content.strip():
             return False
         return self.data.get("tool_input") != self.data.get("tool_output")

@@ -90,8 +90,8 @@ class Walk(Struct, frozen=True):
         hops = self.hops + 1
         return replace(
             self,
-            frontier=tuple(one.id for one in taken) if hops < self.max_hops else (),
-            found={**self.found, **{one.id: one for one in taken}},
+            frontier=tuple(related.id for related in taken) if hops < self.max_hops else (),
+            found={**self.found, **{related.id: related for related in taken}},
             hops=hops,
         )
 
@@ -100,7 +100,7 @@ class Walk(Struct, frozen=True):
 
         What lies behind a weak relation is judged by its own: only the result is filtered, not the way there.
         """
-        return sorted((one for one in self.found.values() if one.confidence >= min_confidence), key=_order)
+        return sorted((related for related in self.found.values() if related.confidence >= min_confidence), key=_order)
 
     def _candidate(self, near: str, far: str, edge: Edge) -> RelatedMemory:
         way = () if near == self.origin else self.found[near].path
@@ -127,8 +127,8 @@ def _clamped(value: float) -> float:
     return max(0.0, min(1.0, value))
 
 
-def _order(one: RelatedMemory) -> tuple[float, int, str, tuple[str, ...]]:
-    return -one.confidence, one.hops, one.id, one.path
+def _order(related: RelatedMemory) -> tuple[float, int, str, tuple[str, ...]]:
+    return -related.confidence, related.hops, related.id, related.path
 
 
 class Relation(Row, index=True):

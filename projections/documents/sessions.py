@@ -33,8 +33,8 @@ class Session(Row, index=True):
     `started_ms` and `updated_ms` are the earliest and latest time that its events claim, so they do not depend on the
     order in which late events arrive; `seen_ms` is when the newest was recorded. `summarised` is how many observations
     its summary covers; `forgotten_at` the position at which something of it was last forgotten, else that of the event
-    that opened it: a session forgotten and taken up again is told from what it was. `told_from` is that event's id,
-    which, other than its position, an import keeps.
+    that opened it, so that a session that was forgotten and opened again differs from the
+    old one. `told_from` is that event's id, which an import keeps, unlike its position.
 
     `retired` is how many of its observations are in the log alone, since `retired_ms`; all that was recorded up to
     `retired_through_ms` is retired.
@@ -67,7 +67,7 @@ class Session(Row, index=True):
 
     @property
     def searchable_observations(self) -> int:
-        """How many observations it has that are not retired."""
+        """How many of its observations are not retired."""
         return self.observation_count - self.retired
 
     @property
@@ -79,19 +79,19 @@ class Session(Row, index=True):
     def listing_members(self) -> set[tuple[str, str]]:
         """The `(listing, member)` pairs it stands for."""
         member = by_time(max(0, self.updated_ms), self.id)
-        found = {
+        members = {
             (sessions(self.tenant), member),
             (sessions(self.tenant, self.project), member),
             (session_name(self.tenant, self.session_id), self.id),
             *in_user_listing(self.tenant, self.user_id, f"~|{self.id}"),  # it has no position of its own
         }
         if self.status == "active":
-            found.add((OPEN_SESSIONS, by_time(self.seen_ms, self.id)))
+            members.add((OPEN_SESSIONS, by_time(self.seen_ms, self.id)))
         elif self.awaits_summary:
-            found.add((UNSUMMARISED, self.id))
+            members.add((UNSUMMARISED, self.id))
         elif self.seen_ms > self.retired_through_ms:
-            found.add((RETIRABLE, by_time(self.seen_ms, self.id)))
-        return found
+            members.add((RETIRABLE, by_time(self.seen_ms, self.id)))
+        return members
 
 
 OPEN_SESSIONS = "open-sessions"
@@ -362,17 +362,17 @@ def commit_id(recorded: Recorded, data: SessionCommitted) -> DocumentId:
 def linked_commit(commit: Commit | None, recorded: Recorded, data: SessionCommitted) -> Commit:
     """The commit after it was linked (again: newer words replace older ones, sessions and files add up)."""
     envelope = recorded.envelope
-    known = commit or Commit(
+    existing = commit or Commit(
         **row_origin(recorded), id=commit_id(recorded, data), commit=data.commit, linked_ms=recorded.recorded_ms
     )
-    sessions = [*known.session_ids, envelope.session_id] if envelope.session_id else known.session_ids
+    sessions = [*existing.session_ids, envelope.session_id] if envelope.session_id else existing.session_ids
     return replace(
-        known,
-        message=data.message or known.message,
-        branch=data.branch or known.branch,
-        repo=data.repo or known.repo,
-        author=data.author or known.author,
-        authored_at=data.authored_at or known.authored_at,
-        files=list(dict.fromkeys([*known.files, *data.files])),
+        existing,
+        message=data.message or existing.message,
+        branch=data.branch or existing.branch,
+        repo=data.repo or existing.repo,
+        author=data.author or existing.author,
+        authored_at=data.authored_at or existing.authored_at,
+        files=list(dict.fromkeys([*existing.files, *data.files])),
         session_ids=list(dict.fromkeys(sessions)),
     )

@@ -68,15 +68,15 @@ def evolve(slot: Slot | None, recorded: Recorded, data: SlotSet | SlotAppended |
     if isinstance(data, SlotDeleted):
         return None
     envelope = recorded.envelope
-    known = slot or _new(recorded, data)
+    existing = slot or _new(recorded, data)
     changes: dict[str, object] = {
-        "agent_id": envelope.agent_id or known.agent_id,
-        "user_id": known.user_id or envelope.user_id,
+        "agent_id": envelope.agent_id or existing.agent_id,
+        "user_id": existing.user_id or envelope.user_id,
         "updated_ms": recorded.recorded_ms,
         "occurred_ms": to_ms(envelope.occurred_at),
     }
     if isinstance(data, SlotAppended):
-        changes["content"] = appended(known.content, data.content)
+        changes["content"] = appended(existing.content, data.content)
     else:
         changes["content"] = data.content
         stated = {
@@ -86,15 +86,15 @@ def evolve(slot: Slot | None, recorded: Recorded, data: SlotSet | SlotAppended |
             "read_only": data.read_only,
         }
         changes |= {name: value for name, value in stated.items() if value is not None}
-    return known.model_copy(update=changes)
+    return existing.model_copy(update=changes)
 
 
 def _new(recorded: Recorded, data: SlotSet | SlotAppended) -> Slot:
     """An empty slot; with the limits of the label's default where it has one."""
     tenant, project = recorded.envelope.tenant, recorded.envelope.project
     plain = Slot(id=id_of(recorded, data), tenant=tenant, project=project, scope=data.scope, label=data.label)
-    known = default_slots(tenant, project).get(data.label, plain)
-    return known.model_copy(update={"created_ms": recorded.recorded_ms, "position": str(recorded.position)})
+    existing = default_slots(tenant, project).get(data.label, plain)
+    return existing.model_copy(update={"created_ms": recorded.recorded_ms, "position": str(recorded.position)})
 
 
 def appended(content: str, line: str) -> str:
@@ -122,9 +122,9 @@ def default_slots(tenant: str, project: str) -> dict[str, Slot]:
 
     So a caller who knows no projects (agentmemory's slot tools) finds all of them in one place.
     """
-    known: list[tuple[SlotScope, tuple[str, int, bool]]] = [("project", one) for one in _OF_PROJECT]
+    labels: list[tuple[SlotScope, tuple[str, int, bool]]] = [("project", one) for one in _OF_PROJECT]
     if not project:
-        known = [*(("global", one) for one in _GLOBAL), *known]
+        labels = [*(("global", one) for one in _GLOBAL), *labels]
     return {
         label: Slot(
             id=slot_id(tenant, project, label),
@@ -135,5 +135,5 @@ def default_slots(tenant: str, project: str) -> dict[str, Slot]:
             size_limit=size_limit,
             pinned=pinned,
         )
-        for scope, (label, size_limit, pinned) in known
+        for scope, (label, size_limit, pinned) in labels
     }

@@ -28,8 +28,8 @@ class Tombstone(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `position` is that of the forgetting, empty while a replay has only met the erased event. The rest is what a
     forgotten memory leaves to its neighbors: which version it was and whose, what superseded it, what it superseded and
-    whether that was a memory of its own, what it had condensed; and, in a replay, its `heir`, which will supersede it
-    but has not been met.
+    whether that was a memory of its own, what it had condensed; and, in a replay, its `successor`, which will
+    supersede it but has not been reached.
     """
 
     LETTER: ClassVar[bytes] = b"t"
@@ -50,7 +50,7 @@ class Tombstone(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class SupersededEvent(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An event without a document of its own was applied, at `position`: a late repeat of it changes nothing.
+    """The mark of an event without a document of its own, applied at `position`: a late repeat of it changes nothing.
 
     `subject` is the document it was about, `was` its type; `tenant`, `project` and `user_id` say whose it is, so that
     it is erased with them; once it is, the mark stays without its user.
@@ -104,7 +104,7 @@ TYPES = (
     SessionEnded.TYPE,
     SessionSummarised.TYPE,
 )
-"""What an entry may be of, by the number that stands for it. Added to at the end, never reordered."""
+"""Types of entries; stored as the index in this tuple, so only append to it."""
 
 
 class LedgerEntry(NamedTuple):
@@ -159,8 +159,8 @@ class Ledger(Struct, frozen=True, kw_only=True, omit_defaults=True):
         """The `(listing, member)` pairs it stands for."""
         if not self.names:
             return set()
-        found = {(ledgers(self.tenant), str(self.id))}
-        return found | {(of_user(self.tenant, user), f"~|{self.id}") for user in self.users if user}
+        members = {(ledgers(self.tenant), str(self.id))}
+        return members | {(of_user(self.tenant, user), f"~|{self.id}") for user in self.users if user}
 
 
 def ledgers(tenant: str) -> str:
@@ -175,7 +175,7 @@ def ledger_id(session: str, part: int = 0) -> DocumentId:
 
 
 def holds(ledger: Ledger, name: str) -> bool:
-    """Whether an id is in it, told without unpacking it."""
+    """Whether an id is in it, without unpacking it."""
     return _place_of(ledger, name) is not None
 
 
@@ -187,7 +187,7 @@ def unpacked(ledger: Ledger) -> list[LedgerEntry]:
     agent, user = ledger.agent or [0] * count, ledger.user or [0] * count
     agents, users = ledger.agents or [""], ledger.users or [""]
     erased, about = set(ledger.erased), 0
-    found: list[LedgerEntry] = []
+    unpacked_entries: list[LedgerEntry] = []
     ms = 0
     for n in range(count):
         ms += ledger.ms[n]
@@ -198,7 +198,7 @@ def unpacked(ledger: Ledger) -> list[LedgerEntry]:
         if TYPES[was[n]] == ObservationCompressed.TYPE:
             subject = DocumentId(f"{OBSERVATION}_{ledger.subjects[about : about + ID_BYTES].hex()}")
             about += ID_BYTES
-        found.append(
+        unpacked_entries.append(
             LedgerEntry(
                 name,
                 Position(ms, seq[n]),
@@ -211,15 +211,15 @@ def unpacked(ledger: Ledger) -> list[LedgerEntry]:
                 n in erased,
             )
         )
-    return found
+    return unpacked_entries
 
 
 def packed(ledger: Ledger, entries: Iterable[LedgerEntry]) -> Ledger:
     """The ledger with these entries, and no others."""
-    ordered = sorted(entries, key=lambda one: (one.position, one.name))
-    ms = [one.position.ms for one in ordered]
-    agents, users = sorted({one.agent_id for one in ordered}), sorted({one.user_id for one in ordered})
-    compressed = [one for one in ordered if one.was == ObservationCompressed.TYPE]
+    ordered = sorted(entries, key=lambda entry: (entry.position, entry.name))
+    ms = [entry.position.ms for entry in ordered]
+    agents, users = sorted({entry.agent_id for entry in ordered}), sorted({entry.user_id for entry in ordered})
+    compressed = [entry for entry in ordered if entry.was == ObservationCompressed.TYPE]
     return Ledger(
         id=ledger.id,
         session=ledger.session,
@@ -227,18 +227,18 @@ def packed(ledger: Ledger, entries: Iterable[LedgerEntry]) -> Ledger:
         project=ledger.project,
         session_id=ledger.session_id,
         parts=ledger.parts,
-        names=b"".join(map(_digest, (one.name for one in ordered))),
+        names=b"".join(map(_digest, (entry.name for entry in ordered))),
         ms=[now - before for now, before in zip(ms, [0, *ms], strict=False)],
-        seq=_column(one.position.seq for one in ordered),
-        was=_column(TYPES.index(one.was) for one in ordered),
-        occurred=_column(one.occurred_ms - one.position.ms if one.is_observation else 0 for one in ordered),
-        recorded=_column(one.recorded_ms - one.position.ms if one.is_observation else 0 for one in ordered),
+        seq=_column(entry.position.seq for entry in ordered),
+        was=_column(TYPES.index(entry.was) for entry in ordered),
+        occurred=_column(entry.occurred_ms - entry.position.ms if entry.is_observation else 0 for entry in ordered),
+        recorded=_column(entry.recorded_ms - entry.position.ms if entry.is_observation else 0 for entry in ordered),
         agents=agents if any(agents) else [],
-        agent=_column(agents.index(one.agent_id) for one in ordered),
+        agent=_column(agents.index(entry.agent_id) for entry in ordered),
         users=users if any(users) else [],
-        user=_column(users.index(one.user_id) for one in ordered),
-        subjects=b"".join(map(_digest, (one.subject for one in compressed))),
-        erased=[n for n, one in enumerate(ordered) if one.erased],
+        user=_column(users.index(entry.user_id) for entry in ordered),
+        subjects=b"".join(map(_digest, (entry.subject for entry in compressed))),
+        erased=[n for n, entry in enumerate(ordered) if entry.erased],
     )
 
 
@@ -261,5 +261,5 @@ def _place_of(ledger: Ledger, name: str) -> int | None:
 
 
 def _column(values: Iterable[int]) -> list[int]:
-    found = list(values)
-    return found if any(found) else []
+    column = list(values)
+    return column if any(column) else []

@@ -53,30 +53,30 @@ class Ledgers:
     def find(self, session: str, name: str) -> LedgerEntry | None:
         """What is noted of an observation or a mark; None when it was not retired."""
         for part in self._parts(session):
-            known = self._open.get(part.id)
-            if known is None and holds(part, name):
-                known = self._opened(part)
-            if known is not None and (entry := known.get(DocumentId(name))) is not None:
+            existing = self._open.get(part.id)
+            if existing is None and holds(part, name):
+                existing = self._opened(part)
+            if existing is not None and (entry := existing.get(DocumentId(name))) is not None:
                 return entry
         return None
 
     def marks_about(self, session: str, subject: str) -> list[LedgerEntry]:
         """The marks of events about a session, or about one of its observations."""
-        found: list[LedgerEntry] = []
+        marks: list[LedgerEntry] = []
         for part in self._parts(session):
             if part.was or part.id in self._open:
                 entries = self._opened(part)
                 names = self._marks[part.id].get(DocumentId(subject), ())
-                found += (entries[name] for name in names if name in entries)
-        return found
+                marks += (entries[name] for name in names if name in entries)
+        return marks
 
-    def begin(self, session: DocumentId, wanted: int, envelope: Envelope) -> int:
+    def begin(self, session: DocumentId, requested: int, envelope: Envelope) -> int:
         """Make sure that there is such a part, and that the first one tells of it; returns its number.
 
         Parts follow each other: an event that names a later one than the next (which no job of ours makes) opens that.
         """
-        known = self._documents.get(ledger_id(session))
-        number = max(0, min(wanted, known.parts if isinstance(known, Ledger) else 0))
+        existing = self._documents.get(ledger_id(session))
+        number = max(0, min(requested, existing.parts if isinstance(existing, Ledger) else 0))
         for part in dict.fromkeys((0, number)):
             if not isinstance(self._documents.get(ledger_id(session, part)), Ledger):
                 self._documents.put(
@@ -137,13 +137,13 @@ class Ledgers:
                     yield part
 
     def _opened(self, part: Ledger) -> dict[DocumentId, LedgerEntry]:
-        known = self._open.get(part.id)
-        if known is None:
-            known = self._open[part.id] = {entry.name: entry for entry in unpacked(part)}
+        existing = self._open.get(part.id)
+        if existing is None:
+            existing = self._open[part.id] = {entry.name: entry for entry in unpacked(part)}
             self._marks[part.id] = {}
-            for entry in known.values():
+            for entry in existing.values():
                 self._file(part.id, entry)
-        return known
+        return existing
 
     def _file(self, part: DocumentId, entry: LedgerEntry) -> None:
         """Remember what a mark is about."""

@@ -35,10 +35,10 @@ from projections.folds.batch import FoldBatch, Loaded, folds, mark_of, reading
 
 def _similar_listings(event: Recorded) -> set[str]:
     data = cast(MemoryRecorded, event.data)
-    found = {inheritance(memories.memory_id(event))}
+    names = {inheritance(memories.memory_id(event))}
     if not data.keep_duplicates:
-        found.update(_probes(memories.memory(event, data)))
-    return found
+        names.update(_probes(memories.memory(event, data)))
+    return names
 
 
 def _probes(memory: Memory) -> list[str]:
@@ -57,9 +57,8 @@ def _recorded(batch: FoldBatch, event: Recorded) -> None:
     new = memories.memory(event, data)
     if _known(batch, event, new):
         return
-    forgotten = [
-        one for one in batch.members(inheritance(new.id)) if isinstance(one, Tombstone) and one.successor == new.id
-    ]
+    tombstones = (document for document in batch.members(inheritance(new.id)) if isinstance(document, Tombstone))
+    forgotten = [tombstone for tombstone in tombstones if tombstone.successor == new.id]
     if forgotten:
         new = memories.inheriting(new, forgotten[0].id, forgotten[0].memory_version)
         batch.put(replace(forgotten[0], superseded_by=new.id, successor=""))
@@ -75,13 +74,13 @@ def _revised_reads(event: Recorded) -> set[str]:
 
 def _later_versions(event: Recorded, loaded: Loaded) -> set[str]:
     """One step further along the versions that begin with the revised memory."""
-    name, found = cast(MemoryRevised, event.data).memory, set[str]()
-    while (known := loaded.get(DocumentId(name))) is not None:
-        if not isinstance(known, Memory | Tombstone) or not known.superseded_by or known.superseded_by in found:
+    name, names = cast(MemoryRevised, event.data).memory, set[str]()
+    while (current := loaded.get(DocumentId(name))) is not None:
+        if not isinstance(current, Memory | Tombstone) or not current.superseded_by or current.superseded_by in names:
             break
-        name = known.superseded_by
-        found.add(name)
-    return found
+        name = current.superseded_by
+        names.add(name)
+    return names
 
 
 @folds(MemoryRevised, reads=_revised_reads, follows=_later_versions)
@@ -117,13 +116,13 @@ def _condensed(batch: FoldBatch, event: Recorded) -> None:
     if _known(batch, event, new):
         return
     originals = [batch.get(name) for name in data.originals]
-    current = [one for one in originals if isinstance(one, Memory) and one.is_latest]
+    current = [original for original in originals if isinstance(original, Memory) and original.is_latest]
     if len(current) < len(data.originals):
         batch.erase(str(event.position), EventErased(was=event.data.TYPE, document=new.id), event.envelope)
         batch.put(Tombstone(id=new.id))
         return
-    for one in current:
-        batch.put(memories.retired(one, new.id, event.recorded_at))
+    for original in current:
+        batch.put(memories.retired(original, new.id, event.recorded_at))
     batch.put(new)
 
 
@@ -135,9 +134,9 @@ def _shown(event: Recorded) -> str:
 def _visibility_changed(batch: FoldBatch, event: Recorded) -> None:
     data = cast(MemoryVisibilityChanged, event.data)
     if batch.mark(event, data.memory):
-        known = batch.get(data.memory)
-        if isinstance(known, Memory):
-            batch.put(memories.with_visibility(known, data, event.recorded_at))
+        existing = batch.get(data.memory)
+        if isinstance(existing, Memory):
+            batch.put(memories.with_visibility(existing, data, event.recorded_at))
         else:
             batch.void(event)
 
@@ -150,9 +149,9 @@ def _confirmed_memory(event: Recorded) -> str:
 def _confirmed(batch: FoldBatch, event: Recorded) -> None:
     name = _confirmed_memory(event)
     if batch.mark(event, name):
-        known = batch.get(name)
-        if isinstance(known, Memory):
-            batch.put(memories.confirmed(known, event.recorded_at))
+        existing = batch.get(name)
+        if isinstance(existing, Memory):
+            batch.put(memories.confirmed(existing, event.recorded_at))
         else:
             batch.void(event)
 
@@ -170,19 +169,19 @@ def _known(batch: FoldBatch, event: Recorded, new: Memory) -> bool:
 def _similar(batch: FoldBatch, event: Recorded, memory: Memory) -> list[Memory]:
     """Every memory that shares a key with this one and may be alike enough."""
     wants = _may_be_similar(event)
-    found = {one.id: one for listing in _probes(memory) for one in batch.members(listing, wants)}
-    return [one for one in found.values() if isinstance(one, Memory)]
+    documents = {document.id: document for listing in _probes(memory) for document in batch.members(listing, wants)}
+    return [document for document in documents.values() if isinstance(document, Memory)]
 
 
 def _newest(batch: FoldBatch, name: str) -> Memory | Tombstone | None:
     """The last of the versions that begin with `name`."""
-    found = batch.get(name)
-    while isinstance(found, Memory | Tombstone) and found.superseded_by:
-        successor = batch.get(found.superseded_by)
+    newest = batch.get(name)
+    while isinstance(newest, Memory | Tombstone) and newest.superseded_by:
+        successor = batch.get(newest.superseded_by)
         if not isinstance(successor, Memory | Tombstone):
             break
-        found = successor
-    return found if isinstance(found, Memory | Tombstone) else None
+        newest = successor
+    return newest if isinstance(newest, Memory | Tombstone) else None
 
 
 def _lesson_subject(event: Recorded) -> str:
@@ -204,8 +203,9 @@ def _lesson_subject(event: Recorded) -> str:
 def _lesson(batch: FoldBatch, event: Recorded) -> None:
     name = _lesson_subject(event)
     if batch.mark(event, name):
-        known = batch.get(name)
-        lesson = lessons.evolve(known if isinstance(known, Lesson) else None, event, cast(LessonEvent, event.data))
+        existing = batch.get(name)
+        lesson = existing if isinstance(existing, Lesson) else None
+        lesson = lessons.evolve(lesson, event, cast(LessonEvent, event.data))
         if lesson is None:
             batch.void(event)
         else:
@@ -225,8 +225,8 @@ def _slot(batch: FoldBatch, event: Recorded) -> None:
     data = cast(SlotEvent, event.data)
     name = slots.id_of(event, data)
     if batch.mark(event, name):
-        known = batch.get(name)
-        _put(batch, name, slots.evolve(known if isinstance(known, Slot) else None, event, data))
+        existing = batch.get(name)
+        _put(batch, name, slots.evolve(existing if isinstance(existing, Slot) else None, event, data))
 
 
 @folds(ActionCreated, reads=reading(mark_of, actions.action_id))
@@ -244,9 +244,9 @@ def _updated_action(event: Recorded) -> str:
 def _action_updated(batch: FoldBatch, event: Recorded) -> None:
     data = cast(ActionUpdated, event.data)
     if batch.mark(event, data.action):
-        known = batch.get(data.action)
-        if isinstance(known, Action) and known.project == event.envelope.project:
-            batch.put(actions.updated(known, event, data))
+        existing = batch.get(data.action)
+        if isinstance(existing, Action) and existing.project == event.envelope.project:
+            batch.put(actions.updated(existing, event, data))
         else:
             batch.void(event)
 
@@ -260,8 +260,8 @@ def _relation(batch: FoldBatch, event: Recorded) -> None:
     data = cast(RelationEvent, event.data)
     name = relations.id_of(event, data)
     if batch.mark(event, name):
-        known = batch.get(name)
-        relation = known if isinstance(known, Relation) else None
+        existing = batch.get(name)
+        relation = existing if isinstance(existing, Relation) else None
         _put(batch, name, relations.linked(relation, event, data) if isinstance(data, RelationLinked) else None)
 
 

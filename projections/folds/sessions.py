@@ -49,13 +49,13 @@ def _compressed_subject(event: Recorded) -> str:
 
 @folds(ObservationCompressed, reads=reading(_compressed_subject, mark_of, first_part(session_of)), follows=_further)
 def _compressed(batch: FoldBatch, event: Recorded) -> None:
-    """What a model made of an observation that is forgotten is forgotten, too; of a retired one it comes too late."""
+    """Void if the observation is forgotten (so is what a model made of it) or retired (too late)."""
     data = cast(ObservationCompressed, event.data)
     if not batch.mark(event, data.observation):
         return
     match batch.get(data.observation):
-        case Observation() as known:
-            batch.put(observations.compressed(known, data))
+        case Observation() as existing:
+            batch.put(observations.compressed(existing, data))
         case _:
             batch.void(event)
 
@@ -98,7 +98,7 @@ def _retired_reads(event: Recorded) -> set[str]:
 
 @folds(SessionRetired, reads=_retired_reads)
 def _retired(batch: FoldBatch, event: Recorded) -> None:
-    """What it names leaves the documents for the session's ledger; what is not there, or is forgotten, is passed over.
+    """What it names leaves the documents for the session's ledger; what is missing or forgotten is skipped.
 
     It has no mark, and stays in the log for ever: a replay that did not retire would end elsewhere.
     """
@@ -106,15 +106,15 @@ def _retired(batch: FoldBatch, event: Recorded) -> None:
     part = batch.ledgers.begin(session, data.part, event.envelope)
     observations = 0
     for name in data.documents:
-        known = batch.get(name)
-        entry = entry_of(known)
+        existing = batch.get(name)
+        entry = entry_of(existing)
         if entry is not None and (entry.subject == session or entry.subject.partition("_")[0] == OBSERVATION):
             batch.ledgers.note(session, part, entry)
             batch.retire(entry.name)
-            observations += isinstance(known, Observation)
-    known = batch.session(event)
-    if known is not None:
-        batch.put(sessions.retired(known, event, observations, data.idle_since_ms))
+            observations += isinstance(existing, Observation)
+    existing = batch.session(event)
+    if existing is not None:
+        batch.put(sessions.retired(existing, event, observations, data.idle_since_ms))
 
 
 def _commit(event: Recorded) -> str:
@@ -126,5 +126,5 @@ def _committed(batch: FoldBatch, event: Recorded) -> None:
     data = cast(SessionCommitted, event.data)
     name = sessions.commit_id(event, data)
     if batch.mark(event, name):
-        known = batch.get(name)
-        batch.put(sessions.linked_commit(known if isinstance(known, Commit) else None, event, data))
+        existing = batch.get(name)
+        batch.put(sessions.linked_commit(existing if isinstance(existing, Commit) else None, event, data))

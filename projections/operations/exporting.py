@@ -27,7 +27,7 @@ Aware: TypeAlias = Annotated[datetime, Meta(tz=True)]
 class EventDocuments(Protocol):
     """Where the memories are that decide who can see an event."""
 
-    async def get(self, wanted: Sequence[tuple[int, DocumentId]]) -> list[Document | None]:
+    async def get(self, locations: Sequence[tuple[int, DocumentId]]) -> list[Document | None]:
         """The documents, in the order asked for; None for one that is not there."""
         ...
 
@@ -92,18 +92,20 @@ async def export_events(
 
 
 async def _shown(
-    rows: Iterable[Stored], partition: int, documents: EventDocuments, wanted: EventFilter
+    rows: Iterable[Stored], partition: int, documents: EventDocuments, event_filter: EventFilter
 ) -> tuple[list[bytes], int]:
     """The lines of those of the entries that the reader can see, and how many are no events at all."""
-    found = [(row, seen) for row in rows if wanted.matches((seen := EventView.of(partition, row)).event, row.position)]
+    found = [
+        (row, seen) for row in rows if event_filter.matches((seen := EventView.of(partition, row)).event, row.position)
+    ]
     events = [(row, seen) for row, seen in found if seen.event.get("tenant") is not None]
     no_events = len(found) - len(events)
-    if not wanted.reader.operator:
+    if not event_filter.reader.operator:
         # what an event is about is of its own stream, and so in its partition
         about = sorted({name for _, seen in events for name in seen.about()})
         stored = await documents.get([(partition, name) for name in about])
         existing = {name: document for name, document in zip(about, stored, strict=True) if document is not None}
-        events = [(row, seen) for row, seen in events if seen.shown(wanted.reader, existing) is seen.event]
+        events = [(row, seen) for row, seen in events if seen.shown(event_filter.reader, existing) is seen.event]
     return [_line(row, seen.event) for row, seen in events], no_events
 
 

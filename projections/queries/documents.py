@@ -77,11 +77,11 @@ class DocumentReader:
         self._live_keys = [PartitionKeys(partition).of_generation(1) for partition in range(partitions)]
         self._generation_keys = [PartitionKeys(partition).generation for partition in range(partitions)]
 
-    async def get(self, wanted: Sequence[tuple[int, DocumentId]]) -> list[Document | None]:
+    async def get(self, locations: Sequence[tuple[int, DocumentId]]) -> list[Document | None]:
         """The documents, in the order asked for; None for one that is not there, or left out."""
         texts: dict[int, list[DocumentId]] = {}
         rows: list[tuple[int, DocumentId]] = []
-        for partition, name in wanted:
+        for partition, name in locations:
             named = texts.setdefault(partition, [])
             if row_type(name):
                 rows.append((partition, name))
@@ -93,11 +93,11 @@ class DocumentReader:
 
         stored, hashes = await self._ask(texts, more, others=True)
         stored.update(zip(rows, map(_hash, hashes), strict=True))
-        return [decode(name, stored.get((partition, name))) for partition, name in wanted]
+        return [decode(name, stored.get((partition, name))) for partition, name in locations]
 
-    async def readable(self, wanted: Sequence[tuple[int, DocumentId]], reader: Reader, kind: type[D]) -> list[D]:
+    async def readable(self, locations: Sequence[tuple[int, DocumentId]], reader: Reader, kind: type[D]) -> list[D]:
         """Those of the documents that are of a kind and that the reader can see, in the order asked for."""
-        documents = await self.get(wanted)
+        documents = await self.get(locations)
         return [document for document in documents if isinstance(document, kind) and may_read(document, reader)]
 
     async def find(self, name: DocumentId) -> Located | None:
@@ -127,13 +127,13 @@ class DocumentReader:
                 found[name] = Located(partition, document)
         return [found[name] for name in names if name in found]
 
-    async def fields(self, wanted: Sequence[tuple[int, DocumentId]], fields: Sequence[str]) -> list[list[str]]:
+    async def fields(self, locations: Sequence[tuple[int, DocumentId]], fields: Sequence[str]) -> list[list[str]]:
         """Some fields of documents that are rows, as texts; empty texts for a document that is not there."""
 
         def more() -> list[Command]:
-            return [("HMGET", self._keys(partition).row(name), *fields) for partition, name in wanted]
+            return [("HMGET", self._keys(partition).row(name), *fields) for partition, name in locations]
 
-        _, rows = await self._ask({partition: () for partition, _ in wanted}, more)
+        _, rows = await self._ask({partition: () for partition, _ in locations}, more)
         return [[(value or b"").decode() for value in row or [None] * len(fields)] for row in rows]
 
     async def members_of(self, listings: Sequence[str], partitions: Sequence[int]) -> list[DocumentId]:

@@ -200,8 +200,8 @@ class Lessons:
                 return
             low, count = b"(" + page[-1][0].encode(), PAGE
 
-    async def _load(self, wanted: Sequence[DocumentLocation], reader: Reader) -> list[Lesson]:
-        lessons = await self._documents.readable(wanted, reader, Lesson)
+    async def _load(self, locations: Sequence[DocumentLocation], reader: Reader) -> list[Lesson]:
+        lessons = await self._documents.readable(locations, reader, Lesson)
         return [lesson for lesson in lessons if lesson.active and not lesson.retired_ms]
 
 

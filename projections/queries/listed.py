@@ -108,7 +108,7 @@ class Listed:
             best = sorted(results.values(), key=lambda pair: (-pair[1].started_ms, pair[1].id))[:limit]
             enough = len(best) == limit and (not best or best[-1][1].started_ms > active_ms)
             if cursor is None or enough or looked_at >= MAX_SESSIONS:
-                return await self._told(best, reader)
+                return await self._with_summaries(best, reader)
 
     async def session_count(self, tenant: str) -> int:
         """How many sessions there are."""
@@ -137,7 +137,7 @@ class Listed:
         allowed = key_scope(reader, kinds=["observation"], embedded=False if only_missing else None)
         return await self._in_index(lambda index, now_ms: index.every(allowed, now_ms))
 
-    async def _told(self, found: Sequence[tuple[int, Session]], reader: Reader) -> list[ListedSession]:
+    async def _with_summaries(self, found: Sequence[tuple[int, Session]], reader: Reader) -> list[ListedSession]:
         locations = [(partition, summary_id(DocumentId(one.id))) for partition, one in found]
         summaries = await self._documents.get(locations)
         texts = [

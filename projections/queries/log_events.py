@@ -155,12 +155,12 @@ class LogEvents:
         """Wait until a position is searchable, before reading what follows it; raises ProjectionBehind."""
         await self._index.wait_for(Token.parse(after))
 
-    async def page(self, wanted: EventFilter, after: str, limit: int, partition: int | None) -> EventsPage:
+    async def page(self, event_filter: EventFilter, after: str, limit: int, partition: int | None) -> EventsPage:
         """The log after `after`, partition by partition, as far as it is wanted.
 
         Of what the reader can't see the content is withheld; of a project out of reach nothing is read.
         """
-        if wanted.project is not None and not wanted.reader.key_scope.allows(wanted.project):
+        if event_filter.project is not None and not event_filter.reader.key_scope.allows(event_filter.project):
             return EventsPage([], after or None)
         at = self.read_on(after) if after else Token()
         partitions: Sequence[int] = range(self._log.partitions) if partition is None else [self._checked(partition)]
@@ -168,10 +168,10 @@ class LogEvents:
         for number in partitions:
             more = False
             with leaving_out(number, partitions):
-                more = await self._read_partition(number, at, limit - len(events), wanted, events)
+                more = await self._read_partition(number, at, limit - len(events), event_filter, events)
             if more:
                 break
-        return EventsPage(await self._shown(events, wanted.reader), str(self._log.history.as_cursor(at)) or None)
+        return EventsPage(await self._shown(events, event_filter.reader), str(self._log.history.as_cursor(at)) or None)
 
     @property
     def partitions(self) -> int:
@@ -186,7 +186,7 @@ class LogEvents:
         """The position up to which events are projected and searchable here."""
         return Token(self._index.applied)
 
-    async def newly_applied(self, wanted: EventFilter, at: Token, limit: int) -> list[dict[str, Any]]:
+    async def newly_applied(self, event_filter: EventFilter, at: Token, limit: int) -> list[dict[str, Any]]:
         """Up to `limit` of the wanted events behind `at` that are projected; moves `at` on past those looked at.
 
         Each event's `after` is the token that continues after it.
@@ -200,9 +200,9 @@ class LogEvents:
                     break
                 at.include(partition, row.position)
                 event = EventView.of(partition, row)
-                if wanted.matches(event.event, row.position):
+                if event_filter.matches(event.event, row.position):
                     results.append((event, str(self._log.history.as_cursor(at))))
-        shown = await self._shown([event for event, _ in results], wanted.reader)
+        shown = await self._shown([event for event, _ in results], event_filter.reader)
         return [{**event, "after": after} for event, (_, after) in zip(shown, results, strict=True)]
 
     async def _shown(self, events: Sequence[EventView], reader: Reader) -> list[dict[str, Any]]:
@@ -212,18 +212,18 @@ class LogEvents:
         return [event.shown(reader, existing) for event in events]
 
     async def _read_partition(
-        self, number: int, at: Token, room: int, wanted: EventFilter, events: list[EventView]
+        self, number: int, at: Token, room: int, event_filter: EventFilter, events: list[EventView]
     ) -> bool:
         """Read on in one partition until `room` events are found (then true) or its head is reached."""
         # nothing before the interval was recorded in it, so reading starts there
-        position, scanned = max(at.get(number, START), wanted.times.recorded.start), 0
+        position, scanned = max(at.get(number, START), event_filter.times.recorded.start), 0
         while room > 0:
             rows = await self._log.read(number, position, min(1000, max(100, room)))
             for row in rows:
                 position, scanned = row.position, scanned + 1
                 at.include(number, position)
                 event = EventView.of(number, row)
-                if wanted.matches(event.event, row.position):
+                if event_filter.matches(event.event, row.position):
                     events.append(event)
                     room -= 1
                     if room == 0:
@@ -298,7 +298,7 @@ class Audit:
         """
         if project is not None and not reader.key_scope.allows(project):
             return AuditPage([], None)
-        requested = _Wanted(reader, operation, agent_id, project, times)
+        requested = _AuditFilter(reader, operation, agent_id, project, times)
         at = _parse(cursor, self._log.history) if cursor else await self._heads()
         backwards = _Backwards(self._log, at)
         results: list[AuditEntry] = []
@@ -325,7 +325,7 @@ class Audit:
         return Token({**dict.fromkeys(everywhere, BEHIND_ALL), **behind})
 
 
-class _Wanted(NamedTuple):
+class _AuditFilter(NamedTuple):
     reader: Reader
     operation: str
     agent_id: str

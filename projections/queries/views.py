@@ -93,9 +93,9 @@ def views(documents: Iterable[Document]) -> Items[Any]:
     return Items([view(document) for document in documents])
 
 
-def page_view(page: DocumentPage, wanted: Callable[[Any], bool] = lambda document: True) -> Page[Any]:
+def page_view(page: DocumentPage, matches_filter: Callable[[Any], bool] = lambda document: True) -> Page[Any]:
     """Those documents of a page that are wanted."""
-    return Page([view(located.document) for located in page.documents if wanted(located.document)], page.next)
+    return Page([view(located.document) for located in page.documents if matches_filter(located.document)], page.next)
 
 
 def _getter(

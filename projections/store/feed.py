@@ -1,7 +1,7 @@
-"""The change feed: what index replicas must know of a partition, in order.
+"""The change feed: what index replicas need to know of a partition, in order.
 
-An entry is written with the documents it tells of, in one transaction. It ends with the log position it covers, so a
-reader knows what it has applied even when nothing in the index changed. Vectors come later, in entries of their own.
+An entry is written in one transaction with the documents that it is about. It has the log position that it covers, so a
+reader knows how far it is even when nothing in the index changed. Vectors come later, in entries of their own.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -49,7 +49,7 @@ class Switched(Struct, frozen=True, tag=4, array_like=True):
 
 
 class Cleared(Struct, frozen=True, tag=5, array_like=True):
-    """The feed was written anew, while its generation was not live: all there is follows."""
+    """The feed was rewritten while its generation was not live: all documents follow."""
 
 
 FeedItem: TypeAlias = Put | Remove | Vectors | Switched | Cleared
@@ -61,7 +61,7 @@ _decoder = msgpack.Decoder(list[FeedItem])
 def entry_fields(items: list[FeedItem], covers: Position | None, contexts: Sequence[str] = ()) -> dict[str, bytes]:
     """The fields of one feed entry; `covers` is None for vectors, which cover no position.
 
-    `contexts` are the traces that the entry is a part of: readers that know nothing of them pass over their field.
+    `contexts` are the traces that the entry is a part of; older readers ignore their field.
     """
     fields = {"p": str(covers).encode() if covers else b"", "c": encode_items(items)}
     return {**fields, "t": " ".join(contexts).encode()} if contexts else fields
@@ -104,8 +104,8 @@ def to_embed(changes: Changes, position: Position) -> Iterable[tuple[str, float]
                 yield name, queue_place(after)
                 continue
             text = searchable_text(after)
-            known = isinstance(before, Searched) and searchable_text(before) == text
-            if text and not known:
+            existing = isinstance(before, Searched) and searchable_text(before) == text
+            if text and not existing:
                 yield name, queue_place(after) if before is None else changed_place(urgency(after), position.ms)
 
 

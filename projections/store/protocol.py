@@ -44,35 +44,35 @@ class StateStore(Protocol):
 
 async def project(store: StateStore, events: Sequence[Recorded]) -> Changes:
     """The changes a batch of events makes: read what it touches, then fold. Nothing is saved."""
-    asked = candidate_listings(events)
-    candidates = candidate_members(events, await store.members(asked)) if asked else {}
-    wanted = documents_of(events) | _listed(candidates)
-    loaded = await store.load(wanted)
+    requested = candidate_listings(events)
+    candidates = candidate_members(events, await store.members(requested)) if requested else {}
+    names = documents_of(events) | _listed(candidates)
+    loaded = await store.load(names)
     while True:
-        listings = further_listings(events, loaded) - asked
-        asked |= listings
-        found = await store.members(listings) if listings else {}
-        more = (further_documents(events, loaded) | _listed(found)) - wanted
+        listings = further_listings(events, loaded) - requested
+        requested |= listings
+        members = await store.members(listings) if listings else {}
+        more = (further_documents(events, loaded) | _listed(members)) - names
         if not listings and not more:
             return fold(events, loaded, candidates)
-        candidates |= found
-        wanted |= more
+        candidates |= members
+        names |= more
         loaded |= await store.load(more)
 
 
 def _listed(members: Mapping[str, Sequence[str]]) -> set[DocumentId]:
-    return {DocumentId(one.rpartition("|")[2]) for listed in members.values() for one in listed}
+    return {DocumentId(member.rpartition("|")[2]) for listed in members.values() for member in listed}
 
 
 async def are_repeats(store: StateStore, events: Sequence[Recorded]) -> list[bool]:
     """For each event, given a position behind all others, whether its document or its mark is there already.
 
-    Events that leave neither are never said to be.
+    False for events that leave neither.
     """
-    wanted = documents_of(events)
-    loaded = await store.load(wanted)
-    while more := further_documents(events, loaded) - wanted:
-        wanted |= more
+    names = documents_of(events)
+    loaded = await store.load(names)
+    while more := further_documents(events, loaded) - names:
+        names |= more
         loaded |= await store.load(more)
     each = (fold([event], loaded, {}) for event in events)
     return [not made.documents and event.position in made.erased for event, made in zip(events, each, strict=True)]

@@ -46,7 +46,7 @@ class RebuildStore(RedisStore):
         return reached
 
     async def load(self, ids: Collection[DocumentId]) -> dict[DocumentId, Document]:
-        found: dict[DocumentId, Document] = {}
+        documents: dict[DocumentId, Document] = {}
         others: list[DocumentId] = []
         for name in ids:
             document = self._kept.get(name)
@@ -54,11 +54,11 @@ class RebuildStore(RedisStore):
                 others.append(name)
             else:
                 self._kept.move_to_end(name)
-                found[name] = document
+                documents[name] = document
         loaded = await super().load(others)
         for name, document in loaded.items():
             self._keep(name, document)
-        return found | loaded
+        return documents | loaded
 
     async def save_and(self, changes: Changes, position: Position, also: Also, contexts: Sequence[str] = ()) -> None:
         await super().save_and(changes, position, also, contexts)

@@ -89,8 +89,8 @@ class Folded:
     def __init__(self, stores: Sequence[MemoryStore]) -> None:
         self.stores = stores
 
-    async def get(self, wanted: Sequence[tuple[int, Any]]) -> list[Document | None]:
-        return [self.stores[partition].documents.get(name) for partition, name in wanted]
+    async def get(self, locations: Sequence[tuple[int, Any]]) -> list[Document | None]:
+        return [self.stores[partition].documents.get(name) for partition, name in locations]
 
     @property
     def documents(self) -> dict[str, dict[str, Any]]:

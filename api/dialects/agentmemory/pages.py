@@ -20,7 +20,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from api.access.admission import POLICY_VIOLATION, TRY_LATER, guarded
 from api.access.keyring import still_holds
 from api.dialects.agentmemory import records as dialect
-from api.http.following import followed
+from api.http.following import follow_events
 from api.services import NativeCall, services_of
 from ingest.errors import CommandRejected, MnemologError
 from ingest.events.session import ObservationRecorded
@@ -147,7 +147,7 @@ class Audience:
     async def _show(self, services: NativeCall, reader: Reader) -> None:
         queries = services.queries
         at = queries.log.applied()
-        async for page in followed(services, EventFilter(reader, ObservationRecorded.TYPE), at, AT_ONCE):
+        async for page in follow_events(services, EventFilter(reader, ObservationRecorded.TYPE), at, AT_ONCE):
             seen = await queries.observations.recorded_by(page, reader)
             sent_chars = 0
             for one in sorted(seen, key=lambda one: one.recorded_at):
