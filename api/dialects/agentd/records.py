@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from api.dialects.agentd import importer as imports
-from api.http.http import asked_for
+from api.http.http import read_json
 from ingest.commands.command import EVERYBODY
 from ingest.commands.decide import Caller, Remember, decide
 from ingest.errors import CommandRejected
@@ -235,7 +235,7 @@ async def read_body(request: Request, cls: type[T], refused: tuple[str, ...] = (
     if not _is_json(request.headers.get("content-type", "")):
         raise HTTPException(415, "send the body as `Content-Type: application/json`")
     try:
-        return await asked_for(request, cls, MAX_BODY_BYTES)
+        return await read_json(request, cls, MAX_BODY_BYTES)
     except CommandRejected as fault:
         bad = "missing required field" in fault.message or fault.field in refused
         where = f"{fault.field}: " if fault.field and fault.field not in fault.message else ""
