@@ -67,9 +67,9 @@ def read(
     properties: dict[str, Schema] = {**schema.get("properties", {}), **(also or {})}
     values = LenientArguments()
     given = with_nfc(dict(arguments))
-    for name, one in properties.items():
+    for name, schema_part in properties.items():
         raw = given.get(name)
-        values[name] = one.get("default") if _is_absent(raw, one) else value(raw, one, name)
+        values[name] = schema_part.get("default") if _is_absent(raw, schema_part) else value(raw, schema_part, name)
     excused = any(values.get(name) is not None for name in instead)
     for name in schema.get("required", ()):
         if values[name] is None and not excused:
@@ -84,15 +84,15 @@ def coerced(arguments: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
     """
     values: dict[str, Any] = {}
     for name, raw in arguments.items():
-        one: Schema = schema["properties"].get(name, {})
-        if _is_absent(raw, one):
+        schema_part: Schema = schema["properties"].get(name, {})
+        if _is_absent(raw, schema_part):
             continue
         try:
-            read_as = next((reading for _, reading in _readings(raw, one, name)), raw)
+            read_as = next((reading for _, reading in _readings(raw, schema_part, name)), raw)
         except BadArgument:
             read_as = raw
         is_number = isinstance(read_as, int | float) and not isinstance(read_as, bool)
-        names_one = one.get("type") == "string" and (name == "id" or name.endswith("_id"))
+        names_one = schema_part.get("type") == "string" and (name == "id" or name.endswith("_id"))
         values[name] = str(read_as) if is_number and names_one else read_as
     return values
 
@@ -102,17 +102,16 @@ def value(raw: Any, schema: Schema, name: str) -> Any:
     kinds = _kinds(schema)
     if not kinds:
         return _repaired(raw)
-    for one, read_as in _readings(raw, schema, name):
-        return _checked(read_as, one, name)
+    for schema_part, read_as in _readings(raw, schema, name):
+        return _checked(read_as, schema_part, name)
     raise BadArgument(f"{name} must be {' or '.join(_WORDS[kind] for kind, _ in kinds)}", name)
 
 
 def _readings(raw: Any, schema: Schema, name: str) -> Iterator[tuple[Schema, Any]]:
-    """The readings of a value by the types of a schema, each with its own schema."""
-    for kind, one in _kinds(schema):
-        read_as = _READERS[kind](raw, one, name)
+    for kind, schema_part in _kinds(schema):
+        read_as = _READERS[kind](raw, schema_part, name)
         if read_as is not None:
-            yield one, read_as
+            yield schema_part, read_as
 
 
 def _is_absent(raw: Any, schema: Schema) -> bool:
@@ -174,11 +173,11 @@ def _array(raw: Any, schema: Schema, name: str) -> list[Any] | None:
     if isinstance(raw, str):
         listed: list[Any] | None = _decoded(raw, "[")
         # text in brackets that is not a list of texts, such as [1], is a name
-        fits = listed is not None and (items.get("type") != "string" or all(isinstance(one, str) for one in listed))
+        fits = listed is not None and (items.get("type") != "string" or all(isinstance(item, str) for item in listed))
         raw = listed if fits else words(raw)
     if not isinstance(raw, list):
         return None
-    return [value(one, items, name) for one in cast("list[Any]", raw) if one is not None]
+    return [value(item, items, name) for item in cast("list[Any]", raw) if item is not None]
 
 
 def _object(raw: Any, schema: Schema, name: str) -> dict[str, Any] | None:
@@ -223,7 +222,6 @@ def _checked(read_as: Any, schema: Schema, name: str) -> Any:
 
 
 def _repaired(raw: Any) -> Any:
-    """Callers inside the process skip `repaired_json`."""
     return repair_text(raw) if isinstance(raw, str) else raw
 
 

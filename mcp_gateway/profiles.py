@@ -264,7 +264,6 @@ def _without_limits(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _native_hints(tool: Tool) -> types.ToolAnnotations:
-    """Hints that differ from the protocol's defaults; the others mean nothing for a tool that only reads."""
     if tool.reads_only:
         return types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
     return types.ToolAnnotations(destructive_hint=tool.destructive, open_world_hint=False)

@@ -218,7 +218,6 @@ class _RequestId(msgspec.Struct):
 
 
 def _protocol_error(body: bytes, message: str, status: int = 400) -> Response:
-    """The answer to a request that no server accepts."""
     try:
         request = msgspec.json.decode(body, type=_RequestId)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -251,7 +250,6 @@ async def call_tool(call: ToolContext, tool: Tool, arguments: dict[str, Any]) ->
 
 
 async def _called(tool: Tool, call: ToolContext, arguments: Any) -> types.CallToolResult:
-    """The answer of a tool; if a read is partial, `_meta` says what it lacks."""
     if not tool.reads_only:
         return _result(await tool.call(call, arguments))
     with partial_reads() as left_out:

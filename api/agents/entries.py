@@ -1,7 +1,7 @@
-"""Our entries in the settings of others: how they look, how they are recognised, how they come and go. Pure.
+"""Our entries in other programs' settings: their form, how to recognize, add and remove them. Pure.
 
-Every function takes the settings as they are and returns new ones; what is not ours is the same afterwards. An older
-entry of ours is brought up to date where it stands. Keys that a user added to one of ours stay until it is removed.
+Every function takes settings and returns new ones; entries of others never change. An older entry of ours is updated in
+place. Keys that a user added to one of ours stay until it is removed.
 """
 
 import shlex
@@ -15,10 +15,10 @@ from api.agents.payloads import CLAUDE_CODE, GEMINI_CLI, HOSTS, SERVER, HookHost
 from api.agents.recording import PROMPT_EVENT, PROMPTS_FLAG
 
 HOOK_TIMEOUT_S = 5
-"""After that the host ends the hook. It needs a hundredth."""
+"""The host's limit for the hook, which needs a hundredth of it."""
 _WITH_MATCHER = ("PreToolUse", "PostToolUse", "PostToolUseFailure")
 _VERSION = {"version": 1}
-"""Of the file that a host with flat lists has for its hooks alone."""
+"""Of the hooks file of a host with flat lists."""
 _INSTRUCTIONS = "instructions"
 _MODULE = ("-m", "api.cli.main")
 
@@ -26,11 +26,11 @@ Value = dict[str, Any]
 
 
 class ForeignFile(Exception):
-    """Something of the user's stands where our entry would be; the message says what."""
+    """The user has something in the place of our entry; the message says what."""
 
 
 class ShellCommand(NamedTuple):
-    """A program and its arguments, as a host starts it; `env` is what it needs beside the host's environment."""
+    """A program and its arguments, as a host starts it; `env` is added to the host's environment."""
 
     program: str
     args: tuple[str, ...]
@@ -42,14 +42,14 @@ class ShellCommand(NamedTuple):
 
 
 def with_hooks(settings: Value, command: str, prompts: bool | None = None, *, host: HookHost = CLAUDE_CODE) -> Value:
-    """The settings of a host with our hook at each of its events. Raises NotOurs for a strange shape.
+    """The settings of a host with our hook at each of its events. Raises ForeignFile for an unknown form.
 
-    `prompts` says whether the one at a prompt tells what memory has about it; None leaves that as it is, at first no.
+    `prompts`: whether to recall on every prompt; None keeps the current setting (default: off).
     """
     groups_of = _object(settings, "hooks")
     at_prompt = next(event for event, ours in host.events.items() if ours == PROMPT_EVENT)
     if prompts is None:
-        prompts = _tells_of_prompts(_list(groups_of, at_prompt))
+        prompts = _recalls_on_prompts(_list(groups_of, at_prompt))
     lines = {at_prompt: f"{command} {PROMPTS_FLAG}"} if prompts else {}
     hooks: Value = {
         event: _updated(groups, lines.get(event, command)) if is_array(groups) else groups
@@ -57,19 +57,19 @@ def with_hooks(settings: Value, command: str, prompts: bool | None = None, *, ho
     }
     for event in host.events:
         groups = _list(hooks, event)
-        if not any(_is_our_hook(one) for group in groups for one in _handlers(group)):
+        if not any(_is_our_hook(hook) for group in groups for hook in _handlers(group)):
             hooks[event] = [*groups, _hook(host, event, lines.get(event, command))]
     return {**(_VERSION if host.flat else {}), **settings, "hooks": hooks}
 
 
 def without_hooks(settings: Value) -> Value:
-    """The settings of a host without our hooks, nor what only they were in. Raises NotOurs as `with_hooks`."""
+    """The settings of a host without our hooks and their containers. Raises ForeignFile like `with_hooks`."""
     if "hooks" not in settings:
         return settings
     old = _object(settings, "hooks")
     hooks: Value = {}
     for event, groups in old.items():
-        left = [_without_ours(one) for one in groups if not _is_all_ours(one)] if is_array(groups) else groups
+        left = [_without_ours(hook) for hook in groups if not _is_all_ours(hook)] if is_array(groups) else groups
         if left or not groups:
             hooks[event] = left
     if hooks or not old:
@@ -79,17 +79,17 @@ def without_hooks(settings: Value) -> Value:
 
 
 def with_instruction(settings: Value, path: str) -> Value:
-    """The settings with a file of ours among the host's instructions. Raises NotOurs as `with_hooks`."""
+    """The settings with our file among the host's instructions. Raises ForeignFile like `with_hooks`."""
     paths = _list(settings, _INSTRUCTIONS)
     return settings if path in paths else {**settings, _INSTRUCTIONS: [*paths, path]}
 
 
 def without_instruction(settings: Value, path: str) -> Value:
-    """The settings without it, nor a list that only it was in."""
+    """The settings without our file, and without an empty list."""
     paths = settings.get(_INSTRUCTIONS)
     if not is_array(paths) or path not in paths:
         return settings
-    if left := [one for one in paths if one != path]:
+    if left := [other for other in paths if other != path]:
         return {**settings, _INSTRUCTIONS: left}
     return {key: value for key, value in settings.items() if key != _INSTRUCTIONS}
 
@@ -97,19 +97,17 @@ def without_instruction(settings: Value, path: str) -> Value:
 def with_server(
     settings: Value, section: str, command: ShellCommand, extra: Mapping[str, Any], *, one_list: bool = False
 ) -> Value:
-    """The settings with our MCP server below `section`. Raises NotOurs when another has our name.
+    """The settings with our MCP server below `section`. Raises ForeignFile if another server has our name.
 
-    `one_list` is for a host that has program and arguments in one list, and another word for the environment.
+    `one_list` is for a host with program and arguments in one list, and another key for the environment.
     """
     servers = _object(settings, section)
-    known = servers.get(SERVER)
-    if known is not None and not _is_our_server(known):
-        raise ForeignFile(
-            f"{section}.{SERVER} is there already, and is not as this command writes it; it is left as it is"
-        )
-    args = [*command.args, *(_own_arguments(known) if known else [])]
+    current = servers.get(SERVER)
+    if current is not None and not _is_our_server(current):
+        raise ForeignFile(f"{section}.{SERVER} already exists in another form; it is left unchanged")
+    args = [*command.args, *(_own_arguments(current) if current else [])]
     env = "environment" if one_list else "env"
-    entry: Value = {**(known or extra), "command": [command.program, *args] if one_list else command.program}
+    entry: Value = {**(current or extra), "command": [command.program, *args] if one_list else command.program}
     if not one_list:
         entry["args"] = args
     if command.env:
@@ -118,7 +116,7 @@ def with_server(
 
 
 def without_server(settings: Value, section: str) -> Value:
-    """The settings without our MCP server, nor a section that only it was in. One of another make stays."""
+    """The settings without our MCP server, and without an empty section. A server in another form stays."""
     servers = _object(settings, section)
     if not _is_our_server(servers.get(SERVER)):
         return settings
@@ -129,7 +127,7 @@ def without_server(settings: Value, section: str) -> Value:
 
 
 def _hook(host: HookHost, event: str, command: str) -> Value:
-    """What stands in a host's list for an event."""
+    """Our hook in a host's list for an event."""
     if host.flat:
         return {"command": command, "timeout": HOOK_TIMEOUT_S}
     handler: Value = {"type": "command", "command": command, "timeout": HOOK_TIMEOUT_S}
@@ -139,7 +137,7 @@ def _hook(host: HookHost, event: str, command: str) -> Value:
 
 
 def _is_our_hook(handler: Any) -> bool:
-    """Our hook is the program's last arguments: `.../api/agents/hook.py HOST`, wherever it was installed."""
+    """Our hook ends with `.../api/agents/hook.py HOST`, wherever it was installed."""
     if not is_object(handler) or not isinstance(line := handler.get("command"), str):
         return False
     try:
@@ -150,9 +148,9 @@ def _is_our_hook(handler: Any) -> bool:
     return any(path.parts[-3:] == ("api", "agents", "hook.py") for path in paths)
 
 
-def _tells_of_prompts(groups: Sequence[Any]) -> bool:
-    ours = [one for group in groups for one in _handlers(group) if _is_our_hook(one)]
-    return any(PROMPTS_FLAG in shlex.split(one["command"]) for one in ours)
+def _recalls_on_prompts(groups: Sequence[Any]) -> bool:
+    ours = [hook for group in groups for hook in _handlers(group) if _is_our_hook(hook)]
+    return any(PROMPTS_FLAG in shlex.split(hook["command"]) for hook in ours)
 
 
 def _updated(groups: Sequence[Any], command: str) -> list[Any]:
@@ -162,14 +160,14 @@ def _updated(groups: Sequence[Any], command: str) -> list[Any]:
 def _with_command(group: Value, command: str) -> Value:
     if "hooks" not in group:
         return {**group, "command": command}
-    hooks = [{**one, "command": command} if _is_our_hook(one) else one for one in _handlers(group)]
+    hooks = [{**hook, "command": command} if _is_our_hook(hook) else hook for hook in _handlers(group)]
     return {**group, "hooks": hooks}
 
 
 def _without_ours(group: Any) -> Any:
     if not any(map(_is_our_hook, _handlers(group))):
         return group
-    return {**group, "hooks": [one for one in _handlers(group) if not _is_our_hook(one)]}
+    return {**group, "hooks": [hook for hook in _handlers(group) if not _is_our_hook(hook)]}
 
 
 def _is_all_ours(group: Any) -> bool:
@@ -178,7 +176,7 @@ def _is_all_ours(group: Any) -> bool:
 
 
 def _handlers(group: Any) -> list[Any]:
-    """The hooks of a group; where a host has no groups, each is a hook itself."""
+    """The hooks of a group; in a host without groups, the hook itself."""
     handlers = group.get("hooks", [group]) if is_object(group) else None
     return handlers if is_array(handlers) else []
 
@@ -186,7 +184,7 @@ def _handlers(group: Any) -> list[Any]:
 def _list(parent: Value, key: str) -> list[Any]:
     groups = parent.get(key, [])
     if not is_array(groups):
-        raise ForeignFile(f"{key} is no list")
+        raise ForeignFile(f"{key} is not a list")
     return groups
 
 
@@ -199,13 +197,13 @@ def _is_our_server(entry: Any) -> TypeGuard[Value]:
 
 
 def _own_arguments(entry: Value) -> list[Any]:
-    """What a user wrote behind ours, such as `--profile memex`."""
+    """Arguments that a user added after ours, such as `--profile memex`."""
     _, *args = _words(entry)
     return args[3:] if tuple(args[:2]) == _MODULE else args[1:]
 
 
 def _words(entry: Any) -> list[Any]:
-    """Program and arguments of a server's entry; empty for one of another shape."""
+    """Program and arguments of a server's entry; empty for another form."""
     if not is_object(entry):
         return []
     command, args = entry.get("command"), entry.get("args")
@@ -217,5 +215,5 @@ def _words(entry: Any) -> list[Any]:
 def _object(settings: Mapping[str, Any], key: str) -> Value:
     value = settings.get(key, {})
     if not is_object(value):
-        raise ForeignFile(f"{key} is no object")
+        raise ForeignFile(f"{key} is not an object")
     return value

@@ -1,8 +1,7 @@
-"""The coding agents that can be set up: which file of theirs says what, what a change would make of it, and writing it
-without ever leaving half of it.
+"""The supported coding agents: their settings files, planned changes, and atomic writes.
 
-The first change keeps a copy beside the file. Removing our entries puts that copy back when nothing else has changed
-since, so that the file is what it was, to the byte.
+The first change keeps a copy beside the file. Removing our entries restores that copy if nothing else changed since, so
+that the file is the original, byte for byte.
 """
 
 import difflib
@@ -24,7 +23,7 @@ from ingest.platform.files import write_whole
 
 
 class Host(StrEnum):
-    """Who is set up."""
+    """A coding agent."""
 
     CLAUDE_CODE = "claude-code"
     CLAUDE_DESKTOP = "claude-desktop"
@@ -38,14 +37,14 @@ class Host(StrEnum):
 
 
 class Scope(StrEnum):
-    """For everything a user does, or for the project in the working directory."""
+    """All of a user's work, or the project in the working directory."""
 
     USER = "user"
     PROJECT = "project"
 
 
 class Format(NamedTuple):
-    """What the text of a file says, and the text with another value in its place. Both raise Unreadable."""
+    """Reads the value of a file's text, and writes a new one into it. Both raise Unreadable."""
 
     value: Callable[[str], Any]
     rewritten: Callable[[str, Any], str]
@@ -53,10 +52,10 @@ class Format(NamedTuple):
 
 def _json(*, comments: bool) -> Format:
     def value(text: str) -> Value:
-        found: Any = json_text.parse(text, comments=comments) if text.strip() else {}
-        if not json_text.is_object(found):
-            raise Unreadable("it is no object")
-        return found
+        settings: Any = json_text.parse(text, comments=comments) if text.strip() else {}
+        if not json_text.is_object(settings):
+            raise Unreadable("it is not an object")
+        return settings
 
     def rewritten(text: str, new: Value) -> str:
         if text.strip():
@@ -79,18 +78,18 @@ TEXT = Format(str, _replaced)
 
 
 class Setup(NamedTuple):
-    """One file of a host, and what installing and removing make of its value."""
+    """One file of a host, with functions that install and remove our entries in its value."""
 
     path: Path
     install: Callable[[Any], Any]
     remove: Callable[[Any], Any]
     format: Format = JSON
     within: Path | None = None
-    """The checkout that a file of a project must be in, links followed: the author of a project made its links."""
+    """The checkout that a project's file must be in after links, which the project's author made, are followed."""
 
 
 class System(NamedTuple):
-    """Where files of programs are: the home folder, the working directory, the platform, the environment."""
+    """The home folder, working directory, platform and environment, which determine file locations."""
 
     home: Path
     folder: Path
@@ -98,7 +97,7 @@ class System(NamedTuple):
     platform: str = sys.platform
 
     def configuration(self) -> Path:
-        """The folder in which programs with windows keep their settings."""
+        """The settings folder of desktop programs."""
         if self.platform == "darwin":
             return self.home / "Library/Application Support"
         if self.platform == "win32":
@@ -106,20 +105,20 @@ class System(NamedTuple):
         return self.dot_config()
 
     def dot_config(self) -> Path:
-        """The folder in which programs of the terminal keep their settings, whatever the platform."""
+        """The settings folder of terminal programs, on any platform."""
         return Path(self.environ.get("XDG_CONFIG_HOME") or self.home / ".config")
 
 
 def setups(host: Host, scope: Scope, system: System, url: str, *, prompts: bool | None = None) -> list[Setup]:
-    """The files to set up; none when the host has no such scope. `url` is a server's other than the usual one.
+    """The files to set up; none if the host does not have the scope. `url` is a server other than the default.
 
-    `prompts` says whether hooks tell what memory has about a prompt; None leaves that as it is.
+    `prompts`: whether to recall on every prompt; None keeps the current setting.
     """
     return _bounded(_setups(host, scope, system, url, prompts), scope, system)
 
 
 def rule_files(host: Host, scope: Scope, system: System) -> list[Setup]:
-    """The files that say when to recall and remember; none where the host has no such file."""
+    """The files with rules on when to recall and remember; none if the host has no such file."""
     return _bounded(_rule_files(host, scope, system), scope, system)
 
 
@@ -127,8 +126,8 @@ def _bounded(found: list[Setup], scope: Scope, system: System) -> list[Setup]:
     if scope is Scope.USER:
         return found
     folders = (system.folder, *system.folder.parents)
-    checkout = next((one for one in folders if (one / ".git").exists()), system.folder)
-    return [one._replace(within=Path(os.path.realpath(checkout))) for one in found]
+    checkout = next((folder for folder in folders if (folder / ".git").exists()), system.folder)
+    return [setup._replace(within=Path(os.path.realpath(checkout))) for setup in found]
 
 
 def _setups(host: Host, scope: Scope, system: System, url: str, prompts: bool | None) -> list[Setup]:
@@ -163,7 +162,7 @@ def _setups(host: Host, scope: Scope, system: System, url: str, prompts: bool | 
         case Host.GEMINI_CLI:
             path = root / ".gemini/settings.json"
             both = [_hooks(host, path, url, prompts), _servers(path, "mcpServers", server)]
-            return [one._replace(format=JSON_WITH_COMMENTS) for one in both]
+            return [setup._replace(format=JSON_WITH_COMMENTS) for setup in both]
         case Host.OPENCODE:
             path = _opencode(scope, system)
             return [_servers(path, "mcp", server, one_list=True, type="local")._replace(format=JSON_WITH_COMMENTS)]
@@ -207,7 +206,7 @@ def _rule_files(host: Host, scope: Scope, system: System) -> list[Setup]:
 
 
 def together(found: list[Setup]) -> list[Setup]:
-    """The same with one setup a file, which does what its setups do one after the other."""
+    """The setups, merged per file."""
     by_path: dict[Path, Setup] = {}
     for setup in found:
         first = by_path.get(setup.path)
@@ -226,7 +225,7 @@ def _one_after_the_other(first: Setup, second: Setup) -> Setup:
 
 
 def _opencode_rules(scope: Scope, system: System, body: str) -> list[Setup]:
-    """A file of ours, named in the settings: an AGENTS.md would keep OpenCode from reading a CLAUDE.md."""
+    """A file of ours, named in the settings, because an AGENTS.md would stop OpenCode from reading a CLAUDE.md."""
     if scope is Scope.USER:
         file = _opencode(scope, system).with_name("mnemolog.md")
         named = str(file)
@@ -257,7 +256,7 @@ def _codex_home(system: System) -> Path:
 
 
 def _opencode(scope: Scope, system: System) -> Path:
-    """Its settings: the .jsonc where there is one and no .json."""
+    """Its settings file: .jsonc if it exists and .json does not."""
     folder = system.dot_config() / "opencode" if scope is Scope.USER else system.folder
     plain, commented = folder / "opencode.json", folder / "opencode.jsonc"
     return commented if commented.exists() and not plain.exists() else plain
@@ -280,11 +279,11 @@ _READ_BY_ZED = (
     "CLAUDE.md",
     "GEMINI.md",
 )
-"""The first of these that a project has is the only one that Zed reads (its documentation, "Project Instructions")."""
+"""Zed only reads the first of these in a project (see "Project Instructions" in its documentation)."""
 
 
 def hook_line(host: Host, url: str) -> str:
-    """The shell command of our hook: the interpreter alone, without site packages, which starts fastest."""
+    """The shell command of our hook: the bare interpreter without site packages, which starts fastest."""
     args = ("-I", "-S", str(Path(hook.__file__).resolve()), host.value, *([url] if url else []))
     return ShellCommand(sys.executable, args).line()
 
@@ -316,13 +315,13 @@ BOM = "\ufeff"
 
 
 class UnusableSettings(MnemologError):
-    """A settings file is left as it is, for the reason given."""
+    """A settings file is left unchanged; the message says why."""
 
     code = "unusable_settings"
 
 
 class SettingsChange(NamedTuple):
-    """A settings file as it is and as it should be; None is no file. `pristine`: there is nothing of ours in it yet."""
+    """A settings file before and after; None is no file. `pristine`: it has no entries of ours yet."""
 
     path: Path
     before: str | None
@@ -331,24 +330,24 @@ class SettingsChange(NamedTuple):
     within: Path | None = None
 
     def diff(self) -> list[str]:
-        """The lines of a unified diff; none when nothing changes."""
+        """The lines of a unified diff; empty without changes."""
         old, new = self.before or "", self.after or ""
         names = (str(self.path) if self.before is not None else "/dev/null", str(self.path))
         lines = difflib.unified_diff(old.splitlines(), new.splitlines(), *names, lineterm="")
-        return list(lines) or ([f"{self.path}: an empty file goes"] if self.before != self.after else [])
+        return list(lines) or ([f"{self.path}: an empty file is deleted"] if self.before != self.after else [])
 
 
 def installing(setup: Setup) -> SettingsChange:
-    """What installing makes of a file. Raises UnusableSettings when it cannot be read, or is not ours to change."""
+    """The change that installs our entries. Raises UnusableSettings if the file is unreadable or foreign."""
     before = _read(setup.path, setup.within)
     pristine = before is not None and _made(setup, before, setup.remove) == before
     return SettingsChange(setup.path, before, _made(setup, before, setup.install), pristine, setup.within)
 
 
 def removing(setup: Setup) -> SettingsChange:
-    """What removing makes of a file: what it was before, or itself without our entries. Raises as `installing`.
+    """The change that removes our entries: the original file, or the file without them. Raises like `installing`.
 
-    Whatever was chosen when it was installed, it is what it was before when installing anew makes the same of both.
+    It restores the original if installing into it gives the same as installing into the current file.
     """
     before = _read(setup.path, setup.within)
     if before is None:
@@ -360,33 +359,33 @@ def removing(setup: Setup) -> SettingsChange:
     if original is not None and _made(setup, original, setup.install) == _made(setup, before, setup.install):
         after = original
     elif original is None and not setup.format.value(after.removeprefix(BOM)):
-        after = None  # it began with us
+        after = None  # we created it
     return SettingsChange(setup.path, before, after, within=setup.within)
 
 
 def installed(system: System) -> list[tuple[Host, Path]]:
-    """The settings files of the user, and of the project in the working directory, that have entries of ours."""
+    """The user's and the current project's settings files that have entries of ours."""
     found: list[tuple[Host, Path]] = []
     for host in Host:
-        for setup in (one for scope in Scope for one in setups(host, scope, system, "")):
+        for setup in (setup for scope in Scope for setup in setups(host, scope, system, "")):
             try:
                 change = removing(setup)
             except UnusableSettings:
-                continue  # it cannot be read, so nothing of ours is in effect there
+                continue  # unreadable, so no entry of ours is active there
             if change.before != change.after:
                 found.append((host, setup.path))
     return found
 
 
 def apply(change: SettingsChange) -> None:
-    """Write, or delete, the file; what a link points to, with the mode it has. Raises UnusableSettings."""
+    """Write or delete the file, following links and keeping its mode. Raises UnusableSettings."""
     path = _resolved(change.path, change.within)
     backup = backup_of(change.path)
     try:
         if change.after is None:
             path.unlink(missing_ok=True)
             if path.parent.name == rules.SKILL:
-                with suppress(OSError):  # there is something of the user's in it
+                with suppress(OSError):  # the user has files in it
                     path.parent.rmdir()
             return
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -394,13 +393,13 @@ def apply(change: SettingsChange) -> None:
             _write(backup, change.before, like=path)
         _write(path, change.after, like=path)
         if not change.pristine and _read(backup, change.within) == change.after:
-            backup.unlink(missing_ok=True)  # it is put back
+            backup.unlink(missing_ok=True)  # restored
     except OSError as error:
-        raise UnusableSettings(f"{change.path} cannot be written: {error.strerror or error}") from None
+        raise UnusableSettings(f"{change.path} is not writable: {error.strerror or error}") from None
 
 
 def backup_of(path: Path) -> Path:
-    """Where the file as it was before us is kept."""
+    """The path of the original's copy."""
     return path.with_name(path.name + BACKUP)
 
 
@@ -414,10 +413,10 @@ def _made(setup: Setup, text: str | None, change: Callable[[Any], Any]) -> str:
 
 
 def _resolved(path: Path, within: Path | None) -> Path:
-    """Where the links in a path lead; raises UnusableSettings where that is outside of the checkout."""
+    """The path with links resolved; raises UnusableSettings if that is outside of the checkout."""
     resolved = Path(os.path.realpath(path))
     if within is not None and not resolved.is_relative_to(within):
-        raise UnusableSettings(f"{path} is a link to {resolved}, which is not in {within}: replace it with a file")
+        raise UnusableSettings(f"{path} is a link to {resolved}, outside of {within}: replace it with a file")
     return resolved
 
 
@@ -428,11 +427,11 @@ def _read(path: Path, within: Path | None) -> str | None:
     except FileNotFoundError:
         return None
     except UnicodeDecodeError as error:
-        raise UnusableSettings(f"{path}: byte {error.start} is no UTF-8") from None
+        raise UnusableSettings(f"{path}: byte {error.start} is not UTF-8") from None
     except OSError as error:
-        raise UnusableSettings(f"{path} cannot be read: {error.strerror or error}") from None
+        raise UnusableSettings(f"{path} is not readable: {error.strerror or error}") from None
 
 
 def _write(path: Path, text: str, *, like: Path) -> None:
-    """Whole or not at all, with the mode of `like`; a new file is for its owner alone."""
+    """Atomically, with the mode of `like`; a new file is private to its owner."""
     write_whole(path, text.encode(), like.stat().st_mode & 0o7777 if like.exists() else 0o600)

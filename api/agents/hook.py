@@ -1,6 +1,6 @@
-"""What a coding agent runs at each event of a session: `python -I -S hook.py HOST`, payload on stdin.
+"""The hook that a coding agent runs at each event: `python -I -S hook.py HOST`, payload on stdin.
 
-Only this file is compiled at every run; the rest is modules, whose byte code Python keeps. That saves two thirds of the
+Only this file is compiled on every run; Python caches the byte code of the other modules, which saves two thirds of the
 time.
 """
 

@@ -1,6 +1,6 @@
-"""JSON as text that somebody wrote: a new value in it, with everything that stays the same left byte for byte.
+"""Edits a JSON text: writes a new value into it, and leaves unchanged parts byte for byte.
 
-Comments and trailing commas, which some editors allow in their settings, are read over and kept.
+Comments and trailing commas, which some editors allow in settings, are ignored and preserved.
 """
 
 import json
@@ -18,7 +18,7 @@ _DECODER = json.JSONDecoder(strict=False)
 
 
 class Unreadable(ValueError):
-    """The text is not what it should be; the message says where."""
+    """The text is invalid; the message says where."""
 
 
 def parse(text: str, *, comments: bool = False) -> Any:
@@ -28,11 +28,11 @@ def parse(text: str, *, comments: bool = False) -> Any:
     except json.JSONDecodeError as error:
         raise Unreadable(f"line {error.lineno}, column {error.colno}: {error.msg}") from None
     except RecursionError:
-        raise Unreadable("it is nested too deeply") from None
+        raise Unreadable("nested too deeply") from None
 
 
 def rewrite(text: str, value: Any, *, comments: bool = False) -> str:
-    """The text with `value` in the place of what it says; keys that are new come last. Raises Unreadable."""
+    """The text with the new value; new keys come last. Raises Unreadable."""
     old = parse(text, comments=comments)
     plain = _blanked(text) if comments else text
     start = _past_space(plain, 0)
@@ -41,7 +41,7 @@ def rewrite(text: str, value: Any, *, comments: bool = False) -> str:
     with suppress(Unreadable):
         if parse(new, comments=comments) == value:
             return new
-    raise Unreadable("its comments stand where an edit would break them; edit it by hand")
+    raise Unreadable("an edit would break its comments; edit it by hand")
 
 
 def write(value: Any) -> str:
@@ -50,12 +50,12 @@ def write(value: Any) -> str:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two values are written alike: 1, 1.0 and true are not, nor are two orders of keys."""
+    """Whether two values have the same text: 1, 1.0 and true differ, and so do two orders of keys."""
     return json.dumps(one) == json.dumps(other)
 
 
 class _Part(NamedTuple):
-    """A member of an object, from its key on, or an item of an array."""
+    """A member of an object, starting at its key, or an item of an array."""
 
     start: int
     value_start: int
@@ -65,7 +65,7 @@ class _Part(NamedTuple):
 
 
 class _JsonText:
-    """The text that is rewritten. `plain` is the same without comments, position for position."""
+    """The text to rewrite. `plain` is the same text with comments blanked, position for position."""
 
     def __init__(self, text: str, plain: str) -> None:
         self._text, self._plain = text, plain
@@ -74,19 +74,19 @@ class _JsonText:
         self._newline = "\r\n" if "\r\n" in text else "\n"
 
     def changed(self, start: int, end: int, old: Any, new: Any, indent: str) -> str:
-        """What stands from `start` to `end` as it should be for the new value; `indent` is that of its line."""
+        """The part from `start` to `end`, rewritten for the new value; `indent` is that of its line."""
         if same(old, new):
             return self._text[start:end]
         if is_object(old) and is_object(new):
             return self._object(start, end, new, indent)
         if is_array(old) and is_array(new):
             return self._array(start, end, new, indent)
-        return self._said(new, indent)
+        return self._written(new, indent)
 
     def _object(self, start: int, end: int, new: dict[str, Any], indent: str) -> str:
         parts = self._parts(start)
         inner = self._inner_indent(parts, start, indent)
-        last = {part.key: part for part in parts}  # of a key that is there twice, the last counts
+        last = {part.key: part for part in parts}  # the last of duplicate keys is valid
         texts = [
             None
             if part.key not in new
@@ -102,14 +102,14 @@ class _JsonText:
     def _array(self, start: int, end: int, new: list[Any], indent: str) -> str:
         parts = self._parts(start)
         inner = self._inner_indent(parts, start, indent)
-        kept = _kept([part.value for part in parts], new)
-        if kept is None:
-            return self._said(new, indent)
+        places = _new_places([part.value for part in parts], new)
+        if places is None:
+            return self._written(new, indent)
         texts = [
             None if place is None else self.changed(part.start, part.end, part.value, new[place], inner)
-            for part, place in zip(parts, kept, strict=True)
+            for part, place in zip(parts, places, strict=True)
         ]
-        added = [("", value) for value in new[sum(place is not None for place in kept) :]]
+        added = [("", value) for value in new[sum(place is not None for place in places) :]]
         return self._joined(start, end, parts, texts, added, indent)
 
     def _joined(
@@ -121,7 +121,7 @@ class _JsonText:
         added: list[tuple[str, Any]],
         indent: str,
     ) -> str:
-        """The container of these parts, None for one that goes, and of what is added behind them."""
+        """The container of these parts (None for a removed one) and of those added after them."""
         edges = zip([start + 1, *(part.end for part in parts)], [*(part.start for part in parts), end - 1], strict=True)
         first, *gaps = [self._text[before:after] for before, after in edges]
         inner = self._inner_indent(parts, start, indent)
@@ -138,53 +138,52 @@ class _JsonText:
         for label, value in added:
             if count:
                 out += (body if "," in _blanked(body) else f",{body}") + (" " if one_line else self._newline + inner)
-                out += label + (json.dumps(value, ensure_ascii=False) if one_line else self._said(value, inner))
+                out += label + (json.dumps(value, ensure_ascii=False) if one_line else self._written(value, inner))
                 rest = rest[len(body) :]
             else:
-                out += self._newline + inner + label + self._said(value, inner)
+                out += self._newline + inner + label + self._written(value, inner)
                 one_line, rest = False, self._newline + indent
             body, count = "", count + 1
         if not count:
             rest = self._newline + indent if out[1:] else ""
         return out + rest + self._plain[end - 1]
 
-    def _said(self, value: Any, indent: str) -> str:
+    def _written(self, value: Any, indent: str) -> str:
         lines = json.dumps(value, indent=self._unit, ensure_ascii=False).split("\n")
         return (self._newline + indent).join(lines)
 
     def _inner_indent(self, parts: Sequence[_Part], start: int, indent: str) -> str:
-        """The indent of a container's parts: that of the first, when it has a line of its own."""
+        """The indent of a container's parts: that of the first, if it is on its own line."""
         if parts and "\n" in (gap := self._plain[start + 1 : parts[0].start]):
             return gap.rpartition("\n")[2]
         return indent + self._unit
 
     def _parts(self, start: int) -> list[_Part]:
-        """The members or items of the container that begins at `start`, which is known to be well formed."""
-        plain, found = self._plain, list[_Part]()
+        """The members or items of the well-formed container that begins at `start`."""
+        plain, parts = self._plain, list[_Part]()
         keyed, place = plain[start] == "{", _past_space(plain, start + 1)
         while plain[place] not in "}]":
             key, at = _DECODER.raw_decode(plain, place) if keyed else ("", place)
             if keyed:
                 at = _past_space(plain, _past_space(plain, at) + 1)
             value, after = _DECODER.raw_decode(plain, at)
-            found.append(_Part(place, at, after, key, value))
+            parts.append(_Part(place, at, after, key, value))
             place = _past_space(plain, after)
             if plain[place] == ",":
                 place = _past_space(plain, place + 1)
-        return found
+        return parts
 
 
-def _kept(old: list[Any], new: list[Any]) -> list[int | None] | None:
-    """For every old item the place of what it becomes, None when it goes; None when it is not as simple as that.
+def _new_places(old: list[Any], new: list[Any]) -> list[int | None] | None:
+    """The new index of every old item, None for a removed one; None if the change is not simple.
 
-    Simple is: all stay or change in their places and others follow, or some go and the rest is as it was, but for
-    those that change.
+    Simple: all items stay or change in place and others are appended, or some are removed and the rest is unchanged.
     """
     if len(new) >= len(old):
         return list(range(len(old)))
     places: list[int | None] = []
     for item in old:
-        place = sum(one is not None for one in places)
+        place = sum(index is not None for index in places)
         matches = place < len(new) and same(item, new[place])
         places.append(place if matches else None)
     if sum(place is not None for place in places) == len(new):
@@ -203,12 +202,12 @@ def is_array(value: Any) -> TypeGuard[list[Any]]:
 
 
 def _past_space(text: str, place: int) -> int:
-    found = _SPACE.match(text, place)
-    return found.end() if found else place
+    match = _SPACE.match(text, place)
+    return match.end() if match else place
 
 
 def _comments(gap: str) -> str:
-    """What stands between two parts besides the comma, when it is more than space."""
+    """The text between two parts without the comma, if it is more than space."""
     comma = _blanked(gap).find(",")
     without = gap[:comma] + gap[comma + 1 :] if comma >= 0 else gap
     return without if without.strip() else ""
@@ -216,5 +215,5 @@ def _comments(gap: str) -> str:
 
 def _blanked(text: str) -> str:
     """The text with comments and trailing commas as spaces, every other character in its place."""
-    text = _COMMENT.sub(lambda one: one[0] if one[0][0] == '"' else _NO_NEWLINE.sub(" ", one[0]), text)
-    return _TRAILING_COMMA.sub(lambda one: one[0] if one[0][0] == '"' else " ", text)
+    text = _COMMENT.sub(lambda match: match[0] if match[0][0] == '"' else _NO_NEWLINE.sub(" ", match[0]), text)
+    return _TRAILING_COMMA.sub(lambda match: match[0] if match[0][0] == '"' else " ", text)

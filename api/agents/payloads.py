@@ -1,7 +1,7 @@
-"""What hosts hand to a hook, as Claude Code would hand it over, and how each takes a text back. Pure.
+"""Translates hosts' hook payloads to those of Claude Code, and texts for the agent back. Pure.
 
-`recording` knows the events and fields of Claude Code alone; what the others call them is here. A table and a function
-a host, from their documentation. Loaded by every hook, so it imports nothing.
+`recording` only knows Claude Code's events and fields; the names of other hosts are here, a table and a function each,
+from their documentation. Loaded by every hook, so it imports nothing.
 """
 
 from __future__ import annotations
@@ -14,15 +14,14 @@ if TYPE_CHECKING:
 SERVER = "mnemolog"
 """Our name among the MCP servers of a host."""
 TOOLS = ("recall", "remember", "observe", "lesson", "confirm", "context", "revise", "forget", "slots")
-"""Our MCP tools, for a host that names the tool alone."""
+"""Our MCP tools, for a host that names only the tool."""
 
 
 class HookHost:
     """A host with hooks.
 
-    `events` are its events that have our hook, each with Claude Code's name of it. `told` are those of them, by Claude
-    Code's names, at which it takes a text for the agent. `folder` is the environment variable that holds the folder of
-    the project, if it has one.
+    `events` maps its events with our hook to Claude Code's names. `told` are the events, by Claude Code's names, that
+    accept a text for the agent. `folder` is the environment variable with the project's folder, if any.
     """
 
     def __init__(
@@ -38,17 +37,17 @@ class HookHost:
         self.name, self.events, self.told, self.folder = name, events, told, folder
         self._fields = fields
         self.flat = flat
-        """Whether it has neither groups of hooks nor a way to show its user a message."""
+        """Whether it has no groups of hooks, and no way to show its user a message."""
 
     def event(self, payload: Mapping[str, Any]) -> dict[str, Any]:
-        """The payload as Claude Code would hand it over. Without event or session when it is not for us."""
+        """The payload in Claude Code's form. Without event or session if it is not for us."""
         name = self.events.get(_text(payload.get("hook_event_name")), "")
         return {**payload, "hook_event_name": name, **self._fields(payload)}
 
     def answer(self, payload: Mapping[str, Any], text: str, message: str = "") -> dict[str, Any]:
-        """What to print so that the agent reads the text and the user the message; nothing where there is neither.
+        """The output that gives the text to the agent and the message to the user; empty without both.
 
-        Whether a tool may run, or a prompt be sent, is not ours to say.
+        It never decides whether a tool runs or a prompt is sent.
         """
         if self.flat:
             return {"additional_context": text} if text else {}
@@ -63,7 +62,7 @@ def _same(*names: str) -> dict[str, str]:
 
 
 def _claude_code(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Cursor runs the hooks in Claude Code's settings, too, if its user wants that. It has its own: see CURSOR."""
+    """Cursor can also run the hooks of Claude Code's settings, but it has its own: see CURSOR."""
     return {"session_id": "", "tool_name": ""} if "cursor_version" in payload else {}
 
 
@@ -75,7 +74,7 @@ def _cursor(payload: Mapping[str, Any]) -> dict[str, Any]:
     roots = payload.get("workspace_roots")
     tool = _text(payload.get("tool_name"))
     server, _, name = tool.partition(":")
-    if server == "MCP" and name in TOOLS:  # which server it is of is not told
+    if server == "MCP" and name in TOOLS:  # the payload does not name the server
         tool = f"mcp__{SERVER}__{name}"
     return {
         "session_id": _text(payload.get("conversation_id")) or _text(payload.get("session_id")),
@@ -145,7 +144,7 @@ CURSOR = HookHost(
     folder="CURSOR_PROJECT_DIR",
     flat=True,
 )
-"""Not afterShellExecution, afterFileEdit and afterMCPExecution: postToolUse is of the same calls."""
+"""Not afterShellExecution, afterFileEdit and afterMCPExecution: postToolUse covers the same calls."""
 GEMINI_CLI = HookHost(
     "gemini-cli",
     {

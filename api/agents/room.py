@@ -1,4 +1,8 @@
-"""What our hooks leave in the spool folder, as commands."""
+"""Coding agents: hooks that record sessions, and `mnemolog install`, which sets up hooks, MCP server and rules.
+
+Hands out `parse`, which reads what hooks spooled while the server was away. Without this room, coding agents record
+nothing by themselves.
+"""
 
 from typing import Any, cast
 
@@ -11,11 +15,11 @@ from ingest.commands.parse import parse_json, parse_object
 from ingest.errors import CommandRejected
 
 _ANY_WRITE = cast(type[WriteCommand], WriteCommand)
-"""msgspec takes a union where type checkers want a class."""
+"""msgspec accepts a union, but type checkers want a class."""
 
 
 class _Facts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a hook knows beside the payload."""
+    """The hook's own fields."""
 
     project: str
     occurred_at: str
@@ -25,14 +29,14 @@ class _Facts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Unread(msgspec.Struct, frozen=True):
-    """A payload that was too big to be read within a hook's time."""
+    """A payload that was too big to parse in the hook."""
 
     hook: _Facts
     payload: dict[str, Any]
 
 
 def parse(content: bytes, name: str) -> list[WriteCommand]:
-    """The command of a spool file, or of the payload in it; none when there is nothing to record.
+    """The command in a spool file, or from its payload; empty if there is nothing to record.
 
     Raises MalformedRequest or CommandRejected.
     """

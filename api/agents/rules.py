@@ -1,7 +1,7 @@
-"""The text that tells an agent when to recall and when to remember, as each host reads it, and how it comes and goes.
+"""The rules on when to recall and remember: their form in each host, and how to add and remove them.
 
-The text is the plugin's skill. Elsewhere it is a file of ours, or a block between two comments in a file of the user's.
-The comment at its end has a digest of what stands before: what somebody changed is left as it is. Pure but for `rules`.
+The text is the plugin's skill. In other hosts it is a file of ours, or a block between two comments in a user's file.
+The comment at its end has a digest of the text, so that a changed text is left alone. Pure except for `rules`.
 """
 
 import re
@@ -22,13 +22,13 @@ _MARKS = re.compile(rf"^(?:{_BEGIN}|{_END})", re.MULTILINE)
 
 
 class Rules(NamedTuple):
-    """The text for all hosts: what it is for, in one sentence or two, and what it says."""
+    """The text for all hosts, and a short description."""
 
     description: str
     body: str
 
     def skill(self) -> str:
-        """For Claude Code, which reads the body when the description fits."""
+        """For Claude Code, which reads the body if the description matches."""
         return f"---\nname: {SKILL}\ndescription: {self.description}\n---\n\n{self.body}"
 
     def cursor(self) -> str:
@@ -51,48 +51,46 @@ def rules() -> Rules:
 
 
 def with_file(text: str, content: str) -> str:
-    """A file of ours, brought up to date. Raises NotOurs for one that somebody else wrote or changed."""
+    """Our file, updated. Raises ForeignFile if others wrote or changed it."""
     if text.strip() and not _is_ours(text):
-        raise ForeignFile("somebody else wrote it; it is left as it is")
+        raise ForeignFile("it was not written by mnemolog; it is left unchanged")
     return _signed(content, text)
 
 
 def without_file(text: str) -> str:
-    """Nothing in the place of a file of ours; another's as it is. Raises NotOurs for one of ours that was changed."""
+    """An empty text for our file; another one unchanged. Raises ForeignFile if ours was changed."""
     return "" if _is_ours(text) else text
 
 
 def with_block(text: str, content: str) -> str:
-    """The text with our block, where it stands or at the end. Raises NotOurs for a block that somebody changed."""
-    if found := _block(text):
-        return text[: found.start()] + _marked(content, found[0]) + text[found.end() :]
+    """The text with our block, in place or at the end. Raises ForeignFile if the block was changed."""
+    if match := _block(text):
+        return text[: match.start()] + _marked(content, match[0]) + text[match.end() :]
     return text + _lines_as(text, "\n") + _marked(content, text)
 
 
 def without_block(text: str) -> str:
-    """The text without our block, nor the line break before it, which came with it. Raises NotOurs as `with_block`."""
-    if (found := _block(text)) is None:
+    """The text without our block and the line break before it. Raises ForeignFile like `with_block`."""
+    if (match := _block(text)) is None:
         return text
-    return text[: found.start()].removesuffix("\r\n" if "\r\n" in found[0] else "\n") + text[found.end() :]
+    return text[: match.start()].removesuffix("\r\n" if "\r\n" in match[0] else "\n") + text[match.end() :]
 
 
 def _is_ours(text: str) -> bool:
-    """Whether we wrote it. Raises NotOurs when we did, and somebody changed it."""
-    found = _FILE.fullmatch(text)
-    if found and _digest(found[1]) != found[2]:
-        raise ForeignFile(
-            "it was changed after it was installed; it is left as it is: delete it to have it written anew"
-        )
-    return found is not None
+    """Whether it is our file. Raises ForeignFile if it is, but was changed."""
+    match = _FILE.fullmatch(text)
+    if match and _digest(match[1]) != match[2]:
+        raise ForeignFile("it was changed after installation and is left unchanged; delete it to have it written again")
+    return match is not None
 
 
 def _block(text: str) -> re.Match[str] | None:
     if not _MARKS.search(text):
         return None
-    found = _BLOCK.search(text)
-    if found is None or len(_MARKS.findall(text)) != 2 or _digest(found[1]) != found[2]:
-        raise ForeignFile("mnemolog's block was changed after it was installed; delete it to have it written anew")
-    return found
+    match = _BLOCK.search(text)
+    if match is None or len(_MARKS.findall(text)) != 2 or _digest(match[1]) != match[2]:
+        raise ForeignFile("mnemolog's block was changed after installation; delete it to have it written again")
+    return match
 
 
 def _marked(content: str, like: str) -> str:
@@ -104,7 +102,7 @@ def _signed(content: str, like: str) -> str:
 
 
 def _digest(text: str) -> str:
-    """The same whatever the line ends are: git may change them."""
+    """Independent of line endings, which git may change."""
     return sha256(text.replace("\r\n", "\n").encode()).hexdigest()[:8]
 
 

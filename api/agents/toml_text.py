@@ -1,4 +1,4 @@
-"""TOML as text that somebody wrote: tables come and go, everything else stays as it is."""
+"""Edits a TOML text: adds and removes tables, and leaves everything else unchanged."""
 
 import tomllib
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ def parse(text: str) -> dict[str, Any]:
 
 
 def rewrite(text: str, value: dict[str, Any]) -> str:
-    """The text with `value` in the place of what it says. Raises Unreadable."""
+    """The text with the new value. Raises Unreadable."""
     if parse(text) == value:
         return text
     try:
@@ -31,7 +31,7 @@ def rewrite(text: str, value: dict[str, Any]) -> str:
             return new
     except TOMLKitError as error:
         raise Unreadable(str(error)) from None
-    raise Unreadable("it is written in a way that cannot be edited here; edit it by hand")
+    raise Unreadable("its form cannot be edited here; edit it by hand")
 
 
 def _change(table: Any, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
@@ -45,7 +45,7 @@ def _change(table: Any, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
 
 
 def _item(value: Any, *, inline: bool) -> Any:
-    """A value as it is written: tables with a heading of their own, unless all they hold is tables, or in one line."""
+    """A value as TOML: tables get a heading, unless they only contain tables, or are inline."""
     if not _is_table(value):
         return value
     table: Any = tomlkit.table(is_super_table=all(map(_is_table, value.values())))

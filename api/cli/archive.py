@@ -92,12 +92,12 @@ def archive(
 
 async def _status(settings: Settings, url: str, output: Output) -> None:
     async with _opened(settings, url) as (redis, log):
-        found = [await look(redis, log.archive, partition) for partition in range(log.partitions)]
+        partitions = [await look(redis, log.archive, partition) for partition in range(log.partitions)]
         others = await log.archive.others()
-    output.document({"archive": settings.archive, "partitions": found, "others": others})
+    output.document({"archive": settings.archive, "partitions": partitions, "others": others})
     table = Table("partition", "segments", "entries", "KiB", "sealed up to", "trimmed up to", "in Redis")
-    for one in found:
-        table.add_row(*_row(one))
+    for part in partitions:
+        table.add_row(*_row(part))
     output.show(table)
     for name in others:
         output.note(f"{plain(name)} in {settings.archive} belongs to another log, or to this one before a restore")
@@ -111,17 +111,16 @@ async def _verify(settings: Settings, url: str, output: Output) -> list[DamagedA
             for partition in range(log.partitions):
                 faults += await verify(redis, log.archive, partition, lambda: bar.advance(task))
     output.document(
-        {"damaged": [{"partition": one.partition, "name": one.name, "trouble": one.trouble} for one in faults]}
+        {"damaged": [{"partition": part.partition, "name": part.name, "trouble": part.trouble} for part in faults]}
     )
-    for one in faults:
-        output.line(Text(plain(str(one)), style="red"))
+    for part in faults:
+        output.line(Text(plain(str(part)), style="red"))
     if not faults:
         output.line(Text("the archive is intact"))
     return faults
 
 
 async def _segments(redis: Client, log: ArchivedLog) -> int:
-    """The number of segments in the partitions with a readable manifest."""
     count = 0
     for partition in range(log.partitions):
         try:
@@ -155,16 +154,16 @@ async def _opened(settings: Settings, url: str) -> AsyncGenerator[tuple[Client, 
         yield redis, log
 
 
-def _row(one: PartitionArchive) -> tuple[Any, ...]:
-    size = f"{-(-one.bytes // KIB):,}"
+def _row(part: PartitionArchive) -> tuple[Any, ...]:
+    size = f"{-(-part.bytes // KIB):,}"
     return (
-        str(one.partition),
-        f"{one.segments:,}",
-        f"{one.entries:,}",
+        str(part.partition),
+        f"{part.segments:,}",
+        f"{part.entries:,}",
         size,
-        one.sealed,
-        one.trimmed,
-        f"{one.waiting:,}",
+        part.sealed,
+        part.trimmed,
+        f"{part.waiting:,}",
     )
 
 

@@ -125,17 +125,20 @@ def backups(context: typer.Context, source: From = "", as_json: AsJson = False) 
     with telling(output):
         settings, target = _settings_and_target(source)
         with _working(settings) as work:
-            found = listed(target, work)
+            available = listed(target, work)
     output.document(
-        {"backups": [{"name": one.name, "trouble": one.trouble, "manifest": one.manifest} for one in found]}
+        {"backups": [{"name": entry.name, "trouble": entry.trouble, "manifest": entry.manifest} for entry in available]}
     )
     table = Table("backup", "made", "events", "KiB", "trouble")
-    for one in found:
-        told = one.manifest
-        row = (f"{told.created_at:%Y-%m-%d %H:%M:%S}", f"{told.events:,}", f"{-(-told.bytes // KIB):,}") if told else ()
-        table.add_row(plain(one.name), *(row or ("", "", "")), plain(one.trouble))
+    for entry in available:
+        manifest = entry.manifest
+        row = ("", "", "")
+        if manifest is not None:
+            made = f"{manifest.created_at:%Y-%m-%d %H:%M:%S}"
+            row = (made, f"{manifest.events:,}", f"{-(-manifest.bytes // KIB):,}")
+        table.add_row(plain(entry.name), *row, plain(entry.trouble))
     output.show(table)
-    if not found:
+    if not available:
         raise typer.Exit(FAILED)
 
 
@@ -156,14 +159,13 @@ def verify_(
         else:
             verified = asyncio.run(_verify(settings, target, name, at))
     summary = verified.documents.summary
-    parked = {partition: [str(one) for one in places] for partition, places in verified.parked.items()}
+    parked = {partition: [str(place) for place in places] for partition, places in verified.parked.items()}
     output.document({"backup": verified.manifest.name, "documents": summary, "parked": parked, "equals_live": live})
     table = Table("partition", "documents", "listing members", "documents SHA-256", "listings SHA-256")
-    for partition, one in summary.items():
-        count = sum(one.documents.values())
-        table.add_row(
-            str(partition), f"{count:,}", f"{one.members:,}", one.documents_sha256[:16], one.listings_sha256[:16]
-        )
+    for partition, counts in summary.items():
+        count = sum(counts.documents.values())
+        digests = counts.documents_sha256[:16], counts.listings_sha256[:16]
+        table.add_row(str(partition), f"{count:,}", f"{counts.members:,}", *digests)
     output.show(table)
     same = "; the live documents are identical" if live else ""
     output.line(Text(f"{_described(verified.manifest)}: all records were read and replayed{same}"))
@@ -223,14 +225,14 @@ class ReplayDiffers(MnemologError):
 async def _verify(settings: Settings, target: Target, name: str, at: str) -> Verified:
     """Replay the named backup, or the newest; writes nothing."""
     with _working(settings) as work:
-        found = await asyncio.to_thread(listed, target, work)
-        wanted = [one for one in found if name in ("", one.name)]
-        if not wanted:
+        available = await asyncio.to_thread(listed, target, work)
+        matching = [entry for entry in available if name in ("", entry.name)]
+        if not matching:
             raise no_such_backup(name, target)
-        one = wanted[-1]
-        if one.manifest is None:
-            raise DamagedBackup(one.name, one.trouble)
-        return await verify(target, one, work, point_of(at, one.manifest) if at else None)
+        entry = matching[-1]
+        if entry.manifest is None:
+            raise DamagedBackup(entry.name, entry.trouble)
+        return await verify(target, entry, work, point_of(at, entry.manifest) if at else None)
 
 
 async def _compare(settings: Settings, url: str, target: Target, name: str, at: str, *, live: bool) -> Verified:
@@ -245,14 +247,14 @@ async def _compare(settings: Settings, url: str, target: Target, name: str, at: 
         log = await open_log(settings, redis, len(partitions))
         if live:
             # documents that are only late would look like documents that differ
-            heads = Token({one: await log.head(one) for one in partitions})
+            heads = Token({partition: await log.head(partition) for partition in partitions})
             await wait_projected(redis, heads, PROJECTED_WITHIN_S)
             found = await manifest_of(redis, partitions)
         else:
             found = await replay_manifest(
                 log,
                 partitions,
-                {one: await discarded_places(redis, PartitionKeys(one)) for one in partitions},
+                {partition: await discarded_places(redis, PartitionKeys(partition)) for partition in partitions},
             )
     if different := manifest_differences(verified.documents, found):
         hint = "; documents from an earlier release lack newer fields: run `mnemolog rebuild`, then verify again"

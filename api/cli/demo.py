@@ -263,7 +263,6 @@ def _play(client: ApiClient, output: Output, fleet: Fleet) -> Played:
 
 
 def _revise(client: ApiClient, command: dict[str, Any]) -> dict[str, Any]:
-    """Send a correction as a new version of the memory."""
     listed = client.get("/v1/memories", {"project": command["project"], "limit": LISTED})
     name = CORRECTIONS[command["event_id"]]
     memory = next((memory["id"] for memory in listed["items"] if memory["event_id"] == name), None)

@@ -105,7 +105,6 @@ def _path(document_id: str) -> str:
 
 
 def _forget_session(output: Output, client: ApiClient, name: str, subject: Mapping[str, Any]) -> None:
-    """Without a receipt, as a key without the role admin can."""
     answer = client.delete(f"/v1/sessions/{quote(name, safe='')}", subject)
     output.document(answer)
     counts = _counts(answer["documents"])
@@ -114,7 +113,6 @@ def _forget_session(output: Output, client: ApiClient, name: str, subject: Mappi
 
 
 def _await_done(output: Output, client: ApiClient, receipt: dict[str, Any], wait_s: float) -> dict[str, Any]:
-    """The receipt when it is done, or the current one on timeout."""
     deadline, path = time.monotonic() + wait_s, f"/v1/forget/{receipt['id']}"
     with output.waiting("forgetting") as show:
         while receipt["status"] != "done" and time.monotonic() < deadline:

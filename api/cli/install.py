@@ -165,7 +165,6 @@ def _change(
 
 
 def _planned(found: list[Setup], plan: Callable[[Setup], SettingsChange]) -> tuple[list[SettingsChange], list[str]]:
-    """The changes to the files that can be changed, and the errors of the others."""
     changes: list[SettingsChange] = []
     errors: list[str] = []
     for setup in found:
@@ -224,7 +223,6 @@ def _advise(output: Output, host: Host, settings: Settings) -> None:
 
 
 def _requires_key(url: str) -> bool:
-    """Whether a server answers there, and requires a key."""
     try:
         return httpx.get(f"{url.rstrip('/')}/readyz", timeout=1, **proxy_options(url)).status_code == 401
     except (httpx.HTTPError, httpx.InvalidURL):

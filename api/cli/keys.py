@@ -201,7 +201,6 @@ def _in_days(days: float | None) -> datetime | None:
 
 
 async def _created(registry: Registry, grant: Grant, before_first: Callable[[], bool]) -> tuple[Made, Made | None]:
-    """A new key; with the first one, also an operator key if `before_first` returns true."""
     also = await registry.version() == 0 and before_first()
     made = await registry.create(grant)
     return made, await registry.create(replace(OPERATOR, tenant=grant.tenant)) if also else None

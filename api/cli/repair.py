@@ -154,7 +154,6 @@ def _selected(position: str, code: str, event_type: str, partition: int | None) 
 
 
 def _all(client: ApiClient, what: str, body: dict[str, Any]) -> list[str]:
-    """Do it to all selected letters, in as many requests as that takes; returns their positions."""
     positions: list[str] = []
     cursor: str | None = None
     while True:
@@ -219,7 +218,6 @@ def _report(client: ApiClient) -> dict[str, Any] | None:
 
 
 def _finished(client: ApiClient, before: dict[str, Any] | None, wait_s: float) -> dict[str, Any] | None:
-    """The newest finished report, or the previous one on timeout."""
     previous, deadline = (before or {}).get("finished_at"), time.monotonic() + wait_s
     while time.monotonic() < deadline:
         report = _report(client)

@@ -286,7 +286,6 @@ class Supervisor:
         self._check_ports()
 
     def _check_ports(self) -> None:
-        """Raise ServerStartFailed if another program uses a port."""
         if self.api.pid is None:
             for port, variable in ports_of(self.settings).items():
                 _check_port(self.settings.host, port, variable)

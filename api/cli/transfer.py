@@ -209,7 +209,6 @@ def _reading(output: Output, file: Path) -> Generator[Readable]:
 
 
 def _counted(progress: Progress, blocks: Iterator[bytes], file: Path) -> Iterator[bytes]:
-    """The blocks, with a progress bar in KiB."""
     size = None if file == STDIN_STDOUT else file.stat().st_size // KIB
     task = progress.add_task("KiB", total=size)
     sent = 0
@@ -330,7 +329,6 @@ def _resumable(output: Output, state: ImportState, file: StateFile, *, dry: bool
 
 @contextmanager
 def _explained(output: Output) -> Generator[None]:
-    """Turns an unreadable source into a message and its exit code."""
     try:
         yield
     except Unusable as error:
@@ -357,7 +355,6 @@ def _first_line(blocks: Iterator[bytes]) -> bytes:
 
 
 def _absolute(location: str) -> str:
-    """A path that is the same from any working directory; a URL as it is."""
     return location if "://" in location or not location else str(Path(location).expanduser().absolute())
 
 

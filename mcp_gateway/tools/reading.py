@@ -156,48 +156,49 @@ def recalled_text(recalled: Recalled, shown: int = SHOWN_CHARACTERS) -> str:
     notes = [f"Note: {lack}." for lack in recalled.degraded]
     if not recalled.results:
         return "\n".join([*notes, recalled.note])
-    lines = [line for number, one in enumerate(recalled.results, 1) for line in _entry(number, one, shown)]
+    lines = [line for number, document in enumerate(recalled.results, 1) for line in _entry(number, document, shown)]
     told = recalled.note.removeprefix(DATA_NOT_INSTRUCTIONS).strip()
     return "\n".join([*notes, *marked("mnemolog-recall", lines), *([told] if told else [])])
 
 
-def document_text(one: RecalledDocument) -> str:
+def document_text(document: RecalledDocument) -> str:
     """A full document, marked as data."""
-    lines = [f"# {_heading(one)}", ", ".join(_facts(one)), "", *_body(one)]
+    lines = [f"# {_heading(document)}", ", ".join(_facts(document)), "", *_body(document)]
     return "\n".join(marked("mnemolog-document", lines))
 
 
-def _entry(number: int, one: RecalledDocument, shown: int) -> Iterator[str]:
-    yield f"{number}. {_heading(one)} ({', '.join(_facts(one))})"
-    yield from (f"   {line}" for line in shown_of("\n".join(_body(one)), shown).splitlines())
+def _entry(number: int, document: RecalledDocument, shown: int) -> Iterator[str]:
+    yield f"{number}. {_heading(document)} ({', '.join(_facts(document))})"
+    yield from (f"   {line}" for line in shown_of("\n".join(_body(document)), shown).splitlines())
 
 
-def _body(one: RecalledDocument) -> list[str]:
-    return [*(one.snippet or one.content).splitlines(), *detail_lines(one.details), *detail_lines(one.metadata)]
+def _body(document: RecalledDocument) -> list[str]:
+    text = (document.snippet or document.content).splitlines()
+    return [*text, *detail_lines(document.details), *detail_lines(document.metadata)]
 
 
-def _heading(one: RecalledDocument) -> str:
+def _heading(document: RecalledDocument) -> str:
     """The title, unless the content begins with it."""
-    title = " ".join(one.title.split())
-    return one.kind.capitalize() if not title or " ".join(one.content.split()).startswith(title) else title
+    title = " ".join(document.title.split())
+    return document.kind.capitalize() if not title or " ".join(document.content.split()).startswith(title) else title
 
 
-def _facts(one: RecalledDocument) -> Iterator[str]:
-    yield f"{one.occurred_at:%Y-%m-%d}"
-    yield f"{one.kind} by {one.agent_id}" if one.agent_id else one.kind
-    if one.session_id:
-        yield f"session {one.session_id}"
-    if one.project:
-        yield f"project {one.project}"
-    if one.confidence is not UNSET:
-        yield f"{percent(one.confidence)} confidence"
-    if one.confirmed:
-        yield f"confirmed {one.confirmed}x"
-    if one.derived_from:
-        yield f"derived from {len(one.derived_from)} documents"
-    if one.repeats:
-        yield f"{len(one.repeats)} near-duplicates"
-    yield one.id
+def _facts(document: RecalledDocument) -> Iterator[str]:
+    yield f"{document.occurred_at:%Y-%m-%d}"
+    yield f"{document.kind} by {document.agent_id}" if document.agent_id else document.kind
+    if document.session_id:
+        yield f"session {document.session_id}"
+    if document.project:
+        yield f"project {document.project}"
+    if document.confidence is not UNSET:
+        yield f"{percent(document.confidence)} confidence"
+    if document.confirmed:
+        yield f"confirmed {document.confirmed}x"
+    if document.derived_from:
+        yield f"derived from {len(document.derived_from)} documents"
+    if document.repeats:
+        yield f"{len(document.repeats)} near-duplicates"
+    yield document.id
 
 
 def detail_lines(details: Mapping[str, Any]) -> Iterator[str]:
@@ -208,7 +209,7 @@ def detail_lines(details: Mapping[str, Any]) -> Iterator[str]:
                 yield from detail_lines(value)  # pyright: ignore[reportUnknownArgumentType]
             case str():
                 yield from _named(name, value.splitlines())
-            case list() | tuple() if all(isinstance(one, str) for one in value):  # pyright: ignore[reportUnknownVariableType]
+            case list() | tuple() if all(isinstance(item, str) for item in value):  # pyright: ignore[reportUnknownVariableType]
                 yield f"{name}: {', '.join(value)}"  # pyright: ignore[reportUnknownArgumentType]
             case _:
                 yield f"{name}: {msgspec.json.encode(value).decode()}"
@@ -258,7 +259,7 @@ class RecallArguments(Arguments, frozen=True, kw_only=True, rename={"from_": "fr
     def narrowed(self) -> bool:
         """Whether filters limit the results."""
         filters = (self.project, self.kinds, self.tags, self.from_, self.to)
-        return bool(self.author or self.session_id) or any(one is not UNSET for one in filters)
+        return bool(self.author or self.session_id) or any(value is not UNSET for value in filters)
 
 
 async def recall(call: ToolContext, arguments: RecallArguments) -> ToolAnswer:
@@ -275,7 +276,8 @@ async def recall(call: ToolContext, arguments: RecallArguments) -> ToolAnswer:
     answer, missing = await call.read_own_writes(arguments.agent_id, ask)
     lacks = missing + answer.degraded + answer.notes
     if answer.results:
-        recalled = answered([_short_or_full(one, arguments) for one in answer.results], lacks, whole=arguments.full)
+        results = [_short_or_full(result, arguments) for result in answer.results]
+        recalled = answered(results, lacks, whole=arguments.full)
     else:
         least = None if arguments.min_confidence is UNSET else arguments.min_confidence
         recalled = nothing(arguments.query, least, answer.confidence, lacks, narrowed=arguments.narrowed)
@@ -307,7 +309,7 @@ def request(arguments: RecallArguments) -> "RecallRequest":
     """The query of the arguments; `agent_id` is the reader, `author` a filter."""
     from projections.queries.recall import RecallRequest  # loads the index, which the stdio bridge must not
 
-    keywords = {name: one for name, one in without_unset(arguments).items() if name not in ("full", "ids")}
+    keywords = {name: document for name, document in without_unset(arguments).items() if name not in ("full", "ids")}
     keywords["agent_id"] = keywords.pop("author")
     return RecallRequest(**keywords)
 
@@ -378,7 +380,7 @@ async def compiled_context(call: ToolContext, arguments: ContextArguments) -> Co
     return Compiled(
         context=context.context,
         tokens=context.tokens,
-        blocks=[ContextBlock(title=one.title, sources=one.sources) for one in context.blocks if one.sources],
+        blocks=[ContextBlock(title=block.title, sources=block.sources) for block in context.blocks if block.sources],
         left_out=context.left_out,
         degraded=missing + context.notes,
     )

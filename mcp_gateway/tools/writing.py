@@ -323,7 +323,6 @@ async def use_slots(call: ToolContext, arguments: SlotsArguments) -> ToolAnswer:
 
 
 def _answer(slots: "Sequence[Slot]") -> ToolAnswer:
-    """The slots, as text under their labels."""
     fields = SlotAnswer.__struct_fields__
     answers = [SlotAnswer(**{name: getattr(slot, name) for name in fields}) for slot in slots]
     lines = [f"{slot.label} ({len(slot.content)}/{slot.size_limit}): {slot.content or '(empty)'}" for slot in answers]

@@ -156,8 +156,8 @@ class Candidates(Protocol):
         """The `count` that occurred last, of those that are at least so important."""
         ...
 
-    def beside(self, documents: NDArray[np.int64], key_scope: int) -> NDArray[np.int64]:
-        """Those up to `reach` places before and after these in their episodes, each once, in no order."""
+    def beside(self, documents: NDArray[np.int64], distance: int) -> NDArray[np.int64]:
+        """Those up to `distance` places before and after these in their episodes, each once, in no order."""
         ...
 
     def without_vectors(self, asked: Meaning, terms: Sequence[str], count: int) -> NDArray[np.int64]:
@@ -199,18 +199,18 @@ def _places_of_best(
         return np.empty(0, np.intp)
     least = np.partition(scores, len(scores) - count)[len(scores) - count]
     above, equal = np.flatnonzero(scores > least), np.flatnonzero(scores == least)
-    wanted = count - len(above)
-    if len(equal) > wanted:
+    missing = count - len(above)
+    if len(equal) > missing:
         keys = rows.id_key.values[documents[equal]]
-        equal = equal[keys <= np.partition(keys, wanted - 1)[wanted - 1]]
+        equal = equal[keys <= np.partition(keys, missing - 1)[missing - 1]]
     return np.concatenate([above, equal])
 
 
 def nearest_first(rows: DocumentColumns, asked: Meaning, documents: NDArray[np.int64], count: int) -> Near:
     """The nearest `count` of these documents; not those that have none of the vectors asked with."""
     cosine = cosines(rows, asked, documents)
-    known = ~np.isnan(cosine)
-    documents, cosine = documents[known], cosine[known]
+    has_vector = ~np.isnan(cosine)
+    documents, cosine = documents[has_vector], cosine[has_vector]
     best = best_first(rows, documents, cosine, count)
     return Near(documents[best], cosine[best])
 
@@ -282,14 +282,14 @@ def near_names(name: str, names: Iterable[str]) -> list[str]:
     contain it; the nearest first."""
     given = _comparable(name)
     most = 1 + len(given) // 4
-    found: list[tuple[int, str]] = []
+    positions: list[tuple[int, str]] = []
     for one in islice(names, NAMES_COMPARED):
         other = _comparable(one)
         if min(len(given), len(other)) >= SHORTEST - 1 and (given in other or other in given):
-            found.append((most, one))
+            positions.append((most, one))
         elif abs(len(given) - len(other)) <= most and (away := edits(given, other)) <= most:
-            found.append((away, one))
-    return [one for _, one in sorted(found)[:NEAR_NAMES]]
+            positions.append((away, one))
+    return [one for _, one in sorted(positions)[:NEAR_NAMES]]
 
 
 def _comparable(name: str) -> str:

@@ -117,11 +117,11 @@ class TermRows:
     def counts(self, terms: Sequence[str]) -> NDArray[np.float64]:
         """(n, terms), how often each document says each term."""
         ends = np.cumsum(self.lengths)
-        found = np.zeros((len(self), len(terms)))
+        counts = np.zeros((len(self), len(terms)))
         for column, sought in enumerate(hashed(term.encode() for term in terms)):
             documents = np.searchsorted(ends, np.flatnonzero(self.hashes == sought), side="right")
-            found[:, column] = np.bincount(documents, minlength=len(self))
-        return found
+            counts[:, column] = np.bincount(documents, minlength=len(self))
+        return counts
 
     def in_order(self, terms: Sequence[str], without_last: int = 0) -> NDArray[np.bool_]:
         """(n,), whether each document says these terms one right after the other, before its last so many."""

@@ -147,8 +147,8 @@ def traits(text: str, said: Sequence[str]) -> list[str]:
     # no regular expression: one took ten times as long
     text = text[:SCANNED]
     selves = sum(map(_SELF.__contains__, text.split()))
-    found = [FIRST_PERSON] if ONE_IN * selves > max(SHORTEST, len(text)) else []
-    return found if _TIME_STEMS.isdisjoint(said[:SCANNED_TERMS]) else [*found, TELLS_TIME]
+    present = [FIRST_PERSON] if ONE_IN * selves > max(SHORTEST, len(text)) else []
+    return present if _TIME_STEMS.isdisjoint(said[:SCANNED_TERMS]) else [*present, TELLS_TIME]
 
 
 def speaker_lift(cues: Cues, documents: TermRows, named: Floats) -> Floats:
@@ -186,11 +186,11 @@ def says_only(asked: Collection[str], documents: TermRows) -> NDArray[np.bool_]:
     `asked` are the question's distinct terms. A prompt that says anything else may state a fact.
     """
     dates = _DATES if not _TIME_STEMS.isdisjoint(asked) else ()  # of "yesterday", a document says which day that was
-    known = np.isin(documents.hashes, hashed(one.encode() for one in {*asked, *ADDS_NOTHING, *dates}))
+    adds_nothing = np.isin(documents.hashes, hashed(term.encode() for term in {*asked, *ADDS_NOTHING, *dates}))
     ends = np.cumsum(documents.lengths)
-    places = np.arange(len(known)) - np.repeat(ends, documents.lengths)
-    known |= places >= -DATE_TERMS
-    new = np.bincount(np.repeat(np.arange(len(documents)), documents.lengths), ~known, len(documents))
+    places = np.arange(len(adds_nothing)) - np.repeat(ends, documents.lengths)
+    adds_nothing |= places >= -DATE_TERMS
+    new = np.bincount(np.repeat(np.arange(len(documents)), documents.lengths), ~adds_nothing, len(documents))
     repeats = (documents.counts(list(asked)) > 0).sum(axis=1) >= REPEATS_FROM * len(asked)
     return (new == 0) & repeats & documents.counts([PROMPT, USER_TURN]).any(axis=1)
 

@@ -57,9 +57,9 @@ def resolved_terms(text: str, said_on: date) -> list[str]:
     lowered = text[:SCANNED].lower()
     if not any(hint in lowered for hint in _HINTS):
         return []
-    found = dict.fromkeys(term for terms in _named(lowered, said_on) for term in terms)
-    known = date_terms(said_on) if found else []
-    return [term for term in found if term not in known]
+    named = dict.fromkeys(term for terms in _named(lowered, said_on) for term in terms)
+    own = date_terms(said_on) if named else []
+    return [term for term in named if term not in own]
 
 
 def _named(lowered: str, said_on: date) -> Iterator[list[str]]:
@@ -104,7 +104,6 @@ def _shifted(day: date, unit: str, count: int) -> list[str]:
 
 
 def _month(day: date, away: int) -> date:
-    """The first day of the month so many months from a day's."""
     months = 12 * day.year + day.month - 1 + away
     return _first_of(months // 12, months % 12 + 1)
 
@@ -116,7 +115,6 @@ def _first_of(year: int, month: int) -> date:
 
 
 def _weekday(day: date, weekday: int, direction: int) -> date:
-    """The next such weekday before or after a day."""
     away = (day.weekday() - weekday) % 7 or 7 if direction < 0 else (weekday - day.weekday()) % 7 or 7
     return day + timedelta(days=direction * away)
 
@@ -183,7 +181,6 @@ def named_time(text: str, now: datetime, zone: tzinfo) -> NamedTime | None:
 
 
 def _before(match: re.Match[str]) -> str:
-    """The words before a time, as far as a preposition of it goes."""
     return match.string[max(0, match.start() - 24) : match.start()]
 
 
@@ -279,7 +276,6 @@ def _by_month(match: re.Match[str], clock: _Clock, _: Sequence[Span]) -> Span | 
 
 
 def _by_count(match: re.Match[str], clock: _Clock, _: Sequence[Span]) -> Span:
-    """The last three days, or the day three days ago."""
     unit, word = _value("units", _part(match, "unit")), _part(match, "count") or "1"
     count = int(word) if word.isdecimal() else int(_value("counts", word))
     if "recent" in match.re.groupindex:
@@ -317,7 +313,7 @@ def _by_weekday(match: re.Match[str], clock: _Clock, others: Sequence[Span]) -> 
 
 def _part(match: re.Match[str], name: str) -> str:
     """What a group matched of those that are called so, with a number behind; empty where none did."""
-    return next((found for group, found in match.groupdict().items() if found and group.rstrip("_") == name), "")
+    return next((named for group, named in match.groupdict().items() if named and group.rstrip("_") == name), "")
 
 
 def _last_word(text: str) -> str:
@@ -343,7 +339,6 @@ def _any(*alternatives: str) -> str:
 
 
 def _pattern(text: str) -> re.Pattern[str]:
-    """The expression in which <NAME> stands for the words of a table."""
     return re.compile(re.sub(r"<([A-Z]+)>", lambda name: _NAMED[name[1]], text), re.IGNORECASE)
 
 

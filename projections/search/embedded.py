@@ -24,6 +24,7 @@ from projections.search.index import (
     Window,
     lesson_weights,
     memory_weights,
+    time_and_id,
 )
 from projections.search.lexical import MatchingWords
 from projections.search.question import LEXICAL, BitMap, Filter, Hit, Question, among, bitmap, facet, ordinals
@@ -52,15 +53,12 @@ class EmbeddedIndex:
         return len(self._index)
 
     def search(self, question: Question, allowed: Filter) -> list[Hit]:
-        """The best documents for a question."""
         return search(self._index, question, allowed)
 
     def count(self, allowed: Filter, now_ms: int) -> int:
-        """How many documents a filter allows: an operation on bitmaps for each of its parts."""
         return len(matches(self._index, allowed, now_ms))
 
     def counts(self, allowed: Filter, now_ms: int, name: Listed) -> dict[str, int]:
-        """How many have each value of a facet: an intersection for each value that there is."""
         matching = matches(self._index, allowed, now_ms)
         counted = (
             (value, matching.intersection_cardinality(self._index.facets.of(facet(name, value))))
@@ -69,21 +67,19 @@ class EmbeddedIndex:
         return {value: count for value, count in counted if count}
 
     def recorded_last(self, allowed: Filter, now_ms: int, count: int) -> list[DocumentLocation]:
-        """Those recorded last."""
         return self._places(self._newest(ordinals(matches(self._index, allowed, now_ms)), count))
 
     def most_recent(self, allowed: Filter, now_ms: int, count: int, offset: int = 0) -> list[DocumentLocation]:
-        """Those that happened last; of one millisecond those first that were filed last."""
         documents = ordinals(matches(self._index, allowed, now_ms))
         occurred = self._index.occurred_ms.values[documents]
         most = offset + count
         if 0 < most < len(documents):
-            kept = occurred >= np.partition(occurred, len(occurred) - most)[len(occurred) - most]
-            documents, occurred = documents[kept], occurred[kept]
+            newest = occurred >= np.partition(occurred, len(occurred) - most)[len(occurred) - most]
+            documents, occurred = documents[newest], occurred[newest]
         return self._places(documents[np.lexsort((-documents, -occurred))][offset:most])
 
     def window(self, allowed: Filter, now_ms: int, offset: int, limit: int) -> Window:
-        """A page: looks at the time of every document that matches, about 10 ms for a million."""
+        # looks at the time of every matching document: about 10 ms for a million
         index = self._index
         documents = ordinals(matches(index, allowed, now_ms))
         total, end = len(documents), min(offset + limit, len(documents))
@@ -95,14 +91,13 @@ class EmbeddedIndex:
         newer = int(np.count_nonzero(occurred > first))
         near = (occurred >= last) & (occurred <= first)
         times: list[int] = occurred[near].tolist()
-        found = sorted(zip(times, self._places(documents[near]), strict=True), key=_time_and_id, reverse=True)
+        found = sorted(zip(times, self._places(documents[near]), strict=True), key=time_and_id, reverse=True)
         many = Counter(at_ms for at_ms in times if at_ms in (first, last))
         crowded = frozenset(at_ms for at_ms, count in many.items() if count > MAX_OF_ONE_MOMENT)
         start = offset - newer if first in crowded else 0
         return Window(found[start : end - newer if last in crowded else None], offset - newer - start, crowded, total)
 
     def nearest(self, allowed: Filter, now_ms: int, when_ms: int) -> list[DocumentLocation]:
-        """The document that happened nearest to a moment."""
         documents = ordinals(matches(self._index, allowed, now_ms))
         if not len(documents):
             return []
@@ -113,7 +108,6 @@ class EmbeddedIndex:
     def around(
         self, allowed: Filter, now_ms: int, anchor: str, when_ms: int, before: int, after: int
     ) -> tuple[list[DocumentLocation], list[DocumentLocation]]:
-        """Those that happened next before and next after an anchor."""
         index = self._index
         documents = ordinals(matches(index, allowed, now_ms))
         occurred = index.occurred_ms.values[documents]
@@ -128,50 +122,44 @@ class EmbeddedIndex:
         return self._places(past[len(past) - min(before, len(past)) :]), self._places(future[:after])
 
     def saying(self, allowed: Filter, now_ms: int, words: str, *, everywhere: bool) -> list[DocumentLocation]:
-        """Those that say words: all of the newest LOOKED_AT; `everywhere`, the best SAID of all instead."""
+        # `everywhere` takes the best SAID of all instead of every one of the newest LOOKED_AT
         index = self._index
         matching, count = matches(index, allowed, now_ms), SAID
         if not everywhere:
             matching, count = bitmap(self._newest(ordinals(matching), LOOKED_AT)), LOOKED_AT
         found = set(matching & index.facets.of(facet("concept", words)))
-        if asked := terms(words):
-            found |= set(MatchingWords(index, index.postings, matching).best(asked, count, every=True))
+        if query := terms(words):
+            found |= set(MatchingWords(index, index.postings, matching).best(query, count, every=True))
         documents = np.array(sorted(found), np.int64)
         occurred = index.occurred_ms.values[documents]
         return self._places(documents[np.argsort(-occurred, kind="stable")])
 
     def every(self, allowed: Filter, now_ms: int, most: int | None = None) -> list[DocumentLocation]:
-        """All of them."""
         return self._places(ordinals(matches(self._index, allowed, now_ms))[:most])
 
     def facets(self, places: Sequence[DocumentLocation]) -> list[Sequence[str]]:
-        """The facet values of each document."""
-        known = (self._index.ordinal_of.get(name) for _, name in places)
-        return [() if ordinal is None else self._index.facets_of[ordinal] for ordinal in known]
+        ordinals_of = (self._index.ordinal_of.get(name) for _, name in places)
+        return [() if ordinal is None else self._index.facets_of[ordinal] for ordinal in ordinals_of]
 
     def with_vectors(self, names: Iterable[str]) -> set[str]:
-        """Those that have vectors of the model."""
-        known = ((name, self._index.ordinal_of.get(name)) for name in names)
-        return {name for name, ordinal in known if ordinal is not None and self._index.vectors.has(ordinal)}
+        ordinals_of = ((name, self._index.ordinal_of.get(name)) for name in names)
+        return {name for name, ordinal in ordinals_of if ordinal is not None and self._index.vectors.has(ordinal)}
 
     def linked_values(self, allowed: Filter, now_ms: int, name: Linked, most: int) -> list[str]:
-        """The values that they have, in the order of their first documents."""
         return self._index.facets.linked(name, matches(self._index, allowed, now_ms), most)
 
     def links(self, allowed: Filter, now_ms: int, name: Linked, values: Sequence[str]) -> dict[str, Links]:
-        """What has each of these values of a facet."""
         index, matching = self._index, matches(self._index, allowed, now_ms)
         memories, observations = (matching & index.facets.of(facet("kind", kind)) for kind in ("memory", "observation"))
-        found: dict[str, Links] = {}
+        links_of: dict[str, Links] = {}
         for value in values:
             members = index.facets.of(facet(name, value))
             links = Links(members.intersection_cardinality(memories), self._episodes(members & observations))
             if links.memories or links.episodes:
-                found[value] = links
-        return found
+                links_of[value] = links
+        return links_of
 
     def lessons_by_confidence(self, allowed: Filter, project: str, now_ms: int, count: int) -> list[RankedLesson]:
-        """The surest lessons."""
         index = self._index
         lessons = ordinals(matches(index, replace(allowed, kinds=["lesson"]), now_ms))
         own = self._have(lessons, "project", project)
@@ -183,17 +171,15 @@ class EmbeddedIndex:
         ]
 
     def notable_memories(self, allowed: Filter, project: str, now_ms: int, count: int) -> list[DocumentLocation]:
-        """The memories that weigh most."""
         index = self._index
-        found = ordinals(matches(index, replace(allowed, kinds=["memory"]), now_ms))
-        own_project = self._have(found, "project", project) & bool(project)
-        own = self._have(found, "agent", allowed.reader) & bool(allowed.reader)
-        importance, recorded_ms = index.importance.values[found], index.recorded_ms.values[found]
+        documents = ordinals(matches(index, replace(allowed, kinds=["memory"]), now_ms))
+        own_project = self._have(documents, "project", project) & bool(project)
+        own = self._have(documents, "agent", allowed.reader) & bool(allowed.reader)
+        importance, recorded_ms = index.importance.values[documents], index.recorded_ms.values[documents]
         weight = memory_weights(importance, recorded_ms, own_project, own, now_ms)
-        return self._places(found[best_first(index, found, weight, count)])
+        return self._places(documents[best_first(index, documents, weight, count)])
 
     def _places(self, documents: NDArray[np.int64] | Sequence[int]) -> list[DocumentLocation]:
-        """Where these documents are, in the order given."""
         index = self._index
         return [(int(index.partition[ordinal]), DocumentId(index.ids[ordinal])) for ordinal in map(int, documents)]
 
@@ -207,18 +193,13 @@ class EmbeddedIndex:
         return np.isin(documents, ordinals(self._index.facets.of(facet(name, value))), assume_unique=True)
 
     def _episodes(self, observations: BitMap) -> int:
-        """In how many sessions these observations were made: a session's observations are an episode."""
+        # a session's observations are an episode
         if len(observations) <= 1:
             return len(observations)
         return len(set(self._index.episode.values[ordinals(observations)].tolist()))
 
 
-def _time_and_id(one: tuple[int, DocumentLocation]) -> tuple[int, str]:
-    return one[0], one[1][1]
-
-
 def _closest(documents: NDArray[np.int64], away: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """The `count` with the least distance, and all that are as far away as the last of them."""
     if not 0 < count < len(documents):
         return documents if count > 0 else documents[:0]
     return documents[away <= np.partition(away, count - 1)[count - 1]]
@@ -307,13 +288,11 @@ class EmbeddedCandidates:
         self._now_ms = now_ms
 
     def leave_out_prompts(self, asked: Sequence[str]) -> None:
-        """Find no prompt any more that says nothing but what is asked."""
         if len(repeating := self._words.repeating(asked)):
             self._matching -= bitmap(repeating)
             self._words = MatchingWords(self._index, self._index.postings, self._matching)
 
     def by_words(self, terms: Sequence[str], count: int, *, every: bool = False) -> list[int]:
-        """The best `count` by BM25."""
         return self._words.best(terms, count, every=every)
 
     def by_meaning(self, asked: Meaning, count: int) -> Near:
@@ -322,15 +301,14 @@ class EmbeddedCandidates:
         By the model's too where those have a graph, or where so few match that all are scored anyway.
         """
         index, matching = self._index, self._matching
-        found = [np.empty(0, np.int64)]
+        documents = [np.empty(0, np.int64)]
         if asked.static is not None and count > 0:
-            found.append(index.static.nearest_with_ties(asked.static, matching, max(count, STATIC_CANDIDATES))[0])
+            documents.append(index.static.nearest_with_ties(asked.static, matching, max(count, STATIC_CANDIDATES))[0])
         if asked.vector is not None and (index.vectors.has_graph or len(matching) <= EXACT_OF_MOST_BELOW):
-            found.append(index.vectors.nearest_with_ties(asked.vector, matching, count)[0])
-        return nearest_first(index, asked, np.unique(np.concatenate(found)), count)
+            documents.append(index.vectors.nearest_with_ties(asked.vector, matching, count)[0])
+        return nearest_first(index, asked, np.unique(np.concatenate(documents)), count)
 
     def within(self, from_ms: int, to_ms: int) -> "EmbeddedCandidates":
-        """Those of a time."""
         narrowed = copy(self)
         narrowed._allowed = replace(self._allowed, from_ms=from_ms, to_ms=to_ms - 1)
         # not of the index again: prompts may be left out of these
@@ -339,35 +317,30 @@ class EmbeddedCandidates:
         return narrowed
 
     def newest(self, count: int, importance: float = 0.0) -> list[int]:
-        """Those that occurred last."""
-        index, found = self._index, ordinals(self._matching)
-        found = found[index.importance.values[found] >= importance]
-        occurred = index.occurred_ms.values[found].astype(np.float64)
-        return found[best_first(index, found, occurred, count)].tolist()
+        index, documents = self._index, ordinals(self._matching)
+        documents = documents[index.importance.values[documents] >= importance]
+        occurred = index.occurred_ms.values[documents].astype(np.float64)
+        return documents[best_first(index, documents, occurred, count)].tolist()
 
-    def beside(self, documents: NDArray[np.int64], key_scope: int) -> NDArray[np.int64]:
-        """The matching neighbours."""
-        return among(np.array(self._index.around(documents, key_scope), np.int64), self._matching)
+    def beside(self, documents: NDArray[np.int64], distance: int) -> NDArray[np.int64]:
+        return among(np.array(self._index.around(documents, distance), np.int64), self._matching)
 
     def without_vectors(self, asked: Meaning, terms: Sequence[str], count: int) -> NDArray[np.int64]:
-        """Those without the vectors; of more than READ_WITHOUT_VECTOR the newest, and the best by words."""
-        index, found = self._index, ordinals(self._matching)
+        index, documents = self._index, ordinals(self._matching)
         if asked.vector is not None:
-            found = found[index.vectors.without(found)]
+            documents = documents[index.vectors.without(documents)]
         if asked.static is not None:
-            found = found[index.static.without(found)]
-        if len(found) > READ_WITHOUT_VECTOR:
-            recorded = index.recorded_ms.values[found].astype(np.float64)
-            newest = found[best_first(index, found, recorded, READ_WITHOUT_VECTOR)]
-            saying = MatchingWords(index, index.postings, bitmap(found)).best(terms, count)
-            found = np.union1d(newest, np.asarray(saying, np.int64))
-        return found
+            documents = documents[index.static.without(documents)]
+        if len(documents) > READ_WITHOUT_VECTOR:
+            recorded = index.recorded_ms.values[documents].astype(np.float64)
+            newest = documents[best_first(index, documents, recorded, READ_WITHOUT_VECTOR)]
+            saying = MatchingWords(index, index.postings, bitmap(documents)).best(terms, count)
+            documents = np.union1d(newest, np.asarray(saying, np.int64))
+        return documents
 
     def like(self, term: str, edits: int) -> list[set[str]]:
-        """The terms of up to LIKE committed documents."""
         near = self._index.lexical.near(term, edits, lexical_groups(self._allowed), self._matching, LIKE)
         return [set(text.split()) for text in near]
 
     def frequencies(self, terms: Sequence[str]) -> tuple[list[int], int]:
-        """How many of them say each term, and how many there are."""
         return self._words.frequencies(terms), len(self._words)

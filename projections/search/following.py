@@ -1,7 +1,7 @@
 """Following the change feeds: applies every partition's to one index, in that index's thread.
 
-Where a feed does not tell all that the index lacks, the partition is compared with its documents (see `comparing`),
-while its feed is followed on. Comparisons are made one after the other, those first that reads wait for.
+If a feed does not have everything that the index lacks, the partition is compared with its documents (see `comparing`)
+while its feed is still followed. Comparisons run one at a time, those that reads wait for first.
 """
 
 import asyncio
@@ -45,9 +45,9 @@ from projections.vectors.static import table_of
 
 @dataclass
 class Loaded:
-    """An index, what made its vectors, the folder it works in, its snapshot ("" for none), its places in the feeds.
+    """An index, the embedder of its vectors, its folder, its snapshot ("" for none), its positions in the feeds.
 
-    `comparisons` are those that are to be made, by partition.
+    `comparisons` are the outstanding ones, by partition.
     """
 
     index: IndexReplica
@@ -99,16 +99,16 @@ class Loader:
     def _read(self, least: str, embedder: Embedder, keep: Path | None) -> Loaded | None:
         self._sweep(keep)
         kind = embedder.model, embedder.dimensions
-        known = snapshots.newest(self._snapshots, *kind, partitions=self._partitions)
-        if known is None or known[1].name < least:
+        newest = snapshots.newest(self._snapshots, *kind, partitions=self._partitions)
+        if newest is None or newest[1].name < least:
             return None
         folder = self._folder()
-        found = snapshots.load_newest(
+        loaded = snapshots.load_newest(
             self._snapshots, kind[0], folder, kind[1], least, table_of(embedder), self._partitions
         )
-        if found is None:
+        if loaded is None:
             return None
-        index, manifest = found
+        index, manifest = loaded
         return Loaded(index, embedder, folder, manifest.name, self._start | manifest.partitions)
 
     def _empty(self, embedder: Embedder) -> Loaded:
@@ -134,27 +134,27 @@ logger = logging.getLogger(__name__)
 
 BLOCK_MS = 1000
 COMMIT_EVERY_S = 2.0
-LINK_S = 0.01
-LINK_AGAIN_S = 0.1
+"""A commit takes tantivy some milliseconds; what is not committed is searched as the replica's tail."""
+LINK_S, LINK_AGAIN_S = 0.01, 0.1
+"""Turns of linking vectors, which a search waits for, and how often to look for more."""
 MANY_PER_S = 500
-"""Vectors that come to be linked. At 3,000 a second linking took the time of projecting; at 500 it is 6 % of a core."""
+"""New vectors. At 3,000 a second, linking took the time that projecting needs; at 500 it takes 6 % of a core."""
 RATE_OVER_S = 0.5
 COMPARE_AGAIN_S = 2.0
-"""After a comparison that failed."""
+"""After a comparison failed."""
 FOLLOW_AGAIN_S = 1.0
 """After the node of a partition did not answer."""
 
 
 class Superseded(Exception):
-    """Another comparison of the partition has begun, or it is followed no more."""
+    """Another comparison of the partition has begun, or the partition is no longer followed."""
 
 
 class Followers:
-    """What follows the feeds for one loaded index. `changed` is awaited when its positions have moved.
+    """Follows the feeds for one loaded index. `changed` is awaited after its positions have moved.
 
-    `in_background` runs what nobody waits for in the index thread, behind what `in_thread` is to run there.
-
-    `caught_up` gathers the partitions that have been read up to where their feed stood at first, and are complete.
+    `in_background` runs work that nobody waits for in the index thread, after all work of `in_thread`.
+    `wait_for_own_writes` collects the partitions that are complete and read up to where their feed stood at the start.
     """
 
     def __init__(
@@ -172,11 +172,12 @@ class Followers:
         self._wanted = asyncio.Event()
         self._reached: set[int] = set()
         self.stopped = False
+        """Read in the index thread: no step of an old comparison may change an index that was replaced."""
         self.away: dict[int, str] = {}
-        """The partitions whose server does not answer, and how it fails: what it has since is not known."""
+        """The partitions whose server does not answer, with its error: newer writes there are unknown."""
 
     async def follow(self, partition: int) -> None:
-        """Follow a partition's feed, from one generation to the next; also again, once its server is back."""
+        """Follow a partition's feed from one generation to the next; resumes when its server is back."""
         while not self.stopped:
             try:
                 await self._follow(partition)
@@ -216,10 +217,14 @@ class Followers:
             block_ms = BLOCK_MS if await self._mark_reached(partition, goal) else None
 
     async def compare(self) -> None:
-        """Make the comparisons that are wanted, for ever. One that fails is made again from its beginning."""
+        """Run the outstanding comparisons, forever. One that fails starts over."""
         while True:
             self._wanted.clear()
-            partition = min(self._live.comparisons, key=self._urgency, default=None)
+            partition = min(
+                self._live.comparisons,
+                key=lambda one: (one in self.away, self._live.comparisons[one].complete, one),
+                default=None,
+            )
             if partition is None:
                 await self._wanted.wait()
                 continue
@@ -237,9 +242,9 @@ class Followers:
                 await asyncio.sleep(COMPARE_AGAIN_S)
 
     async def link(self) -> None:
-        """Let vectors join the graph when many have not yet, in the turns that searches and changes leave.
+        """Link vectors into the graph once enough wait, when neither searches nor changes need the thread.
 
-        While many come there may be many more: those that project need the processor first.
+        While many arrive, more may wait: projecting needs the processor first.
         """
         put, looked_at, many_come = self._live.index.to_link, time.monotonic(), False
         while not self.stopped:
@@ -252,9 +257,6 @@ class Followers:
             else:
                 await asyncio.sleep(LINK_AGAIN_S)
 
-    def _urgency(self, partition: int) -> tuple[bool, bool, int]:
-        return partition in self.away, self._live.comparisons[partition].complete, partition
-
     async def _compare(self, partition: int, comparison: Comparison) -> None:
         generation = self._live.at[partition].generation
         in_thread = partial(self._in_background, self._if_current, partition, comparison)
@@ -266,13 +268,14 @@ class Followers:
             await self._changed()
 
     def _if_current(self, partition: int, comparison: Comparison, work: Callable[..., Any], *args: Any) -> Any:
-        """Do a part of a comparison, in the index thread; raises Superseded where it is of the past."""
+        """Run one step of a comparison, in the index thread; raises Superseded if it is not the current one."""
         if self.stopped or self._live.comparisons.get(partition) is not comparison:
             raise Superseded
         return work(*args)
 
     async def _begin_comparison(self, partition: int, why: str) -> None:
-        """Go on behind the end of the live feed, and have the documents compared: reads cannot rely on it till then."""
+        """Continue after the end of the live feed and compare the documents; until then reads cannot rely on the
+        partition."""
         logger.warning("index: partition %d is compared with its documents: %s", partition, why)
         at, comparison = await begin(self._redis, partition, why)
         comparison.base = bool(await self._in_thread(self._live.index.facets.of, facet("partition", str(partition))))
@@ -322,9 +325,9 @@ class Followers:
         return switched
 
     async def _go_on_in(self, partition: int, switched: Switched, ended: FeedPosition) -> None:
-        """Follow the feed of the generation that is live now from where it stood when it became that.
+        """Follow the feed of the new live generation from where it stood at the switch.
 
-        Both covered the same position, so reads go on; the documents are compared, because they may differ.
+        Both generations covered the same position, so reads continue; the documents may differ, so they are compared.
         """
         why = f"generation {switched.generation} became live"
         if not switched.feed:

@@ -31,6 +31,11 @@ MAX_OF_ONE_MOMENT = 1_000
 """Documents of one millisecond up to which a page is given all of them, so that the asker may order them."""
 
 
+def time_and_id(located: tuple[int, DocumentLocation]) -> tuple[int, str]:
+    """What documents are sorted by where those of one moment have an order: the time in ms, then the id."""
+    return located[0], located[1][1]
+
+
 class Window(NamedTuple):
     """The documents of a page, each as its time in ms and its place; newest first, of one moment the greatest id.
 

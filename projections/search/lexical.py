@@ -88,18 +88,18 @@ class Lexical:
         parts = [(tantivy.Occur.Must, one) for one in (near, *map(self._having, facets))]
         hits = self._searcher.search(tantivy.Query.boolean_query(parts), limit=NEAR, count=False).hits
         places = [address for _, address in hits]
-        found = sorted(
+        documents = sorted(
             (ordinal, address.segment_ord, address.doc)
             for ordinal, address in zip(self._ordinals(places), places, strict=True)
             if ordinal in matching
         )
-        addresses = (tantivy.DocAddress(segment, document) for _, segment, document in found[:count])
+        addresses = (tantivy.DocAddress(segment, document) for _, segment, document in documents[:count])
         return [self._searcher.doc(address).get_first("terms") or "" for address in addresses]
 
     def all_terms(self) -> Iterator[tuple[int, str]]:
         """The ordinal and the terms of every committed document, in no order. Reads all of the files."""
-        found = self._searcher.search(tantivy.Query.all_query(), limit=max(1, self._searcher.num_docs), count=False)
-        places = [address for _, address in found.hits]
+        hits = self._searcher.search(tantivy.Query.all_query(), limit=max(1, self._searcher.num_docs), count=False)
+        places = [address for _, address in hits.hits]
         for ordinal, address in zip(self._ordinals(places), places, strict=True):
             yield ordinal, self._searcher.doc(address).get_first("terms") or ""
 
@@ -194,7 +194,7 @@ class Postings:
         return evicted
 
     def _listed(self, term: str) -> tuple[int, Posting]:
-        """The posting of a rare term as the lexical index has it, and the document before which that is complete."""
+        # complete only before the first document of the tail, which tantivy does not have yet
         complete = min(self._tail, default=len(self._rows.ids))
         if RARE * self._lexical.frequency(term) >= complete:
             return 0, NONE
@@ -220,17 +220,17 @@ class MatchingWords:
 
     def best(self, terms: Sequence[str], count: int, *, every: bool = False) -> list[int]:
         """The best `count` of those that say any of the terms (with `every`: all), by BM25, best first."""
-        asked = list(dict.fromkeys(terms))[:MAX_QUERY_TERMS]
-        if not asked or count <= 0 or not len(self):
+        query_terms = list(dict.fromkeys(terms))[:MAX_QUERY_TERMS]
+        if not query_terms or count <= 0 or not len(self):
             return []
         lengths = self._rows.terms.lengths
         scores, said = np.zeros(len(lengths)), np.zeros(len(lengths), np.int64)
         average = max(1.0, float(lengths[self._documents].mean()))
-        for term, idf in zip(asked, idf_of(self.frequencies(asked), len(self)), strict=True):
+        for term, idf in zip(query_terms, idf_of(self.frequencies(query_terms), len(self)), strict=True):
             documents, counts = self._of(term)
             scores[documents] += idf * counts / (counts + K1 * (1 - B + B * lengths[documents] / average))
             said[documents] += 1
-        found = np.flatnonzero(said >= (len(asked) if every else 1))
+        found = np.flatnonzero(said >= (len(query_terms) if every else 1))
         return found[best_first(self._rows, found, scores[found], count)].tolist()
 
     def repeating(self, asked: Sequence[str]) -> Documents:

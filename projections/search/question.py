@@ -63,7 +63,7 @@ class Filter(Struct, frozen=True, kw_only=True):
 
     def required(self) -> list[tuple[str, Sequence[str]]]:
         """Facets and values, of each of which a document must have one."""
-        wanted: list[tuple[str, Sequence[str]]] = [
+        required: list[tuple[str, Sequence[str]]] = [
             ("tenant", [self.tenant]),
             ("project", [] if self.project is None else [self.project]),
             ("project", self.projects),
@@ -80,7 +80,7 @@ class Filter(Struct, frozen=True, kw_only=True):
             ("concept", self.concepts),
             ("visibility", [self.visibility] if self.visibility else []),
         ]
-        return [(name, [*map(nfc, values)]) for name, values in wanted if values]
+        return [(name, [*map(nfc, values)]) for name, values in required if values]
 
     def allows(self, now_ms: int) -> Callable[[IndexEntry, int], bool]:
         """Tells whether a document in a partition may be found; `embedded` is not looked at."""
@@ -117,14 +117,13 @@ _ONE_VALUE = {
 """The fields of facets that most filters narrow by: to make all the facets of a document takes five times as long."""
 
 
-def _having(wanted: Sequence[tuple[str, str]]) -> Callable[[IndexEntry, int], bool]:
-    """Tells whether a document has any of these facet values."""
-    (name, *others) = {name for name, _ in wanted} or {""}
+def _having(required: Sequence[tuple[str, str]]) -> Callable[[IndexEntry, int], bool]:
+    (name, *others) = {name for name, _ in required} or {""}
     if name in _ONE_VALUE and not others:
         field = attrgetter(_ONE_VALUE[name])
-        values = {value for _, value in wanted if value or name == "project"}
+        values = {value for _, value in required if value or name == "project"}
         return lambda entry, _: field(entry) in values
-    keys = {facet(name, value) for name, value in wanted}
+    keys = {facet(name, value) for name, value in required}
     return lambda entry, partition: bool(keys) and not keys.isdisjoint(entry_facets(partition, entry))
 
 
@@ -243,18 +242,18 @@ class Facets:
     def add(self, ordinal: int, keys: Iterable[str]) -> None:
         """The document has these facet values."""
         for key in keys:
-            found = self._bitmaps.get(key)
-            if found is None:
-                found = self._bitmaps[key] = BitMap()
+            members = self._bitmaps.get(key)
+            if members is None:
+                members = self._bitmaps[key] = BitMap()
                 self._list(key)
-            found.add(ordinal)
+            members.add(ordinal)
 
     def remove(self, ordinal: int, keys: Iterable[str]) -> None:
         """The document no longer has these facet values."""
         for key in keys:
-            if (found := self._bitmaps.get(key)) is not None:
-                found.discard(ordinal)
-                if not found:
+            if (members := self._bitmaps.get(key)) is not None:
+                members.discard(ordinal)
+                if not members:
                     del self._bitmaps[key]
                     self._unlist(key)
 
@@ -269,7 +268,7 @@ class Facets:
     def linked(self, name: str, matching: BitMap, most: int) -> list[str]:
         """Up to `most` of the values of any facet that these documents have, in a fixed order. Looks at all keys."""
         lead = f"{name}\x1f"
-        having = (key for key, found in self._bitmaps.items() if key.startswith(lead) and found.intersect(matching))
+        having = (key for key, members in self._bitmaps.items() if key.startswith(lead) and members.intersect(matching))
         return [key.removeprefix(lead) for key in islice(having, most)]
 
     def values(self, name: str) -> list[str]:
@@ -287,8 +286,8 @@ class Facets:
             self._listed[name].discard(value)
 
     def dump(self) -> dict[str, bytes]:
-        """Serialised bitmaps, for a snapshot."""
-        return {key: found.serialize() for key, found in self._bitmaps.items()}
+        """Serialized bitmaps, for a snapshot."""
+        return {key: members.serialize() for key, members in self._bitmaps.items()}
 
     def renumbered(self, kept: NDArray[np.int64]) -> "Facets":
         """The facets of the ordinals in `kept` (ascending) alone; each gets its place in `kept` as its new ordinal."""

@@ -29,22 +29,23 @@ Floats = NDArray[np.float64]
 # Recall figures below: LoCoMo, five conversations, categories 1-4, evidence turns in the first 10 of a pool of 319 on
 # average; 81.1 as set here. The plateau is flat: of 70 settings, those best on four conversations give 79.8 on a fifth.
 ALPHA = 0.5
-"""Share of the lexical leg; 0.4 costs 0.5, 0.6 costs 0.7."""
+"""Share of the lexical leg; 0.4 costs 0.5 points, 0.6 costs 0.7."""
 COVERAGE = 0.3
-"""Per standard deviation of the share of the query said within `WINDOW`; without, recall@5 falls from 72.7 to 70.7."""
+"""Per standard deviation of the share of the query said within `WINDOW`; without it, recall@5 falls from 72.7 to
+70.7."""
 WINDOW = 2
-"""Places on either side, at least as many as `NEIGHBOUR_LIFTS`; with 1 (of both) 79.7, 3 costs 0.2."""
+"""Neighbors on either side, at least as many as `NEIGHBOUR_LIFTS`; with 1 of each 79.7, 3 costs 0.2."""
 NEIGHBOUR_LIFTS = (0.3, 0.15)
-"""Gained from the documents one and two places away, on either side; without 78.6, without the second 80.3."""
+"""Share of the scores of the documents one and two places away that is added; without 78.6, without the second 80.3."""
 ALONE_LIFT = 0.5
-"""Gained by a document with no neighbours from its own score, or memories would lose to observations: with a quarter of
-the turns taken out of their sessions, 52% of the evidence among them is found at 0 and 65% at 0.5; of the rest 68, 66.
-"""
+"""Share of its own score that a document without neighbors gains, or memories would lose to observations. With a
+quarter of the turns taken out of their sessions, recall of evidence among them is 52% at 0 and 65% at 0.5; of the rest
+68 and 66."""
 EPISODE_LIFT = 0.3
-"""Of the mean of the episode's best `EPISODE_BEST`; without 80.0."""
+"""Share of the mean of the episode's best `EPISODE_BEST` that is added; without 80.0."""
 EPISODE_BEST = 3
 AUTHOR_LIFT = 1.5
-"""In standard deviations of a leg, when the query says the author's name; without authors 78.9, at 2.0 the same."""
+"""In standard deviations of a leg, when the query names the author; without authors 78.9, at 2.0 the same."""
 
 
 K1 = 0.9
@@ -130,9 +131,9 @@ def score(
 ) -> Scores:
     """Relevance of each document of the pool to the query.
 
-    BM25 over the pool and cosine are standardised and mixed (`alpha` is the lexical share); then a document is lifted
+    BM25 over the pool and cosine are standardized and mixed (`alpha` is the lexical share); then a document is lifted
     when the query names its author, by how much of the query is said around it, by its neighbours and by its episode;
-    last by what the query's `cues` want. Vector mode uses no words, lexical mode no vectors.
+    last by what the query's `cues` ask for. Vector mode uses no words, lexical mode no vectors.
     """
     cues = NO_CUES if mode == "vector" else cues
     asked = () if mode == "vector" else query_terms
@@ -144,7 +145,7 @@ def score(
     named = _author_named(asked, pool)
     author = AUTHOR_LIFT * named
     near = _near(bm25, around)
-    coverage = COVERAGE * _standardised(_coverage(bm25, near))
+    coverage = COVERAGE * _standardized(_coverage(bm25, near))
     own = mix + author + coverage
     neighbours = around.lift(own)
     episode = EPISODE_LIFT * _episode_best(own + neighbours, pool.episode)
@@ -173,10 +174,10 @@ class _Surroundings:
         ordered = np.append(keys[order], np.iinfo(np.int64).max)
         order = np.append(order, n)
         places: dict[int, NDArray[np.intp]] = {}
-        for distance in (d for key_scope in range(1, WINDOW + 1) for d in (-key_scope, key_scope)):
-            found = np.searchsorted(ordered[:-1], keys + distance)
-            present = (ordered[found] == keys + distance) & (np.asarray(pool.episode) >= 0)
-            places[distance] = np.where(present, order[found], n)
+        for distance in (sign * places for places in range(1, WINDOW + 1) for sign in (-1, 1)):
+            at = np.searchsorted(ordered[:-1], keys + distance)
+            present = (ordered[at] == keys + distance) & (np.asarray(pool.episode) >= 0)
+            places[distance] = np.where(present, order[at], n)
         return cls(places)
 
     def take(self, column: Floats, distance: int) -> Floats:
@@ -187,8 +188,8 @@ class _Surroundings:
     def lift(self, own: Floats) -> Floats:
         """(n,), `NEIGHBOUR_LIFTS` of the scores on either side, or `ALONE_LIFT` where nothing is near."""
         lifted = np.zeros_like(own)
-        for key_scope, share in enumerate(NEIGHBOUR_LIFTS, start=1):
-            lifted += share * (self.take(own, -key_scope) + self.take(own, key_scope))
+        for distance, share in enumerate(NEIGHBOUR_LIFTS, start=1):
+            lifted += share * (self.take(own, -distance) + self.take(own, distance))
         alone = np.all([place == own.size for place in self.places.values()], axis=0)
         return np.where(alone, ALONE_LIFT * own, lifted)
 
@@ -208,7 +209,7 @@ def _coverage(bm25: PoolBM25, near: Floats) -> Floats:
 
 
 def _meaning(pool: Pool) -> Floats:
-    """(n,), the model's cosines, standardised; where there is none the static one, standardised by itself.
+    """(n,), the model's cosines, standardized; where there is none the static one, standardized by itself.
 
     The model's are put where the static ones of the same documents lie, or those that have them already would be
     compared among themselves: of a pool's best half, half would be below the mean.
@@ -216,29 +217,29 @@ def _meaning(pool: Pool) -> Floats:
     own = np.asarray(pool.cosine, np.float64)
     if pool.static is None:
         return own
-    static = _standardised(np.asarray(pool.static, np.float64))
+    static = _standardized(np.asarray(pool.static, np.float64))
     both = ~np.isnan(own) & ~np.isnan(static)
-    own = _standardised(own)
+    own = _standardized(own)
     if np.isnan(own).any() and both.any():
         own = own * static[both].std() + static[both].mean()
     return np.where(np.isnan(own), static, own)
 
 
 def _mix(lexical: Floats, vector: Floats, alpha: float) -> Floats:
-    """Standardised legs, mixed; without a vector a document is judged by its words, or is last if those are silent."""
-    words = _standardised(lexical)
-    meaning = _standardised(vector)
+    """Standardized legs, mixed; without a vector a document is judged by its words, or is last if those are silent."""
+    words = _standardized(lexical)
+    meaning = _standardized(vector)
     unknown = np.isnan(meaning)
     least = np.full_like(words, meaning[~unknown].min(initial=0.0))
     instead = words if alpha > 0 and words.any() else least
     return np.where(unknown, instead, alpha * words + (1 - alpha) * meaning)
 
 
-def _standardised(column: Floats) -> Floats:
+def _standardized(column: Floats) -> Floats:
     """In standard deviations from the mean; nan stays nan, a constant becomes 0."""
-    known = column[~np.isnan(column)]
-    spread = known.std() if known.size else 0.0
-    return (column - known.mean()) / spread if spread > 1e-12 else column * 0.0
+    finite = column[~np.isnan(column)]
+    spread = finite.std() if finite.size else 0.0
+    return (column - finite.mean()) / spread if spread > 1e-12 else column * 0.0
 
 
 def stretched(column: Floats) -> Floats:
@@ -272,6 +273,7 @@ def _episode_best(values: Floats, episode: NDArray[np.int32]) -> Floats:
     return np.where(episode >= 0, means, values)
 
 
+# fitted to the question sets of decision 51; `python -m benchmarks abstain` measures them
 NEAR, SAID, UNKNOWN, STATIC, COSINE, CONSTANT = 5.3, 4.1, -4.5, 2.8, 2.8, -6.2
 ANSWERED_FROM = 0.18
 """Below that the first result is no answer. Of all sets at most 0.9 points of recall@10 are below it, and three of four
@@ -331,7 +333,6 @@ def confidence(
 
 
 def _question_parts(terms: int) -> list[slice]:
-    """All of the question and, where it is long, its overlapping parts."""
     starts = range(0, terms - STEP, STEP) if 2 * terms > 3 * PART else ()
     return [slice(0, terms), *(slice(start, start + PART) for start in starts)]
 

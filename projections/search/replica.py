@@ -134,8 +134,8 @@ class IndexReplica(DocumentColumns):
         for start in range(0, len(ordinals), EMBEDDED_AT_ONCE):
             some = ordinals[start : start + EMBEDDED_AT_ONCE]
             rows = self.table.embed(self.terms.rows(some))
-            known = rows.any(axis=1)
-            self.static.put_each(some[known], rows[known].astype(np.float16))
+            has_terms = rows.any(axis=1)
+            self.static.put_each(some[has_terms], rows[has_terms].astype(np.float16))
 
     def take_vectors(self, other: "IndexReplica") -> int:
         """Take the vectors of documents that say the same there, as `Put` lets them keep theirs; returns how many."""
@@ -203,20 +203,19 @@ class IndexReplica(DocumentColumns):
         ordinal = self.ordinal_of.get(name)
         return None if ordinal is None else int(self.partition[ordinal])
 
-    def around(self, ordinals: NDArray[np.int64], key_scope: int) -> list[int]:
-        """The documents up to `reach` places before and after each in its episode, without itself; in turn."""
-        found: list[int] = []
+    def around(self, ordinals: NDArray[np.int64], distance: int) -> list[int]:
+        """The documents up to `distance` places before and after each in its episode, without itself; in turn."""
+        neighbors: list[int] = []
         episodes: list[int] = self.episode.values[ordinals].tolist()
         places: list[int] = self.sequence.values[ordinals].tolist()
         for episode, place in zip(episodes, places, strict=True):
             if episode >= 0:
                 members = self.episodes[episode]
-                found += members[max(0, place - key_scope) : place]
-                found += members[place + 1 : place + 1 + key_scope]
-        return found
+                neighbors += members[max(0, place - distance) : place]
+                neighbors += members[place + 1 : place + 1 + distance]
+        return neighbors
 
     def _settle(self) -> None:
-        """What is left to do behind some changes, before a search."""
         self._close_holes()
         if self._without_static:
             waiting = [ordinal for ordinal in self._without_static if ordinal in self.alive]
@@ -226,18 +225,18 @@ class IndexReplica(DocumentColumns):
             self.commit()
 
     def _put(self, partition: int, entry: IndexEntry) -> None:
-        known = self.ordinal_of.get(entry.id)
+        existing = self.ordinal_of.get(entry.id)
         row = hashed_text(entry.terms)
-        if known is not None and np.array_equal(self.terms[known], row):
-            self._update(known, entry)
+        if existing is not None and np.array_equal(self.terms[existing], row):
+            self._update(existing, entry)
             return
-        if known is not None:
+        if existing is not None:
             self._remove(entry.id)
         ordinal = self.append(partition, entry, row)
         self.ordinal_of[entry.id] = ordinal
         keys = self._shared(entry_facets(partition, entry), entry.episode)
         self.facets_of.append(keys)
-        self._join_episode(ordinal, entry.episode, known)
+        self._join_episode(ordinal, entry.episode, existing)
         self.retired_ms.append(entry.retired_ms)
         self.expires_ms.append(entry.expires_ms)
         self.alive.add(ordinal)
@@ -261,7 +260,7 @@ class IndexReplica(DocumentColumns):
             self._file(ordinal, entry.terms)
 
     def _shared(self, keys: tuple[str, ...], episode: str) -> tuple[str, ...]:
-        """The same keys, as one object with those of the document before it in its episode: mostly they are equal."""
+        # facet tuples of an episode are mostly equal: as one object they take a seventh of the memory
         members = self.episodes[self.episode_of[episode]] if episode in self.episode_of else []
         before = self.facets_of[members[-1]] if members else ()
         return before if before == keys else keys
@@ -320,7 +319,7 @@ class IndexReplica(DocumentColumns):
         self.sequence.append(place)
 
     def _close_holes(self) -> None:
-        """Those left of an episode become neighbours, as in an index that never had the removed ones."""
+        # those left become neighbors, as in an index that never had the removed documents
         for episode in self._holes:
             members = [member for member in self.episodes[episode] if member in self.alive]
             self.episodes[episode] = members
@@ -369,6 +368,7 @@ async def read_feed(redis: Client, partition: int, at: FeedPosition, block_ms: i
     writes that the server lost is noticed, also when others took their place.
     """
     feed, last = PartitionKeys(partition).of_generation(at.generation), Position.parse(at.feed)
+    # look back after the read: a trim or a loss between the two is noticed, because entries are only ever removed
     answer: Any = await redis.xread({feed.changes: at.feed}, count=ENTRIES_A_READ, block=block_ms)
     trimmed, is_there = await look_back(redis, feed, at.feed)
     rows: list[tuple[bytes, dict[bytes, bytes]]] = answer[0][1] if answer else []
@@ -400,6 +400,7 @@ async def trim_feed(redis: Client, partition: int, at: FeedPosition) -> None:
     """Remove what is told up to `at`, and leave a note for followers that had not read it."""
     feed, last = PartitionKeys(partition).of_generation(at.generation), Position.parse(at.feed)
     async with past_memory_limit(redis) as pipe:  # it frees memory
+        # in one transaction: whoever finds entries missing also finds the note that they were trimmed, not lost
         pipe.xtrim(feed.changes, minid=str(Position(last.ms, last.seq + 1)), approximate=False)
         pipe.set(feed.trimmed, str(last))
         await pipe.execute()

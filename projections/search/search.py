@@ -84,75 +84,78 @@ def _kind(name: str) -> Literal["observation", "memory", "lesson", "summary"]:
 Floats = NDArray[np.float64]
 
 CANDIDATES = 100
-"""From each leg; measured on LoCoMo: 30 costs 0.5 points of recall@10, more than 100 gives nothing."""
+"""Documents from each leg. Measured on LoCoMo: 30 costs 0.5 points of recall@10, more than 100 gains nothing."""
 REACH = 1
-"""Neighbours that join the pool on either side; two are no better (72.7 against 72.7 recall@5, measured on LoCoMo)."""
+"""Neighbors on either side that join the pool; two are no better (72.7 against 72.7 recall@5, measured on LoCoMo)."""
 HALF_LIFE_ALPHA = 0.7
-"""Weight of similarity against recency when a half-life is asked for and no weight is given."""
+"""Weight of similarity against recency when a question has a half-life and no weight."""
 IMPORTANCE_LIFT = 0.02
 """A step of importance above or below 5 moves a memory by 2 %: among equals it decides, and nothing more. What an
 observation's rules guess does not count."""
 SUMMARY_WEIGHT = 0.5
-"""A summary repeats what was said, of many things: who said it comes first."""
+"""A summary repeats many statements: their sources come first."""
 FIRST, READ_FOR_LANGUAGE, KNOWN_FROM = 10, 200, 0.53
-"""Results, terms of each, and the share of them that the static table knows on average, from which what it does not
-know tells something: of English work and code it knows 0.58 to 0.9, of German and Spanish 0.41 to 0.51."""
+"""If the static table knows less than this share of the first results' first terms, they are in a language that it does
+not know, so confidence is unknown: it knows 0.58 to 0.9 of English work and code, 0.41 to 0.51 of German and
+Spanish."""
 NAMED_TIME_LIFT = 2.5
-"""In standard deviations of a leg, for what occurred in the time that the question names, or says a date of it. Of the
+"""In standard deviations of a leg, for documents that occurred in, or name a date of, the time in the question. Of the
 93 questions of LoCoMo (dev) that name one: recall@5 / @10 83.9 / 95.7 at 0, 86.0 / 96.1 at 1.5, 87.1 / 96.1 from 2 to
 2.5, 86.0 / 96.1 at 3, 85.0 / 95.0 at 4."""
 FIRST_BY = 0.5
-"""Before the best of other times, what says as much and is of the time."""
+"""How far a document of the named time is put before the best of other times if it says as much of the question."""
 WHOLE_LIFT = 4.0
-"""In the same, for what says an identifier, path, version or address in the order of its parts, when it is all that is
-asked; of agent work (dev) recall@5 is 41.9 with it and 40.2 without, over the 29 questions that have one."""
+"""In the same unit, for documents that say an identifier, path, version or address in the order of its parts, if the
+question asks for nothing else. On agent work (dev) recall@5 is 41.9 with it and 40.2 without, over 29 such
+questions."""
 LISTED = 150
-"""The newest of a named time, and of those that are IMPORTANT, which are weighed where nothing else is asked for."""
+"""The newest documents of a named time, and the newest IMPORTANT ones, that are weighed if only a time is named."""
 IMPORTANT = 7
+"""Of 10: what an agent called important, above the default of 5."""
 CONFIDENCE_DIGITS = 3
 DIGITS = 6
 """Scores that differ by less are equal, and equals are ordered by id."""
 
 
 def fused(candidates: Candidates, question: Question) -> list[Hit]:
-    """The best by relevance (0..1), sureness and importance; by recency too, when a half-life is given."""
+    """The best by relevance (0..1), confidence and importance; also by recency if the question has a half-life."""
     if question.named is not None and question.named.only:
         return _listed(candidates, question, question.named)
-    query_terms = asked = terms(question.text)
-    found, pool = pool_of(candidates, question, query_terms)
+    query_terms = query_words = terms(question.text)
+    documents, pool = pool_of(candidates, question, query_terms)
     understood = corrected(candidates, query_terms, _unsaid(query_terms, pool))
     if understood != query_terms:
         query_terms = understood
-        found, pool = pool_of(candidates, question, query_terms)
-    if not len(found):
+        documents, pool = pool_of(candidates, question, query_terms)
+    if not len(documents):
         return []
-    with span("rank", {"mnemolog.candidates": len(found)}):
-        return _ranked(candidates, question, query_terms, asked, found, pool)
+    with span("rank", {"mnemolog.candidates": len(documents)}):
+        return _ranked(candidates, question, query_terms, query_words, documents, pool)
 
 
 def _ranked(
     candidates: Candidates,
     question: Question,
     query_terms: Sequence[str],
-    asked: Sequence[str],
-    found: NDArray[np.int64],
+    query_words: Sequence[str],
+    documents: NDArray[np.int64],
     pool: Pool,
 ) -> list[Hit]:
-    """The best of the pool; `query_terms` are those of `asked`, with what was corrected in them."""
+    """The best of the pool; `query_terms` are `query_words` with their spelling corrected."""
     rows, cues = candidates.rows, cues_of(question.text)
     scores = score(query_terms, pool, mode=question.mode, cues=cues)
     counted = _of_other_than_time(question, query_terms)
-    inside = np.zeros(len(found), np.bool_)
+    inside = np.zeros(len(documents), np.bool_)
     if question.named is not None:
-        inside = _of_time(rows, found, pool.terms, question.named)
+        inside = _of_time(rows, documents, pool.terms, question.named)
     named, whole = _time_lift(inside, scores, counted), _whole_lift(question, pool.terms)
     relevance = stretched(scores.final + named + whole)
     weight, echo = tool_weight(cues, pool.terms), echo_weight(cues, scores.said, pool.terms)
-    weighed, weights = _weigh(rows, question, relevance * weight * echo, found)
+    weighed, weights = _weigh(rows, question, relevance * weight * echo, documents)
     parts = {
         "lexical": scores.lexical,
         "cosine": pool.cosine,
-        "static": np.full(len(found), np.nan) if pool.static is None else pool.static,
+        "static": np.full(len(documents), np.nan) if pool.static is None else pool.static,
         "mix": scores.mix,
         "author": scores.author,
         "coverage": scores.coverage,
@@ -168,39 +171,44 @@ def _ranked(
         **weights,
     }
     fold = question.fold and not cues.several  # who counts wants each of them
-    order = best_first(rows, found, np.round(weighed, DIGITS), len(found) if fold else question.limit)
+    order = best_first(rows, documents, np.round(weighed, DIGITS), len(documents) if fold else question.limit)
     best = distinct(pool.terms, order, question.limit) if fold else [Distinct(place, []) for place in order]
-    sure = _sure(candidates, question, query_terms, frozenset(asked), pool, scores, order, counted, inside)
-    return _told(rows, found, best, weighed, parts, sure, query_terms)
+    confidences = _confidences(
+        candidates, question, query_terms, frozenset(query_words), pool, scores, order, counted, inside
+    )
+    return _to_hits(rows, documents, best, weighed, parts, confidences, query_terms)
 
 
-def _told(
+def _to_hits(
     rows: DocumentColumns,
-    found: NDArray[np.int64],
+    documents: NDArray[np.int64],
     best: Sequence[Distinct],
     scores: Floats,
     parts: Mapping[str, NDArray[Any]],
-    sure: Floats | None,
+    confidences: Floats | None,
     query_terms: Sequence[str],
 ) -> list[Hit]:
-    """The hits at the places of `best`, each with those that repeat it."""
     shown = [place for one in best for place in (one.place, *one.repeats)]
-    told = dict(zip(shown, hits(rows, found, shown, scores, parts, DIGITS, sure), strict=True))
-    return [replace(told[one.place], repeats=[told[place] for place in one.repeats], terms=query_terms) for one in best]
+    hit_at = dict(zip(shown, hits(rows, documents, shown, scores, parts, DIGITS, confidences), strict=True))
+    return [
+        replace(hit_at[one.place], repeats=[hit_at[place] for place in one.repeats], terms=query_terms) for one in best
+    ]
 
 
-def _of_time(rows: DocumentColumns, found: NDArray[np.int64], said: TermRows, named: NamedTime) -> NDArray[np.bool_]:
-    """(n,), whether each occurred in the time, or says a date of it that is not its own."""
-    occurred = rows.occurred_ms.values[found]
+def _of_time(
+    rows: DocumentColumns, documents: NDArray[np.int64], said: TermRows, named: NamedTime
+) -> NDArray[np.bool_]:
+    """(n,), whether each occurred in the named time, or says a date of it other than its own."""
+    occurred = rows.occurred_ms.values[documents]
     occurs = (named.from_ms <= occurred) & (occurred < named.to_ms)
     return np.any([occurs, *(said.in_order(one, DATE_TERMS) for one in named.dates)], axis=0)
 
 
 def _time_lift(inside: NDArray[np.bool_], scores: Scores, counted: NDArray[np.bool_]) -> Floats:
-    """(n,), for what is `inside` the time that the question names.
+    """(n,), for documents `inside` the time that the question names.
 
-    Where the best of it says as much of the question as the best of all, it comes before that: a text that is written
-    every day would else be lost among all the others that say the same.
+    If the best of them says as much of the question as the best of all, it is put first: otherwise a text that is
+    written every day would be lost among the others that say the same.
     """
     final = scores.final
     if not inside.any():
@@ -212,62 +220,65 @@ def _time_lift(inside: NDArray[np.bool_], scores: Scores, counted: NDArray[np.bo
 
 
 def _of_other_than_time(question: Question, query_terms: Sequence[str]) -> NDArray[np.bool_]:
-    """(distinct terms,), whether an answer should say each: it need not say the time that the question names."""
+    """(distinct terms,), whether an answer should say each term: it need not say those that name the time."""
     named = set[str]() if question.named is None else {*terms(question.text)} - {*terms(question.named.rest)}
     return np.array([term not in named for term in dict.fromkeys(query_terms)], np.bool_)
 
 
 def _whole_lift(question: Question, said: TermRows) -> Floats:
-    """(n,), of WHOLE_LIFT the share that identifiers, paths, versions and addresses are of the question, for what says
-    the parts of all of them in order."""
-    asked = [] if question.mode == "vector" else wholes(question.text)
-    if not asked:
+    """(n,), WHOLE_LIFT times the share of the question that is identifiers, paths, versions and addresses, for
+    documents that say the parts of all of them in order."""
+    identifiers = [] if question.mode == "vector" else wholes(question.text)
+    if not identifiers:
         return np.zeros(len(said))
-    share = sum(map(len, asked)) / len({*terms(question.text)})
-    said_whole = np.sum([said.in_order(one) for one in asked], axis=0).astype(np.float64)
-    return said_whole * (WHOLE_LIFT * min(1.0, share) / len(asked))
+    share = sum(map(len, identifiers)) / len({*terms(question.text)})
+    said_whole = np.sum([said.in_order(one) for one in identifiers], axis=0).astype(np.float64)
+    return said_whole * (WHOLE_LIFT * min(1.0, share) / len(identifiers))
 
 
 def _listed(candidates: Candidates, question: Question, named: NamedTime) -> list[Hit]:
-    """The most important of a time, statements before prompts and the output of tools, newest first."""
+    """The most important of a time, newest first; prompts and tool output after statements."""
     rows, inside = candidates.rows, candidates.within(named.from_ms, named.to_ms)
     dated = [ordinal for one in named.dates for ordinal in candidates.by_words(one, LISTED, every=True)]
-    found = np.unique(np.array([*inside.newest(LISTED), *inside.newest(LISTED, IMPORTANT), *dated], np.int64))
-    said = rows.terms.rows(found)
-    kept = _of_time(rows, found, said, named)
-    found, said = found[kept], rows.terms.rows(found[kept])
-    importance = rows.importance.values[found].astype(np.float64) / 10
+    documents = np.unique(np.array([*inside.newest(LISTED), *inside.newest(LISTED, IMPORTANT), *dated], np.int64))
+    said = rows.terms.rows(documents)
+    selected = _of_time(rows, documents, said, named)
+    documents, said = documents[selected], rows.terms.rows(documents[selected])
+    importance = rows.importance.values[documents].astype(np.float64) / 10
     tool = np.where(having(said, PROMPT), TOOL_OUTPUT_WEIGHT, tool_weight(NO_CUES, said))
     scores = np.round(importance * tool, DIGITS)
-    newest = np.array(best_first(rows, found, rows.occurred_ms.values[found].astype(np.float64), len(found)), np.int64)
+    newest = np.array(
+        best_first(rows, documents, rows.occurred_ms.values[documents].astype(np.float64), len(documents)), np.int64
+    )
     order: list[int] = newest[np.argsort(-scores[newest], kind="stable")].tolist()
     best = distinct(said, order, question.limit) if question.fold else [Distinct(place, []) for place in order]
     best = best[: question.limit]
-    return _told(rows, found, best, scores, {"importance": importance, "tool": tool}, None, [])
+    return _to_hits(rows, documents, best, scores, {"importance": importance, "tool": tool}, None, [])
 
 
 def _unsaid(query_terms: Sequence[str], pool: Pool) -> list[str]:
-    """The terms that no candidate says."""
     distinct_terms = list(dict.fromkeys(query_terms))[:MAX_QUERY_TERMS]
     said = pool.terms.counts(distinct_terms).sum(axis=0)
     return [term for term, times in zip(distinct_terms, said, strict=True) if not times]
 
 
-def _sure(
+def _confidences(
     candidates: Candidates,
     question: Question,
     query_terms: Sequence[str],
-    asked: Set[str],
+    query_words: Set[str],
     pool: Pool,
     scores: Scores,
     order: Sequence[int],
     counted: NDArray[np.bool_],
     inside: NDArray[np.bool_],
 ) -> Floats | None:
-    """How sure each of the pool is an answer; None where that is not known: without both words and static vectors, and
-    where the first results are in a language that no static vector knows. Without words, as of punctuation, it is 0.
+    """(n,) 0..1, how likely each document of the pool is an answer. 0 for a question without words, such as
+    punctuation.
 
-    What is `inside` the time that the question names says the words for it; where nothing is, they do not count.
+    None if unknown: without both words and static vectors, or if the first results are in a language without static
+    vectors. Documents `inside` the named time count as saying the words that name it; if there are none, those words
+    do not count.
     """
     distinct, table = list(dict.fromkeys(query_terms)), candidates.table
     if table is None or question.mode != "hybrid":
@@ -281,32 +292,32 @@ def _sure(
         said, near = np.maximum(said, of_time), np.maximum(near, of_time)
     else:
         idf = idf * counted
-    known = table.knows(hashed(term.encode() for term in distinct))
-    if not known.any():
+    in_table = table.knows(hashed(term.encode() for term in distinct))
+    if not in_table.any():
         return confidence_by_words(distinct, near, idf)
     first = [pool.terms.beginning(place, DATE_TERMS, READ_FOR_LANGUAGE) for place in order[:FIRST]]
     shares = [table.knows(one).mean() for one in first if len(one)]
     if shares and np.mean(shares) < KNOWN_FROM:
         return None
     static = np.full(len(pool.terms), np.nan) if pool.static is None else pool.static
-    trust = np.array([1.0 if term in asked else CORRECTED for term in distinct])
-    return confidence(said, near, idf, static, pool.cosine, known, trust)
+    trust = np.array([1.0 if term in query_words else CORRECTED for term in distinct])
+    return confidence(said, near, idf, static, pool.cosine, in_table, trust)
 
 
 def pool_of(candidates: Candidates, question: Question, query_terms: Sequence[str]) -> tuple[NDArray[np.int64], Pool]:
-    """The candidates, in the order of their ids, and what is known of them."""
+    """The candidates, in the order of their ids, and the pool of their columns."""
     rows, meaning = candidates.rows, _meaning(candidates, question, query_terms)
-    found = _pool(candidates, question, query_terms, meaning)
+    documents = _pool(candidates, question, query_terms, meaning)
     pool = Pool(
-        terms=rows.terms.rows(found),
-        cosine=cosines_of(rows.vectors, meaning.vector, found),
-        static=cosines_of(rows.static, meaning.static, found),
-        episode=rows.episode.values[found],
-        sequence=rows.sequence.values[found],
-        author=rows.author.values[found],
-        names=rows.author_terms(found),
+        terms=rows.terms.rows(documents),
+        cosine=cosines_of(rows.vectors, meaning.vector, documents),
+        static=cosines_of(rows.static, meaning.static, documents),
+        episode=rows.episode.values[documents],
+        sequence=rows.sequence.values[documents],
+        author=rows.author.values[documents],
+        names=rows.author_terms(documents),
     )
-    return found, pool
+    return documents, pool
 
 
 def _meaning(candidates: Candidates, question: Question, query_terms: Sequence[str]) -> Meaning:
@@ -327,15 +338,15 @@ def _pool(
         said = [] if question.mode == "vector" else [one.by_words(query_terms, CANDIDATES) for one in every]
     with span("search by vectors"):
         near = [one.by_meaning(meaning, CANDIDATES).documents for one in every]
-    found = np.unique(np.concatenate([*(np.array(some, np.int64) for some in said), *near]))
-    places: list[int] = np.union1d(found, candidates.beside(found, REACH)).tolist()
+    documents = np.unique(np.concatenate([*(np.array(some, np.int64) for some in said), *near]))
+    places: list[int] = np.union1d(documents, candidates.beside(documents, REACH)).tolist()
     return np.array(sorted(places, key=candidates.rows.ids.__getitem__), np.int64)
 
 
 def _weigh(
     rows: DocumentColumns, question: Question, relevance: Floats, pool: NDArray[np.int64]
 ) -> tuple[Floats, dict[str, Floats]]:
-    """Relevance (0..1) times how sure a lesson still is and how important a memory was called; with recency if asked.
+    """Relevance (0..1) times a lesson's current confidence and a memory's importance; with recency if asked for.
 
     `alpha * relevance + (1 - alpha) * exp(-ln 2 / half_life * age)`, memex's formula; age from `occurred_at`.
     """
@@ -352,8 +363,8 @@ def _weigh(
     return weighed, weights
 
 
-ALPHA = 0.7
-HALF_LIFE_DAYS = 30.0
+# memex's own constants: its clients expect its order
+ALPHA, HALF_LIFE_DAYS = 0.7, 30.0
 CANDIDATES_PER_RESULT, MAX_CANDIDATES = 3, 150
 
 
@@ -391,13 +402,14 @@ def waiting(
 
     All of them when the query has no vectors.
     """
-    rows, asked = candidates.rows, list(dict.fromkeys(terms(question.text)))
-    found = candidates.without_vectors(meaning, asked, count)
-    share = rows.said(found, asked).sum(axis=1) / max(1, len(asked))
-    best = best_first(rows, found, share, count)
-    return found[best], share[best]
+    rows, query_words = candidates.rows, list(dict.fromkeys(terms(question.text)))
+    documents = candidates.without_vectors(meaning, query_words, count)
+    share = rows.said(documents, query_words).sum(axis=1) / max(1, len(query_words))
+    best = best_first(rows, documents, share, count)
+    return documents[best], share[best]
 
 
+# agent-memory's own constants
 K = 60
 PER_RESULT = 2
 """From each list, for each result that is shown."""
@@ -435,21 +447,21 @@ def _near(candidates: Candidates, question: Question, count: int, said: Sequence
     unembedded, share = waiting(candidates, question, meaning, count)
     in_text = np.asarray(said, np.int64)
     joins = (share > 0) & ~np.isin(unembedded, in_text)
-    kept = ~(rows.vectors.without(near) & np.isin(near, in_text))
-    documents = np.concatenate([near[kept], unembedded[joins]])
-    scores = np.concatenate([cosine[kept], share[joins]])
+    selected = ~(rows.vectors.without(near) & np.isin(near, in_text))
+    documents = np.concatenate([near[selected], unembedded[joins]])
+    scores = np.concatenate([cosine[selected], share[joins]])
     return documents[best_first(rows, documents, scores, count)].tolist()
 
 
 def _by_text(candidates: Candidates, text: str, count: int) -> list[int]:
-    """The best `count` that say all the words. BM25 over just these: the tail has no place in tantivy's order yet."""
-    rows, asked = candidates.rows, list(dict.fromkeys(required_terms(" ".join(text.split()[:WORDS]))))
-    found = np.asarray(candidates.by_words(asked, count, every=True), np.int64)
-    found = found[best_first(rows, found, np.zeros(len(found)), len(found))]
-    alone = np.full(len(found), -1, np.int32)
-    pool = Pool(rows.terms.rows(found), np.full(len(found), np.nan), alone, np.zeros_like(alone))
-    lexical = np.round(score(asked, pool, mode="lexical").lexical, 9)
-    return found[best_first(rows, found, lexical, count)].tolist()
+    # BM25 over just these: the tail has no place in tantivy's order yet
+    rows, query_words = candidates.rows, list(dict.fromkeys(required_terms(" ".join(text.split()[:WORDS]))))
+    documents = np.asarray(candidates.by_words(query_words, count, every=True), np.int64)
+    documents = documents[best_first(rows, documents, np.zeros(len(documents)), len(documents))]
+    alone = np.full(len(documents), -1, np.int32)
+    pool = Pool(rows.terms.rows(documents), np.full(len(documents), np.nan), alone, np.zeros_like(alone))
+    lexical = np.round(score(query_words, pool, mode="lexical").lexical, 9)
+    return documents[best_first(rows, documents, lexical, count)].tolist()
 
 
 def _reciprocal_ranks(ranked: Sequence[int], documents: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -15,7 +15,7 @@ import asyncio
 import logging
 import shutil
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -42,9 +42,8 @@ logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 RETRY_S = 1.0
-LAG_EVERY_S = 0.5
-LOOK_EVERY_S = 0.5
-"""For a purge, or another embedder."""
+LAG_EVERY_S = LOOK_EVERY_S = 0.5
+"""How often the lag is measured, and a purge or another embedder is looked for."""
 LOAD_AGAIN_S = 2.0
 """After a look that found no such snapshot: to find that one is damaged takes reading all of it."""
 SIGN_OFF_S = 1.0
@@ -72,9 +71,9 @@ class ReplicaService(Waiting):
         self._thread = ThreadPoolExecutor(1, "index")
         self._searches = Searches(self._thread, self._search_now)
         self._one_change = asyncio.Lock()
-        """Of all that change the index, one waits for its thread at a time: a search waits for no more than that."""
+        """Only one change at a time is queued for the index thread, so a search waits for one change at most."""
         self._one_in_background = asyncio.Lock()
-        """Of comparisons and vectors, one waits for its turn among the changes: what was written goes first."""
+        """Only one comparison or batch of vectors competes for that lock, so new writes go first."""
         self._live: Loaded | None = None
         self._caught_up: set[int] = set()
         self._tasks: list[asyncio.Task[None]] = []
@@ -91,7 +90,6 @@ class ReplicaService(Waiting):
 
     @property
     def ready(self) -> bool:
-        """True once every partition is complete, and has been read up to where its feed stood at the start."""
         return self._fault is None and len(self._caught_up) == self._partitions
 
     @property
@@ -105,12 +103,10 @@ class ReplicaService(Waiting):
 
     @property
     def _from_snapshot(self) -> bool:
-        """Whether a snapshot was loaded that has documents of every partition, as far as is known."""
         return self._live is not None and self._live.snapshot != "" and not self._lacks_a_partition(self._live)
 
     @property
     def trouble(self) -> str | None:
-        """What keeps the index from being ready, beside its start."""
         if self._fault is not None or self._live is None:
             return self._fault
         if self._away:
@@ -123,12 +119,10 @@ class ReplicaService(Waiting):
 
     @property
     def embedder(self) -> Embedder:
-        """What made the vectors of the index."""
         return self.embedders.current if self._live is None else self._live.embedder
 
     @property
     def documents(self) -> int:
-        """How many documents are indexed."""
         return 0 if self._live is None else len(self._live.index)
 
     @property
@@ -138,7 +132,6 @@ class ReplicaService(Waiting):
 
     @property
     def made_of(self) -> tuple[str, int]:
-        """The snapshot that the index started from, and how many documents were removed from it since."""
         return self.snapshot, self.removed
 
     @property
@@ -148,31 +141,21 @@ class ReplicaService(Waiting):
 
     @property
     def applied(self) -> dict[int, Position]:
-        """The log position covered, by partition; the beginning for one whose documents are being compared."""
-        unsure = self._unsure
+        comparisons = {} if self._live is None else self._live.comparisons
+        unsure = {partition for partition, comparison in comparisons.items() if not comparison.complete}
         return {partition: START if partition in unsure else at.position for partition, at in self.at.items()}
 
     @property
     def comparing(self) -> list[int]:
-        """The partitions that are, or wait to be, compared with their documents."""
         return [] if self._live is None else sorted(self._live.comparisons)
 
     @property
-    def _unsure(self) -> Collection[int]:
-        """Partitions of which the index may lack what its position covers."""
-        if self._live is None:
-            return ()
-        return [partition for partition, comparison in self._live.comparisons.items() if not comparison.complete]
-
-    @property
     def at(self) -> dict[int, FeedPosition]:
-        """Where the replica stands in every feed; at the beginning while nothing is loaded."""
         if self._live is None:
             return {partition: FeedPosition() for partition in range(self._partitions)}
         return dict(self._live.at)
 
     def generation_of(self, partition: int) -> int:
-        """The generation whose feed is followed."""
         return 1 if self._live is None else self._live.at[partition].generation
 
     def start(self) -> None:
@@ -207,7 +190,6 @@ class ReplicaService(Waiting):
         return await self._searches.ask(question, allowed)
 
     async def ask(self, question: Callable[[Index], Result]) -> Result:
-        """The answer of the index as it stands. Raises ProjectionBehind before the first load is done."""
         return await self.in_index_thread(lambda: question(EmbeddedIndex(self.index)))
 
     async def ask_current(self, question: Callable[[Index], Result]) -> Result:
@@ -235,7 +217,6 @@ class ReplicaService(Waiting):
         return any(not one.complete and not one.base for one in live.comparisons.values())
 
     def partition_of(self, name: str) -> int | None:
-        """In which partition a document is, as far as the index knows; a hint, since it may change meanwhile."""
         return None if self._live is None else self._live.index.partition_of(name)
 
     async def in_index_thread(self, work: Callable[..., Result], *args: Any) -> Result:
@@ -291,7 +272,6 @@ class ReplicaService(Waiting):
             await asyncio.sleep(RETRY_S)
 
     async def _load(self) -> None:
-        """Start from the newest usable snapshot, else empty."""
         self._caught_up.clear()
         await self.beat()  # before it is chosen: a purge must wait for whoever may have chosen an older one
         live = await self._loader.newest(await self.embedders.refresh())
@@ -325,7 +305,7 @@ class ReplicaService(Waiting):
 
     async def _newer(self, live: Loaded) -> Loaded:
         """What a purge, or a change of the embedder, wants in the place of `live`, nearly caught up."""
-        told, again_at = "", 0.0
+        reported, again_at = "", 0.0
         while True:
             await asyncio.sleep(LOOK_EVERY_S)
             try:
@@ -350,10 +330,10 @@ class ReplicaService(Waiting):
                     continue
                 return fresh
             trouble = f"no usable snapshot {self._purged} or later has vectors of {embedder.model}"
-            if trouble != told:
+            if trouble != reported:
                 left = "erased documents are still in its files" if same else f"it searches with {live.index.model}"
                 logger.warning("index: %s: %s", left, trouble)
-                told = trouble
+                reported = trouble
 
     async def _replace(self, fresh: Loaded) -> None:
         """Change over to `fresh`, once it has all that the old index has; then delete the old one.
@@ -379,7 +359,6 @@ class ReplicaService(Waiting):
 
 
 def _away_message(away: Mapping[int, str], partitions: int) -> str:
-    """Which partitions are not followed."""
     if len(away) == partitions:
         return f"Redis is away: {away[min(away)]}"
     names = ", ".join(map(str, sorted(away)))

@@ -20,10 +20,10 @@ import unicodedata
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, wraps
 from hashlib import blake2b
 from itertools import combinations
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from projections.search.columns import TermRows
 from projections.search.cues import DATE_TERMS
@@ -33,6 +33,20 @@ REMEMBERED, SHORT = 1_024, 2_000
 At most 32 MB."""
 LONG = 20_000
 """Characters that are looked at word by word: some 10 ms. What is behind them is one word, compared as it is."""
+
+
+Result = TypeVar("Result")
+
+
+def remembered(function: Callable[[str], Result]) -> Callable[[str], Result]:
+    """The function, with the results of the last REMEMBERED short texts cached."""
+    cached = lru_cache(maxsize=REMEMBERED)(function)
+
+    @wraps(function)
+    def remembering(text: str) -> Result:
+        return cached(text) if len(text) <= SHORT else function(text)
+
+    return remembering
 
 
 def _words_in(text: str) -> frozenset[str]:
@@ -94,7 +108,10 @@ class Word(NamedTuple):
 def states_the_same(one: str, other: str) -> bool:
     """Whether two texts differ in nothing but case, punctuation, spacing, plurals and function words."""
     words, others = words_of(one), words_of(other)
-    return len(words) == len(others) and all(map(_is_same, words, others))
+    return len(words) == len(others) and all(
+        a.text == b.text or (a.stem == b.stem and not a.exact and not b.exact)
+        for a, b in zip(words, others, strict=True)
+    )
 
 
 def statement_key(text: str) -> str:
@@ -114,17 +131,9 @@ def differ_in_facts(one: str, other: str) -> bool:
     return first != second
 
 
+@remembered
 def words_of(text: str) -> tuple[Word, ...]:
     """The words that a text states something with, in their order; never none."""
-    return _cached_words(text) if len(text) <= SHORT else _words(text)
-
-
-@lru_cache(maxsize=REMEMBERED)
-def _cached_words(text: str) -> tuple[Word, ...]:
-    return _words(text)
-
-
-def _words(text: str) -> tuple[Word, ...]:
     text, rest = text[:LONG], text[LONG:]
     text = text if text.isascii() else unicodedata.normalize("NFKC", text).replace("’", "'").replace("−", "-")
     has_case = not text.isupper()  # in a text of capitals they say nothing
@@ -154,10 +163,6 @@ def _word(token: str, folded: str, capital: bool, behind_number: bool) -> Word:
     if _IDENTIFIER.search(token):
         return Word(folded, folded, exact=True, named=True)
     return Word(folded, _stem(folded), exact=capital or not token.isalpha(), named=capital or behind_number)
-
-
-def _is_same(one: Word, other: Word) -> bool:
-    return one.text == other.text or (one.stem == other.stem and not one.exact and not other.exact)
 
 
 def _split_tokens(text: str) -> Iterator[tuple[str, bool]]:
@@ -190,13 +195,11 @@ def _parts(token: str) -> tuple[str, ...]:
 
 
 def _function_words(tokens: Iterable[tuple[str, bool]]) -> frozenset[str]:
-    """Those of the language of which there are most."""
     present = [word for token, _ in tokens if (word := token.casefold()) in _ANY_FUNCTION_WORD]
     return max(FUNCTION_WORDS, key=lambda words: sum(word in words for word in present)) if present else frozenset()
 
 
 def _stem(word: str) -> str:
-    """A word without the ending of a plural."""
     if len(word) < 4 or not word.endswith("s") or word.endswith(("ss", "us", "is")):
         return word
     if word.endswith("ies") and len(word) > 4:
@@ -218,28 +221,20 @@ def signature(text: str) -> tuple[str, ...]:
     """Returns the distinct lower-cased tokens longer than two characters, in the order `probe_tokens` relies on; of
     scripts without spaces the pairs of characters.
 
-    A text with none gives one token no other text can have, its normalised self behind a space; so two such texts
+    A text with none gives one token no other text can have, its normalized self behind a space; so two such texts
     are alike only if equal, and every signature has a probe token.
     """
-    return tuple(sorted(_tokens(text), key=_order))
+    return tuple(sorted(tokens_of(text), key=lambda token: (-len(token), _checksum(token), token)))
 
 
+@remembered
 def tokens_of(text: str) -> frozenset[str]:
-    """Returns the tokens of a signature in no order; those of the last REMEMBERED short texts are remembered."""
-    return _remembered_tokens(text) if len(text) <= SHORT else _tokens(text)
-
-
-@lru_cache(maxsize=REMEMBERED)
-def _remembered_tokens(text: str) -> frozenset[str]:
-    return _tokens(text)
-
-
-def _tokens(text: str) -> frozenset[str]:
+    """Returns the tokens of a signature in no order."""
     words = text.lower().split()
-    found = {word for word in words if len(word) >= _MIN_TOKEN}
+    tokens = {word for word in words if len(word) >= _MIN_TOKEN}
     if not text.isascii():
-        found = {pair or run for word in found for pair, run in _PARTS.findall(word)}
-    return frozenset(found) or frozenset({" " + " ".join(words)})
+        tokens = {pair or run for word in tokens for pair, run in _PARTS.findall(word)}
+    return frozenset(tokens) or frozenset({" " + " ".join(words)})
 
 
 def jaccard(left: Collection[str], right: Collection[str]) -> float:
@@ -293,18 +288,18 @@ def keys(tokens: tuple[str, ...]) -> Keys:
     """Returns the keys of a signature: `probe` of one always meets `filed` of another one above the threshold."""
     smallest, biggest = SUPERSEDE_ABOVE * len(tokens), len(tokens) / SUPERSEDE_ABOVE  # of those it may resemble
     pairs = _pair_keys(tokens) if smallest <= PAIRS_UP_TO else ()
-    singles = _token_keys(tokens) if biggest > PAIRS_UP_TO else ()
+    singles = (
+        tuple(f"{_checksum(token):016x}" for token in probe_tokens(tokens, SUPERSEDE_ABOVE))
+        if biggest > PAIRS_UP_TO
+        else ()
+    )
     sketch = sum({1 << (_checksum(token) & 63) for token in tokens})
     return Keys(pairs + singles, pairs if len(tokens) <= PAIRS_UP_TO else singles, sketch, len(tokens))
 
 
+@remembered
 def keys_of(text: str) -> Keys:
-    """Returns `keys(signature(text))`; those of the last REMEMBERED short texts are remembered."""
-    return _remembered_keys(text) if len(text) <= SHORT else keys(signature(text))
-
-
-@lru_cache(maxsize=REMEMBERED)
-def _remembered_keys(text: str) -> Keys:
+    """Returns `keys(signature(text))`."""
     return keys(signature(text))
 
 
@@ -316,10 +311,6 @@ def _pair_keys(tokens: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(f"{first << 32 | second:016x}" for first, second in combinations(checksums, 2))
 
 
-def _token_keys(tokens: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(f"{_checksum(token):016x}" for token in probe_tokens(tokens, SUPERSEDE_ABOVE))
-
-
 def _leading(tokens: tuple[str, ...], threshold: float, shared: int) -> tuple[str, ...]:
     """The leading tokens of which any other signature above the threshold has `shared` among its own."""
     return tokens[: len(tokens) - math.ceil(threshold * len(tokens)) + shared]
@@ -327,10 +318,6 @@ def _leading(tokens: tuple[str, ...], threshold: float, shared: int) -> tuple[st
 
 def _checksum(token: str) -> int:
     return zlib.crc32(token.encode("utf-8", "surrogatepass"))
-
-
-def _order(token: str) -> tuple[int, int, str]:
-    return -len(token), _checksum(token), token
 
 
 SAME_FROM = 0.97
@@ -354,7 +341,7 @@ def distinct(documents: TermRows, places: Sequence[int], limit: int) -> list[Dis
 
     What stands behind the last of them is not looked at, so `repeats` are what a reader would have been shown.
     """
-    found: list[Distinct] = []
+    distinct_results: list[Distinct] = []
     said: list[frozenset[int]] = []
     having: defaultdict[int, list[int]] = defaultdict(list)
     for place in places:
@@ -364,15 +351,15 @@ def distinct(documents: TermRows, places: Sequence[int], limit: int) -> list[Dis
         near = sorted({number for hashed in smallest for number in having[hashed]})
         same = next((number for number in near if _alike(terms, said[number])), None)
         if same is not None:
-            found[same].repeats.append(place)
-        elif len(found) == limit:
+            distinct_results[same].repeats.append(place)
+        elif len(distinct_results) == limit:
             break
         else:
             for hashed in smallest:
-                having[hashed].append(len(found))
-            found.append(Distinct(place, []))
+                having[hashed].append(len(distinct_results))
+            distinct_results.append(Distinct(place, []))
             said.append(terms)
-    return found
+    return distinct_results
 
 
 def _alike(one: frozenset[int], other: frozenset[int]) -> bool:

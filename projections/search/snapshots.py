@@ -43,14 +43,14 @@ from projections.vectors.static import STATIC, StaticTable, table_of
 logger = logging.getLogger(__name__)
 
 FORMAT = 5
-"""Those of another format are passed over: the index is made from the documents then."""
+"""Those of another format are skipped: the index is made from the documents then."""
 KEPT = 2
 """Snapshots kept: the newest, and one more for a replica that is reading it."""
 _TEXTS = "texts.msgpack.zst"
 
 
 class UnusableSnapshot(MnemologError):
-    """A snapshot is of another format or model, torn, or altered; it is passed over."""
+    """A snapshot is of another format or model, torn, or altered; it is skipped."""
 
     code = "unusable_snapshot"
 
@@ -123,6 +123,7 @@ def save(index: IndexReplica, at: Mapping[int, FeedPosition], folder: Path, name
         files={str(path.relative_to(work)): _sha256(path) for path in sorted(work.rglob("*")) if path.is_file()},
     ).signed
     (work / "manifest.json").write_bytes(msgspec.json.encode(manifest))
+    # atomic: a reader sees a whole snapshot or none; a crash leaves `.writing-…`, which `prune` removes
     work.rename(folder / name)
     return manifest
 
@@ -136,7 +137,7 @@ def newest(
 ) -> tuple[Path, SnapshotManifest] | None:
     """The newest snapshot made with `model`, with vectors of `dimensions` if given; None when there is none.
 
-    Those in `without` are passed over; so are those of a log of another number of `partitions`, if that is given.
+    Those in `without` are skipped; so are those of a log of another number of `partitions`, if that is given.
     """
     for path in sorted(folder.glob("[!.]*"), reverse=True):
         if path in without or (manifest := _manifest(path)) is None:
@@ -157,11 +158,6 @@ def _manifest(path: Path) -> SnapshotManifest | None:
     return manifest if manifest.digest in ("", manifest.signed.digest) else None
 
 
-def _model_of(path: Path) -> str | None:
-    manifest = _manifest(path)
-    return None if manifest is None else manifest.model
-
-
 def damage(path: Path, manifest: SnapshotManifest) -> str | None:
     """What is wrong with the files of a snapshot; None for nothing. Reads all of it."""
     try:
@@ -180,7 +176,7 @@ def load(
     dimensions: int | None = None,
     table: StaticTable | None = None,
 ) -> IndexReplica:
-    """The index of a snapshot, working in the new folder `work`; static vectors of another `table` are made anew.
+    """The index of a snapshot, working in the new folder `work`; static vectors of another `table` are made again.
 
     Raises UnusableSnapshot for an altered file, when the snapshot is pruned meanwhile, and when its vectors are not of
     the `model` and `dimensions` that are wanted: vectors of two models must never be compared.
@@ -195,7 +191,8 @@ def load(
         shutil.rmtree(work, ignore_errors=True)
         link_or_copy(path / "lexical", work)
         for name, expected in manifest.files.items():
-            # the linked ones: tantivy takes a folder whose files went away for a new, empty index
+            # hash the linked copies, not the originals, which may be pruned meanwhile: tantivy takes a folder whose
+            # files disappeared for a new, empty index, and searches would silently find nothing
             inside = Path(name).relative_to("lexical") if name.startswith("lexical/") else None
             if _sha256(path / name if inside is None else work / inside) != expected:
                 raise UnusableSnapshot(f"{path / name} was altered")
@@ -226,13 +223,12 @@ def load(
 
 
 def _shared(facets_of: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """The same facets, equal ones as one object."""
-    known: dict[tuple[str, ...], tuple[str, ...]] = {}
+    stored: dict[tuple[str, ...], tuple[str, ...]] = {}
     for keys in facets_of:
-        if keys not in known:
+        if keys not in stored:
             shared = tuple(map(sys.intern, keys))
-            known[shared] = shared
-    return [known[keys] for keys in facets_of]
+            stored[shared] = shared
+    return [stored[keys] for keys in facets_of]
 
 
 def names_of(path: Path) -> list[str]:
@@ -259,23 +255,26 @@ def load_newest(
     """The index of the newest usable snapshot made with `model`, working in the new folder `work`; None without one.
 
     Those of a log of another number of `partitions`, if that is given, or with names before `least`, do not count.
-    One that is damaged is passed over; so is one that was pruned while it was read, which gave way to a newer one.
+    One that is damaged is skipped; so is one that was pruned while it was read, which gave way to a newer one.
     """
     tried: set[Path] = set()
-    while (found := newest(folder, model, dimensions, tried, partitions)) is not None and found[1].name >= least:
+    while (candidate := newest(folder, model, dimensions, tried, partitions)) is not None:
+        path, manifest = candidate
+        if manifest.name < least:
+            return None
         try:
-            return load(*found, work, model=model, dimensions=dimensions, table=table), found[1]
+            return load(path, manifest, work, model=model, dimensions=dimensions, table=table), manifest
         except UnusableSnapshot as error:
-            logger.warning("index: %s; it is passed over", error)
+            logger.warning("index: %s; it is skipped", error)
             shutil.rmtree(work, ignore_errors=True)
-            tried.add(found[0])
+            tried.add(path)
     return None
 
 
 def discard_older(folder: Path, name: str, model: str) -> None:
     """Delete the snapshots of a model that are older than the one of that name."""
     for path in sorted(folder.glob("[!.]*")):
-        if path.name < name and _model_of(path) == model:
+        if path.name < name and (manifest := _manifest(path)) is not None and manifest.model == model:
             gone = path.with_name(f".pruned-{path.name}")
             path.rename(gone)
             shutil.rmtree(gone, ignore_errors=True)
@@ -285,7 +284,7 @@ def prune(folder: Path, kept: int = KEPT) -> None:
     """Delete all but the newest snapshots, and what an interrupted one left."""
     complete = sorted(folder.glob("[!.]*"))
     for path in complete[: max(0, len(complete) - kept)]:
-        # at once, so that nobody finds half of it
+        # renamed first, so that no replica starts to read a folder that is half deleted
         path.rename(path.with_name(f".pruned-{path.name}"))
     for path in [*folder.glob(".writing-*"), *folder.glob(".pruned-*")]:
         if path.is_dir():
@@ -320,37 +319,37 @@ def compacted(
     With `without_vectors_for` a model, its dimensions and table, vectors of that one are to be put into it, and no
     others are but the static ones.
     """
-    kept = ordinals(index.alive)
-    places: list[int] = kept.tolist()
+    living = ordinals(index.alive)
+    places: list[int] = living.tolist()
     model, dimensions, table = without_vectors_for or (index.model, index.vectors.dimensions, index.table)
     fresh = IndexReplica(folder, dimensions, model, table)
     fresh.ids = [index.ids[place] for place in places]
     fresh.ordinal_of = {name: ordinal for ordinal, name in enumerate(fresh.ids)}
-    fresh.terms = TermColumn.made_of(index.terms.rows(kept))
+    fresh.terms = TermColumn.made_of(index.terms.rows(living))
     fresh.facets_of = [index.facets_of[place] for place in places]
-    fresh.facets = index.facets.renumbered(kept)
-    fresh.alive = bitmap(np.arange(len(kept)))
+    fresh.facets = index.facets.renumbered(living)
+    fresh.alive = bitmap(np.arange(len(living)))
     for name in COLUMNS:
-        setattr(fresh, name, Column.of(getattr(index, name).values[kept]))
+        setattr(fresh, name, Column.of(getattr(index, name).values[living]))
     _renumber_authors(index, fresh)
     _renumber_episodes(index, fresh)
     if without_vectors_for is None:
-        fresh.vectors = index.vectors.renumbered(kept)
+        fresh.vectors = index.vectors.renumbered(living)
     if table is not None and index.table is not None and table.name == index.table.name:
-        fresh.static = index.static.renumbered(kept)
+        fresh.static = index.static.renumbered(living)
     else:
         fresh.embed_terms(ordinals(fresh.alive))
     index.commit()
     for place, terms in index.lexical.all_terms():
-        ordinal = int(np.searchsorted(kept, place))
+        ordinal = int(np.searchsorted(living, place))
         fresh.lexical.add(ordinal, terms, lexical_facets(fresh.facets_of[ordinal]))
     fresh.lexical.commit()
     return fresh
 
 
 def _renumber_authors(index: IndexReplica, fresh: IndexReplica) -> None:
-    known, author = np.unique(fresh.author.values, return_inverse=True)
-    fresh.authors = [index.authors[place] for place in known.tolist()]
+    stored, author = np.unique(fresh.author.values, return_inverse=True)
+    fresh.authors = [index.authors[place] for place in stored.tolist()]
     fresh.author_of = {name: place for place, name in enumerate(fresh.authors)}
     fresh.author = Column.of(author.astype(np.int32))
 
@@ -358,13 +357,13 @@ def _renumber_authors(index: IndexReplica, fresh: IndexReplica) -> None:
 def _renumber_episodes(index: IndexReplica, fresh: IndexReplica) -> None:
     """Episodes with anybody left, in their order; sequences have no holes, so they stay."""
     names = list(index.episode_of)
-    known = np.unique(fresh.episode.values)
-    known = known[known >= 0]
-    left: list[int] = known.tolist()
+    stored = np.unique(fresh.episode.values)
+    stored = stored[stored >= 0]
+    left: list[int] = stored.tolist()
     fresh.episode_of = {names[place]: number for number, place in enumerate(left)}
     fresh.episodes = [[fresh.ordinal_of[index.ids[member]] for member in index.episodes[place]] for place in left]
     outside = fresh.episode.values < 0
-    fresh.episode = Column.of(np.where(outside, -1, np.searchsorted(known, fresh.episode.values)).astype(np.int32))
+    fresh.episode = Column.of(np.where(outside, -1, np.searchsorted(stored, fresh.episode.values)).astype(np.int32))
 
 
 LINK_S = 0.2
@@ -450,10 +449,11 @@ class SnapshotJob:
             manifest = await asyncio.to_thread(save, index, at, self._folder, str(new_event_id()))
         finally:
             shutil.rmtree(self._work, ignore_errors=True)
+        # only now: a feed must not lose entries before a complete snapshot covers them
         for partition, position in at.items():
             await trim_feed(self._redis, partition, position)
         await asyncio.to_thread(prune, self._folder, 1 if compact else KEPT)
-        if compact:
+        if compact:  # last: replicas reload when they see it, and the older snapshots are gone by then
             async with past_memory_limit(self._redis) as pipe:
                 pipe.set(PURGED, manifest.name)
                 await pipe.execute()
@@ -489,8 +489,8 @@ class SnapshotJob:
         """The newest usable snapshot. Each is read whole once, to see that it is."""
         damaged: set[Path] = set()
         self._checked = {path: error for path, error in self._checked.items() if path.exists()}
-        while (found := newest(self._folder, model, dimensions, damaged, self._partitions)) is not None:
-            path, manifest = found
+        while (candidate := newest(self._folder, model, dimensions, damaged, self._partitions)) is not None:
+            path, manifest = candidate
             if path not in self._checked:
                 self._checked[path] = damage(path, manifest)
             if (error := self._checked[path]) is None:
@@ -500,11 +500,12 @@ class SnapshotJob:
         return None
 
     async def _start(self, embedder: Embedder) -> tuple[IndexReplica, dict[int, FeedPosition]]:
-        """The newest snapshot's index and positions, else an empty one at the beginning of every feed."""
         at = {partition: FeedPosition() for partition in range(self._partitions)}
         work, kind, table = self._work / "read", (embedder.model, embedder.dimensions), table_of(embedder)
-        found = await asyncio.to_thread(load_newest, self._folder, kind[0], work, kind[1], "", table, self._partitions)
-        if found is not None:
-            return found[0], at | found[1].partitions
+        candidate = await asyncio.to_thread(
+            load_newest, self._folder, kind[0], work, kind[1], "", table, self._partitions
+        )
+        if candidate is not None:
+            return candidate[0], at | candidate[1].partitions
         await asyncio.to_thread(shutil.rmtree, work, True)
         return await asyncio.to_thread(IndexReplica, work, embedder.dimensions, embedder.model, table), at

@@ -64,8 +64,8 @@ def terms(text: str) -> list[str]:
     stop words keeps them, each also as a name.
     """
     runs = _runs(text.lower() if text.isupper() and len(text) > LONGEST_NAME else text)
-    found = [*chain.from_iterable(map(_stems_of, runs))]
-    return found or [form for run in runs for word in _words(run) for form in (word, NAME + word)]
+    matches = [*chain.from_iterable(map(_stems_of, runs))]
+    return matches or [form for run in runs for word in _words(run) for form in (word, NAME + word)]
 
 
 def leading_stop_words(text: str) -> list[str]:
@@ -97,7 +97,6 @@ def date_terms(when: date) -> list[str]:
 
 
 def _unaccented(text: str) -> str:
-    """Compatibility forms unified, accents (and Hebrew and Arabic points) dropped."""
     if text.isascii():
         return text
     return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFKD", text)))
@@ -110,7 +109,6 @@ def _runs(text: str) -> list[str]:
 
 
 def _stems(run: str) -> tuple[str, ...]:
-    """Stems of the words of a run that are no stop words: what a word becomes depends on nothing around it."""
     if run.isupper() and len(run) > 1 and run.lower() in STOP_WORDS - OPERATORS:
         return (NAME + run.lower(),)
     return tuple([_stem(word) for word in _words(run) if word not in STOP_WORDS])
@@ -120,8 +118,8 @@ _stems_of = PerWord(_stems).__getitem__
 
 
 def _stemmed(words: Sequence[str]) -> list[str]:
-    kept = [word for word in words if word not in STOP_WORDS]
-    return [_stem(word) for word in kept or words]
+    content_words = [word for word in words if word not in STOP_WORDS]
+    return [_stem(word) for word in content_words or words]
 
 
 def _words(run: str) -> Sequence[str]:
@@ -159,12 +157,9 @@ def _parts(piece: str) -> list[str]:
     if len(piece) > LONGEST_WORD:
         return [piece.casefold()[:LONGEST_WORD]]
     if UNSPACED.search(piece):
-        return _bigrams(piece.casefold())
+        word = piece.casefold()
+        return [word[at : at + 2] for at in range(max(1, len(word) - 1))]
     return [part.casefold()[:LONGEST_WORD] for part in _CAMEL.split(piece)]
-
-
-def _bigrams(word: str) -> list[str]:
-    return [word[at : at + 2] for at in range(max(1, len(word) - 1))]
 
 
 def _named_day(iso_date: str) -> list[str]:
@@ -216,34 +211,34 @@ def snippet(text: str, query_terms: Sequence[str], limit: int = SNIPPET_CHARS) -
         return text
     start = _start(text, _best_place(text, query_terms, limit))
     end = _end(text, start, limit)
-    told = " ".join(text[start:end].split())
-    return f"{'…' if start else ''}{told}{'…' if end < len(text) else ''}"
+    part = " ".join(text[start:end].split())
+    return f"{'…' if start else ''}{part}{'…' if end < len(text) else ''}"
 
 
 def _best_place(text: str, query_terms: Sequence[str], limit: int) -> int:
     """Where the stretch of text begins that says the most different terms, the rarer ones before the others."""
-    found = _matches(text, query_terms)
-    if not found:
+    matches = _matches(text, query_terms)
+    if not matches:
         return 0
-    weight = {term: 1 / places for term, places in Counter(term for _, term in found).items()}
-    key_scope = limit - LEAD
+    weight = {term: 1 / places for term, places in Counter(term for _, term in matches).items()}
+    distance = limit - LEAD
     best, best_weight = 0, 0.0
     first, inside = 0, Counter[str]()
-    for place, term in found:
+    for place, term in matches:
         inside[term] += 1
-        while place - found[first][0] > key_scope:
-            inside[found[first][1]] -= 1
+        while place - matches[first][0] > distance:
+            inside[matches[first][1]] -= 1
             first += 1
         said = sum(weight[one] + 1 for one, count in inside.items() if count)
         if said > best_weight:
-            best, best_weight = found[first][0], said
+            best, best_weight = matches[first][0], said
     return best
 
 
 def _matches(text: str, query_terms: Sequence[str]) -> list[tuple[int, str]]:
     """Where words begin with the stem of a term, and which, in order."""
     lowered = text.lower() if text.isascii() else "".join(map(_folded, text))
-    found: list[tuple[int, str]] = []
+    matches: list[tuple[int, str]] = []
     for term in dict.fromkeys(query_terms[:MOST_WORDS]):
         # "policies" is stemmed to "polici", "policy" too
         stem = term[:-1] if len(term) > 4 and term[-1] in "iy" else term
@@ -252,20 +247,18 @@ def _matches(text: str, query_terms: Sequence[str]) -> list[tuple[int, str]]:
         places = 0
         while place >= 0 and places < MOST_PLACES:
             if inside or not place or not lowered[place - 1].isalnum():
-                found.append((place, term))
+                matches.append((place, term))
                 places += 1
             place = lowered.find(stem, place + len(stem))
-    return sorted(found)
+    return sorted(matches)
 
 
 @lru_cache(maxsize=KEPT_LETTERS)
 def _folded(letter: str) -> str:
-    """A letter as `terms` folds it, the first one where that are several: places stay those of the text."""
     return unicodedata.normalize("NFKD", letter)[:1].casefold()[:1] or letter
 
 
 def _start(text: str, place: int) -> int:
-    """The beginning of the sentence that `place` is in, if it is near, else of a word before it."""
     before = text[max(0, place - LEAD) : place]
     if place <= LEAD:
         return 0

@@ -22,11 +22,13 @@ EXACT_BELOW = 20_000
 EXACT_OF_MOST_BELOW = 2_000
 """About 1 ms. From here on the graph is asked where most documents match, because few of what it finds are lost."""
 MOST = 0.5
+"""Share of all documents that counts as most of them."""
 M, EF_CONSTRUCTION, EF_SEARCH = 16, 60, 100
 """40,000 static vectors: 117 microseconds to join the graph, 0.91 of the nearest 100 found in 0.7 ms. With
 EF_CONSTRUCTION 100 184 and 0.94, with 40 94 and 0.88. What is near but not found is mostly a candidate by its words.
 """
 OVER_FETCH = 4
+"""Neighbors asked of the graph for each wanted: some do not match the filter, or are further chunks of one document."""
 MOST_UNLINKED = 30_000
 """From here on they join the graph also while others come: scoring so many takes about 5 ms at 128 dimensions."""
 UNLINKED = 256
@@ -109,6 +111,7 @@ class VectorIndex:
             if rows.size and int(rows[-1]) >= self._graph.get_max_elements():
                 self._graph.resize_index(2 * int(rows[-1] + 1))
             if rows.size:
+                # one thread: hnswlib allows no search beside an insert, and this is the index thread
                 self._graph.add_items(self._matrix.values[rows].astype(np.float32), rows, num_threads=1)
 
     def remove(self, ordinal: int) -> None:
@@ -137,15 +140,15 @@ class VectorIndex:
 
     def cosine(self, query: Floats, documents: NDArray[np.int64]) -> Floats:
         """Cosine of each document's best chunk with the unit-length query: `(n,) float32`, nan where there is none."""
-        found = np.full(len(documents), np.nan, np.float32)
+        cosines = np.full(len(documents), np.nan, np.float32)
         places, rows = self._rows_of(documents)
         if len(rows):
             scores = self._score(query, rows)
             best = np.full(len(documents), -np.inf, np.float32)
             np.maximum.at(best, places, scores)
-            known = np.isfinite(best)
-            found[known] = best[known]
-        return found
+            scored = np.isfinite(best)
+            cosines[scored] = best[scored]
+        return cosines
 
     def nearest(self, query: Floats, matching: BitMap, count: int) -> NDArray[np.int64]:
         """Up to `count` of the matching documents, by cosine, best first. Exact unless very many match."""
@@ -160,11 +163,11 @@ class VectorIndex:
         """
         documents = self._worth_scoring(query, matching, count)
         scores = self.cosine(query, documents)
-        known = np.flatnonzero(~np.isnan(scores))
-        if len(known) > count > 0:
-            least = np.partition(scores[known], len(known) - count)[len(known) - count]
-            known = known[scores[known] >= least]
-        best = known[np.argsort(-scores[known], kind="stable")] if count > 0 else known[:0]
+        scored = np.flatnonzero(~np.isnan(scores))
+        if len(scored) > count > 0:
+            least = np.partition(scores[scored], len(scored) - count)[len(scored) - count]
+            scored = scored[scores[scored] >= least]
+        best = scored[np.argsort(-scores[scored], kind="stable")] if count > 0 else scored[:0]
         return documents[best], scores[best]
 
     def without(self, documents: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -193,22 +196,19 @@ class VectorIndex:
         if self._graph is not None and len(matching) > (
             EXACT_OF_MOST_BELOW if len(matching) > MOST * len(self) else EXACT_BELOW
         ):
-            found = self._nearest_in_graph(self._graph, query, matching, count)
-            if len(found) >= count:
-                return np.union1d(found, self._unlinked_documents(matching))
+            documents_found = self._nearest_in_graph(self._graph, query, matching, count)
+            if len(documents_found) >= count:
+                return np.union1d(documents_found, among(self._document.values[self._linked :], matching))
         return ordinals(matching)
 
     def _nearest_in_graph(self, graph: hnswlib.Index, query: Floats, matching: BitMap, count: int) -> NDArray[np.int64]:
-        wanted = min(count * OVER_FETCH, self._linked)
-        graph.set_ef(max(EF_SEARCH, wanted))
+        depth = min(count * OVER_FETCH, self._linked)
+        graph.set_ef(max(EF_SEARCH, depth))
         try:
-            labels, _ = graph.knn_query(query, k=wanted, num_threads=1)
+            labels, _ = graph.knn_query(query, k=depth, num_threads=1)
         except RuntimeError:  # hnswlib raises when deletions leave it fewer than k
             return np.empty(0, np.int64)
         return among(self._document.values[labels[0].astype(np.int64)], matching)
-
-    def _unlinked_documents(self, matching: BitMap) -> NDArray[np.int64]:
-        return among(self._document.values[self._linked :], matching)
 
     def _counts(self, documents: NDArray[np.int64]) -> NDArray[np.int64]:
         counts = np.zeros(len(documents), np.int64)
@@ -217,7 +217,6 @@ class VectorIndex:
         return counts
 
     def _rows_of(self, documents: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """For every chunk of the documents: the document's place in the argument, and the chunk's row."""
         counts = self._counts(documents)
         places = np.repeat(np.arange(len(documents)), counts)
         ends = np.cumsum(counts)

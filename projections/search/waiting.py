@@ -138,11 +138,11 @@ class Searches:
         if len(self._waiting) >= MAX_WAITING:
             raise Overloaded(f"{MAX_WAITING:,} searches are waiting for the index")
         loop = asyncio.get_running_loop()
-        one = _Waiting(question, allowed, loop.create_future(), copy_context())
-        self._waiting.append(one)
+        search = _Waiting(question, allowed, loop.create_future(), copy_context())
+        self._waiting.append(search)
         if not self._under_way:
             self._begin(loop)
-        return await one.done
+        return await search.done
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
         self._under_way = True
@@ -158,9 +158,9 @@ class Searches:
             if done.cancelled():
                 continue
             try:
-                loop.call_soon_threadsafe(_answer, done, asker.run(self._search, question, allowed))
+                loop.call_soon_threadsafe(_settle, done, asker.run(self._search, question, allowed))
             except Exception as error:
-                loop.call_soon_threadsafe(_fail, done, error)
+                loop.call_soon_threadsafe(_settle, done, error)
         loop.call_soon_threadsafe(self._ended, loop)
 
     def _ended(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -169,14 +169,13 @@ class Searches:
             self._begin(loop)
 
 
-def _answer(done: "asyncio.Future[list[Hit]]", found: list[Hit]) -> None:
-    if not done.done():  # the asker may have gone away
-        done.set_result(found)
-
-
-def _fail(done: "asyncio.Future[list[Hit]]", error: Exception) -> None:
-    if not done.done():
-        done.set_exception(error)
+def _settle(done: "asyncio.Future[list[Hit]]", outcome: list[Hit] | Exception) -> None:
+    if done.done():  # the asker has been canceled
+        return
+    if isinstance(outcome, Exception):
+        done.set_exception(outcome)
+    else:
+        done.set_result(outcome)
 
 
 STALE_MS = 10_000
@@ -190,8 +189,8 @@ async def announce(redis: Client, replica: str, snapshot: str) -> None:
 
 async def sign_off(redis: Client, replica: str) -> None:
     """A replica is down, and has left no file."""
-    found: list[bytes] = await redis.zrange(REPLICAS, 0, -1)
-    if members := [raw.decode() for raw in found if _parts(raw.decode())[0] == replica]:
+    result: list[bytes] = await redis.zrange(REPLICAS, 0, -1)
+    if members := [raw.decode() for raw in result if _parts(raw.decode())[0] == replica]:
         await redis.zrem(REPLICAS, *members)
 
 

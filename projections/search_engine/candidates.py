@@ -106,9 +106,9 @@ class EngineIndexed(NamedTuple):
 class EngineCandidates:
     """See `Candidates`."""
 
-    def __init__(self, index: EngineIndexed, allowed: Filter, now_ms: int, key_scope: int) -> None:
-        """`reach` is how many neighbours on either side will be asked for at most: they are read with the others."""
-        self._index, self._allowed, self._now_ms, self._reach = index, allowed, now_ms, key_scope
+    def __init__(self, index: EngineIndexed, allowed: Filter, now_ms: int, distance: int) -> None:
+        """`distance` is how many neighbours on either side will be asked for at most: they are read with the others."""
+        self._index, self._allowed, self._now_ms, self._reach = index, allowed, now_ms, distance
         self.table, identity = index.table, index.identity
         static = VectorIndex(0 if index.table is None else identity.vector_dimensions, graph=False)
         self.rows = DocumentColumns(VectorIndex(identity.dimensions, graph=False), static)
@@ -121,7 +121,6 @@ class EngineCandidates:
         self._question: Sequence[str] = ()
 
     def leave_out_prompts(self, asked: Sequence[str]) -> None:
-        """Find no prompt that says nothing but what is asked; those that were not read still count as documents."""
         self._question = asked
 
     def by_words(self, terms: Sequence[str], count: int, *, every: bool = False) -> list[int]:
@@ -164,31 +163,28 @@ class EngineCandidates:
         return self._found(search(self._index.name, nearest, count, parameters=parameters)).places
 
     def within(self, from_ms: int, to_ms: int) -> "EngineCandidates":
-        """Those of a time: what was read of any is read for all."""
         narrowed = copy(self)
         narrowed._allowed = replace(self._allowed, from_ms=from_ms, to_ms=to_ms - 1)
         return narrowed
 
     def newest(self, count: int, importance: float = 0.0) -> list[int]:
-        """Those that occurred last."""
         query = filter_query(self._allowed, self._now_ms, between("importance", importance, None))
         return self._read(self._found(search(self._index.name, query, count, sort="occurred")).places).tolist()
 
-    def beside(self, documents: NDArray[np.int64], key_scope: int) -> NDArray[np.int64]:
-        """The matching neighbours: those that were read."""
-        assert key_scope <= self._reach, "they were read with the documents"
+    def beside(self, documents: NDArray[np.int64], distance: int) -> NDArray[np.int64]:
+        assert distance <= self._reach, "they were read with the documents"
         episodes, places = self.rows.episode.values.astype(np.int64), self.rows.sequence.values
         keys = (episodes << 32) + places
         order = np.argsort(keys)
         wanted = (
-            keys[documents[episodes[documents] >= 0], None] + [*range(-key_scope, 0), *range(1, key_scope + 1)]
+            keys[documents[episodes[documents] >= 0], None] + [*range(-distance, 0), *range(1, distance + 1)]
         ).ravel()
         at = np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)
         found = np.unique(order[at[keys[order[at]] == wanted]])
         return found[np.array(self._allows, np.bool_)[found]]
 
     def without_vectors(self, asked: Meaning, terms: Sequence[str], count: int) -> NDArray[np.int64]:
-        """Those without the vectors, of the newest READ_WITHOUT_VECTOR, and of the best `count` that say a term."""
+        # only of the newest and of those that say a term best: looking at all would take the engine too long
         if asked.vector is not None and self._index.embedded == self._index.documents:
             return np.empty(0, np.int64)
         query = filter_query(self._allowed, self._now_ms)
@@ -222,7 +218,7 @@ class EngineCandidates:
         return [{one} for one, count in zip(words, counts, strict=True) for _ in range(min(count, LIKE))]
 
     def frequencies(self, terms: Sequence[str]) -> tuple[list[int], int]:
-        """How many of them say each term, and how many there are, as of some minutes ago."""
+        # as of some minutes ago: counting takes long, and frequencies change slowly
         return self._frequencies(terms), self._matching
 
     def _frequencies(self, terms: Sequence[str]) -> list[int]:
@@ -230,7 +226,6 @@ class EngineCandidates:
         return self._index.frequencies.of([f"{self._index.name} {query}" for query in queries], self._count)
 
     def _weights(self, terms: Sequence[str]) -> dict[str, float]:
-        """Rarity of each term among the documents of the filter, by its rarity in the engine, which multiplies it."""
         index = self._index
         keys = [f"{index.name} {said_query([term])}" for term in terms]
         everywhere = idf_of(index.frequencies.of(keys, self._count), index.documents)
@@ -295,7 +290,6 @@ class EngineCandidates:
 
 
 def _put_vectors(vectors: VectorIndex, ordinals: NDArray[np.int64], stored: Sequence[bytes | None]) -> None:
-    """Set the vectors of those documents that have some of these dimensions."""
     width = 2 * vectors.dimensions
     having = [place for place, raw in enumerate(stored) if raw and width and not len(raw) % width]
     if having:

@@ -83,15 +83,15 @@ class Engine:
             refused = isinstance(error, ResponseError)
             raise EngineAway(REFUSES if refused else DOES_NOT_ANSWER) from error
 
-    def read(self, index: str, places: Sequence[DocumentLocation], key_scope: int) -> list[tuple[int, list[Any]]]:
-        """Partition and row (see `read.lua`) of documents, and of those up to `reach` places from them."""
+    def read(self, index: str, places: Sequence[DocumentLocation], distance: int) -> list[tuple[int, list[Any]]]:
+        """Partition and row (see `read.lua`) of documents, and of those up to `distance` places from them."""
         by_partition: dict[int, list[str]] = {}
         for partition, name in places:
             by_partition.setdefault(partition, []).append(name)
         calls: list[list[Word]] = []
         for partition, names in by_partition.items():
             keys = PartitionIndex(index, partition)
-            calls.append([1, keys.state, *keys.prefixes, key_scope, *names])
+            calls.append([1, keys.state, *keys.prefixes, distance, *names])
         try:
             answers = self._run(calls)
         except NoScriptError:

@@ -128,7 +128,6 @@ class PartitionFiller:
             await self._end_comparison()
 
     def _wait_ms(self, state: State, compared_s: float) -> int | None:
-        """How long the next entry may be waited for."""
         if state.phase == READY:
             return BLOCK_MS
         if self._comparison is None:  # another partition's turn
@@ -137,7 +136,6 @@ class PartitionFiller:
         return int(1000 * min(LONGEST_REST_S, compared_s)) or None if state.complete else None
 
     async def _begin(self, state: State | None, why: str) -> State:
-        """Have the partition filled from its documents: reads cannot rely on it till then."""
         logger.info("search index: %s is filled from its documents: %s", self._place, why)
         await self._end_comparison()
         at = (await begin_comparison(self._redis, self._partition, why)).at

@@ -21,6 +21,7 @@ from projections.search.index import (
     Window,
     lesson_weights,
     memory_weights,
+    time_and_id,
 )
 from projections.search.question import Filter, Hit, Question, entry_facets, facet
 from projections.search_engine.candidates import EngineCandidates, EngineIndexed, asked_terms
@@ -78,33 +79,27 @@ class EngineIndex:
         return self._of.documents
 
     def search(self, question: Question, allowed: Filter) -> list[Hit]:
-        """The best documents for a question."""
-        key_scope = searching.REACH if question.ranking == "fused" else 0
-        return searching.search(EngineCandidates(self._of, allowed, question.now_ms, key_scope), question)
+        distance = searching.REACH if question.ranking == "fused" else 0
+        return searching.search(EngineCandidates(self._of, allowed, question.now_ms, distance), question)
 
     def count(self, allowed: Filter, now_ms: int) -> int:
-        """How many documents a filter allows. Those with, or without, a vector are looked up one by one."""
         if allowed.embedded is None or self._all_embedded:
             (count,) = self._counts([filter_query(allowed, now_ms)])
             return count if allowed.embedded is not False else 0
         return len(self.every(allowed, now_ms))
 
     def counts(self, allowed: Filter, now_ms: int, name: Listed) -> dict[str, int]:
-        """How many have each value of a facet."""
         grouped = self._grouped(filter_query(allowed, now_ms), name)
         return self._as_given(name, {written: group.documents for written, group in grouped.items()})
 
     def recorded_last(self, allowed: Filter, now_ms: int, count: int) -> list[DocumentLocation]:
-        """Those recorded last; of equals the smallest id."""
-        found = self._in_time(filter_query(allowed, now_ms), "recorded", count, newest_first=True)
-        return [place for _, place in sorted(found, key=lambda one: (-one[0], one[1][1]))[:count]]
+        located = self._in_time(filter_query(allowed, now_ms), "recorded", count, newest_first=True)
+        return [place for _, place in sorted(located, key=lambda one: (-one[0], one[1][1]))[:count]]
 
     def most_recent(self, allowed: Filter, now_ms: int, count: int, offset: int = 0) -> list[DocumentLocation]:
-        """Those that happened last."""
         return self._search(filter_query(allowed, now_ms), count, offset=offset, sort="occurred").places
 
     def window(self, allowed: Filter, now_ms: int, offset: int, limit: int) -> Window:
-        """A page, and the rest of the moments at its ends."""
         query = filter_query(allowed, now_ms)
         page = self._search(query, limit, offset=offset, sort="occurred", fields=["occurred"])
         if not page.rows:
@@ -118,42 +113,38 @@ class EngineIndex:
         rows = {place: at_ms for at_ms, (place, _) in zip(times, page.rows, strict=True)}
         for at_ms in moments.keys() - crowded:
             rows |= dict.fromkeys(self._search(moments[at_ms], MAX_OF_ONE_MOMENT).places, at_ms)
-        found = sorted(((at_ms, place) for place, at_ms in rows.items()), key=_time_and_id, reverse=True)
-        return Window(found, 0 if first in crowded else max(0, offset - newer), crowded, page.total)
+        located = sorted(((at_ms, place) for place, at_ms in rows.items()), key=time_and_id, reverse=True)
+        return Window(located, 0 if first in crowded else max(0, offset - newer), crowded, page.total)
 
     def nearest(self, allowed: Filter, now_ms: int, when_ms: int) -> list[DocumentLocation]:
-        """The document that happened nearest to a moment, of equals the smallest id."""
         query = filter_query(allowed, now_ms)
-        found = [
+        located = [
             *self._in_time(f"{query} {between('occurred', None, when_ms)}", "occurred", 1, newest_first=True),
             *self._in_time(f"{query} {between('occurred', when_ms, None)}", "occurred", 1, newest_first=False),
         ]
-        closest = sorted((abs(at_ms - when_ms), name, partition) for at_ms, (partition, name) in found)
+        closest = sorted((abs(at_ms - when_ms), name, partition) for at_ms, (partition, name) in located)
         return [(partition, DocumentId(name)) for _, name, partition in closest[:1]]
 
     def around(
         self, allowed: Filter, now_ms: int, anchor: str, when_ms: int, before: int, after: int
     ) -> tuple[list[DocumentLocation], list[DocumentLocation]]:
-        """Those that happened next before and next after an anchor."""
         query, key = filter_query(allowed, now_ms), (when_ms, anchor)
         same = self._search(f"{query} {between('occurred', when_ms, when_ms)}", TIES).places
-        found = [
+        located = [
             *self._in_time(f"{query} @occurred:[-inf ({when_ms}]", "occurred", before, newest_first=True),
             *((when_ms, place) for place in same),
             *self._in_time(f"{query} @occurred:[({when_ms} +inf]", "occurred", after, newest_first=False),
         ]
-        ordered = sorted(found, key=_time_and_id)
-        past = [one[1] for one in ordered if _time_and_id(one) < key]
-        future = [one[1] for one in ordered if _time_and_id(one) > key]
+        ordered = sorted(located, key=time_and_id)
+        past = [one[1] for one in ordered if time_and_id(one) < key]
+        future = [one[1] for one in ordered if time_and_id(one) > key]
         return past[len(past) - min(before, len(past)) :], future[:after]
 
     def saying(self, allowed: Filter, now_ms: int, words: str, *, everywhere: bool) -> list[DocumentLocation]:
-        """The newest SAID of all that say all the words."""
         query = saying_query(allowed, now_ms, asked_terms(words), words)
         return self._search(query, SAID, sort="occurred").places
 
     def every(self, allowed: Filter, now_ms: int, most: int | None = None) -> list[DocumentLocation]:
-        """All of them."""
         if allowed.embedded is False and self._all_embedded:
             return []
         places: list[DocumentLocation] = []
@@ -165,24 +156,20 @@ class EngineIndex:
         return places[:most]
 
     def facets(self, places: Sequence[DocumentLocation]) -> list[Sequence[str]]:
-        """The facet values of each document."""
         entries = self._entries(places)
         return [
             () if entry is None else entry_facets(place[0], entry) for place, entry in zip(places, entries, strict=True)
         ]
 
     def with_vectors(self, names: Iterable[str]) -> set[str]:
-        """Those that have vectors of the model."""
         anywhere = [(partition, DocumentId(name)) for name in names for partition in range(self._partitions)]
         return {name for some in _slices(anywhere, CHECKED_AT_ONCE) for _, name in self._with_vectors(some, True)}
 
     def linked_values(self, allowed: Filter, now_ms: int, name: Linked, most: int) -> list[str]:
-        """The values that they have, in the order in which they are written."""
         grouped = self._grouped(filter_query(allowed, now_ms), name)
         return [*self._as_given(name, {written: grouped[written].documents for written in sorted(grouped)[:most]})]
 
     def links(self, allowed: Filter, now_ms: int, name: Linked, values: Sequence[str]) -> dict[str, Links]:
-        """What has each of these values of a facet."""
         if not values:
             return {}
         query = filter_query(allowed, now_ms, tag(name, values))
@@ -197,7 +184,7 @@ class EngineIndex:
         return {value: one for value, one in links.items() if one.memories or one.episodes}
 
     def lessons_by_confidence(self, allowed: Filter, project: str, now_ms: int, count: int) -> list[RankedLesson]:
-        """The surest lessons, of the SUREST that were when they were last said, and as many of the project."""
+        # the engine cannot decay confidence, so the SUREST when last said are weighed here
         lessons = replace(allowed, kinds=["lesson"])
         wanted = {
             filter_query(lessons, now_ms): None,
@@ -215,7 +202,7 @@ class EngineIndex:
         return [RankedLesson(name, partition, -value) for value, name, partition in best[:count]]
 
     def notable_memories(self, allowed: Filter, project: str, now_ms: int, count: int) -> list[DocumentLocation]:
-        """The memories that weigh most, of the newest `count` of each step of importance."""
+        # the engine cannot weigh age, so the newest `count` of each step of importance are weighed here
         memories = replace(allowed, kinds=["memory"])
         of_project = [tag("project", [project])] if project else []
         of_agent = [tag("agent", [allowed.reader])] if allowed.reader else []
@@ -288,13 +275,11 @@ class EngineIndex:
         return entries
 
     def _with_vectors(self, places: Sequence[DocumentLocation], wanted: bool) -> list[DocumentLocation]:
-        """Those of these that have vectors of the model, or those that have none."""
         keys = [PartitionIndex(self._of.name, partition).vectors(name) for partition, name in places]
         answers = self._of.engine.ask([["EXISTS", key] for key in keys]) if keys else []
         return [place for place, there in zip(places, answers, strict=True) if bool(there) == wanted]
 
     def _rows(self, commands: Sequence[Sequence[Word]]) -> dict[DocumentLocation, IndexEntry]:
-        """The entries that some searches find, by place."""
         answers = self._of.engine.ask(commands)
         rows: Iterator[tuple[DocumentLocation, Mapping[bytes, bytes]]] = (
             row for answer in answers for row in found(answer, fields=True).rows
@@ -339,7 +324,3 @@ class EngineIndex:
 
 def _slices(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
     return (items[start : start + size] for start in range(0, len(items), size))
-
-
-def _time_and_id(one: tuple[int, DocumentLocation]) -> tuple[int, str]:
-    return one[0], one[1][1]

@@ -218,7 +218,6 @@ class SearchEngineIndexes:
         await end(*(task for _, task in stopped))
 
     async def _table(self, identity: Identity) -> StaticTable | None:
-        """The table that an index was made with, if this process can have it."""
         if identity.table and identity.table not in self._tables:
             self._know(self._embedders.current)
         if identity.table and identity.table not in self._tables:  # another embedder is live now
@@ -259,7 +258,6 @@ class SearchEngineIndexes:
         return faults[0] if faults else ""
 
     def _tell(self, trouble: str) -> None:
-        """One line when it begins, and one when it is over."""
         if bool(trouble) != bool(self._told):
             if trouble:
                 logger.warning("search index: it is not filled now, and will be: %s", trouble)

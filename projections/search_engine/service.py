@@ -112,17 +112,14 @@ class EngineService(Waiting):
 
     @property
     def ready(self) -> bool:
-        """Whether readers use an index that is complete in every partition, as far as was projected at the start."""
         return not self._fault and self._reached and not self._incomplete and not self._behind
 
     @property
     def partly(self) -> bool:
-        """Whether it was ready, and is not now for some of its partitions alone: the others are served."""
         return self._was_ready and not self._fault and not self.ready and len(self._incomplete) < self._partitions
 
     @property
     def trouble(self) -> str | None:
-        """What keeps the index from being ready, beside its start."""
         if self._fault:
             return self._fault
         if self._incomplete:
@@ -135,28 +132,23 @@ class EngineService(Waiting):
 
     @property
     def embedder(self) -> Embedder:
-        """What made the vectors of the index; where this process has not got that, the live one."""
         return self._embedder or self.embedders.current
 
     @property
     def documents(self) -> int:
-        """How many documents are indexed, as of a moment ago."""
         return sum(state.documents for state in self._states.values())
 
     @property
     def made_of(self) -> tuple[str, int]:
-        """The index, and how many documents were removed from it."""
         return "" if self._live is None else self._live.name, sum(state.removed for state in self._states.values())
 
     @property
     def applied(self) -> dict[int, Position]:
-        """The log position covered, by partition; the beginning for one that may lack what it covers."""
         everywhere = dict.fromkeys(range(self._partitions), START)
         return everywhere | {one: state.position for one, state in self._states.items() if state.complete}
 
     @property
     def at(self) -> dict[int, FeedPosition]:
-        """Where the index stands in every feed; at the beginning where nothing is known of it."""
         known = {
             one: FeedPosition(generation=state.generation, feed=state.feed, covers=state.covers)
             for one, state in self._states.items()
@@ -165,12 +157,10 @@ class EngineService(Waiting):
 
     @property
     def comparing(self) -> list[int]:
-        """The partitions that are being filled from, or compared with, their documents."""
         return sorted(one for one, state in self._states.items() if state.phase != READY)
 
     @property
     def _behind(self) -> list[int]:
-        """Partitions that workers have not brought into the index for too long."""
         now = time.monotonic()
         return [one for one, delay in self._delayed.items() if now - delay.since > BEHIND_AFTER_S]
 
@@ -180,12 +170,11 @@ class EngineService(Waiting):
         return [one for one in range(self._partitions) if one not in complete]
 
     def generation_of(self, partition: int) -> int:
-        """The generation whose feed is followed."""
         state = self._states.get(partition)
         return 1 if state is None else state.generation
 
     def partition_of(self, name: str) -> int | None:
-        """None: to ask the engine takes longer than to ask for the document everywhere."""
+        # asking the engine takes longer than looking for the document in every partition
         return None
 
     def start(self) -> None:
@@ -223,11 +212,11 @@ class EngineService(Waiting):
             raise EngineAway(DOES_NOT_ANSWER) from None
 
     async def ask_current(self, question: Callable[[Index], Result]) -> Result:
-        """The same: workers keep the engine's index, so it is never one of before."""
+        # workers keep the engine's index, so it never lags behind a snapshot
         return await self.ask(question)
 
     async def search(self, question: Question, allowed: Filter) -> list[Hit]:
-        """Search the index; with words alone where this process has not got the embedder of its vectors."""
+        # with words alone where this process does not have the embedder of the index's vectors
         live = self._live
         if live is not None and question.vector is not None and question.model not in ("", live.identity.model):
             if self.embedder.model == live.identity.model:
@@ -264,7 +253,6 @@ class EngineService(Waiting):
             await self._pause()
 
     async def _pause(self) -> None:
-        """Until it is time to look again: soon, once a read waits."""
         until = time.monotonic() + LOOK_EVERY_S
         while (left := until - time.monotonic()) > 0:
             await asyncio.sleep(min(left, LOOK_AGAIN_S))
@@ -300,7 +288,7 @@ class EngineService(Waiting):
             await self._notify()
 
     async def _check_eviction(self) -> None:
-        """An engine that evicts keys loses documents, and nothing tells which."""
+        # an engine that evicts keys loses documents, and nothing tells which
         try:
             policy = (await self._states_of.config_get("maxmemory-policy")).get("maxmemory-policy", "noeviction")
         except ResponseError:  # a managed service may forbid to ask
@@ -320,7 +308,6 @@ class EngineService(Waiting):
             await asyncio.sleep(MEASURE_EVERY_S)
 
     def _know_embedder(self, live: Named) -> None:
-        """The embedder changes with the index: until then, the one that made its vectors is kept."""
         current = self.embedders.current
         if identity_of(current) == live.identity:
             self._embedder = current
@@ -356,7 +343,6 @@ class EngineService(Waiting):
         }
 
     async def _look_for_delay(self) -> None:
-        """Notice partitions that are projected and do not come into the index."""
         applied = self.applied
         self._delayed = delays(self._delayed, applied, await self._projected(), time.monotonic())
 

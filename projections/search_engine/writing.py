@@ -175,6 +175,7 @@ async def begin(engine: Client, keys: PartitionIndex, before: State | None, then
 async def _write(
     engine: Client, keys: PartitionIndex, before: State | None, changes: Sequence[Change], then: Standing
 ) -> State:
+    # the script compares the token with the stored one: a writer that was held up is refused, never overwrites
     token = secrets.token_hex(8)
     expected = "" if before is None else before.token
     counted = [part for change in changes for part in (len(change), *change)]

@@ -596,7 +596,7 @@ async def test_a_refusal_is_said_where_cursor_shows_it(agent: Agent, tmp_path: P
     stranger = stranger._replace(environ={**stranger.environ, **own})
     done = await asyncio.to_thread(stranger.send, json.dumps(cursor("sessionStart")).encode())
     assert done.stdout == b""
-    assert b"does not know the key" in done.stderr
+    assert b"rejects this hook's key" in done.stderr
 
 
 @pytest.mark.parametrize("raw", [b"", b"no json", b"[]", b'{"hook_event_name": "Stop"}', b'"text"', b"\xff\xfe"])

@@ -206,7 +206,7 @@ def test_every_argument_of_a_dialects_tool_is_in_its_row(profile: str, tool: Too
     assert set(tool.input_schema["properties"]) <= named(row)
 
 
-@pytest.mark.parametrize(("profile", "of"), [("native", "## {}"), ("agentmemory", "### {} of agentmemory")])
+@pytest.mark.parametrize(("profile", "of"), [("native", "## {}")])
 def test_every_resource_and_prompt_is_in_the_mcp_page_and_every_one_there_exists(profile: str, of: str):
     offered, text = PROFILES[profile].attachments, page("mcp.md")
     addresses = [one.uri for one in offered.resources] + [one.uri_template for one in offered.templates]

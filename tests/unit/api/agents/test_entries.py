@@ -189,7 +189,7 @@ def test_what_a_user_added_to_our_server_stays_when_it_is_brought_up_to_date():
 )
 def test_a_server_of_our_name_that_somebody_else_wrote_is_not_touched(entry: Any):
     before = {"servers": {"mnemolog": entry}}
-    with pytest.raises(ForeignFile, match=r"servers\.mnemolog is there already"):
+    with pytest.raises(ForeignFile, match=r"servers\.mnemolog already exists"):
         with_server(before, "servers", BRIDGE, {})
     assert without_server(before, "servers") == before
 

@@ -159,9 +159,9 @@ def test_a_link_is_followed_and_the_mode_stays(written: Path, tmp_path: Path):
     ("content", "said"),
     [
         (b'{"a": 1,}', "line 1, column"),
-        (b"[1]", "no object"),
-        (b"\xff{}", "byte 0 is no UTF-8"),
-        (b'{"hooks": 7}', "hooks is no object"),
+        (b"[1]", "not an object"),
+        (b"\xff{}", "byte 0 is not UTF-8"),
+        (b'{"hooks": 7}', "hooks is not an object"),
     ],
 )
 def test_a_file_that_cannot_be_understood_is_left_as_it_is(written: Path, content: bytes, said: str):
@@ -173,7 +173,7 @@ def test_a_file_that_cannot_be_understood_is_left_as_it_is(written: Path, conten
 
 def test_a_folder_in_the_place_of_the_file_is_told(path: Path):
     path.mkdir(parents=True)
-    with pytest.raises(UnusableSettings, match="cannot be read"):
+    with pytest.raises(UnusableSettings, match="is not readable"):
         installing(of_claude(path))
 
 
@@ -338,7 +338,7 @@ def test_a_link_that_leaves_the_checkout_is_neither_written_nor_copied(host: Hos
     before, inside = contents(outside), contents(checkout)
     for setup in together(every):
         for plan in (installing, removing):
-            with pytest.raises(UnusableSettings, match="which is not in"):
+            with pytest.raises(UnusableSettings, match="outside of"):
                 apply(plan(setup))
     assert (contents(outside), contents(checkout)) == (before, inside)
 
@@ -362,7 +362,7 @@ def test_a_copy_that_is_a_link_out_of_the_checkout_is_not_put_back(tmp_path: Pat
     (hooks, *_) = setups(Host.CLAUDE_CODE, Scope.PROJECT, System(tmp_path / "home", checkout, {}), "")
     apply(installing(hooks))
     backup_of(hooks.path).symlink_to(tmp_path / "secret")
-    with pytest.raises(UnusableSettings, match="which is not in"):
+    with pytest.raises(UnusableSettings, match="outside of"):
         apply(removing(hooks))
     assert "hush" not in hooks.path.read_text()
 
@@ -375,7 +375,7 @@ def test_a_link_that_appears_after_the_plan_is_not_followed(tmp_path: Path):
     change = installing(hooks)
     hooks.path.parent.mkdir()
     hooks.path.symlink_to(target)
-    with pytest.raises(UnusableSettings, match="which is not in"):
+    with pytest.raises(UnusableSettings, match="outside of"):
         apply(change)
     assert target.read_text() == "{}"
 

@@ -128,7 +128,7 @@ def test_rules_that_somebody_else_wrote_or_changed_stay_and_the_rest_is_installe
     options = (host.value, "--yes", "--scope", "project")
     done = run("install", *options)
     assert done.exit_code == 1
-    assert f"{name}: somebody else wrote it" in done.stderr.replace("\n", "")
+    assert f"{name}: it was not written by mnemolog" in done.stderr.replace("\n", "")
     assert files(home.parent) == PROJECT_FILES[host]
     assert run("uninstall", *options).exit_code == 0
     assert (files(home.parent), file.read_bytes()) == ([name], b"mine\r\n")
@@ -139,7 +139,7 @@ def test_rules_that_somebody_else_wrote_or_changed_stay_and_the_rest_is_installe
     for command in ("install", "uninstall"):
         done = run(command, *options)
         assert done.exit_code == 1
-        assert "was changed after it was installed" in done.stderr.replace("\n", "")
+        assert "was changed after installation" in done.stderr.replace("\n", "")
         assert file.read_bytes() == changed
 
 
@@ -210,7 +210,7 @@ def test_an_entry_of_our_name_that_somebody_else_wrote_stays_and_the_rest_is_ins
     file.write_text(theirs)
     done = run("install", "opencode", "--yes")
     assert done.exit_code == 1
-    assert "is there already" in done.stderr.replace("\n", " ")
+    assert "already exists" in done.stderr.replace("\n", " ")
     assert file.read_text() == theirs
     assert run("uninstall", "opencode", "--yes").exit_code == 0
     assert (files(home), file.read_text()) == ([".config/opencode/opencode.json"], theirs)
