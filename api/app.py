@@ -17,8 +17,7 @@ from api.access.oauth.verifier import AccessTokens
 from api.agents import room as spooled
 from api.api_processes import ApiProcess, wait_to_listen
 from api.dialects.dialect import MainPort
-from api.dialects.profiles import PROFILES
-from api.dialects.registry import DIALECTS, listeners_of
+from api.dialects.registry import DIALECTS, PROFILES, listeners_of
 from api.dialects.session_projects import SessionProjects
 from api.http.endpoint import Shortcut, open_paths, routes
 from api.http.http import HANDLERS

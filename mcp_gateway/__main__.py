@@ -5,7 +5,7 @@ import logging
 import os
 import sys
 
-from api.dialects.profiles import PROFILES
+from api.dialects.registry import PROFILES
 from ingest.platform.addresses import client_key
 from ingest.platform.settings import InvalidSetting, from_environment
 from ingest.secrets.redaction import RedactingFormatter, secrets_of

@@ -161,7 +161,7 @@ def mcp(
 ) -> None:
     """Serve MCP on stdin and stdout, for clients that start a process; forwards to a server."""
     from api.cli.client import InvalidUrl, host_of
-    from api.dialects.profiles import PROFILES
+    from api.dialects.registry import PROFILES
     from mcp_gateway.stdio import bridge
 
     settings = logged_settings(os.environ)

@@ -17,11 +17,29 @@ from rich.text import Text
 from api.cli.client import ApiClient, ClientError
 from api.cli.output import FAILED, USAGE, Output, answering, one_line
 from api.cli.rows import AsJson, Url, connect
-from api.importing.report import ImportReport, document, show
-from api.importing.run import BATCH, MAX_BATCH, ImportState, Run, StateFile, nowhere, server, state_folder
-from api.importing.source import Readable, Source, Unusable, utf8
-from api.importing.systems import SYSTEMS, ImportRequest, opened, shown
-from api.importing.transcripts import Format
+from api.dialects.registry import IMPORTERS
+from api.importing.room import (
+    BATCH,
+    MAX_BATCH,
+    Format,
+    ImportReport,
+    ImportRequest,
+    ImportState,
+    Readable,
+    Run,
+    Source,
+    StateFile,
+    Unusable,
+    document,
+    nowhere,
+    open_source,
+    server,
+    show,
+    state_folder,
+    systems,
+    utf8,
+    without_password,
+)
 from ingest.platform.clock import system_clock
 from ingest.platform.settings import from_environment
 from projections.operations.exporting import End
@@ -33,6 +51,7 @@ BLOCK_BYTES = 1 << 16
 KIB = 1 << 10
 LAST_BYTES = 1 << 10
 """Longer than the last line of an export."""
+SYSTEMS = systems(IMPORTERS)
 SHOWN_REJECTED = 10
 """Rejected lines that a person is shown; `--json` shows more."""
 
@@ -230,7 +249,7 @@ def _run(options: Options, output: Output, client: ApiClient | None, tenant: str
     file = StateFile(options.system, _absolute(options.location), url, variant, state_folder())
     with _explained(output):
         request = ImportRequest(_absolute(options.location), tenant, options.secret, options.project, options.form)
-        source = opened(options.system, request)
+        source = open_source(options.system, request, IMPORTERS)
         with closing(source):
             report = _import(options, output, client, source, file, tenant)
     _say(options, output, report)
@@ -261,7 +280,7 @@ def _import(
 
 def _state(options: Options, output: Output, source: Source, file: StateFile, url: str) -> ImportState:
     """The state of the interrupted import, otherwise a new one."""
-    fresh = ImportState(options.system, shown(options.location), url, source.fingerprint)
+    fresh = ImportState(options.system, without_password(options.location), url, source.fingerprint)
     previous = None if options.dry_run or options.restart else file.read()
     if previous is None:
         return fresh
@@ -278,7 +297,9 @@ def _state(options: Options, output: Output, source: Source, file: StateFile, ur
 
 
 def _say(options: Options, output: Output, report: ImportReport) -> None:
-    output.document(document(report, system=options.system, location=shown(options.location), dry_run=options.dry_run))
+    output.document(
+        document(report, system=options.system, location=without_password(options.location), dry_run=options.dry_run)
+    )
     show(output, report, dry=options.dry_run)
     if options.dry_run:
         output.note("dry run: nothing was sent")

@@ -1,10 +1,10 @@
-"""What a dialect is: an imitated system's applications, state, MCP profile and spool, described in its `dialect.py`.
+"""What a dialect is: an imitated system's applications, state, MCP profile and spool, described in its `room.py`.
 
 The stdio bridge and the supervisor read descriptions, so these name what is to be built as `module:object`, and it is
 imported when it is built.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -67,6 +67,8 @@ class Dialect(NamedTuple):
     """A function of the settings: the spool of what hooks could not send."""
     importer: str = ""
     """A function of an import request: the source of what a system of the original has."""
+    other_importers: Mapping[str, str] = {}
+    """The same for other systems, by name, whose rows are like this one's."""
 
     @property
     def state_name(self) -> str:

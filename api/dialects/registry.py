@@ -1,15 +1,24 @@
 """Every imitated system, in the order in which their MCP tools are offered."""
 
-from api.dialects.agent_memory.dialect import AGENT_MEMORY
-from api.dialects.agentd.dialect import AGENTD
-from api.dialects.agentmemory.dialect import AGENTMEMORY
+from api.dialects.agent_memory.room import AGENT_MEMORY
+from api.dialects.agentd.room import AGENTD
+from api.dialects.agentmemory.room import AGENTMEMORY
 from api.dialects.dialect import Dialect, Listener
-from api.dialects.memex.dialect import MEMEX
-from ingest.platform.settings import Settings
+from api.dialects.memex.room import MEMEX
+from ingest.platform.settings import DROP_INS, Settings
+from mcp_gateway.profiles import NATIVE_PROFILE, ToolProfiles
 
 DIALECTS: dict[str, Dialect] = {one.name: one for one in (AGENTMEMORY, AGENTD, MEMEX, AGENT_MEMORY)}
+IMPORTERS: dict[str, str] = {
+    **{name: DIALECTS[name].importer for name in ("agentmemory", *DROP_INS) if DIALECTS[name].importer},
+    **{name: opener for dialect in DIALECTS.values() for name, opener in dialect.other_importers.items()},
+}
+"""The function that opens the source of a system, by the system's name."""
 
 
 def listeners_of(settings: Settings) -> list[Listener]:
     """The listeners that `drop_in` asks for, in its order."""
     return [listener for name in settings.drop_in for listener in DIALECTS[name].listeners]
+
+
+PROFILES = ToolProfiles(NATIVE_PROFILE, *(one.profile() for one in DIALECTS.values()))

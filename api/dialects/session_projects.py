@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from starlette.requests import Request
 
-from api.dialects.agentmemory.records import UNKNOWN_PROJECT
+from api.importing.sessions import UNKNOWN_PROJECT
 from api.services import services
 from ingest.log.position import SharedPositions, Token
 from projections.documents.sessions import Session

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import PureWindowsPath
 from typing import Any, NamedTuple, cast
 
-from api.dialects.agentmemory import records as dialect
 from api.importing import sessions
 from api.importing.mapping import NAME_CHARS, ImportRow, Mapped, Record, Step, needed, text, when
 from ingest.errors import CommandRejected
@@ -57,7 +56,7 @@ def mapped(row: ImportRow) -> Mapped:
         raise CommandRejected(cast(str, row.value["reason"]))
     record, lost = row.value, list[str]()
     session_id, cwd, at = needed(record, "sessionId"), text(record, "cwd"), when(record, "timestamp")
-    project = PureWindowsPath(cwd).name or dialect.UNKNOWN_PROJECT
+    project = PureWindowsPath(cwd).name or sessions.UNKNOWN_PROJECT
     key = f"{OBSERVATION}\0{session_id}\0{row.name}"
     steps: list[Step] = []
     if record.get("first"):
@@ -66,7 +65,7 @@ def mapped(row: ImportRow) -> Mapped:
         case "prompt":
             steps.append(sessions.prompted(project, session_id, text(record, "text"), key, at))
         case "answer":
-            command = dialect.observe(session_id, project, ANSWER, {}, content=text(record, "text"))
+            command = sessions.hook_observation(session_id, project, ANSWER, {}, content=text(record, "text"))
             steps.append(Step(command, key, at))
         case _:
             tool_input, tool_output = _cut(record["given"], lost), _cut(_plain(record["answered"]), lost)

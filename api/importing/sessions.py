@@ -4,16 +4,54 @@ A summary counts only in a session that the same import opened: of a session tha
 its own.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any, NamedTuple
 
-from api.dialects.agentmemory import records as agentmemory
 from api.importing.mapping import TITLE_CHARS, Step, event_id
 from ingest.commands.decide import Observe, SummariseSession, TrackSession
+from ingest.events.lesson import fingerprint
 from ingest.events.session import Outcome
+from ingest.ids import LESSON, content_id
+from ingest.log.position import project_route
 from ingest.secrets.scrub import beginning
+from projections.compression.compression import VALID_TYPES
+from projections.documents.lessons import DECAY_RATE, decayed, strengthened, weeks_since
 
 PROMPT = "prompt_submit"
+KIND_CHARS = 64
+UNKNOWN_PROJECT = "unknown"
+HOOK_FIELD = "hookType"
+"""Metadata that keeps which hook an observation is from. In the data it would be taken for what was observed."""
+IMAGE_FIELD, MODALITY_FIELD = "imageData", "modality"
+"""Metadata that keeps which image an observation was of."""
+
+
+def hook_observation(
+    session_id: str,
+    project: str,
+    hook: str,
+    data: Mapping[str, Any],
+    *,
+    kind: str = "",
+    image: str = "",
+    modality: str = "",
+    **fields: Any,
+) -> Observe:
+    """The command that records what a hook saw; `kind` where the caller says better than the hook what it is.
+
+    `image` names an image that the data had, `modality` says whether there was anything else.
+    """
+    return Observe(
+        session_id=session_id,
+        project=project if project.strip() else UNKNOWN_PROJECT,
+        kind=kind if kind in VALID_TYPES else hook[:KIND_CHARS],
+        data=dict(data),
+        metadata={HOOK_FIELD: hook[:KIND_CHARS]}
+        | ({IMAGE_FIELD: image} if image else {})
+        | ({MODALITY_FIELD: modality} if modality else {}),
+        **fields,
+    )
 
 
 def started(
@@ -80,7 +118,7 @@ def summarised(
 
 def prompted(project: str, session_id: str, prompt: str, key: str, at: datetime) -> Step:
     """A person asked something."""
-    return Step(agentmemory.observe(session_id, project, PROMPT, {"prompt": prompt}), key, at)
+    return Step(hook_observation(session_id, project, PROMPT, {"prompt": prompt}), key, at)
 
 
 def acted(
@@ -91,8 +129,60 @@ def acted(
     if tool_output is not None:
         data["error" if failed else "tool_output"] = tool_output
     hook = "post_tool_failure" if failed else "post_tool_use"
-    return agentmemory.observe(session_id, project, hook, data, agent_id=agent)
+    return hook_observation(session_id, project, hook, data, agent_id=agent)
 
 
 def _key(what: str, project: str, session_id: str) -> str:
     return f"session {what}\0{project}\0{session_id}"
+
+
+MAX_REINFORCEMENTS = 200
+"""How often at most a lesson is said to have been confirmed."""
+_STEPS = 40
+_CLOSE = 0.005
+
+
+class History(NamedTuple):
+    """The confidence that a lesson began with, when it was confirmed, and what is left of it in the end."""
+
+    began_with: float
+    confirmed: Sequence[datetime]
+    left: float
+
+    def leads_to(self, confidence: float) -> bool:
+        """Whether what is left is the confidence, but for rounding."""
+        return abs(self.left - confidence) <= _CLOSE
+
+
+def history(
+    confidence: float, reinforcements: int, created: datetime, reinforced: datetime, until: datetime
+) -> History:
+    """The likeliest history of a lesson of that confidence at `until`, last confirmed at `reinforced`.
+
+    It was confirmed in even steps of time from `created` on. When no beginning leads to the confidence, the nearest
+    is taken.
+    """
+    count = min(reinforcements, MAX_REINFORCEMENTS)
+    confirmed = [created + (reinforced - created) * (number + 1) / count for number in range(count)]
+    low, high = 0.0, 1.0
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        if _left(middle, created, confirmed, until) < confidence:
+            low = middle
+        else:
+            high = middle
+    began_with = round(high, 6)
+    return History(began_with, confirmed, _left(began_with, created, confirmed, until))
+
+
+def _left(began_with: float, created: datetime, confirmed: Sequence[datetime], until: datetime) -> float:
+    """What the fold makes of a history; it grows with the beginning."""
+    confidence, last = began_with, created
+    for at in confirmed:
+        confidence, last = strengthened(decayed(confidence, DECAY_RATE, weeks_since(last, at))), at
+    return decayed(confidence, DECAY_RATE, weeks_since(last, until))
+
+
+def lesson_id(tenant: str, project: str, content: str) -> str:
+    """Our id of a lesson, which is its text's."""
+    return content_id(LESSON, project_route(tenant, project), fingerprint(content))

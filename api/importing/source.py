@@ -1,17 +1,21 @@
 """Where rows come from: what every source offers, the ones that read all of a document first, and reading files."""
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from io import BufferedReader, TextIOWrapper
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias, cast
+from urllib.parse import urlsplit
 
+import httpx
 import msgspec
 
 from api.importing.claude_code import TranscriptLine
-from api.importing.mapping import ImportRow, Mapped, Record
+from api.importing.mapping import ImportRow, Mapped, Record, text
+from ingest.platform.addresses import proxy_options
 from ingest.secrets.scrub import repair_text
 
 Cursor: TypeAlias = list[str | int]
@@ -25,6 +29,26 @@ class Unusable(Exception):
     def __init__(self, message: str, *, busy: bool = False) -> None:
         super().__init__(message)
         self.busy = busy
+
+
+class ImportRequest(NamedTuple):
+    """What to import: the location as it was given, and what else was."""
+
+    location: str
+    tenant: str
+    secret: str = ""
+    project: str | None = None
+    form: str = "auto"
+    """What the lines of a file of lines are."""
+
+    def place(self, what: str) -> str:
+        """The location; raises Unusable, which names `what` it may be, without one."""
+        if not self.location:
+            raise Unusable(f"a location is needed: {what}")
+        return self.location
+
+
+Opener: TypeAlias = Callable[[ImportRequest], "Source"]
 
 
 class Placed(NamedTuple):
@@ -197,3 +221,81 @@ def _object(text: bytes) -> Record | None:
     except Unusable:
         return None
     return cast(Record, found) if isinstance(found, dict) else None
+
+
+def list_in(path: Path, *fields: str) -> list[Record]:
+    """The objects of the list in a file; what is none of them becomes an empty one, and is refused with a reason."""
+    found = listed(document(path), *fields)
+    if found is None:
+        raise Unusable(f"{path} has no list, nor an object with one as {' or '.join(map(repr, fields))}")
+    return [cast(Record, one) if isinstance(one, dict) else {} for one in found]
+
+
+def rows_by_time(found: list[Record], kind: str, time: str) -> list[ImportRow]:
+    """Rows by time, the oldest first."""
+    ordered = sorted(enumerate(found), key=lambda one: (text(one[1], time), text(one[1], "id"), one[0]))
+    return [ImportRow(kind, text(one, "id") or f"number {place}", one) for place, one in ordered]
+
+
+TIMEOUT_S = 60.0
+PATIENCE_S, FIRST_PAUSE_S = 10.0, 0.2
+"""How long a request is repeated while the server is busy or away; the pause doubles."""
+MAX_ITEMS = 2_000_000
+"""Items of one list that are gathered at most: they are all in memory."""
+
+
+def is_url(location: str) -> bool:
+    """Whether a location is a server's address."""
+    return urlsplit(location).scheme in ("http", "https")
+
+
+class RestServer:
+    """A server of another system; a context manager."""
+
+    def __init__(self, url: str, secret: str = "") -> None:
+        self.url = url.rstrip("/")
+        headers = {"Authorization": f"Bearer {secret}"} if secret else {}
+        self._http = httpx.Client(headers=headers, timeout=TIMEOUT_S, **proxy_options(url))
+
+    def __enter__(self) -> "RestServer":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._http.close()
+
+    def get(self, path: str, **query: str | int) -> Any:
+        """The decoded answer; raises Unusable for any other than 200."""
+        waited, pause = 0.0, FIRST_PAUSE_S
+        while True:
+            try:
+                answer = self._http.get(f"{self.url}{path}", params=query)
+                if answer.status_code == 200:
+                    return decoded(answer.content, f"the answer of {self.url}{path}")
+                fault = f"{self.url}{path} answered {answer.status_code}: {' '.join(answer.text.split())[:200]}"
+                if answer.status_code != 429 and answer.status_code < 500:
+                    raise Unusable(fault)
+            except httpx.TransportError as error:
+                fault = f"{self.url} does not answer: {error or type(error).__name__}"
+            if waited + pause > PATIENCE_S:
+                raise Unusable(fault, busy=True)
+            time.sleep(pause)
+            waited, pause = waited + pause, 2 * pause
+
+    def pages(self, path: str, field: str, limit: int, **query: str | int) -> list[Record]:
+        """All items of a list that is paged by `limit` and `offset`; `field` is where an answer has them, if any."""
+        found: list[Record] = []
+        while True:
+            items = self.items(path, field, limit=limit, offset=len(found), **query)
+            found += items
+            if len(found) > MAX_ITEMS:
+                raise Unusable(f"{self.url}{path} has over {MAX_ITEMS:,} items; import from its database instead")
+            if len(items) < limit:
+                return found
+
+    def items(self, path: str, field: str, **query: str | int) -> list[Record]:
+        """The objects in one answer's list."""
+        answer = self.get(path, **query)
+        listed: Any = cast(Record, answer).get(field) if field and isinstance(answer, dict) else answer
+        if not isinstance(listed, list):
+            raise Unusable(f"{self.url}{path} answered no list; is that the right server?")
+        return [cast(Record, one) for one in cast("list[Any]", listed) if isinstance(one, dict)]

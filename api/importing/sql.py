@@ -5,7 +5,7 @@ Nothing is held open between pages. The one file that imports psycopg, which com
 
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, LiteralString, NamedTuple, Protocol, cast
 from urllib.parse import urlsplit
@@ -184,3 +184,20 @@ class SqlSource:
                 yield Placed(ImportRow(section.kind, str(one[section.name]), one), [place, *after])
             if len(found) < PAGE:
                 return
+
+
+def tables_source(
+    system: str, database: Database, sections: Callable[[Database], list[Section]], mapped: Map
+) -> SqlSource:
+    """The tables of a database, which is given back when they are not there."""
+    try:
+        return SqlSource(system, database, sections(database), mapped)
+    except Unusable:
+        database.close()
+        raise
+
+
+def named_or_null(database: Database, table: str, alias: str, wanted: tuple[str, ...]) -> str:
+    """Those of the columns that a table has, the others as NULL."""
+    known = database.columns(table)
+    return ", ".join(f"{alias}.{name}" if name in known else f"NULL AS {name}" for name in wanted)

@@ -15,7 +15,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from api.dialects.profiles import PROFILES
+from api.dialects.registry import PROFILES
 from tests.acceptance.running import SECRET, Doors, every_dialect
 from tests.acceptance.test_authorisation_walk import (
     PROJECT,

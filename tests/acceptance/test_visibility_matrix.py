@@ -18,7 +18,7 @@ import pytest
 from starlette.routing import Route
 
 from api.app import create_app
-from api.dialects.profiles import PROFILES
+from api.dialects.registry import PROFILES
 from ingest.platform.settings import Settings
 from tests.acceptance.running import Server
 from tests.acceptance.visibility import (

@@ -85,7 +85,7 @@ def test_without_a_terminal_nothing_is_asked_and_the_missing_operator_is_told(ke
 def test_at_a_terminal_the_first_key_is_made_after_a_yes_and_the_operators_with_it(keys: Keys):
     create = ("keys", "create", "fleet", "--role", "read,write")
     code, shown = at_terminal(keys.variables, *create, answers={"Create it?": "n\n"})
-    assert (code, "every request needs a key" in shown, "no key was made" in shown) == (1, True, True)
+    assert (code, "every request needs a key" in shown, "no key was created" in shown) == (1, True, True)
     assert keys.run("list").exit_code == 1
     code, shown = at_terminal(
         keys.variables, *create, answers={"Create it?": "y\n", "Also create an operator key": "y\n"}

@@ -5,7 +5,6 @@ from starlette.middleware import Middleware
 from starlette.responses import Response
 
 from api.access.gate import Gate
-from api.dialects import detail
 from api.dialects.agent_memory import common, health, lessons, observations, sessions
 from api.dialects.agent_memory.answers import (
     Done,
@@ -17,8 +16,7 @@ from api.dialects.agent_memory.answers import (
     Triggered,
 )
 from api.dialects.agent_memory.common import unprocessable
-from api.dialects.detail import FAULT
-from api.dialects.faults import at_the_gate, handlers, usual
+from api.dialects.errors import FAULT, at_the_gate, detail_answer, handlers, usual
 from api.http.endpoint import Endpoint, routes
 from api.http.http import Json
 from api.http.openapi import About, documented
@@ -106,4 +104,4 @@ def fault_answer(status: int, message: str, error: Exception) -> Response:
     """The answer to a fault; what a rule of ours refuses is told like a value of the wrong type."""
     if status == 422 and isinstance(error, CommandRejected):
         error = unprocessable(error.message, *(error.field.split(".") if error.field else ()))
-    return detail.fault_answer(status, message, error)
+    return detail_answer(status, message, error)

@@ -10,10 +10,9 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import BaseModel, BeforeValidator, Field
 from starlette.requests import Request
 
-from api.dialects import detail
 from api.dialects.agent_memory.answers import Numbered
 from api.dialects.agent_memory.records import ObservationType
-from api.dialects.detail import Unprocessable
+from api.dialects.errors import Unprocessable, read_model
 from api.services import READER_HEADER, services
 from ingest.names import header_name
 from ingest.platform.settings import Settings
@@ -164,7 +163,7 @@ def listed(request: Request) -> Listed:
 
 async def read_body(request: Request, model: type[M]) -> M:
     """The body. Raises Unprocessable, or RequestTooLarge."""
-    return await detail.read_body(model, request, "application/json")
+    return await read_model(model, request, "application/json")
 
 
 def unprocessable(message: str, *where: str, given: object = None) -> Unprocessable:

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from api.dialects.agent_memory.answers import Done
 from api.dialects.agent_memory.common import MAX_BATCH, ReEmbedQuery, context_of, listed, numbers, state
 from api.dialects.agent_memory.records import nearest_type
-from api.dialects.detail import parse_query
+from api.dialects.errors import parse_query
 from api.http.http import Json
 from api.http.openapi import TEXT
 from api.services import services

@@ -4,7 +4,8 @@ A row of the REST API has the session's number where a table's row, joined, has 
 name into `session`.
 """
 
-from typing import cast, get_args
+from collections.abc import Iterator
+from typing import Any, cast, get_args
 
 from api.dialects.agent_memory import records as dialect
 from api.importing import sessions
@@ -21,16 +22,29 @@ from api.importing.mapping import (
     when_given,
     whole,
 )
+from api.importing.sessions import lesson_id
+from api.importing.source import (
+    ImportRequest,
+    RestServer,
+    Source,
+    Unusable,
+    WholeSource,
+    fingerprint_of,
+    is_url,
+    rows_by_time,
+)
+from api.importing.sql import Database, Postgres, Section, is_postgres, tables_source
 from ingest.commands.decide import RecordLesson, ReinforceLesson, ReviseLesson, TriggerLesson
 from ingest.errors import CommandRejected
-from ingest.events.lesson import EVERY_PROJECT, Severity, fingerprint
-from ingest.ids import LESSON, content_id
-from ingest.log.position import project_route
+from ingest.events.lesson import EVERY_PROJECT, Severity
 
 SYSTEM = "agent-memory"
 SESSION, PROMPT, OBSERVATION, LESSON_ROW, END = "session", "prompt", "observation", "lesson", "session end"
 MAX_TRIGGERED = 200
 """How often at most a rule is said to have been shown."""
+AGENT_MEMORY_PAGE = 100
+"""The most that its server answers at once."""
+STATUSES, SEVERITIES = ("active", "completed", "failed"), ("critical", "warning", "info")
 
 
 def mapped(row: ImportRow, tenant: str) -> Mapped:
@@ -142,6 +156,128 @@ def _lesson(row: ImportRow, tenant: str) -> Mapped:
     return Mapped(steps, lost)
 
 
-def lesson_id(tenant: str, project: str, content: str) -> str:
-    """Our id of a lesson, which is its text's."""
-    return content_id(LESSON, project_route(tenant, project), fingerprint(content))
+class AgentMemory:
+    """What the REST API of an agent-memory server tells: all observations, and as many of the others as it lists.
+
+    It lists at most AGENT_MEMORY_PAGE sessions or rules for one question, so it is asked one for each project,
+    status and severity; `cut` says where even that was not enough.
+    """
+
+    def __init__(self, server: RestServer) -> None:
+        self.cut: list[str] = []
+        self.observations = server.pages("/api/observations", "", AGENT_MEMORY_PAGE)
+        stats: Any = server.get("/api/admin/stats")
+        named: Any = cast(Record, stats).get("by_project") if isinstance(stats, dict) else None
+        projects = sorted(
+            {str(one.get("project_name") or "") for one in self.observations}
+            | set(cast("dict[str, Any]", named if isinstance(named, dict) else {}))
+        )
+        self.sessions = self._listed(
+            server, "/api/sessions", [{"project": one, "status": status} for one in projects for status in STATUSES]
+        )
+        self.lessons = self._listed(
+            server,
+            "/api/lessons",
+            [
+                {"severity": severity, "active": active, **project}
+                for severity in SEVERITIES
+                for active in ("true", "false")
+                for project in ({}, *({"project": one} for one in projects))
+            ],
+        )
+
+    def _listed(self, server: RestServer, path: str, questions: list[dict[str, str]]) -> list[Record]:
+        found: dict[Any, Record] = {}
+        for question in questions:
+            items = server.items(path, "", limit=AGENT_MEMORY_PAGE, **question)
+            if len(items) >= AGENT_MEMORY_PAGE:
+                about = ", ".join(f"{name} {value!r}" for name, value in question.items())
+                self.cut.append(f"{path} lists at most {AGENT_MEMORY_PAGE} ({about}): there may be more")
+            found.update((one.get("id"), one) for one in items)
+        return list(found.values())
+
+
+def open_source(request: ImportRequest) -> Source:
+    """The source of a running server, or of its PostgreSQL database. Raises Unusable."""
+    place = request.place("the URL of its server or of its PostgreSQL database")
+    if is_postgres(place):
+        tables = agent_memory_sections
+        return tables_source(SYSTEM, Postgres(place), tables, lambda row: mapped(row, request.tenant))
+    if not is_url(place):
+        raise Unusable(f"{place!r} is neither an http:// nor a postgresql:// URL")
+    with RestServer(place, request.secret) as server:
+        found = AgentMemory(server)
+    rows = list(_server_rows(found))
+    source = WholeSource(
+        SYSTEM,
+        lambda: iter(rows),
+        len(rows),
+        lambda row: mapped(row, request.tenant),
+        fingerprint_of([row.value for row in rows]),
+    )
+    source.notes += [*found.cut, *(["its database has what its server does not list"] if found.cut else [])]
+    return source
+
+
+def _server_rows(found: AgentMemory) -> Iterator[ImportRow]:
+    """The rows of an agent-memory server: its observations name their sessions by number."""
+    called = {one.get("id"): text(one, "session_id") for one in found.sessions}
+    observed: dict[str, list[Record]] = {}
+    for one in sorted(found.observations, key=lambda one: whole(one, "id")):
+        name = called.get(one.get("session_id")) or f"session-{one.get('session_id')}"
+        observed.setdefault(name, []).append({**one, "session": name})
+    known = [*sorted(found.sessions, key=lambda one: text(one, "started_at"))]
+    for name in observed.keys() - set(called.values()):
+        first = observed[name][0]
+        known.append({"session_id": name, "project": first.get("project_name"), "started_at": first.get("created_at")})
+    for one in known:
+        one["observation_count"] = len(observed.get(text(one, "session_id"), []))
+    yield from (ImportRow(SESSION, text(one, "session_id"), one) for one in known)
+    for rows in observed.values():
+        yield from (ImportRow(OBSERVATION, text(one, "id"), one) for one in rows)
+    yield from rows_by_time(found.lessons, LESSON_ROW, "created_at")
+    yield from (ImportRow(END, text(one, "session_id"), one) for one in known)
+
+
+def agent_memory_sections(database: Database) -> list[Section]:
+    """The sections of an agent-memory database. Raises Unusable when it is none."""
+    if not {"session_id", "project_id"} <= database.columns("mem_sessions"):
+        raise Unusable("this is no database of agent-memory: it has no table `mem_sessions`")
+    sessions = (
+        "SELECT s.id, s.session_id, p.name AS project_name, p.full_path AS project_path, s.agent_type, s.status,"
+        " s.started_at, s.completed_at, s.summary,"
+        " (SELECT count(*) FROM mem_observations o WHERE o.session_id = s.id{}) AS observation_count"
+        " FROM mem_sessions s JOIN mem_projects p ON p.id = s.project_id"
+    )
+    prompts = "prompt_text" in database.columns("mem_user_prompts")
+    also = " AND o.project_id = s.project_id"
+    if prompts:
+        also += ") + (SELECT count(*) FROM mem_user_prompts u WHERE u.session_id = s.id"
+    sessions = sessions.format(also)
+    found = [Section(SESSION, sessions, ("id",), "session_id")]
+    if prompts:
+        query = (
+            "SELECT u.id, u.prompt_text, u.created_at, s.session_id AS session, p.name AS project_name"
+            " FROM mem_user_prompts u JOIN mem_sessions s ON s.id = u.session_id"
+            " JOIN mem_projects p ON p.id = s.project_id"
+        )
+        found.append(Section(PROMPT, query, ("id",), "id"))
+    found.append(
+        Section(
+            OBSERVATION,
+            "SELECT o.id, s.session_id AS session, p.name AS project_name, o.title, o.subtitle, o.type, o.narrative,"
+            " o.facts, o.concepts, o.files_read, o.files_modified, o.raw_text, o.tool_name, o.prompt_number,"
+            " o.created_at FROM mem_observations o JOIN mem_sessions s ON s.id = o.session_id"
+            " JOIN mem_projects p ON p.id = o.project_id",
+            ("id",),
+            "id",
+        )
+    )
+    if "rule" in database.columns("mem_lessons"):
+        query = (
+            "SELECT l.id, p.name AS project_name, l.title, l.rule, l.severity, l.trigger_tool, l.trigger_pattern,"
+            " l.source_observation_id, l.trigger_count, l.last_triggered_at, l.active, l.created_at"
+            " FROM mem_lessons l LEFT JOIN mem_projects p ON p.id = l.project_id"
+        )
+        found.append(Section(LESSON_ROW, query, ("id",), "id"))
+    return [*found, Section(END, sessions, ("id",), "session_id")]

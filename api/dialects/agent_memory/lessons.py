@@ -31,7 +31,7 @@ from api.dialects.agent_memory.common import (
 )
 from api.dialects.agent_memory.observations import MAX_RESULTS, observation_of, recalled
 from api.dialects.agent_memory.records import completing, graver, name_of, wanted_project
-from api.dialects.detail import parse_query, path_value
+from api.dialects.errors import parse_query, path_value
 from api.http.http import Json
 from ingest.commands.decide import RecordLesson, ReinforceLesson, ReviseLesson, TriggerLesson
 from ingest.commands.parse import parse_object

@@ -44,7 +44,7 @@ from api.dialects.agent_memory.records import (
     types_of,
     wanted_project,
 )
-from api.dialects.detail import parse_query, path_value
+from api.dialects.errors import parse_query, path_value
 from api.dialects.session_projects import homes, settled
 from api.http.http import Json
 from ingest.commands.decide import TrackSession

@@ -37,7 +37,7 @@ from api.dialects.agent_memory.common import (
     state,
 )
 from api.dialects.agent_memory.records import AGENT_TYPE, name_of, project_of, wanted_project
-from api.dialects.detail import Unprocessable, parse, parse_query
+from api.dialects.errors import Unprocessable, parse, parse_query
 from api.dialects.fitting import fitted
 from api.dialects.session_projects import home_of, homes, settled
 from api.http.http import Json, body, parsed

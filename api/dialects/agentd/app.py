@@ -5,11 +5,17 @@ What one client wrote every client reads next: reads wait for the last write thr
 
 import asyncio
 import re
+from collections import Counter
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import product
 from secrets import token_hex
+from typing import get_args
 
-from prometheus_client import CONTENT_TYPE_LATEST
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
 from redis.exceptions import RedisError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -20,17 +26,28 @@ from starlette.responses import Response
 
 from api.access.gate import Gate
 from api.dialects.agentd import records as agentd
-from api.dialects.agentd import requests
-from api.dialects.agentd.records import PROJECT, MemoryView
-from api.dialects.agentd.requests import Asked, Create, Deleted, Details, Found, Health, Listing, Page, Search, Show
-from api.dialects.agentd.state import VERSION, AgentdState
-from api.dialects.faults import at_the_gate, handlers, usual
+from api.dialects.agentd.records import (
+    PROJECT,
+    Asked,
+    Create,
+    Deleted,
+    Details,
+    Found,
+    Health,
+    Listing,
+    MemoryView,
+    Page,
+    Search,
+    Show,
+)
+from api.dialects.errors import at_the_gate, handlers, usual
 from api.http.endpoint import Endpoint, routes
 from api.http.http import Json
 from api.http.openapi import TEXT, About, documented
 from api.monitoring.ops import Measure
 from api.services import services
 from ingest.errors import AccessDenied, CommandRejected, Forbidden, LogFull, NotFound, Overloaded
+from ingest.events.memory import Purpose, Visibility
 from ingest.platform.clock import system_clock
 from ingest.platform.settings import Settings
 from ingest.roles import ANY, METRICS, READ, READ_WRITE
@@ -40,6 +57,48 @@ from projections.documents.access import Reader, may_change, reader_of
 from projections.documents.memories import Memory
 from projections.queries.memories import MemoryPages
 from projections.queries.recall import RecalledDocuments, RecallRequest
+
+VERSION = "0.2.0"
+"""Of the agentd whose API this is: what its clients show."""
+
+
+class ServiceMetrics(Collector):
+    """What this process did for agentd's clients. Every counter is there from the start, at 0."""
+
+    def __init__(self) -> None:
+        self._created: Counter[tuple[str, str]] = Counter()
+        self.deleted = self.searched = 0
+        self._registry = CollectorRegistry()
+        self._registry.register(self)
+
+    def created(self, purpose: Purpose, visibility: Visibility) -> None:
+        """Count a memory."""
+        self._created[purpose, visibility] += 1
+
+    def text(self) -> bytes:
+        """All of it in Prometheus' text format."""
+        return generate_latest(self._registry)
+
+    def collect(self) -> Iterable[CounterMetricFamily | GaugeMetricFamily]:
+        """The metrics as they stand; what the registry asks for."""
+        created = CounterMetricFamily("memories_created", "Memories created.", labels=["type", "visibility"])
+        for labels in product(get_args(Purpose), get_args(Visibility)):
+            created.add_metric(labels, self._created[labels])
+        yield created
+        yield CounterMetricFamily("memories_deleted", "Memories deleted.", self.deleted)
+        yield CounterMetricFamily("memories_searched", "Searches answered.", self.searched)
+        info = GaugeMetricFamily("service_info", "Which service this is.", labels=["version", "service"])
+        info.add_metric([VERSION, "memory"], 1)
+        yield info
+
+
+class AgentdState:
+    """`strict`: whoever does not say who asks sees only what is public."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.metrics = ServiceMetrics()
+        self.strict = settings.agentd_strict
+
 
 SERVICE = "agentd-memory"
 EVERY_CLIENT = "agentd"
@@ -77,9 +136,9 @@ async def metrics(request: Request) -> Response:
 
 async def create(request: Request) -> Response:
     """Store a memory. The same one again is another one."""
-    body, context = await requests.read_body(request, Create), _context_of(request)
-    requests.not_blank(body.content, "content")
-    requests.creator(body.created_by)
+    body, context = await agentd.read_body(request, Create), _context_of(request)
+    agentd.not_blank(body.content, "content")
+    agentd.creator(body.created_by)
     now = system_clock()
     command = agentd.remember(
         agentd.new_name(now, token_hex(4)),
@@ -99,7 +158,7 @@ async def create(request: Request) -> Response:
 
 async def listed(request: Request) -> Response:
     """Memories, newest first. Who may find them does not count, unless `as_actor` says who asks."""
-    body, context, at_hand = requests.listing(request.query_params), _context_of(request), services(request)
+    body, context, at_hand = agentd.listing(request.query_params), _context_of(request), services(request)
     if body.created_by == "":
         return Json(Page(items=[], total=0, limit=body.limit, offset=body.offset))
     reader = _reader(request, body.as_actor)
@@ -111,7 +170,7 @@ async def listed(request: Request) -> Response:
         body.limit,
         agentd.name_of,
         types=[body.type] if body.type else [],
-        any_tags=requests.names(body.tag),
+        any_tags=agentd.names(body.tag),
         agent_id=body.created_by or "",
         visibility=body.visibility or "",
     )
@@ -121,7 +180,7 @@ async def listed(request: Request) -> Response:
 
 async def one(request: Request) -> Response:
     """A memory."""
-    name, context = requests.memory_name(request), _context_of(request)
+    name, context = agentd.memory_name(request), _context_of(request)
     reader = _reader(request, request.query_params.get("as_actor"))
     lacks = await context.wait_for_own_writes()
     try:
@@ -135,7 +194,7 @@ async def one(request: Request) -> Response:
 
 async def delete(request: Request) -> Response:
     """Delete a memory, for good; false when there is none."""
-    name, context = requests.memory_name(request), _context_of(request)
+    name, context = agentd.memory_name(request), _context_of(request)
     reader = _reader(request, request.query_params.get("as_actor"))
     try:
         memory = await _current(context, name, reader)
@@ -151,8 +210,8 @@ async def delete(request: Request) -> Response:
 
 async def show(request: Request) -> Response:
     """Change who may find a memory."""
-    name, context = requests.memory_name(request), _context_of(request)
-    body = await requests.read_body(request, Show, refused=("visibility",))
+    name, context = agentd.memory_name(request), _context_of(request)
+    body = await agentd.read_body(request, Show, refused=("visibility",))
     actor = body.as_actor
     acting = None if actor is None else reader_of(context.tenant, "shared", "", actor, context.key_scope)
     # who acts is asked of the memory, whoever may see it; but a key for some agents sees only what they may
@@ -175,8 +234,8 @@ async def show(request: Request) -> Response:
 
 async def search(request: Request) -> Response:
     """Find memories that `as_actor` may find, by meaning, best first; without an embedder by words."""
-    body, context, at_hand = await requests.read_body(request, Search), _context_of(request), services(request)
-    requests.not_blank(body.query, "query")
+    body, context, at_hand = await agentd.read_body(request, Search), _context_of(request), services(request)
+    agentd.not_blank(body.query, "query")
     reader = at_hand.reader(body.as_actor or "")
 
     async def ask(after: str) -> RecalledDocuments:
@@ -188,7 +247,7 @@ async def search(request: Request) -> Response:
             any_tags=body.tags,
             from_=_next_ms(body.from_),
             to=body.to,
-            limit=min(body.limit, requests.MAX_LIMIT),
+            limit=min(body.limit, agentd.MAX_LIMIT),
             ranking="similarity",
             alpha=1.0,
             after=after,

@@ -4,9 +4,20 @@ agentd knows no projects; a memory goes to PROJECT, or to the one the import is 
 nothing is here.
 """
 
+from pathlib import Path
 from typing import cast, get_args
 
 from api.importing.mapping import ImportRow, Mapped, Record, Step, event_id, names, needed, text, when, when_given
+from api.importing.source import (
+    ImportRequest,
+    RestServer,
+    Source,
+    WholeSource,
+    fingerprint_of,
+    is_url,
+    list_in,
+    rows_by_time,
+)
 from ingest.commands.decide import ChangeVisibility, Remember
 from ingest.errors import CommandRejected
 from ingest.events.memory import Purpose, Visibility
@@ -19,6 +30,7 @@ PROJECT = "agentd"
 KIND = "memory"
 ID = "agentd_id"
 """Metadata that keeps the id a memory had."""
+PAGE = 200
 
 
 def mapped(row: ImportRow, tenant: str, project: str) -> Mapped:
@@ -69,3 +81,22 @@ def _one_of(record: Record, field: str, choices: object, otherwise: str) -> str:
     if value not in get_args(choices):
         raise CommandRejected(f"is none of {', '.join(get_args(choices))}", field)
     return value
+
+
+def open_source(request: ImportRequest) -> Source:
+    """The source of a running server, or of what `GET /memories` answered. Raises Unusable."""
+    place = request.place("the URL of its server, or a file with what GET /memories answers")
+    project = PROJECT if request.project is None else request.project
+    if is_url(place):
+        with RestServer(place, request.secret) as server:
+            found = server.pages("/memories", "items", PAGE)
+    else:
+        found = list_in(Path(place), "items", "memories")
+    rows = rows_by_time(found, KIND, "created_at")
+    return WholeSource(
+        SYSTEM,
+        lambda: iter(rows),
+        len(rows),
+        lambda row: mapped(row, request.tenant, project),
+        fingerprint_of([request.project, found]),
+    )

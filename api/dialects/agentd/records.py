@@ -6,16 +6,24 @@ What was written into the project natively or by another API has only our own id
 """
 
 import re
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Annotated, Literal, TypeVar, cast, get_args
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 
 from api.dialects.agentd import importer as imports
+from api.http.http import read_json
+from ingest.commands.command import EVERYBODY
 from ingest.commands.decide import Caller, Remember, decide
+from ingest.errors import CommandRejected
 from ingest.events.envelope import Recorded
 from ingest.events.memory import MemoryRecorded, Purpose, Visibility
 from ingest.ids import DocumentId, EventId
 from ingest.log.position import Token
+from ingest.names import with_nfc
 from ingest.platform.clock import from_ms, to_ms
 from projections.documents.memories import Memory, memory
 
@@ -115,3 +123,179 @@ def view(memory: Memory) -> MemoryView:
 def to_the_ms(at: datetime) -> datetime:
     """The time, rounded down to a millisecond."""
     return from_ms(to_ms(at))
+
+
+Unsigned = Annotated[int, Meta(ge=0)]
+Instant = Annotated[datetime, Meta(tz=True)]
+"""RFC 3339, with an offset."""
+
+
+class Create(Struct, frozen=True, kw_only=True):
+    """A new memory."""
+
+    content: str
+    created_by: str
+    type: Purpose = "information"
+    tags: list[str] = []
+    visibility: Visibility = "public"
+    shared_with: list[str] = []
+    references: list[str] = []
+
+
+class Listing(Struct, frozen=True, kw_only=True):
+    """Which memories to list. `tag` is several by comma, any of which will do."""
+
+    type: Purpose | None = None
+    tag: str = ""
+    created_by: str | None = None
+    visibility: Visibility | None = None
+    limit: Unsigned = 50
+    offset: Unsigned = 0
+    as_actor: str | None = None
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """Who asks, where that is to count."""
+
+    as_actor: str | None = None
+
+
+class Search(Struct, frozen=True, kw_only=True, rename={"from_": "from"}):
+    """What to find, for whom. `tags`: any of them; `from` and `to` bound `created_at`, inclusive."""
+
+    query: str
+    as_actor: str | None = None
+    type: Purpose | None = None
+    tags: list[str] = []
+    from_: Instant | None = None
+    to: Instant | None = None
+    limit: Unsigned = 10
+
+
+class Show(Struct, frozen=True, kw_only=True):
+    """Who may find a memory; without `shared_with` the list stays. `as_actor` must be its creator or owner."""
+
+    visibility: Visibility
+    shared_with: list[str] | None = None
+    as_actor: str | None = None
+
+
+class Page(Struct, frozen=True, kw_only=True):
+    """Part of the memories that match, and how many do."""
+
+    items: list[MemoryView]
+    total: int
+    limit: int
+    offset: int
+
+
+class Found(Struct, frozen=True, kw_only=True):
+    """What a search found, best first; `total` is how many these are."""
+
+    memories: list[MemoryView]
+    total: int
+
+
+class Deleted(Struct, frozen=True, kw_only=True):
+    """Whether there was something to delete."""
+
+    deleted: bool
+
+
+class Details(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the service stands on: the index (`vector_store`) and the log (`sqlite_storage`), as clients name them."""
+
+    vector_store: bool
+    sqlite_storage: bool
+    vector_store_error: str = ""
+    sqlite_storage_error: str = ""
+
+
+class Health(Struct, frozen=True, kw_only=True):
+    """Whether the service can be used."""
+
+    status: Literal["ok", "degraded"]
+    service: str
+    version: str
+    details: Details
+
+
+T = TypeVar("T")
+
+MAX_BODY_BYTES = 2 << 20
+MAX_LIMIT = 200
+_ID = re.compile(r"[A-Za-z0-9_-]+")
+_NUMBER = re.compile(r"[0-9]{1,20}")
+
+
+async def read_body(request: Request, cls: type[T], refused: tuple[str, ...] = ()) -> T:
+    """The body. Raises HTTPException: 415 for what does not call itself JSON, 400 for a key that is missing, 422 for a
+    value that does not fit (400 where its key is one of `refused`); MalformedRequest and RequestTooLarge.
+    """
+    if not _is_json(request.headers.get("content-type", "")):
+        raise HTTPException(415, "send the body as `Content-Type: application/json`")
+    try:
+        return await read_json(request, cls, MAX_BODY_BYTES)
+    except CommandRejected as fault:
+        bad = "missing required field" in fault.message or fault.field in refused
+        where = f"{fault.field}: " if fault.field and fault.field not in fault.message else ""
+        raise HTTPException(400 if bad else 422, f"{where}{fault.message}") from None
+
+
+def listing(given: Mapping[str, str]) -> Listing:
+    """The query of a list, its limit within 1 to 200. Raises CommandRejected."""
+    given = with_nfc(dict(given))
+    return Listing(
+        type=cast("Purpose | None", _one_of(given, "type", get_args(Purpose))),
+        tag=given.get("tag", ""),
+        created_by=given.get("created_by"),
+        visibility=cast("Visibility | None", _one_of(given, "visibility", get_args(Visibility))),
+        limit=min(max(1, _number(given, "limit", 50)), MAX_LIMIT),
+        offset=_number(given, "offset", 0),
+        as_actor=given.get("as_actor"),
+    )
+
+
+def names(listed: str) -> list[str]:
+    """The parts of a comma list, trimmed; empty ones are none."""
+    return [part for part in map(str.strip, listed.split(",")) if part]
+
+
+def memory_name(request: Request) -> str:
+    """The id in the path; raises CommandRejected when it cannot be one."""
+    name: str = request.path_params["id"]
+    if not _ID.fullmatch(name):
+        raise CommandRejected(f"{name!r} is not an id: letters, digits, `_` and `-` only")
+    return name
+
+
+def not_blank(text: str, field: str) -> None:
+    """Raises CommandRejected for a text without a character to see."""
+    if not text.strip():
+        raise CommandRejected(f"{field} must not be empty", field)
+
+
+def creator(name: str) -> None:
+    """Raises CommandRejected for who cannot create a memory."""
+    not_blank(name, "created_by")
+    if name == EVERYBODY:
+        raise CommandRejected(f"created_by must be a name, and {EVERYBODY!r} is nobody's", "created_by")
+
+
+def _is_json(content_type: str) -> bool:
+    kind = content_type.partition(";")[0].strip().lower()
+    return kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
+
+
+def _one_of(given: Mapping[str, str], field: str, choices: tuple[str, ...]) -> str | None:
+    stated = given.get(field)
+    if stated is not None and stated.lower() not in choices:
+        raise CommandRejected(f"unknown {field} {stated!r}; there are: {', '.join(choices)}", field)
+    return None if stated is None else stated.lower()
+
+
+def _number(given: Mapping[str, str], field: str, otherwise: int) -> int:
+    stated = given.get(field)
+    if stated is not None and not _NUMBER.fullmatch(stated):
+        raise CommandRejected(f"{field} must be a whole number, 0 or more", field)
+    return otherwise if stated is None else int(stated)

@@ -6,7 +6,6 @@ from typing import Any, cast
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory.answers import succeeded
 from api.dialects.agentmemory.endpoints import (
     MAX_LIMIT,
     Arguments,
@@ -17,6 +16,7 @@ from api.dialects.agentmemory.endpoints import (
     success,
     written_document,
 )
+from api.dialects.agentmemory.operations import succeeded
 from api.dialects.agentmemory.records import Record, View, iso, renamed, without_empty
 from ingest.commands.decide import WriteAction
 from ingest.errors import NotFound

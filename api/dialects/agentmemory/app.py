@@ -14,12 +14,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.access.gate import Gate
-from api.dialects.agentmemory import health, pages
-from api.dialects.agentmemory.answers import argument
+from api.dialects.agentmemory import maintenance, pages
 from api.dialects.agentmemory.endpoints import Arguments, call_of, failure, read_body, read_query, reply
-from api.dialects.agentmemory.operations import OPERATIONS, PACKAGE, Operation, fields, text
+from api.dialects.agentmemory.operations import OPERATIONS, PACKAGE, Operation, argument, fields, text
 from api.dialects.agentmemory.searching import Followups
-from api.dialects.faults import at_the_gate, handlers, usual
+from api.dialects.errors import at_the_gate, handlers, usual
 from api.http.endpoint import Endpoint, RequestHeader, open_paths, routes
 from api.http.http import Json
 from api.http.openapi import About, documented
@@ -72,7 +71,7 @@ def _headers(endpoint: Endpoint) -> Mapping[str, RequestHeader]:
 
 ABOUT = About(
     "agentmemory",
-    health.version(),
+    maintenance.version(),
     "Shared memory for coding agents, with the API of agentmemory's server. Bodies are read leniently: a number may be "
     "text, null is absent, unknown keys are ignored.",
     fields({"error": text()}, ("error",)),
@@ -83,7 +82,8 @@ ABOUT = About(
 ENDPOINTS = documented(
     ABOUT,
     [
-        Endpoint("GET", "/agentmemory/livez", ANY, health.livez, "The process responds; no secret needed.", open=True),
+        Endpoint("GET", "/agentmemory/livez", ANY, maintenance.livez, "The process responds; no secret needed.",
+            open=True),
         *(endpoint(operation) for operation in OPERATIONS if operation.route),
         Endpoint("GET", "/", ANY, viewer.page, "The viewer.", answer=text(), media="text/html", open=True),
         Endpoint("GET", "/agentmemory/viewer", ANY, viewer.page, "The viewer.", answer=text(), media="text/html"),
@@ -142,4 +142,4 @@ class AgentmemoryState:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.followups = Followups()
-        self.meter = health.Meter()
+        self.meter = maintenance.Meter()

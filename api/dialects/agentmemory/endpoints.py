@@ -10,16 +10,25 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory.operations import Schema
+from api.dialects.agentmemory.operations import AGENTMEMORY, CALL, PLUGIN, Schema, failed, fields, refused
 from api.http.http import MAX_BODY_BYTES, Json, body, parsed
-from api.services import READER_HEADER, services
+from api.services import AGENT_HEADER, READER_HEADER, services, tool_context
+from ingest.commands.decide import stated_agent
 from ingest.commands.parse import MAX_VALUES, check_values, parse_object
-from ingest.errors import CommandRejected, MalformedRequest, NotFound, ReaderUnknown
+from ingest.errors import (
+    AccessDenied,
+    CommandRejected,
+    MalformedRequest,
+    MnemologError,
+    NotFound,
+    ReaderUnknown,
+    TooManyRequests,
+)
 from ingest.names import header_name
 from ingest.platform.settings import Settings
 from mcp_gateway import lenient
-from mcp_gateway.lenient import repaired_json
-from mcp_gateway.tools.tool import ToolAnswer, ToolContext
+from mcp_gateway.lenient import BadArgument, repaired_json
+from mcp_gateway.tools.tool import Tool, ToolAnswer, ToolContext
 from projections.documents.document import Document
 from projections.documents.memories import BY_WORDS
 from projections.documents.sessions import Session
@@ -170,3 +179,62 @@ def _in_steps(raw: bytes, levels: int = 4) -> Any:
             return [_in_steps(bytes(one), levels - 1) for one in items]
         case _:
             return msgspec.json.decode(raw)
+
+
+TOOLS = {tool.name: tool for tool in (*AGENTMEMORY, *PLUGIN)}
+_LISTED = [
+    {"name": one.name, "description": one.description, "inputSchema": one.input_schema} for one in TOOLS.values()
+]
+"""Those of the plugin come last."""
+
+
+async def tools(request: Request) -> Response:
+    """The tools."""
+    every = settings(request).agentmemory_tools == "all"
+    return Json({"tools": _LISTED if every else _LISTED[: len(AGENTMEMORY)]})
+
+
+async def call(request: Request) -> Response:
+    """Call a tool; what goes wrong in it is in the text of the answer."""
+    tool, arguments = await _tool_and_arguments(request)
+    try:
+        return _response(await _call_tool(request, tool, arguments))
+    except (AccessDenied, TooManyRequests):
+        raise
+    except MnemologError as error:
+        answer = refused(tool, error)
+        return _response(failed(answer.text) if answer.is_error else answer)
+
+
+async def call_for_status(request: Request) -> Response:
+    """Call a tool; an argument at fault is a 400, what does not exist a 404."""
+    tool, arguments = await _tool_and_arguments(request)
+    try:
+        return _response(await _call_tool(request, tool, arguments))
+    except AccessDenied:
+        raise
+    except NotFound as error:
+        return Json({"error": str(error)}, 404)
+    except CommandRejected as error:
+        answer = refused(tool, error)
+        return Json({"error": error.message}, 400) if answer.is_error else _response(answer)
+
+
+async def _tool_and_arguments(request: Request) -> tuple[Tool, dict[str, Any]]:
+    stated_agent(header_name(request.headers, READER_HEADER), AGENT_HEADER)  # a fault of the request, not of the tool
+    arguments = await read_body(request, fields(CALL, ("name",)))
+    tool = TOOLS.get(arguments["name"].strip())
+    if tool is None:
+        raise BadArgument(f"Unknown tool: {arguments['name'][:200]}")
+    return tool, arguments["arguments"] or {}
+
+
+async def _call_tool(request: Request, tool: Tool, arguments: dict[str, Any]) -> ToolAnswer:
+    call = tool_context(request.scope, SOURCE, header_name(request.headers, READER_HEADER))
+    await call.admits(tool)
+    return await tool.call(call, lenient.read(arguments, tool.input_schema, tool.also, tool.instead))
+
+
+def _response(answer: ToolAnswer) -> Response:
+    content = {"content": [{"type": "text", "text": answer.text}]}
+    return Json(content | ({"isError": True} if answer.is_error else {}))

@@ -3,7 +3,6 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory.answers import failed, succeeded
 from api.dialects.agentmemory.endpoints import (
     MAX_LIMIT,
     Arguments,
@@ -14,6 +13,7 @@ from api.dialects.agentmemory.endpoints import (
     success,
     written_document,
 )
+from api.dialects.agentmemory.operations import failed, succeeded
 from api.dialects.agentmemory.records import Record, View, iso, renamed, without_empty
 from ingest.commands.decide import RecordLesson
 from ingest.errors import NotFound

@@ -1,13 +1,20 @@
 """Forgetting, by name and by age; checking the server and what it holds; who wrote or deleted what."""
 
+import asyncio
+import os
+import resource
+import sys
+import time
 from collections.abc import Mapping
-from typing import Any
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
+from redis.exceptions import RedisError
 from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.answers import answer, succeeded
 from api.dialects.agentmemory.endpoints import (
     Arguments,
     call_of,
@@ -16,16 +23,20 @@ from api.dialects.agentmemory.endpoints import (
     read_query,
     reply,
     session_of,
+    settings,
     success,
 )
-from api.dialects.agentmemory.operations import DRY_RUN, fields
+from api.dialects.agentmemory.operations import DRY_RUN, answer, fields, succeeded
 from api.dialects.session_projects import home_of, homes
-from ingest.errors import NotFound, ReaderUnknown
+from api.http.http import Json
+from api.services import services
+from ingest.errors import LogUnavailable, NotFound, ReaderUnknown
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.profiles import server_version
 from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.documents.observations import Observation
 from projections.forgetting.forget import Sweep
+from projections.health.watch import LOG
 from projections.queries.log_events import AuditEntry
 
 
@@ -186,3 +197,189 @@ def audit_record(entry: AuditEntry) -> dict[str, Any]:
         "details": {name: value for name, value in details.items() if value},
     }
     return shown | ({"userId": entry.user_id} if entry.user_id else {})
+
+
+PING_S = 2.0
+"""A store that takes longer to say that it is there is taken to be away."""
+LOOK_S = 1.0
+"""Looks that are closer together share what they are compared with."""
+LAG_WARN_MS = 500.0
+DEGRADED_BEHIND = 10_000
+"""Events that are not projected yet."""
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+FLAGS: tuple[tuple[str, str, bool, list[str], bool, str, str], ...] = (
+    ("GRAPH_EXTRACTION_ENABLED", "Knowledge graph", True, ["graph"], False,
+     "Relations, sessions, files and concepts make a graph; a model, where there is one, adds relations.",
+     "Always on; MNEMOLOG_LLM adds a model."),
+    ("CONSOLIDATION_ENABLED", "Consolidation", True, ["memories", "semantic", "procedural"], False,
+     "Memories, facts and procedures are made of what was observed, by rule.",
+     "Always on; POST /agentmemory/consolidate-pipeline runs it now."),
+    ("AGENTMEMORY_AUTO_COMPRESS", "Compression by a model", False, ["observations"], True,
+     "Observations are compressed by rule at once, and by a model later where there is one.",
+     "Set MNEMOLOG_LLM to URL|MODEL."),
+    ("AGENTMEMORY_INJECT_CONTEXT", "Context for agents", False, ["hooks"], False,
+     "Hooks print the context that a session's start answers.",
+     "Set it to true in the environment of the hooks."),
+)  # fmt: skip
+"""key, label, default, affects, needs a model, description, how to enable."""
+
+
+class Process(NamedTuple):
+    """What the process uses: bytes of memory, seconds of processor time until `at`."""
+
+    rss: int
+    user_s: float
+    cpu_s: float
+    at: float
+
+
+def measured() -> Process:
+    """What this process uses now."""
+    times = os.times()
+    try:
+        rss = int(Path("/proc/self/statm").read_bytes().split()[1]) * _PAGE_BYTES
+    except OSError:  # no Linux: the most it ever used
+        rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return Process(rss, times.user, times.user + times.system, time.monotonic())
+
+
+class Meter:
+    """Measures the process between one look and the next."""
+
+    def __init__(self) -> None:
+        self.started = time.monotonic()
+        self._last = measured()
+
+    def used(self) -> dict[str, Any]:
+        """Memory, and the processor since the last look: 100 percent is one processor, all the time."""
+        now, last = measured(), self._last
+        elapsed = now.at - last.at
+        percent = 100 * (now.cpu_s - last.cpu_s) / elapsed if elapsed > 0 else 0.0
+        if elapsed >= LOOK_S:
+            self._last = now
+        memory = {"heapUsed": now.rss, "heapTotal": now.rss, "rss": now.rss, "external": 0}
+        cpu = {"userMicros": int(now.user_s * 1e6), "systemMicros": int((now.cpu_s - now.user_s) * 1e6)}
+        return {"memory": memory, "cpu": {**cpu, "percent": round(percent, 2)}}
+
+
+async def livez(request: Request) -> Response:
+    """That the process answers."""
+    return Json({"status": "ok", "service": "agentmemory", **_ports(request)})
+
+
+async def health(request: Request) -> Response:
+    """How the server is, and what it uses."""
+    at_hand, meter = services(request), _meter(request)
+    lag_ms = await _loop_lag_ms()
+    latency_ms = await _ping_ms(request)
+    with suppress(LogUnavailable):
+        await at_hand.watch.look()  # as /readyz does: the two never say different things of one moment
+    connected, behind = latency_ms is not None, sum(at_hand.search_index.lag.values())
+    wrong = [one for one in at_hand.watch.readiness.conditions if one.code != LOG]
+    notes = [one.message for one in wrong if one.code == "index" or one.weight == "notes"]
+    alerts = [] if connected else ["the log's server does not answer"]
+    alerts += [one.message for one in wrong if one.message not in notes]
+    if behind >= DEGRADED_BEHIND:
+        alerts.append(f"{behind:,} events are not projected yet")
+    if lag_ms > LAG_WARN_MS:
+        notes.append(f"the event loop is {lag_ms:.0f} ms late")
+    status: Literal["healthy", "degraded", "critical"] = "healthy"
+    if not connected or any(one.weight == "stops" and one.code != "index" for one in wrong):
+        status = "critical"
+    elif alerts or notes:
+        status = "degraded"
+    state = "connected" if connected else "disconnected"
+    answer: dict[str, Any] = {
+        "status": status,
+        "service": "agentmemory",
+        "version": version(),
+        "health": {
+            "status": status,
+            "connectionState": state,
+            "workers": [],
+            **meter.used(),
+            "eventLoopLagMs": round(lag_ms, 3),
+            "uptimeSeconds": round(time.monotonic() - meter.started, 3),
+            "kvConnectivity": {"status": "ok" if connected else "error", "latencyMs": latency_ms},
+            "alerts": alerts,
+            "notes": notes,
+        },
+        "functionMetrics": [],
+        "circuitBreaker": None,
+        "database": "valkey",
+        "databaseStatus": state,
+        **_ports(request),
+    }
+    return Json(answer, 503 if status == "critical" else 200)
+
+
+async def flags(request: Request) -> Response:
+    """What is switched on."""
+    chosen = settings(request)
+    model = bool(chosen.llm)
+    return Json(
+        {
+            "version": version(),
+            "provider": "llm" if model else "noop",
+            "embeddingProvider": "none" if chosen.embedder == "none" else "embeddings",
+            "flags": [
+                {
+                    "key": key,
+                    "label": label,
+                    "enabled": default or (needs_model and model),
+                    "default": default,
+                    "affects": affects,
+                    "needsLlm": needs_model,
+                    "description": description,
+                    "enableHow": how,
+                    "docsHref": "",
+                }
+                for key, label, default, affects, needs_model, description, how in FLAGS
+            ],
+        }
+    )
+
+
+async def graph_stats(request: Request) -> Response:
+    """How many nodes and edges the graph has."""
+    call = call_of(request)
+    await call.wait_for_own_writes()
+    totals = await call.queries.graph.stats(call.reader(), None)
+    nodes, edges = sum(totals.nodes.values()), sum(totals.edges.values())
+    return success(
+        totalNodes=nodes, totalEdges=edges, nodesByType=totals.nodes, edgesByType=totals.edges, nodes=nodes, edges=edges
+    )
+
+
+def version() -> str:
+    """Our version, in the form x.y.z."""
+    return server_version() or "0.0.0"
+
+
+def _meter(request: Request) -> Meter:
+    return request.app.state.agentmemory.meter
+
+
+def _ports(request: Request) -> dict[str, Any]:
+    """Where the page and the stream are: on the port of everything else."""
+    port = settings(request).port
+    return {"viewerPort": port, "viewerSkipped": False, "streamsPort": port}
+
+
+async def _loop_lag_ms() -> float:
+    """How late the event loop is with what is due now."""
+    due = time.perf_counter()
+    await asyncio.sleep(0)
+    return 1000 * (time.perf_counter() - due)
+
+
+async def _ping_ms(request: Request) -> float | None:
+    """How long the log's server takes to answer; None when it does not."""
+    began = time.perf_counter()
+    try:
+        async with asyncio.timeout(PING_S):
+            await services(request).redis.ping()
+    except (TimeoutError, RedisError, OSError):
+        return None
+    return round(1000 * (time.perf_counter() - began), 3)

@@ -6,7 +6,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.answers import failed, succeeded
 from api.dialects.agentmemory.endpoints import (
     SOURCE,
     Arguments,
@@ -20,10 +19,11 @@ from api.dialects.agentmemory.endpoints import (
     success,
     written_document,
 )
-from api.dialects.agentmemory.operations import DELETE, MAX_LISTED_RELATIONS, fields
+from api.dialects.agentmemory.operations import DELETE, MAX_LISTED_RELATIONS, failed, fields, succeeded
 from api.dialects.agentmemory.records import Record, View, renamed
 from api.dialects.agentmemory.searching import alike
 from api.http.http import Json
+from api.importing.sessions import hook_observation
 from ingest.commands.decide import Relate, Remember
 from ingest.errors import MnemologError, NotFound, ProjectionBehind, ReaderUnknown
 from ingest.platform.partial import check_missing
@@ -142,7 +142,7 @@ async def save_memory(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     if session:
         # Its id and nothing of its content, which would outlive it here when it is forgotten.
         data = {"tool_name": SAVE_TOOL, "tool_input": {"memoryId": accepted.id, "type": kind}}
-        link = dialect.observe(session, remember.project, "post_tool_use", data, agent_id=agent)
+        link = hook_observation(session, remember.project, "post_tool_use", data, agent_id=agent)
         await call.write(link)
     return succeeded(**await _saved(call, remember, accepted.id, agent, kind))
 

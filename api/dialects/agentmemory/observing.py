@@ -12,7 +12,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.answers import answer
 from api.dialects.agentmemory.endpoints import (
     CWD_CHARS,
     Arguments,
@@ -25,12 +24,13 @@ from api.dialects.agentmemory.endpoints import (
     session_of,
     success,
 )
-from api.dialects.agentmemory.operations import MAX_OBSERVATIONS, OF_SESSION, fields
+from api.dialects.agentmemory.operations import MAX_OBSERVATIONS, OF_SESSION, answer, fields
 from api.dialects.agentmemory.records import Record
 from api.dialects.agentmemory.sessions import list_sessions, session_records
 from api.dialects.fitting import Fitted, fitted
 from api.dialects.session_projects import SessionProject, home_of, homes, settled
 from api.http.http import Json
+from api.importing.sessions import hook_observation
 from ingest.commands.decide import TrackSession, WriteCommand
 from ingest.errors import MnemologError, NotFound
 from ingest.platform.clock import to_ms
@@ -49,7 +49,7 @@ async def observe(request: Request, arguments: Arguments) -> Response:
     call, agent = call_of(request), agent_of(arguments)
     home, new = await settled(request, session, arguments["project"] or "", agent)
     fits = await _fitted(request, _data(arguments["data"]))
-    seen = dialect.observe(
+    seen = hook_observation(
         session,
         home.project,
         hook,
@@ -134,7 +134,7 @@ async def observe_text(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     title = arguments.chosen("title") or f"agent_{kind}"
     data = {"tool_name": title, "tool_input": text, "tool_output": text, "type": kind}
     image = {name: arguments[name] for name in ("image", "modality") if name in arguments}
-    command = dialect.observe(session, project, "post_tool_use", data, kind=kind, agent_id=agent, **image)
+    command = hook_observation(session, project, "post_tool_use", data, kind=kind, agent_id=agent, **image)
     accepted = await call.write(command)
     return answer({"observationId": accepted.id})
 

@@ -7,10 +7,57 @@ imports its function with its first call and the routes are made by `app.py`.
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
-from api.dialects.agentmemory.answers import refused
+import msgspec
+
+from ingest.errors import CommandRejected, LogUnavailable, MnemologError, Overloaded, ProjectionBehind, ReaderUnknown
 from ingest.roles import ADMIN, ANY, METRICS, OPERATOR, READ, READ_WRITE, WRITE, Needs
+from mcp_gateway.lenient import BadArgument
 from mcp_gateway.profiles import ToolProfile
-from mcp_gateway.tools.tool import Deferred, Tool, dialect_tool
+from mcp_gateway.tools.tool import Deferred, Tool, ToolAnswer, dialect_tool, refusal
+
+_RETRY = (LogUnavailable, Overloaded, ProjectionBehind)
+
+
+def answer(record: Mapping[str, Any], text: str | None = None) -> ToolAnswer:
+    """The answer that says this; `text` where the text is not the record's JSON."""
+    data: dict[str, Any] = msgspec.to_builtins(record, str_keys=True)
+    return ToolAnswer(msgspec.json.encode(data).decode() if text is None else text, data)
+
+
+def succeeded(**record: Any) -> ToolAnswer:
+    """The answer of a function that did what it should."""
+    return answer({"success": True, **record})
+
+
+def failed(error: str, **record: Any) -> ToolAnswer:
+    """The answer of a function that could not: no error of the protocol, so that clients show what it says."""
+    return answer({"success": False, "error": error, **record})
+
+
+def refused(tool: Tool, error: Exception) -> ToolAnswer:
+    """How a fault is told: an argument at fault is an error that names it, what the function refuses is its answer."""
+    if isinstance(error, BadArgument):
+        return _bad_argument(error.field, error.message)
+    if isinstance(error, CommandRejected):
+        name = argument(error.field)
+        at_fault = type(error) in (CommandRejected, ReaderUnknown) and name in tool.input_schema["properties"]
+        return _bad_argument(name, error.message) if at_fault else failed(error.message)
+    if isinstance(error, MnemologError) and not isinstance(error, _RETRY):
+        return failed(str(error))
+    return ToolAnswer(refusal(tool, "", error), is_error=True)
+
+
+def argument(field: str | None) -> str | None:
+    """What agentmemory calls a field of a command: camel case, without what is inside it."""
+    if field is None:
+        return None
+    first, *others = field.split(".")[0].split("[")[0].split("_")
+    return first + "".join(map(str.capitalize, others))
+
+
+def _bad_argument(name: str | None, message: str) -> ToolAnswer:
+    return ToolAnswer(f"Bad argument {name}: {message}. Nothing was stored.", is_error=True)
+
 
 Schema = Mapping[str, Any]
 Properties = Mapping[str, Schema]
@@ -158,17 +205,17 @@ _NO_ACTION = {400: "A field cannot be read.", 404: "There is no such action."}
 
 OPERATIONS: tuple[Operation, ...] = (
     # What the server says of itself
-    Operation("health:health", "How the server is.", ANY, route="GET health",
+    Operation("maintenance:health", "How the server is.", ANY, route="GET health",
         errors={503: "the log does not answer, or nobody projects"}),
-    Operation("health:flags", "What is switched on.", ANY, route="GET config/flags"),
-    Operation("health:graph_stats", "How many nodes and edges the graph has.", READ, route="GET graph/stats"),
+    Operation("maintenance:flags", "What is switched on.", ANY, route="GET config/flags"),
+    Operation("maintenance:graph_stats", "How many nodes and edges the graph has.", READ, route="GET graph/stats"),
     Operation("searching:bridge", "Nothing to do: answers that all is well.", ANY, route="POST claude-bridge/sync"),
     Operation("searching:followup", "How often agents search again at once.", METRICS,
         route="GET diagnostics/followup"),
-    Operation("calls:tools", "The tools.", ANY, route="GET mcp/tools"),
-    Operation("calls:call_for_status", "Call a tool.", ANY, CALL, ("name",), route="POST mcp/tools", level="S",
+    Operation("endpoints:tools", "The tools.", ANY, route="GET mcp/tools"),
+    Operation("endpoints:call_for_status", "Call a tool.", ANY, CALL, ("name",), route="POST mcp/tools", level="S",
         errors={404: "no such action"}),
-    Operation("calls:call", "Call a tool; what goes wrong in it is in the answer's text.", ANY, CALL, ("name",),
+    Operation("endpoints:call", "Call a tool; what goes wrong in it is in the answer's text.", ANY, CALL, ("name",),
         route="POST mcp/call"),
     # Searching, and what agents are told without asking
     Operation("searching:recall", "Search past observations and memories. Use it before you assume or redo work.", READ,
@@ -235,20 +282,20 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation("lessons:post_strengthen", "Say that a lesson proved right again.", READ_WRITE,
         texts("lessonId", "agentId"), ("lessonId",), route="POST lessons/strengthen", level="S",
         errors={400: "The id is missing."}),
-    Operation("condensing:consolidate", "Make memories, facts and procedures of what was observed.", READ_WRITE,
+    Operation("knowledge:consolidate", "Make memories, facts and procedures of what was observed.", READ_WRITE,
         also=PIPELINE, tool="memory_consolidate", route="POST consolidate"),
-    Operation("condensing:pipeline", "All of the consolidation, or one tier of it.", READ_WRITE, PIPELINE,
+    Operation("knowledge:pipeline", "All of the consolidation, or one tier of it.", READ_WRITE, PIPELINE,
         route="POST consolidate-pipeline"),
-    Operation("condensing:reflect", "Bring the slots up to date with a session.", READ_WRITE,
+    Operation("knowledge:reflect", "Bring the slots up to date with a session.", READ_WRITE,
         {"sessionId": SESSION, "maxObservations": number(50, "How many of the newest observations.")}, ("sessionId",),
         {"project": text(), "maxClusters": NUMBER}, "memory_reflect", "POST reflect", "knowledge:post_reflect", "S",
         route_takes={"maxClusters": number(10)}, instead=("project", "maxClusters")),
     Operation("slots:reflect_session", "Bring the slots that follow the work up to date with a session.", READ_WRITE,
         {"sessionId": text(), "maxObservations": number(50)}, ("sessionId",), route="POST slot/reflect", level="S",
         errors=_NO_SESSION),
-    Operation("condensing:summarize", "Summarise a session now.", READ_WRITE, texts("sessionId"), ("sessionId",),
+    Operation("knowledge:summarize", "Summarise a session now.", READ_WRITE, texts("sessionId"), ("sessionId",),
         route="POST summarize"),
-    Operation("condensing:crystallize_finished", "Make crystals of work that was finished a while ago.", READ_WRITE,
+    Operation("knowledge:crystallize_finished", "Make crystals of work that was finished a while ago.", READ_WRITE,
         {"olderThanDays": number(7), "project": text(), "dryRun": boolean(False)}, route="POST crystals/auto"),
     Operation("knowledge:crystals", "What chains of finished actions came to.", READ,
         {"project": text(), "sessionId": text(), "limit": number(20)}, route="GET crystals", level="S"),
@@ -267,14 +314,14 @@ OPERATIONS: tuple[Operation, ...] = (
         errors={400: "Neither a memory nor a session is named."}, destructive=True),
     Operation("maintenance:auto_forget", "Forget what has had its time.", READ_WRITE, DRY_RUN,
         route="POST auto-forget", level="S", sent_in="either"),
-    Operation("exporting:export", "Everything there is, as JSON.", ADMIN,
+    Operation("transfer:export", "Everything there is, as JSON.", ADMIN,
         also={"maxSessions": NUMBER, "offset": number(0)}, tool="memory_export", route="GET export",
-        handler="exporting:get_export", reads_only=True),
+        handler="transfer:get_export", reads_only=True),
     Operation("transfer:import_export", "Import an export. Rejected rows are listed in the response.", ADMIN, EXPORT,
         ("exportData",), route="POST import", level="S",
         errors={400: "The export is missing, or there is no such strategy.",
             413: "The export is too big for a request.", 429: "Another one is being imported."}),
-    Operation("claude_code:import_transcripts", "Import transcripts of Claude Code.", OPERATOR,
+    Operation("transcripts:import_transcripts", "Import transcripts of Claude Code.", OPERATOR,
         {"path": text(), "maxFiles": number(200)}, route="POST replay/import-jsonl", status=202, answers_200=True),
     # What agents say
     Operation("observing:observe_text", "Record what you did or saw in a session.", WRITE,
@@ -288,10 +335,10 @@ OPERATIONS: tuple[Operation, ...] = (
             "files": MEMORY["files"], "agentId": text("Who you are.")}, ("content", "project"),
         {"sessionId": text(), "ttlDays": NUMBER}, "agent_remember", "POST agent/remember", "memories:remember", "S",
         201, route_takes=REMEMBERED, route_required=("content",)),
-    Operation("antigravity:sync", "Take over conversations of Antigravity.", OPERATOR, SYNC, ("mode",), {},
-        "memory_antigravity_sync", "POST antigravity/sync", "antigravity:sync_antigravity", "S", route_required=(),
+    Operation("transcripts:sync", "Take over conversations of Antigravity.", OPERATOR, SYNC, ("mode",), {},
+        "memory_antigravity_sync", "POST antigravity/sync", "transcripts:sync_antigravity", "S", route_required=(),
         errors={400: "There is no such mode."}),
-    Operation("antigravity:sync_all",
+    Operation("transcripts:sync_all",
         "Take over conversations of Antigravity, summarise them and bring the slots up to date.", OPERATOR, SYNC,
         ("mode",), tool="memory_antigravity_sync_all"),
     # Slots
@@ -335,7 +382,7 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation("actions:frontier", "What can be worked on now: nothing blocks it, the most important first.", READ,
         also={**texts("project", "agentId"), "limit": number(20)}, tool="memory_frontier", route="GET frontier",
         level="S", reads_only=True),
-    Operation("condensing:crystallize", "Summarise a session; with actionIds, make a memory of finished work.",
+    Operation("knowledge:crystallize", "Summarise a session; with actionIds, make a memory of finished work.",
         READ_WRITE, {"sessionId": SESSION}, ("sessionId",), {"actionIds": NAMES, "project": text()},
         "memory_crystallize", instead=("actionIds",)),
     # Memories, relations, commits

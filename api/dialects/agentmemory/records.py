@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Any, Literal, TypeAlias, cast, get_args
 
-from ingest.commands.decide import Observe
+from api.importing.sessions import HOOK_FIELD, IMAGE_FIELD, MODALITY_FIELD
 from ingest.events.memory import MemoryType
-from projections.compression.compression import VALID_TYPES, spoken
+from projections.compression.compression import spoken
 from projections.documents.relations import Relation
 
 View: TypeAlias = Mapping[str, Any]
@@ -27,16 +27,10 @@ STRENGTH = 7.0
 """Of a memory when it is saved."""
 KIND_FIELD = "type"
 """Metadata that keeps a memory's kind."""
-HOOK_FIELD = "hookType"
-"""Metadata that keeps which hook an observation is from. In the data it would be taken for what was observed."""
-IMAGE_FIELD, MODALITY_FIELD = "imageData", "modality"
-"""Metadata that keeps which image an observation was of."""
 SOURCES_FIELD, SOURCES_BYTES = "sourceObservationIds", 3_000
 """Metadata that keeps which observations a memory is said to be from, with commas, and how long that may be."""
 SUPERSEDED = 100
 """Earlier versions that a memory names."""
-KIND_CHARS = 64
-UNKNOWN_PROJECT = "unknown"
 NO_SESSION = "memory"
 """Where a memory that belongs to no session is said to come from."""
 _TYPE_OF: dict[str, MemoryType] = {"workflow": "procedural", "pattern": "procedural"}
@@ -59,31 +53,6 @@ def classified(kind: MemoryKind, sources: Iterable[str] = ()) -> Record:
         named = named.encode()[:SOURCES_BYTES].decode(errors="ignore").rpartition(",")[0]
     metadata = {KIND_FIELD: kind, **without_empty({SOURCES_FIELD: named})}
     return {"memory_type": _TYPE_OF.get(kind, "semantic"), "tags": [kind], "metadata": metadata}
-
-
-def observe(
-    session_id: str,
-    project: str,
-    hook: str,
-    data: Mapping[str, Any],
-    *,
-    kind: str = "",
-    image: str = "",
-    modality: str = "",
-    **fields: Any,
-) -> Observe:
-    """The command that records what a hook saw; `kind` where the caller says better than the hook what it is.
-
-    `image` names an image that the data had, `modality` says whether there was anything else.
-    """
-    return Observe(
-        session_id=session_id,
-        project=project if project.strip() else UNKNOWN_PROJECT,
-        kind=kind if kind in VALID_TYPES else hook[:KIND_CHARS],
-        data=dict(data),
-        metadata={HOOK_FIELD: hook[:KIND_CHARS], **without_empty({IMAGE_FIELD: image, MODALITY_FIELD: modality})},
-        **fields,
-    )
 
 
 def observation(seen: View) -> Record:

@@ -8,11 +8,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.answers import answer, succeeded
 from api.dialects.agentmemory.endpoints import MAX_LIMIT, Arguments, call_of, reply, settings, success, views
 from api.dialects.agentmemory.lessons import lesson_hint
-from api.dialects.agentmemory.records import UNKNOWN_PROJECT
+from api.dialects.agentmemory.operations import answer, succeeded
 from api.http.http import Json
+from api.importing.sessions import UNKNOWN_PROJECT
 from ingest.errors import ProjectionBehind, ReaderUnknown
 from ingest.platform.clock import system_clock
 from mcp_gateway.lenient import BadArgument

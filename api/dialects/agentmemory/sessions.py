@@ -10,7 +10,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.answers import answer
 from api.dialects.agentmemory.endpoints import (
     CWD_CHARS,
     Arguments,
@@ -23,6 +22,7 @@ from api.dialects.agentmemory.endpoints import (
     success,
     written_document,
 )
+from api.dialects.agentmemory.operations import answer
 from api.dialects.agentmemory.searching import context_for
 from api.dialects.session_projects import SessionProject, home_of, homes, settled, written_elsewhere
 from api.http.http import Json

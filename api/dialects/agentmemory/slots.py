@@ -5,9 +5,9 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory.answers import succeeded
-from api.dialects.agentmemory.condensing import reflect
 from api.dialects.agentmemory.endpoints import Arguments, call_of, command, failure, reply
+from api.dialects.agentmemory.knowledge import reflect
+from api.dialects.agentmemory.operations import succeeded
 from api.dialects.agentmemory.records import Record, View, renamed, without_empty
 from api.dialects.session_projects import home_of
 from ingest.commands.decide import DeleteSlot, SetSlot

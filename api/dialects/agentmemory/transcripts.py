@@ -1,101 +1,273 @@
-"""Antigravity's transcripts: which conversations there are, and what was said in them.
+"""Taking over transcripts of Claude Code from the folders of the server's machine that its settings name.
 
-A conversation is `<brain>/<id>/.system_generated/logs/transcript.jsonl`: a line of type USER_INPUT says what a person
-asked, the next PLANNER_RESPONSE what was answered.
+The events' ids are made of the lines, so a second import stores nothing twice. A folder is looked through to a limit.
 """
 
+import asyncio
 import json
-import re
+import os
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-TRANSCRIPT = Path(".system_generated/logs/transcript.jsonl")
-MAX_BYTES = 64 << 20
-"""A transcript over this is passed over."""
-_REQUEST = re.compile(r"<USER_REQUEST>(.*?)</USER_REQUEST>", re.DOTALL)
-_MAPPING = re.compile(r"(?:^|\n)[ \t]*\[?((?:file:|/|~|[A-Za-z]:[\\/])[^\]\n]*?)\]?[ \t]+->[ \t]+\[?[^\]\n]+\]?")
-_TEXT_FIELDS = ("content", "text", "message", "response", "user_response", "prompt")
-_KIND_FIELDS = ("type", "step_type", "kind", "source")
+from starlette.requests import Request
+from starlette.responses import Response
+
+from api.dialects.agentmemory.endpoints import (
+    Arguments,
+    call_of,
+    command,
+    failure,
+    reply,
+    session_of,
+    settings,
+    success,
+)
+from api.dialects.agentmemory.knowledge import reflected, summarised
+from api.dialects.agentmemory.operations import answer
+from api.importing import claude_code
+from api.importing.mapping import events_of
+from api.importing.transcripts import AGENT, Conversation, brain, conversations, observed
+from ingest.commands.decide import TrackSession
+from ingest.commands.parse import check_values
+from ingest.errors import AccessDenied, CommandRejected, MnemologError, NotFound, RequestTooLarge
+from ingest.events.envelope import Event, route_of
+from ingest.events.session import ObservationRecorded
+from ingest.ids import OBSERVATION, EventId, document_id
+from ingest.log.position import partition_of
+from mcp_gateway.lenient import BadArgument
+from mcp_gateway.tools.tool import ToolAnswer, ToolContext
+from projections.documents.access import EVERYBODY
+
+CLAUDE_CODE = "~/.claude/projects"
+MAX_FILES = 1_000
+MAX_LOOKED_AT = 50_000
+"""Entries of folders."""
+MAX_LINE = 16 << 20
+ROWS = 200
+"""Mapped in a thread and appended at a time."""
+MAX_SESSIONS_TOLD = 1_000
 
 
-class Turn(NamedTuple):
-    """What was asked, and what was answered."""
-
-    prompt: str
-    response: str
+def _resolved(path: Path) -> Path:
+    """Where a path leads in the end: `..` and links count for what they are."""
+    return path.expanduser().resolve()
 
 
-class Conversation(NamedTuple):
-    """One conversation: its id, the folder it works in as far as it says so, its turns."""
+class TranscriptFiles(NamedTuple):
+    """The transcripts of a folder, the newest first; `capped` when it was not looked through to the end."""
 
-    id: str
-    folder: str
-    turns: list[Turn]
-
-    @property
-    def session_id(self) -> str:
-        """The session that it is kept as."""
-        return f"antigravity_{self.id[:18].replace('-', '_')}"
+    files: list[Path]
+    capped: bool
 
 
-def brain(home: Path) -> Path:
-    """Where the conversations of a user are."""
-    return home / ".gemini" / "antigravity" / "brain"
+def transcripts(place: Path) -> TranscriptFiles:
+    """The transcripts in a folder and those below it, or the one that is named itself."""
+    if place.is_file():
+        return TranscriptFiles([place], False)
+    found: list[tuple[float, Path]] = []
+    looked_at = 0
+    for folder, _, names in os.walk(place):
+        for name in names:
+            looked_at += 1
+            path = Path(folder, name)
+            if name.endswith(".jsonl") and not path.is_symlink():
+                found.append((path.stat().st_mtime, path))
+        if looked_at >= MAX_LOOKED_AT:
+            return TranscriptFiles(_newest_first(found), True)
+    return TranscriptFiles(_newest_first(found), False)
 
 
-def conversations(folder: Path, only: str = "") -> Iterator[Conversation]:
-    """The conversations below a folder, by id; `only` the one of that id."""
-    for place in sorted(folder.iterdir()):
-        path = place / TRANSCRIPT
-        if (not only or place.name == only) and path.is_file() and path.stat().st_size <= MAX_BYTES:
-            yield conversation(path, place.name)
-
-
-def conversation(path: Path, name: str) -> Conversation:
-    """The conversation of that id in a transcript."""
-    lines = path.read_text("utf-8", "replace").splitlines()
-    return Conversation(name, folder_of(lines[0]) if lines else "", list(turns(lines)))
-
-
-def turns(lines: Iterable[str]) -> Iterator[Turn]:
-    """The turns of a transcript; a prompt without an answer is none."""
-    prompt = ""
-    for line in lines:
-        entry = _entry(line)
-        kinds = {str(entry.get(field, "")).upper() for field in _KIND_FIELDS}
-        if "USER_INPUT" in kinds:
-            prompt = _request_text(_text(entry))
-        elif "PLANNER_RESPONSE" in kinds and prompt and (response := _text(entry)):
-            yield Turn(prompt, response)
-            prompt = ""
-
-
-def folder_of(line: str) -> str:
-    """The folder that a transcript's first line maps to a name; empty when it does not say."""
-    found = _MAPPING.search(_text(_entry(line)))
-    return found[1].strip().removeprefix("file://") if found else ""
-
-
-def _entry(line: str) -> dict[str, Any]:
+async def import_transcripts(request: Request, arguments: Arguments) -> Response:
+    """Take over transcripts."""
+    if arguments["maxFiles"] < 1:
+        raise BadArgument("maxFiles must be at least 1", "maxFiles")
+    most, named = min(MAX_FILES, int(arguments["maxFiles"])), arguments.chosen("path")
     try:
-        entry: Any = json.loads(line)
-    except ValueError:
-        return {}
-    return cast("dict[str, Any]", entry) if isinstance(entry, dict) else {}
+        place = await asyncio.to_thread(_resolved, Path(named or CLAUDE_CODE))
+    except (OSError, ValueError, RuntimeError) as fault:  # too long, with a NUL, of nobody's home
+        raise BadArgument(f"path cannot be looked up: {fault}", "path") from None
+    folders = await asyncio.to_thread(lambda: [_resolved(one) for one in settings(request).import_folders])
+    if not any(place.is_relative_to(folder) for folder in folders):
+        raise AccessDenied(
+            f"{named or CLAUDE_CODE} is in no folder of MNEMOLOG_IMPORT_FOLDERS: only from those is imported"
+        )
+    if not await asyncio.to_thread(place.exists):
+        return failure(f"there is nothing at {place}")
+    found = await asyncio.to_thread(transcripts, place)
+    call, sessions = call_of(request), dict[str, None]()
+    observations = imported = 0
+    for path in found.files[:most]:
+        taken = await _take(call, path, sessions)
+        observations, imported = observations + taken, imported + 1
+    return success(
+        202,
+        imported=imported,
+        observations=observations,
+        sessionIds=list(islice(sessions, MAX_SESSIONS_TOLD)),
+        discovered=len(found.files),
+        truncated=len(found.files) > most,
+        traversalCapped=found.capped,
+        maxFiles=most,
+        maxFilesUpperBound=MAX_FILES,
+    )
 
 
-def _text(entry: dict[str, Any]) -> str:
-    """The text of a line, wherever this version of Antigravity puts it."""
-    for field in _TEXT_FIELDS:
-        value: Any = entry.get(field)
-        if isinstance(value, dict):
-            value = _text(cast("dict[str, Any]", value))
-        if isinstance(value, str) and value.strip():
-            return value
-    return ""
+async def _take(call: ToolContext, path: Path, sessions: dict[str, None]) -> int:
+    """Append the events of a transcript that are not there yet; returns how many of them are observations."""
+    observations = 0
+    events = _events(path, call.tenant)
+    while some := await asyncio.to_thread(lambda: list(islice(events, ROWS))):
+        fresh = await _not_there(call, some)
+        outcome = await call.commands.append_events(fresh)
+        call.wrote(call.acting(), str(outcome.token))
+        not_stored = {*outcome.repeated, *(place for place, _ in outcome.rejected)}
+        observations += sum(
+            isinstance(one.data, ObservationRecorded) and place not in not_stored for place, one in enumerate(fresh)
+        )
+        sessions.update(dict.fromkeys(one.envelope.session_id for one in some))
+    return observations
 
 
-def _request_text(text: str) -> str:
-    found = _REQUEST.search(text)
-    return (found[1] if found else text).strip()
+async def _not_there(call: ToolContext, events: list[Event]) -> list[Event]:
+    """The events without the observations that have a document: the log itself forgets an id in time."""
+    documents = call.operations.current.documents
+    observed = [one for one in events if isinstance(one.data, ObservationRecorded)]
+    routes = [route_of(*one) for one in observed]
+    found = await documents.get(
+        [
+            (partition_of(route, documents.partitions), document_id(OBSERVATION, route, EventId(one.envelope.event_id)))
+            for route, one in zip(routes, observed, strict=True)
+        ]
+    )
+    there = {id(one) for one, document in zip(observed, found, strict=True) if document is not None}
+    return [one for one in events if id(one) not in there]
+
+
+def _events(path: Path, tenant: str) -> Iterator[Event]:
+    with path.open("rb") as file:
+        for _, row in claude_code.rows(_lines(file)):
+            try:
+                yield from events_of(claude_code.mapped(row), claude_code.SYSTEM, tenant)
+            except CommandRejected:
+                continue  # a line that says nothing to keep: most lines of a transcript are such
+
+
+def _lines(file: Iterable[bytes]) -> Iterator[claude_code.TranscriptLine]:
+    for number, line in enumerate(file, 1):
+        entry: Any = None
+        if len(line) <= MAX_LINE:
+            try:
+                check_values(line)
+                entry = json.loads(line)
+            except (ValueError, RecursionError, RequestTooLarge):
+                entry = None
+        known = cast("dict[str, Any]", entry) if isinstance(entry, dict) else None
+        yield claude_code.TranscriptLine(number, known if known is not None and claude_code.is_one(known) else None)
+
+
+def _newest_first(found: list[tuple[float, Path]]) -> list[Path]:
+    return [path for _, path in sorted(found, key=lambda one: (-one[0], str(one[1])))]
+
+
+MODES = ("current_session", "current_folder", "all")
+MAX_OBSERVATIONS = 5_000
+REFLECTED = 50
+
+
+async def sync(call: ToolContext, arguments: Arguments) -> ToolAnswer:
+    """memory_antigravity_sync: turns that are not known yet become observations."""
+    record, _ = await _synced(call, arguments)
+    return answer(record)
+
+
+async def sync_all(call: ToolContext, arguments: Arguments) -> ToolAnswer:
+    """memory_antigravity_sync_all: and each session is summarised, and its slots brought up to date."""
+    record, places = await _synced(call, arguments)
+    summaries: dict[str, Any] = {}
+    reflections: dict[str, Any] = {}
+    for session_id, project in places.items():
+        located = await call.queries.sessions.one(call.reader(EVERYBODY), session_id, project)
+        session = session_of(located)
+        try:
+            summaries[session_id] = {"success": True, "summary": await summarised(call, session)}
+            reflections[session_id] = {"success": True, **await reflected(call, session, REFLECTED)}
+        except MnemologError as error:
+            summaries.setdefault(session_id, {"success": False, "error": str(error)})
+            reflections.setdefault(session_id, {"success": False, "error": str(error)})
+    return answer({**record, "crystallizations": summaries, "reflections": reflections})
+
+
+async def _synced(call: ToolContext, arguments: Arguments) -> tuple[dict[str, Any], dict[str, str]]:
+    """What was taken over, and the project of each session."""
+    mode = arguments["mode"].strip().lower() or MODES[0]
+    if mode not in MODES:
+        raise BadArgument(f"mode must be one of {', '.join(MODES)}", "mode")
+    only = ""
+    if mode == "current_session":
+        only = arguments.chosen("currentConversationId") or ""
+        if not only:
+            return _record({}, 0, "currentConversationId is needed for current_session"), {}
+    folder = await asyncio.to_thread(lambda: brain(Path.home()))
+    if not await asyncio.to_thread(folder.is_dir):
+        return _record({}, 0, f"there is no folder {folder}"), {}
+    found = await asyncio.to_thread(lambda: list(conversations(folder, only)))
+    here = arguments.chosen("currentFolder") or ""
+    if mode == "current_folder":
+        if not here:
+            return _record({}, 0, "currentFolder is needed for current_folder"), {}
+        found = [one for one in found if one.folder.rstrip("/") == here.rstrip("/")]
+    places: dict[str, str] = {}
+    added = 0
+    for one in found:
+        project = one.folder or here or str(Path.cwd())
+        if one.turns:
+            added += await _observe_new_turns(call, one, project)
+            places[one.session_id] = project
+    await call.wait_for_own_writes(AGENT)
+    return _record(places, added), places
+
+
+async def _observe_new_turns(call: ToolContext, conversation: Conversation, project: str) -> int:
+    """Observe the turns that are new; returns how many."""
+    session_id = conversation.session_id
+    known = await _known(call, session_id, project)
+    if not known:
+        started = command(
+            TrackSession, status="started", session_id=session_id, project=project, cwd=project, agent_id=AGENT
+        )
+        await call.write(started)
+    added = 0
+    for turn in conversation.turns:
+        if turn.prompt in known:
+            continue
+        known.add(turn.prompt)
+        seen = observed(session_id, project, turn.prompt, turn.response)
+        added += not (await call.write(seen)).duplicate
+    return added
+
+
+async def _known(call: ToolContext, session_id: str, project: str) -> set[str]:
+    """The prompts that were taken over before."""
+    await call.wait_for_own_writes(AGENT)
+    try:
+        page = await call.queries.sessions.observations(
+            call.reader(EVERYBODY), session_id, project, None, MAX_OBSERVATIONS
+        )
+    except NotFound:
+        return set()
+    inputs = [one["data"].get("tool_input") for one in page.items]
+    return {one for one in inputs if isinstance(one, str)}
+
+
+def _record(places: dict[str, str], added: int, error: str = "") -> dict[str, Any]:
+    record: dict[str, Any] = {"success": not error, "syncedSessions": list(places), "observationsAdded": added}
+    return record | ({"error": error} if error else {})
+
+
+async def sync_antigravity(request: Request, arguments: Arguments) -> Response:
+    """Take over conversations of Antigravity that are on the server's machine."""
+    if arguments["mode"].strip().lower() not in ("", *MODES):
+        raise BadArgument(f"mode must be one of {', '.join(MODES)}", "mode")
+    return reply(await sync(call_of(request), arguments))

@@ -1,11 +1,21 @@
 """memex's REST API, its endpoints, and its MCP server at /mcp and /mcp/."""
 
 import asyncio
+import time
+from datetime import datetime
 from functools import partial
-from typing import TypeVar
+from typing import Literal, TypeVar
 from uuid import UUID
 
-from prometheus_client import CONTENT_TYPE_LATEST
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    Summary,
+    generate_latest,
+)
 from pydantic import BaseModel
 from redis.exceptions import RedisError
 from starlette.applications import Starlette
@@ -13,26 +23,34 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Scope
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.access.admission import guarded
 from api.access.gate import Gate
 from api.access.principal import principal_of
-from api.dialects import detail
-from api.dialects.detail import FAULT, parse_query, path_value, read_all, read_body
-from api.dialects.faults import at_the_gate, handlers, usual
+from api.dialects.errors import (
+    FAULT,
+    at_the_gate,
+    detail_answer,
+    handlers,
+    parse_query,
+    path_value,
+    read_all,
+    read_model,
+    usual,
+)
 from api.dialects.memex import memories
 from api.dialects.memex.records import Shown
 from api.dialects.memex.shapes import VERSION, Counted, Found, Health, Info, MemoryCreate, MemorySearch, OfAgent, OfPair
-from api.dialects.memex.state import Instrument, state
 from api.http.endpoint import Endpoint, Shortcut, routes
 from api.http.http import Json
 from api.http.openapi import TEXT, About, documented
 from api.monitoring.ops import Measure
 from api.services import services
+from ingest.errors import Overloaded
 from ingest.log.position import Token
-from ingest.platform.clock import system_clock
-from ingest.platform.connections import pool_size
+from ingest.platform.clock import system_clock, to_ms
+from ingest.platform.connections import PoolSize, pool_size
 from ingest.platform.settings import Settings
 from ingest.roles import ANY, METRICS, READ, READ_WRITE, WRITE
 from mcp_gateway.server import Gateway
@@ -137,7 +155,7 @@ ENDPOINTS = documented(
 
 
 async def _read_body(model: type[M], request: Request) -> M:
-    return await read_body(model, request, "")
+    return await read_model(model, request, "")
 
 
 async def _caught_up(request: Request, agent: str) -> None:
@@ -181,7 +199,7 @@ def create_mcp_app(settings: Settings, gateway: Gateway) -> Starlette:
     """The MCP server: memex's profile, with the sessions and streamed answers that its clients know."""
     return Starlette(
         routes=[guarded(gateway.with_sessions("memex", settings.host, settings.memex_mcp_hosts, _session_owner), ANY)],
-        exception_handlers=handlers(detail.fault_answer),
+        exception_handlers=handlers(detail_answer),
         middleware=[
             Middleware(Measure, "memex_mcp"),
             # any host: the gateway answers 421 to names that it does not know
@@ -192,9 +210,169 @@ def create_mcp_app(settings: Settings, gateway: Gateway) -> Starlette:
 
 def fault_answer(status: int, message: str, error: Exception) -> Response:
     """The answer to a fault; where another API is unavailable, memex is a gateway to what failed."""
-    return detail.fault_answer(502 if status == 503 else status, message, error)
+    return detail_answer(502 if status == 503 else status, message, error)
 
 
 def _session_owner(scope: Scope) -> str:
     """The key that a session was opened with."""
     return principal_of(scope).key_id
+
+
+Operation = Literal["create", "search", "delete"]
+_EMBEDDING_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+_BUCKETS = (0.1, 0.5, 1.0)
+_FINE_BUCKETS = (
+    0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 7.5, 10.0, 30.0, 60.0,
+)  # fmt: skip
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+UNMATCHED = "none"
+
+
+class MemexMetrics:
+    """The figures of one API process."""
+
+    def __init__(self) -> None:
+        registry = self._registry = CollectorRegistry()
+        self._requests = Counter(
+            "http_requests", "Requests answered.", ["method", "status", "handler"], registry=registry
+        )
+        self._asked = Summary("http_request_size_bytes", "Size of requests.", ["handler"], registry=registry)
+        self._answered = Summary("http_response_size_bytes", "Size of answers.", ["handler"], registry=registry)
+        self._fine_seconds = Histogram(
+            "http_request_duration_highr_seconds", "Time to answer.", buckets=_FINE_BUCKETS, registry=registry
+        )
+        self._seconds = Histogram(
+            "http_request_duration_seconds", "Time to answer.", ["method", "handler"], buckets=_BUCKETS,
+            registry=registry,
+        )  # fmt: skip
+        self._operations = Counter(
+            "memex_memory_operations", "What was done with memories.", ["operation"], registry=registry
+        )
+        self._embedding = Histogram(
+            "memex_embedding_duration_seconds", "Time to embed a query; what is stored, workers embed.", ["operation"],
+            buckets=_EMBEDDING_BUCKETS, registry=registry,
+        )  # fmt: skip
+        self._embedding_errors = Counter(
+            "memex_embedding_errors", "Queries that were not embedded.", ["operation", "error_type"], registry=registry
+        )
+        self._pool_size = Gauge("memex_db_pool_size", "Connections to the log's server.", registry=registry)
+        self._pool_idle = Gauge("memex_db_pool_idle", "Those of them that nobody uses.", registry=registry)
+        runs = Counter(
+            "memex_summarizer_runs", "Always 0 here: workers condense memories.", ["status"], registry=registry
+        )
+        Counter("memex_summarizer_memories_condensed", "Always 0 here: workers condense memories.", registry=registry)
+        for operation in ("create", "search", "delete"):
+            self._operations.labels(operation)
+        for operation in ("embed", "embed_batch"):
+            self._embedding.labels(operation)
+        for status in ("ok", "error"):
+            runs.labels(status)
+
+    def done(self, operation: Operation) -> None:
+        """Count what was done with a memory."""
+        self._operations.labels(operation).inc()
+
+    def embedded(self, seconds: float, error: Exception | None) -> None:
+        """Count a query that was embedded, or was not."""
+        self._embedding.labels("embed").observe(seconds)
+        if error is not None:
+            self._embedding_errors.labels("embed", type(error).__name__).inc()
+
+    def answered(self, method: str, handler: str, status: int, seconds: float, asked: int, answered: int) -> None:
+        """Count one request; `asked` and `answered` are bytes."""
+        method = method if method in _METHODS else "other"
+        self._requests.labels(method, f"{status // 100}xx", handler).inc()
+        self._asked.labels(handler).observe(asked)
+        self._answered.labels(handler).observe(answered)
+        self._fine_seconds.observe(seconds)
+        self._seconds.labels(method, handler).observe(seconds)
+
+    def text(self, pool: PoolSize) -> bytes:
+        """All of them, in Prometheus' text format."""
+        self._pool_size.set(pool.size)
+        self._pool_idle.set(pool.idle)
+        return generate_latest(self._registry)
+
+
+class Instrument:
+    """ASGI middleware: measures requests by the route's pattern."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started, status, size = time.perf_counter(), 500, 0
+
+        async def note(message: Message) -> None:
+            nonlocal status, size
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            else:
+                size += len(message.get("body", b""))
+            await send(message)
+
+        try:
+            await self._app(scope, receive, note)
+        finally:
+            handler = getattr(scope.get("route"), "path", UNMATCHED)
+            seconds = time.perf_counter() - started
+            metrics: MemexMetrics = scope["app"].state.memex.metrics
+            metrics.answered(scope["method"], handler, status, seconds, _declared(scope), size)
+
+
+def _declared(scope: Scope) -> int:
+    declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+    return int(declared) if declared.isdigit() else 0
+
+
+RETRY_AFTER_S = 60
+MAX_AGENTS = 100_000
+"""Agents counted in a minute; the first of them is forgotten for one more."""
+
+
+class TooOften(Overloaded):
+    """An agent asked more often than it may in this minute."""
+
+    def __init__(self, agent: str, action: str, count: int, limit: int) -> None:
+        super().__init__(
+            f"{agent!r} asked for {count} {action} this minute and may for {limit}; go on in the next minute",
+            RETRY_AFTER_S,
+            "limit",
+        )
+
+
+class Limit:
+    """How often each agent may do one thing in a minute; counted before it is done, refused calls, too."""
+
+    def __init__(self, action: str, per_minute: int, agents: int = MAX_AGENTS) -> None:
+        self._action, self._per_minute, self._agents = action, per_minute, agents
+        self._minute = 0
+        self._counts: dict[str, int] = {}
+
+    def count(self, agent: str, now: datetime) -> None:
+        """Count one more; raises TooOften where that is over the limit."""
+        minute = to_ms(now) // 60_000
+        if minute != self._minute:
+            self._minute, self._counts = minute, {}
+        count = self._counts[agent] = self._counts.get(agent, 0) + 1
+        if len(self._counts) > self._agents:
+            del self._counts[next(iter(self._counts))]
+        if count > self._per_minute:
+            raise TooOften(agent, self._action, count, self._per_minute)
+
+
+class MemexState:
+    """The metrics, and how often an agent may create and search."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.metrics = MemexMetrics()
+        self.creates = Limit("creates", settings.memex_writes_per_minute)
+        self.searches = Limit("searches", settings.memex_searches_per_minute)
+
+
+def state(request: Request) -> MemexState:
+    """The state of the process that answers."""
+    return request.app.state.memex

@@ -3,10 +3,23 @@
 Its UUIDs are random, and ours are made of our ids: the old one stays in the metadata.
 """
 
+from pathlib import Path
+
 from msgspec.structs import replace
 
 from api.dialects.memex import records as memex
 from api.importing.mapping import ImportRow, Mapped, Step, needed, number, when
+from api.importing.source import (
+    ImportRequest,
+    Source,
+    Unusable,
+    WholeSource,
+    fingerprint_of,
+    is_url,
+    list_in,
+    rows_by_time,
+)
+from api.importing.sql import Database, Postgres, Section, is_postgres, tables_source
 from ingest.errors import CommandRejected
 
 SYSTEM = "memex"
@@ -30,3 +43,24 @@ def mapped(row: ImportRow) -> Mapped:
     )
     command = replace(command, metadata={**command.metadata, ID: row.name})
     return Mapped([Step(command, f"{MEMORY}\0{row.name}", when(row.value, "created_at"))])
+
+
+def open_source(request: ImportRequest) -> Source:
+    """The source of its PostgreSQL database, or of a JSON file of memories. Raises Unusable."""
+    place = request.place("the URL of its PostgreSQL database, or a JSON file of its memories")
+    if is_postgres(place):
+        return tables_source(SYSTEM, Postgres(place), memex_sections, mapped)
+    if is_url(place):
+        raise Unusable("memex's server lists no memories: name its PostgreSQL database, or a JSON file of them")
+    found = list_in(Path(place), "results", "memories", "items")
+    rows = rows_by_time(found, MEMORY, "created_at")
+    return WholeSource(SYSTEM, lambda: iter(rows), len(rows), mapped, fingerprint_of(found))
+
+
+def memex_sections(database: Database) -> list[Section]:
+    """The one section of a memex database. Raises Unusable when it is none."""
+    columns = ("id", "agent_id", "user_id", "content", "importance", "memory_type", "created_at")
+    if not set(columns) <= database.columns("memories"):
+        raise Unusable("this is no database of memex: it has no table `memories` with agents and users")
+    query = f"SELECT {', '.join(columns)} FROM memories"
+    return [Section(MEMORY, query, ("created_at", "id"), "id")]

@@ -11,7 +11,7 @@ from mcp.client import Client
 from mcp.server import Server
 from mcp.shared.exceptions import MCPError
 
-from api.dialects.profiles import PROFILES
+from api.dialects.registry import PROFILES
 from ingest.errors import AccessDenied, TooManyRequests
 from mcp_gateway.profiles import NO_ATTACHMENTS, Attachments, UnknownProfile, Unreachable, together
 from mcp_gateway.tools.tool import Deferred, Tool, ToolContext

@@ -6,9 +6,9 @@ import pytest
 from factories import TENANT
 from imported import documents, events
 
+from api.dialects.agent_memory import claude_mem
 from api.dialects.agent_memory import importer as agent_memory
 from api.dialects.agent_memory.records import fields_of
-from api.importing import claude_mem
 from api.importing.mapping import ImportRow, Mapped
 from ingest.errors import CommandRejected
 from projections.documents.lessons import Lesson

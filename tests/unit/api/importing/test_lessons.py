@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 from factories import NOW
 
-from api.importing.lessons import history
+from api.importing.sessions import history
 
 DAY = timedelta(days=1)
 

@@ -9,12 +9,21 @@ import msgspec
 import pytest
 
 from api.cli.client import ClientError
-from api.dialects.agentmemory.transcripts import MAX_BYTES
 from api.importing.mapping import ImportRow, Mapped, Step
-from api.importing.report import MAX_EXAMPLES, MAX_REASONS, OTHER, ImportReport
-from api.importing.run import ImportState, Run, StateFile, nowhere, server, state_folder
+from api.importing.run import (
+    MAX_EXAMPLES,
+    MAX_REASONS,
+    OTHER,
+    ImportReport,
+    ImportState,
+    Run,
+    StateFile,
+    nowhere,
+    server,
+    state_folder,
+)
 from api.importing.source import WholeSource
-from api.importing.transcripts import Format, LinesSource
+from api.importing.transcripts import MAX_BYTES, Format, LinesSource
 from ingest.commands.decide import Observe, Remember
 from ingest.errors import CommandRejected
 from projections.operations.importing import read_event, read_header

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from api.dialects.registry import IMPORTERS
 from api.importing.mapping import ImportRow, Mapped
-from api.importing.source import MAX_LINE_BYTES, Cursor, Source, Unusable, lines
+from api.importing.room import open_source, systems, without_password
+from api.importing.source import MAX_LINE_BYTES, Cursor, ImportRequest, Source, Unusable, lines
 from api.importing.source import document as json_document
 from api.importing.sql import PAGE, Section, Sqlite, SqlSource
-from api.importing.systems import SYSTEMS, ImportRequest, opened, shown
 from api.importing.transcripts import Format, LinesSource
 
 CLAUDE_MEM = """
@@ -56,6 +57,10 @@ def named(source: Source, after: Sequence[str | int] = ()) -> list[tuple[str, st
 
 def cursors(source: Source) -> list[Cursor]:
     return [placed.cursor for placed in source.rows([])]
+
+
+def opened(system: str, request: ImportRequest) -> Source:
+    return open_source(system, request, IMPORTERS)
 
 
 def claude_mem(path: Path) -> Source:
@@ -132,7 +137,7 @@ def test_half_a_surrogate_pair_does_not_spoil_a_document(tmp_path: Path):
     assert named(opened("memex", ImportRequest(str(file), "acme"))) == [("memory", "a\ufffd")]
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("system", systems(IMPORTERS))
 def test_what_is_of_another_kind_is_refused_with_why(system: str, tmp_path: Path, database: Callable[..., Path]):
     other = database("CREATE TABLE t (id INTEGER);")
     text = tmp_path / "some.txt"
@@ -182,8 +187,8 @@ def test_an_export_of_our_own_says_what_it_would_do(tmp_path: Path):
 
 
 def test_a_password_is_not_shown():
-    assert shown("postgresql://ada:s3cret@db:5432/memex") == "postgresql://db:5432/memex"
-    assert shown("/home/a@b/file.json") == "/home/a@b/file.json"
+    assert without_password("postgresql://ada:s3cret@db:5432/memex") == "postgresql://db:5432/memex"
+    assert without_password("/home/a@b/file.json") == "/home/a@b/file.json"
 
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from imported import documents, events
 
-from api.importing import antigravity, claude_code, transcripts
+from api.importing import claude_code, transcripts
 from api.importing.claude_code import TranscriptLine
 from api.importing.mapping import ImportRow, Mapped, Record
 from ingest.errors import CommandRejected
@@ -95,11 +95,11 @@ def test_a_turn_of_antigravity_is_the_observation_that_a_sync_makes():
     value = {"session_id": "antigravity_1", "project": "/shop", "prompt": "why?", "response": "so", "first": True}
 
     def mapped(row: ImportRow) -> Mapped:
-        return antigravity.mapped(row, AT)
+        return transcripts.turn(row, AT)
 
     found = events("jsonl", mapped, [ImportRow("turn", "1", value)])
     (seen,), (session,) = documents(found, Observation), documents(found, Session)
-    assert seen.event_id == antigravity.observed("antigravity_1", "/shop", "why?", "so").event_id
+    assert seen.event_id == transcripts.observed("antigravity_1", "/shop", "why?", "so").event_id
     assert (seen.agent_id, session.cwd) == ("antigravity", "/shop")
 
 

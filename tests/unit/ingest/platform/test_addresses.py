@@ -13,7 +13,7 @@ import pytest
 import mnemolog_client.proxies
 from api.agents import recording
 from api.cli.client import ApiClient
-from api.importing.rest import RestServer
+from api.importing.source import RestServer
 from ingest.errors import InvalidSetting
 from ingest.platform import addresses as proxies
 from ingest.platform.addresses import client_key, fault_of_url, store_key

@@ -1,6 +1,6 @@
 import pytest
 
-from api.dialects.agentd.requests import Listing, creator, listing, names, not_blank
+from api.dialects.agentd.records import Listing, creator, listing, names, not_blank
 from ingest.errors import CommandRejected
 
 

@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from api.dialects.agentmemory.answers import answer, argument, refused
-from api.dialects.profiles import PROFILES
+from api.dialects.agentmemory.operations import answer, argument, refused
+from api.dialects.registry import PROFILES
 from ingest.errors import CommandRejected, LogUnavailable, NotFound, Overloaded, SessionFull, SlotFull
 from mcp_gateway.lenient import BadArgument
 
@@ -40,8 +40,8 @@ def test_what_a_function_refuses_is_its_answer(error: Exception):
     assert json.loads(said.text) == {"success": False, "error": str(error)} == said.data
 
 
-@pytest.mark.parametrize("error", [LogUnavailable("x"), Overloaded("full"), ZeroDivisionError("detail")])
+@pytest.mark.parametrize("error", [LogUnavailable("x"), Overloaded("full"), ZeroDivisionError("row 42")])
 def test_a_fault_of_the_server_is_an_error(error: Exception):
     said = refused(SAVE, error)
     assert said.is_error
-    assert "detail" not in said.text
+    assert "row 42" not in said.text

@@ -8,6 +8,7 @@ from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.actions import action_record, edge_records
 from api.dialects.agentmemory.lessons import LESSON_CHARS, lesson_hint, lesson_record
 from api.dialects.agentmemory.slots import slot_record
+from api.importing import sessions
 from ingest.commands.decide import Observe, Remember
 from ingest.ids import DocumentId
 from projections.compression.compression import compress
@@ -109,7 +110,7 @@ def test_a_version_names_all_before_it_the_newest_first():
 
 def test_an_observation_of_a_tool_comes_back_with_what_went_in():
     data = {"tool_name": "Edit", "tool_input": {"file_path": "a.py"}, "tool_output": "ok"}
-    record = dialect.observation(seen(dialect.observe("s1", "shop", "post_tool_use", data, agent_id="ada")))
+    record = dialect.observation(seen(sessions.hook_observation("s1", "shop", "post_tool_use", data, agent_id="ada")))
     assert record["hookType"] == "post_tool_use"
     assert record["raw"] == data
     assert (record["toolName"], record["toolInput"], record["toolOutput"]) == ("Edit", {"file_path": "a.py"}, "ok")
@@ -119,19 +120,19 @@ def test_an_observation_of_a_tool_comes_back_with_what_went_in():
 
 
 def test_a_failed_tools_output_is_its_error_and_a_prompt_is_the_users():
-    failed = dialect.observe("s1", "", "post_tool_failure", {"tool_name": "Bash", "error": "exit 2"})
-    assert failed.project == dialect.UNKNOWN_PROJECT
+    failed = sessions.hook_observation("s1", "", "post_tool_failure", {"tool_name": "Bash", "error": "exit 2"})
+    assert failed.project == sessions.UNKNOWN_PROJECT
     assert dialect.observation(seen(failed))["toolOutput"] == "exit 2"
-    asked = dialect.observation(seen(dialect.observe("s1", "p", "prompt_submit", {"prompt": "why?"})))
+    asked = dialect.observation(seen(sessions.hook_observation("s1", "p", "prompt_submit", {"prompt": "why?"})))
     assert (asked["userPrompt"], asked["type"]) == ("why?", "conversation")
     assert "toolName" not in asked
 
 
 def test_a_kind_that_a_caller_states_counts_if_there_is_such_a_kind():
     data = {"tool_name": "agent_error", "tool_input": "x", "tool_output": "x"}
-    stated = dialect.observation(seen(dialect.observe("s1", "p", "post_tool_use", data, kind="error")))
+    stated = dialect.observation(seen(sessions.hook_observation("s1", "p", "post_tool_use", data, kind="error")))
     assert (stated["type"], stated["hookType"], stated["title"]) == ("error", "post_tool_use", "agent_error")
-    assert dialect.observe("s1", "p", "post_tool_use", data, kind="whatever").kind == "post_tool_use"
+    assert sessions.hook_observation("s1", "p", "post_tool_use", data, kind="whatever").kind == "post_tool_use"
 
 
 def test_an_observation_made_otherwise_has_its_text_as_raw():

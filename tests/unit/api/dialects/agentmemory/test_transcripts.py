@@ -1,7 +1,7 @@
 import json
 from pathlib import Path
 
-from api.dialects.agentmemory.transcripts import TRANSCRIPT, Turn, brain, conversations, folder_of, turns
+from api.importing.transcripts import TRANSCRIPT, Turn, brain, conversations, folder_of, turns
 
 
 def line(kind: str, content: str) -> str:

@@ -6,7 +6,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from starlette.applications import Starlette
 from starlette.types import Message, Receive, Scope, Send
 
-from api.dialects.memex.state import Instrument, MemexMetrics, MemexState
+from api.dialects.memex.app import Instrument, MemexMetrics, MemexState
 from ingest.errors import LogUnavailable
 from ingest.platform.connections import PoolSize
 from ingest.platform.settings import Settings

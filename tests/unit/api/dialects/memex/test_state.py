@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from api.dialects.memex.state import Limit, TooOften
+from api.dialects.memex.app import Limit, TooOften
 from api.http.http import retry_after, status_of
 
 NOON = datetime(2026, 1, 31, 12, 0, 30, tzinfo=UTC)

@@ -1,4 +1,8 @@
-"""memex: a REST API and an MCP server, each on a port of its own."""
+"""memex: a REST API and an MCP server, each on a port of its own.
+
+Hands the registry a description of what to build. Without it memex's clients have no server, and its memories cannot
+be imported.
+"""
 
 from operator import attrgetter
 
@@ -6,7 +10,7 @@ from api.dialects.dialect import Dialect, Listener
 
 MEMEX = Dialect(
     "memex",
-    state="api.dialects.memex.state:MemexState",
+    state="api.dialects.memex.app:MemexState",
     listeners=(
         Listener("MNEMOLOG_MEMEX_PORT", "memex", attrgetter("memex_ports"), "api.dialects.memex.app:create_app"),
         Listener(
@@ -18,5 +22,5 @@ MEMEX = Dialect(
         ),
     ),
     mcp_profile="api.dialects.memex.tools:MEMEX_PROFILE",
-    importer="api.importing.systems:memex_source",
+    importer="api.dialects.memex.importer:open_source",
 )

@@ -1,4 +1,8 @@
-"""agentmemory: a REST API, a WebSocket and pages on the main port, and MCP tools."""
+"""agentmemory: a REST API, a WebSocket and pages on the main port, and MCP tools.
+
+Hands the registry a description of what to build. Without it agentmemory's hooks, plugin and shim have no server, and
+its exports cannot be imported.
+"""
 
 from api.dialects.dialect import Dialect, MainPort
 
@@ -11,5 +15,5 @@ AGENTMEMORY = Dialect(
         pages=frozenset({"/", "/favicon.svg"}),
     ),
     mcp_profile="api.dialects.agentmemory.operations:AGENTMEMORY_PROFILE",
-    importer="api.importing.systems:agentmemory_source",
+    importer="api.dialects.agentmemory.importer:open_source",
 )

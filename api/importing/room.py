@@ -1,0 +1,61 @@
+"""Imports from other memory systems: sources of rows, what a row becomes, and the run that sends it.
+
+Hands out what `mnemolog import` needs. The importers themselves come with the dialects and are handed in
+(`api.dialects.registry.IMPORTERS`). Without this room nothing is imported from other systems.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from pkgutil import resolve_name
+
+from api.importing.run import (
+    BATCH,
+    MAX_BATCH,
+    ImportReport,
+    ImportState,
+    Run,
+    StateFile,
+    document,
+    nowhere,
+    server,
+    show,
+    state_folder,
+)
+from api.importing.source import ImportRequest, Opener, Readable, Source, Unusable, utf8
+from api.importing.transcripts import SYSTEM, USUAL, Format, LinesSource
+from ingest.errors import CommandRejected
+
+__all__ = [
+    "BATCH", "MAX_BATCH", "Format", "ImportReport", "ImportRequest", "ImportState", "Readable", "Run", "Source",
+    "StateFile", "Unusable", "document", "nowhere", "open_source", "server", "show", "state_folder", "systems",
+    "utf8", "without_password",
+]  # fmt: skip
+
+
+def systems(importers: Mapping[str, str]) -> tuple[str, ...]:
+    """What can be imported: the systems with an importer, and files of JSON lines."""
+    return (*importers, SYSTEM)
+
+
+def open_source(system: str, request: ImportRequest, importers: Mapping[str, str]) -> Source:
+    """The source of a system; `importers` name a function by system. Raises Unusable."""
+    try:
+        opener: Opener = _open_lines if system == SYSTEM else resolve_name(importers[system])
+        return opener(request)
+    except CommandRejected as error:
+        raise Unusable(str(error)) from None
+
+
+def without_password(location: str) -> str:
+    """A location without the password in it."""
+    scheme, mark, rest_of_it = location.partition("://")
+    return f"{scheme}{mark}{rest_of_it.rpartition('@')[2]}" if mark else location
+
+
+def _open_lines(request: ImportRequest) -> Source:
+    form = Format(request.form)
+    if request.location:
+        return LinesSource(Path(request.location).expanduser(), form)
+    if form in USUAL:
+        return LinesSource(USUAL[form](), form)
+    raise Unusable("jsonl needs a location: a file, or a folder with .jsonl files")
