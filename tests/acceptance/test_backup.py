@@ -289,7 +289,7 @@ def test_an_archived_log_answers_as_before_and_damage_is_named(archived: Documen
     told = report(archived.run("archive", "--json"))["partitions"]
     assert sum(one["entries"] for one in told) > len(WORDS)
     assert all(one["sealed"] == one["trimmed"] for one in told)
-    assert "whole" in archived.run("archive", "verify").stdout
+    assert "intact" in archived.run("archive", "verify").stdout
     broken = next(path for path in sorted(segments.rglob("segment-*")) if path.stat().st_size > 300)
     broken.write_bytes(broken.read_bytes()[:-5])
     verified = archived.run("archive", "verify")
@@ -353,16 +353,16 @@ def test_a_log_is_grown_and_goes_on_and_the_old_one_is_left_alone(short_path: Pa
     assert refused.returncode == 1
     assert "grown into one of 6 partitions" in " ".join(refused.stderr.split())
     assert "mnemolog grow --back" in " ".join(refused.stderr.split())
-    assert "may start on this log again" in old.run("grow", "--back").stdout
-    assert "did not move" in old.run("grow", "--back").stdout
+    assert "can start on this log again" in old.run("grow", "--back").stdout
+    assert "this log was not grown" in old.run("grow", "--back").stdout
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "say --from OLD"),
-        (("--from", "/nowhere"), "neither the URL"),
-        (("--from", "x", "--back"), "say --from OLD"),
+        ((), "use --from OLD"),
+        (("--from", "/nowhere"), "neither a Redis URL"),
+        (("--from", "x", "--back"), "use --from OLD"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(short_path: Path, cache_dir: Path, words: tuple[str, ...], said: str):
