@@ -121,7 +121,7 @@ async def _heads(log: RedisLog) -> Token:
 
 
 def _runners(redis: Client, blocking: Client, log: RedisLog) -> RunnerHost:
-    return RunnerHost(redis, blocking, log, str(new_event_id()), lambda partition, changes: None)
+    return RunnerHost(redis, blocking, log, str(new_event_id()), lambda partition, changes: None, PartitionDeadLetters)
 
 
 @benchmark(
