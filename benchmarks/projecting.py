@@ -32,6 +32,7 @@ from ingest.log.position import START, Position, Token, project_route
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect
 from ingest.platform.processes import tune_interpreter
+from projections.dead_letters.room import PartitionDeadLetters
 from projections.documents.access import Reader
 from projections.forgetting.forget import Forgetting
 from projections.maintenance.differences import manifest_differences, manifest_of

@@ -537,11 +537,17 @@ class Growing:
         for key in (ACCESS_VERSION, EMBEDDER):
             if (value := await self._source.get(key)) is not None:
                 await self._target.set(key, value)
-        # what the next purge is to delete of forgotten texts: their cached vectors are copied like others
+        await self._copy_purge_notes()
+        await self._copy_caches()
+
+    async def _copy_purge_notes(self) -> None:
+        """Copy what the next purge deletes for forgotten texts: their cached vectors are copied like the others."""
         for partition in range(self._old.partitions):
             keys = PartitionKeys(partition)  # of both servers: a purge takes those of all partitions together
             if notes := {*await self._source.smembers(keys.purge), *await self._source.smembers(keys.purging)}:
                 await self._target.sadd(keys.purge, *notes)
+
+    async def _copy_caches(self) -> None:
         copied = 0
         for pattern in (EMBEDDINGS, LLM_BUDGETS):
             names: list[str] = []
