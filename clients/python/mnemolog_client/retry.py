@@ -14,7 +14,7 @@ class Retry(NamedTuple):
     """
 
     attempts: int = 6
-    node_timeout_s: float = 20.0
+    patience_s: float = 20.0
     first_pause_s: float = 0.1
     longest_pause_s: float = 5.0
 

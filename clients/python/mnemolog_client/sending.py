@@ -81,7 +81,7 @@ def _answered(call: Call[T], sending: Sending) -> Steps[T]:
         error.after_lost_attempt = lost and not error.retryable
         failures += 1
         pause_s = retry.pause_s(failures) if error.retry_after_s is None else error.retry_after_s
-        if not error.retryable or failures >= retry.attempts or waited_s + pause_s > retry.node_timeout_s:
+        if not error.retryable or failures >= retry.attempts or waited_s + pause_s > retry.patience_s:
             raise error
         lost = lost or error.outcome_unknown
         yield Pause(pause_s)
