@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from ingest.events.session import (
     ObservationCompressed,
@@ -42,7 +42,7 @@ class Tombstone(Struct, frozen=True, kw_only=True, omit_defaults=True):
     separate_parent: bool = False
     superseded_by: str = ""
     condensed: list[str] = []
-    successor: str = ""
+    successor: str = field(default="", name="heir")
 
     def listing_members(self) -> set[tuple[str, str]]:
         """The `(listing, member)` pairs it stands for."""

@@ -22,7 +22,7 @@ from mnemolog_client import (
 )
 from tests.acceptance.running import SECRET, Server
 
-PATIENT = Retry(attempts=100, node_timeout_s=60.0)
+PATIENT = Retry(attempts=100, patience_s=60.0)
 EVENTS, SESSIONS, BEFORE_THE_KILL = 2_000, 4, 500
 
 

@@ -25,7 +25,7 @@ from mnemolog_client import (
 from tests.clients.python.stub import CUT, Answer, Reply, Stub, accepted, refused
 from tests.support.ports import free_port
 
-QUICK = Retry(attempts=4, node_timeout_s=60.0, first_pause_s=0.001, longest_pause_s=0.002)
+QUICK = Retry(attempts=4, patience_s=60.0, first_pause_s=0.001, longest_pause_s=0.002)
 RECALLED = Reply({"results": [], "took_ms": 1.0, "lag": {}, "degraded": [], "confidence": None})
 
 
@@ -112,7 +112,7 @@ def test_a_server_that_names_a_longer_time_than_there_is_patience_is_not_waited_
 
 def test_repeating_ends_when_there_is_no_patience_left(stub: Stub):
     stub.otherwise = refused(503, "log_unavailable", "0.02")
-    hasty = Retry(attempts=100, node_timeout_s=0.05)
+    hasty = Retry(attempts=100, patience_s=0.05)
     with Mnemolog(stub.url, retry=hasty) as client, pytest.raises(Unavailable):
         client.add("tea")
     assert len(stub.received) == 3
