@@ -233,9 +233,9 @@ MAX_READ = 20
 OneProject = Annotated[Name, Meta(description="Omit for all projects.")]
 Kinds = Annotated[list[Kind], Meta(max_length=4, description="Omit for all.")]
 AllTags = Annotated[Names, Meta(description="Must have all of these.")]
-LeastSure = Annotated[float, Meta(ge=0, le=1, description="Minimum confidence; 0 shows everything.")]
-Time = Annotated[datetime, Meta(description="ISO 8601, e.g. 2026-01-31T12:00:00Z.")]
-Ids = Annotated[list[Name], Meta(max_length=MAX_READ, description="Read these documents in full instead of searching.")]
+LeastSure = Annotated[float, Meta(ge=0, le=1, description="0 shows everything.")]
+Time = Annotated[datetime, Meta(description="ISO 8601, e.g. 2026-01-31.")]
+Ids = Annotated[list[Name], Meta(max_length=MAX_READ, description="Read these instead of searching.")]
 
 
 class RecallArguments(Arguments, frozen=True, kw_only=True, rename={"from_": "from"}):
@@ -327,8 +327,8 @@ RECALL = Tool(
 class ContextArguments(Arguments, frozen=True, kw_only=True):
     """The project, the task, and the budget."""
 
-    project: Annotated[Name, Meta(description="What you are about to work on.")]
-    session_id: Annotated[Name, Meta(description="Your current session, which is left out.")] = ""
+    project: Annotated[Name, Meta(description="Your project.")]
+    session_id: Annotated[Name, Meta(description="Your session, left out.")] = ""
     query: Annotated[str, Meta(max_length=20_000, description="What you are about to do.")] = ""
     token_budget: Annotated[int, Meta(ge=1, le=200_000, description="Maximum length in tokens.")] = 2000
 

@@ -46,11 +46,11 @@ BEHIND = "your latest writes are not searchable yet and may be missing"
 Project = Annotated[Name, Meta(description="One name per codebase or task.")]
 AgentId = Annotated[
     Name,
-    Meta(description="Your name; use the same one in every call."),
+    Meta(description="Your name, always the same."),
 ]
 Tags = Annotated[list[Name], Meta(max_length=200, description="Labels to search by.")]
 Metadata = Annotated[dict[str, str], Meta(description="Strings to store with it.")]
-EventId = Annotated[str, Meta(max_length=128, description="Resending the same id stores nothing twice.")]
+EventId = Annotated[str, Meta(max_length=128, description="A repeated id is stored once.")]
 
 
 class Arguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from projections.documents.slots import Slot
 
 
-Readers = Annotated[list[Name], Meta(max_length=200, description="Agents who can read it if `shared`.")]
+Readers = Annotated[list[Name], Meta(max_length=200, description="Agents it is shared with.")]
 Files = Annotated[list[Name], Meta(max_length=200, description="Paths of related files.")]
 Days = Annotated[float, Meta(gt=0, le=36_500, description="Omit to keep it forever.")]
 
@@ -39,10 +39,10 @@ Days = Annotated[float, Meta(gt=0, le=36_500, description="Omit to keep it forev
 class RememberArguments(WriteArguments, frozen=True, kw_only=True):
     """A memory to keep."""
 
-    content: Annotated[str, Meta(description="Full sentences that make sense on their own.")]
+    content: Annotated[str, Meta(description="Full sentences.")]
     memory_type: Annotated[
         MemoryType,
-        Meta(description="A fact or decision, something that happened, or a how-to."),
+        Meta(description="Fact, event or how-to."),
     ] = "semantic"
     tags: Tags | UnsetType = UNSET
     files: Files | UnsetType = UNSET
@@ -102,7 +102,7 @@ class ObserveArguments(WriteArguments, frozen=True, kw_only=True):
     content: Annotated[str, Meta(min_length=1, description="What happened.")]
     kind: Annotated[
         str,
-        Meta(max_length=64, description="`tool_use`, `prompt`, `message`, `decision`, `error`..."),
+        Meta(max_length=64, description="E.g. `decision`, `error`."),
     ] = ""
     data: Data | UnsetType = UNSET
     occurred_at: When | UnsetType = UNSET
@@ -221,7 +221,7 @@ CONFIRM = Tool(
 )  # fmt: skip
 
 
-Reason = Annotated[str, Meta(max_length=512, description="Stored with the deletion; the content is erased.")]
+Reason = Annotated[str, Meta(max_length=512, description="Stored; the content is erased.")]
 
 
 class ForgetArguments(Arguments, frozen=True, kw_only=True):

@@ -634,7 +634,7 @@ def test_what_cannot_be_read_or_reached_is_said(importer: Importer, tmp_path: Pa
         (("agentmemory",), "a location is needed"),
         (("memex", "http://127.0.0.1:1"), "lists no memories"),
         (("shop.ndjson", "there"), "is not a known system"),
-        (("shop.ndjson", "--dry-run"), "an export is imported whole"),
+        (("shop.ndjson", "--dry-run"), "only for other systems"),
     ):
         assert said in str(importer(*arguments, code=2)["error"])
     export = tmp_path / "ours.ndjson"

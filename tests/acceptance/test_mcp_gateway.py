@@ -386,7 +386,7 @@ def answering(status: int) -> Generator[str, None, None]:
 
 
 @pytest.mark.parametrize(
-    ("status", "advice"), [(401, "MNEMOLOG_SECRET"), (403, "no scope"), (404, "MNEMOLOG_URL"), (500, "HTTP 500")]
+    ("status", "advice"), [(401, "MNEMOLOG_SECRET"), (403, "lacks the scope"), (404, "MNEMOLOG_URL"), (500, "HTTP 500")]
 )
 async def test_the_bridge_explains_a_refusal(status: int, advice: str):
     with answering(status) as url:
@@ -405,7 +405,7 @@ async def test_the_bridge_reaches_this_machine_without_the_proxy_that_is_named(
         monkeypatch.setenv(name, proxy)
     with answering(404) as url:
         async with over_stdio(url, None) as client:
-            assert "MNEMOLOG_URL the address" in text(await client.call_tool("recall", {"query": "x"}))
+            assert "is MNEMOLOG_URL a mnemolog server" in text(await client.call_tool("recall", {"query": "x"}))
 
 
 async def test_the_bridge_survives_a_server_that_is_down_and_uses_it_when_it_is_up(server: Server, project: str):
