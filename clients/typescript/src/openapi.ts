@@ -29,18 +29,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * A project's work items.
-         * @description A project's work items, newest first.
-         *
-         *     A page of actions; with `open`, those still to be done.
+         * A project's work items, newest first.
+         * @description A page of actions; with `open`, only open ones.
          */
         get: operations["get_v1_actions"];
         put?: never;
         /**
-         * Write down a work item.
-         * @description Write down a work item; or change the one that the body names.
-         *
-         *     Write down a work item, or change the one that `action` names; what is null stays as it is.
+         * Create a work item, or change the one that the body names.
+         * @description Write down a work item, or change the one that `action` names; what is null stays as it is.
          */
         post: operations["post_v1_actions"];
         delete?: never;
@@ -58,14 +54,14 @@ export interface paths {
         };
         /**
          * One of the actions.
-         * @description One document by id; 404 for the id of another collection, and for what the reader may not see.
+         * @description One document by id. 404 for the id of another collection, and for what the reader can't see.
          */
         get: operations["get_v1_actions_id"];
         put?: never;
         post?: never;
         /**
          * Forget one of the actions, for good.
-         * @description Forget one document: its content leaves the documents, the index and the log; 404 when it is not there.
+         * @description Forget one document. Its content leaves the documents, the index and the log; 404 if it is not there.
          *
          *     Why something is forgotten; the event id makes a retry harmless.
          */
@@ -88,7 +84,7 @@ export interface paths {
         };
         /**
          * Agents, by name.
-         * @description The agents who wrote what the reader may find, and how much that is.
+         * @description Those whose documents the reader can find, and how many.
          *
          *     A page of the agents of one project, or of all.
          */
@@ -112,7 +108,7 @@ export interface paths {
         put?: never;
         /**
          * Count memories and lessons that proved right.
-         * @description What of what recall or a context told proved right, or was relied on.
+         * @description Ids of recalled memories or lessons that proved correct.
          */
         post: operations["post_v1_confirm"];
         delete?: never;
@@ -152,15 +148,15 @@ export interface paths {
         };
         /**
          * The log itself.
-         * @description The log itself, from behind a position.
+         * @description From after a position.
          *
-         *     A page of the log; `after` is where to go on, and is not waited for.
+         *     A page of the log; `after` is where to continue, and is not waited for.
          */
         get: operations["get_v1_events"];
         put?: never;
         /**
          * A batch of commands.
-         * @description A batch of commands: JSON array, NDJSON or msgpack array; up to 10,000 items or 16 MiB.
+         * @description JSON array, NDJSON or msgpack array; up to 10,000 items or 16 MiB.
          */
         post: operations["post_v1_events"];
         delete?: never;
@@ -177,16 +173,16 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The receipts of what was asked to be forgotten, newest first.
-         * @description The receipts of what was asked to be forgotten: what was removed, and what a search found afterwards.
+         * The receipts of requests to forget, newest first.
+         * @description What was removed, and what a search found afterwards.
          *
-         *     A page of receipts, behind the one that `cursor` names.
+         *     A page of receipts, after the one that `cursor` names.
          */
         get: operations["get_v1_forget"];
         put?: never;
         /**
-         * Have a session, a user or a project forgotten.
-         * @description Ask for a session, a user or a project to be forgotten; 202 with the receipt, which says what became of it. The receipt is durable before this answers: the request is carried out whatever crashes. A user or project may have been stored under another form of the name, before names were in NFC: a receipt of its own forgets that one too.
+         * Forget a session, a user or a project.
+         * @description 202 with the receipt, which says what was removed. The receipt is durable before this answers: the request is carried out whatever crashes. A user or project may have been stored under another form of the name, before names were in NFC: that form gets a receipt of its own.
          *
          *     What to forget: a session (of a project, where several have it), a user, or a project (`""`: the nameless).
          */
@@ -205,8 +201,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What became of a request to forget.
-         * @description What became of a request to forget: what was removed from each store, and what a search for it found.
+         * The result of a request to forget.
+         * @description What was removed from each store, and what a search for it found.
          */
         get: operations["get_v1_forget_id"];
         put?: never;
@@ -225,10 +221,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What can be done now.
-         * @description The work items that can be done now, most urgent first.
-         *
-         *     What can be done now: in one project, or in all; not what is leased to other agents than `agent_id`.
+         * The work items that can be done now, most urgent first.
+         * @description In one project, or in all; leaves out what is leased to agents other than `agent_id`.
          */
         get: operations["get_v1_frontier"];
         put?: never;
@@ -248,7 +242,7 @@ export interface paths {
         };
         /**
          * A project's lessons, newest first.
-         * @description A page of lessons; with `retired`, those that have faded, too.
+         * @description A page of lessons; with `retired`, those that have faded as well.
          */
         get: operations["get_v1_lessons"];
         put?: never;
@@ -272,14 +266,14 @@ export interface paths {
         };
         /**
          * One of the lessons.
-         * @description One document by id; 404 for the id of another collection, and for what the reader may not see.
+         * @description One document by id. 404 for the id of another collection, and for what the reader can't see.
          */
         get: operations["get_v1_lessons_id"];
         put?: never;
         post?: never;
         /**
          * Forget one of the lessons, for good.
-         * @description Forget one document: its content leaves the documents, the index and the log; 404 when it is not there.
+         * @description Forget one document. Its content leaves the documents, the index and the log; 404 if it is not there.
          *
          *     Why something is forgotten; the event id makes a retry harmless.
          */
@@ -288,7 +282,7 @@ export interface paths {
         head?: never;
         /**
          * Edit a lesson.
-         * @description What to change of a lesson; null stays.
+         * @description What to change in a lesson; null keeps a field as it is.
          */
         patch: operations["patch_v1_lessons_id"];
         trace?: never;
@@ -304,7 +298,7 @@ export interface paths {
         put?: never;
         /**
          * Say that a lesson proved right again.
-         * @description Strengthen a lesson that proved right again.
+         * @description Its confidence grows.
          */
         post: operations["post_v1_lessons_id_reinforce"];
         delete?: never;
@@ -324,7 +318,7 @@ export interface paths {
         put?: never;
         /**
          * Count that a lesson was shown to an agent.
-         * @description Count that a lesson was shown to an agent, and note when.
+         * @description Its trigger count and time are updated.
          */
         post: operations["post_v1_lessons_id_trigger"];
         delete?: never;
@@ -342,9 +336,9 @@ export interface paths {
         };
         /**
          * The lessons to show before a tool is used.
-         * @description The lessons to show before a tool is used, the most severe first.
+         * @description The most severe first.
          *
-         *     Which tool is about to be used, and the beginning of what for.
+         *     The tool that is about to be used, and the beginning of its input.
          */
         get: operations["get_v1_lessons_match"];
         put?: never;
@@ -366,9 +360,9 @@ export interface paths {
         put?: never;
         /**
          * Lessons about a query, best first.
-         * @description Lessons about a query, by relevance, confidence and recency.
+         * @description By relevance, confidence and recency.
          *
-         *     Lessons about what; of a project and global ones, or of all.
+         *     Search the lessons of a project and the global ones, or all lessons.
          */
         post: operations["post_v1_lessons_search"];
         delete?: never;
@@ -385,10 +379,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The surest lessons.
-         * @description The surest lessons, with how sure they are now.
-         *
-         *     The surest lessons: of a project, or of all; `origin` is who drew them.
+         * The lessons with the most confidence left, and how much that is.
+         * @description Of a project, or of all; `origin` is what drew the lesson.
          */
         get: operations["get_v1_lessons_surest"];
         put?: never;
@@ -432,14 +424,14 @@ export interface paths {
         };
         /**
          * One of the memories.
-         * @description One document by id; 404 for the id of another collection, and for what the reader may not see.
+         * @description One document by id. 404 for the id of another collection, and for what the reader can't see.
          */
         get: operations["get_v1_memories_id"];
         put?: never;
         post?: never;
         /**
          * Forget one of the memories, for good.
-         * @description Forget one document: its content leaves the documents, the index and the log; 404 when it is not there.
+         * @description Forget one document. Its content leaves the documents, the index and the log; 404 if it is not there.
          *
          *     Why something is forgotten; the event id makes a retry harmless.
          */
@@ -447,7 +439,7 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Change a memory: a new version, or who may read it.
+         * Change a memory: a new version, or who can read it.
          * @description What to change of a memory; null stays. `visibility` and `shared_with` alone make no new version.
          */
         patch: operations["patch_v1_memories_id"];
@@ -462,7 +454,7 @@ export interface paths {
         };
         /**
          * Every version of a memory, oldest first.
-         * @description Every version of a memory that the reader may see, whichever of them the id names.
+         * @description Every version that the reader can see, whichever of them the id names.
          */
         get: operations["get_v1_memories_id_history"];
         put?: never;
@@ -502,14 +494,14 @@ export interface paths {
         };
         /**
          * One of the observations.
-         * @description One document by id; 404 for the id of another collection, and for what the reader may not see.
+         * @description One document by id. 404 for the id of another collection, and for what the reader can't see.
          */
         get: operations["get_v1_observations_id"];
         put?: never;
         post?: never;
         /**
          * Forget one of the observations, for good.
-         * @description Forget one document: its content leaves the documents, the index and the log; 404 when it is not there.
+         * @description Forget one document. Its content leaves the documents, the index and the log; 404 if it is not there.
          *
          *     Why something is forgotten; the event id makes a retry harmless.
          */
@@ -528,7 +520,7 @@ export interface paths {
         };
         /**
          * Projects, by name.
-         * @description The projects of what the reader may find, and how much that is.
+         * @description Those in which the reader can find documents, and how many.
          *
          *     A page of names.
          */
@@ -552,7 +544,7 @@ export interface paths {
         put?: never;
         /**
          * Find the right memories for a query.
-         * @description What to recall. Everything but `query` narrows or weighs; nothing given searches all the tenant's documents. `projects` are several of which any will do, `any_tags` tags of which one will; `tags` are all needed. `types` is a memory's type or purpose, an observation's kind, a lesson's severity. `ranking` `similarity` is memex's formula exactly, `rrf` agent-memory's, where `recency_boost` lifts what is recent. Without `min_confidence` nothing is answered where the best result is no answer (`ANSWERED_FROM`); with it, what is less sure is left out. Results whose confidence is not known always stay. With `fold` a result stands for those that say nearly the same, unless the question counts. A time that the query names ("yesterday", "on Tuesday") is resolved by `as_of`, else the clock, in `time_zone`, unless `from` or `to` is given.
+         * @description What to recall. Everything but `query` narrows or weighs; nothing given searches all the tenant's documents. `projects` are several of which any will do, `any_tags` tags of which one will; `tags` are all needed. `types` is a memory's type or purpose, an observation's kind, a lesson's severity. `ranking` `similarity` is memex's formula exactly, `rrf` agent-memory's, where `recency_boost` lifts what is recent. Without `min_confidence` nothing is answered where the best result is no answer (`ANSWERED_FROM`); with it, what is less confident is left out. Results of unknown confidence always stay. With `fold` a result stands for those that say nearly the same, unless the question counts. A time that the query names ("yesterday", "on Tuesday") is resolved by `as_of`, else the clock, in `time_zone`, unless `from` or `to` is given.
          */
         post: operations["post_v1_recall"];
         delete?: never;
@@ -570,7 +562,7 @@ export interface paths {
         };
         /**
          * Sessions, the most recently active first.
-         * @description Sessions of one project or of all. Each observation makes its session the most recently active.
+         * @description Of one project or of all. Each observation makes its session the most recently active.
          */
         get: operations["get_v1_sessions"];
         put?: never;
@@ -594,16 +586,16 @@ export interface paths {
         };
         /**
          * One session.
-         * @description One session, and how much was observed in it. Without a project, 422 where several have one of that id.
+         * @description And how much was observed in it. Without a project, 422 if several projects have a session with that id.
          */
         get: operations["get_v1_sessions_id"];
         put?: never;
         post?: never;
         /**
-         * Forget a session with all that is of it.
-         * @description Forget a session with its observations and its summary; answers how many documents went.
+         * Forget a session with its observations and its summary.
+         * @description Answers how many documents were removed.
          *
-         *     Which of the sessions of that id to forget, and why.
+         *     Which of the sessions with that id to forget, and why.
          */
         delete: operations["delete_v1_sessions_id"];
         options?: never;
@@ -620,7 +612,7 @@ export interface paths {
         };
         /**
          * The commits made in a session.
-         * @description The commits of some time made in a session.
+         * @description Only commits of this project.
          */
         get: operations["get_v1_sessions_id_commits"];
         put?: never;
@@ -640,7 +632,7 @@ export interface paths {
         };
         /**
          * A session's observations, in order.
-         * @description A session's observations, in the order they were recorded.
+         * @description In the order they were recorded.
          */
         get: operations["get_v1_sessions_id_observations"];
         put?: never;
@@ -661,8 +653,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Bring the slots that follow the work up to date with a session.
-         * @description Which of the sessions of that id, and how many of its newest observations are looked at.
+         * Update the slots that follow the work from a session.
+         * @description Which of the sessions with that id, and how many of its newest observations are read.
          */
         post: operations["post_v1_sessions_id_reflect"];
         delete?: never;
@@ -680,15 +672,15 @@ export interface paths {
         };
         /**
          * The summary of a session.
-         * @description The summary of a session; 404 while there is none.
+         * @description 404 if it has none yet.
          */
         get: operations["get_v1_sessions_id_summary"];
         put?: never;
         /**
-         * Summarise a session now.
-         * @description Summarise a session now; one that ends is summarised by itself.
+         * Summarize a session now.
+         * @description A session that ends is summarized automatically.
          *
-         *     Which of the sessions of that id.
+         *     Which of the sessions with that id.
          */
         post: operations["post_v1_sessions_id_summary"];
         delete?: never;
@@ -705,16 +697,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * A project's slots.
-         * @description A project's slots and the global ones, by label.
-         *
-         *     Whose slots, of those that were last written at some time.
+         * A project's slots and the global ones, by label.
+         * @description The project of the slots; times filter by the last write.
          */
         get: operations["get_v1_slots"];
         put?: never;
         /**
          * Create a slot, replace its text, or add a line.
-         * @description A slot to write; `overwrite` false refuses to replace one that is there.
+         * @description A slot to write; with `overwrite` false, an existing one is not replaced.
          */
         post: operations["post_v1_slots"];
         delete?: never;
@@ -731,17 +721,15 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * A slot.
-         * @description The slot of a project, else the global one of that label.
-         *
-         *     Whose slots.
+         * The slot of a project, else the global one with that label.
+         * @description The project of the slot.
          */
         get: operations["get_v1_slots_label"];
         put?: never;
         post?: never;
         /**
          * Remove a slot.
-         * @description Remove a slot; one that is there from the start is empty again.
+         * @description A default slot becomes empty again.
          *
          *     Which slot to remove.
          */
@@ -760,7 +748,7 @@ export interface paths {
         };
         /**
          * A project's observations by the time they happened, newest first.
-         * @description A project's observations, of all its sessions, by when they happened as their agents say.
+         * @description Observations of all its sessions, by the time their agents state.
          */
         get: operations["get_v1_timeline"];
         put?: never;
@@ -777,9 +765,9 @@ export interface components {
     schemas: {
         /**
          * Accepted
-         * @description An acknowledged write: the document it concerns, its event id, its place in the log, and what that survives.
+         * @description An acknowledged write: the id of its document, its event id, its position in the log, and how durable it is.
          *
-         *         `duplicate` is true when the event id was known already; `position` is then the first one's.
+         *         `duplicate` is true when the log already had the event id; `position` is then the first one's.
          */
         Accepted: {
             duplicate: boolean;
@@ -823,7 +811,7 @@ export interface components {
         };
         /**
          * AgentCount
-         * @description An agent, and how many documents that it wrote the reader may find.
+         * @description An agent, and how many of its documents the reader can find.
          */
         AgentCount: {
             agent_id: string;
@@ -831,7 +819,7 @@ export interface components {
         };
         /**
          * BatchAnswer
-         * @description What became of a batch: counts, the faults by index, one token for all of it, and what it survives.
+         * @description The result of a batch: counts, errors by index, one token for all of it, and its durability.
          */
         BatchAnswer: {
             accepted: number;
@@ -874,7 +862,7 @@ export interface components {
         };
         /**
          * Confirmed
-         * @description The memories and lessons that count for more now, those that are not there, and the position behind it all.
+         * @description The memories and lessons that count for more now, those that are not there, and the position after all of it.
          *
          *         `position` is empty where nothing was confirmed.
          */
@@ -886,7 +874,7 @@ export interface components {
         };
         /**
          * ConfirmRequest
-         * @description What of what recall or a context told proved right, or was relied on.
+         * @description Ids of recalled memories or lessons that proved correct.
          */
         ConfirmRequest: {
             /** @default  */
@@ -979,7 +967,7 @@ export interface components {
         };
         /**
          * EventsPage
-         * @description A page of the log. `next` is what to pass as `after` to go on; at the head the next page is empty.
+         * @description A page of the log. `next` is what to pass as `after` to continue; at the head the next page is empty.
          */
         EventsPage: {
             events: Record<string, unknown>[];
@@ -1048,15 +1036,77 @@ export interface components {
         };
         /**
          * Frontier
-         * @description What can be done now, and how many work items are still to be done.
+         * @description What can be done now, and how many work items are open.
          */
         Frontier: {
             items: components["schemas"]["ReadyAction"][];
             open: number;
         };
         /**
+         * HealthSample
+         * @description How everything is at one moment. Sizes are in bytes, counts are of all partitions together.
+         *
+         *         `oldest_pending_s` is how long the first event waits that is not projected, `pending_bytes` the size of all that
+         *         are not. `replicas` are API processes, `dimensions` those of the vectors that are made. `memory_limit` is
+         *         `maxmemory`, 0 for none; on a cluster both are of the fullest node. `index_partly`: the index is not ready, for
+         *         some partitions alone. `embed_later` is about how many texts did not fit into the queue, and are found by static
+         *         vectors until they are queued. `oldest_to_embed_s` is for how long the text that waits longest for its vector has
+         *         waited. `outdated_s` says for how long it has followed a generation that is no longer the live one,
+         *         `lost_writes` which acknowledged events the log's server came back without. `away` are the partitions on nodes of
+         *         a cluster that do not answer: no figure counts what they have. `jobs_trouble` is why the job queue's own server
+         *         cannot be reached; empty where it can, and where it is the log's.
+         */
+        HealthSample: {
+            /** @default [] */
+            away?: number[];
+            /** @default 0 */
+            dead_letters?: number;
+            /** @default 0 */
+            dimensions?: number;
+            /** @default null */
+            disk_free?: number | null;
+            /** @default 0 */
+            embed_later?: number;
+            /** @default 0 */
+            feed_entries?: number;
+            /** @default false */
+            index_partly?: boolean;
+            /** @default true */
+            index_ready?: boolean;
+            /** @default  */
+            index_trouble?: string;
+            /** @default  */
+            jobs_trouble?: string;
+            /** @default null */
+            log_file_ok?: boolean | null;
+            /** @default  */
+            lost_writes?: string;
+            /** @default 0 */
+            machine_memory?: number;
+            /** @default 0 */
+            memory_limit?: number;
+            /** @default null */
+            memory_used?: number | null;
+            /** @default 0 */
+            oldest_pending_s?: number;
+            /** @default 0 */
+            oldest_to_embed_s?: number;
+            /** @default 0 */
+            outdated_s?: number;
+            /** @default 0 */
+            pending_bytes?: number;
+            /** @default 0 */
+            replicas?: number;
+            /** @default null */
+            snapshot_age_s?: number | null;
+            /** @default 0 */
+            to_embed?: number;
+            /** @default 0 */
+            workers?: number;
+        };
+        /**
          * InSession
-         * @description Which of the sessions of that id.
+         * @description Which of the sessions with that id.
          */
         InSession: {
             /** @default null */
@@ -1136,7 +1186,7 @@ export interface components {
         };
         /**
          * LessonSearch
-         * @description Lessons about what; of a project and global ones, or of all.
+         * @description Search the lessons of a project and the global ones, or all lessons.
          */
         LessonSearch: {
             /** @default 10 */
@@ -1407,7 +1457,7 @@ export interface components {
         };
         /**
          * ProjectCount
-         * @description A project, `""` the nameless one, and how many documents of it the reader may find.
+         * @description A project (`""` is the nameless one), and how many of its documents the reader can find.
          */
         ProjectCount: {
             documents: number;
@@ -1415,7 +1465,7 @@ export interface components {
         };
         /**
          * ReadyAction
-         * @description A work item that nothing blocks; `leased` when somebody works on it.
+         * @description A work item that nothing blocks; `leased` while an agent works on it.
          */
         ReadyAction: {
             agent_id: string;
@@ -1465,7 +1515,7 @@ export interface components {
          *         exactly, `rrf` agent-memory's, where `recency_boost` lifts what is recent.
          *
          *         Without `min_confidence` nothing is answered where the best result is no answer (`ANSWERED_FROM`); with it, what is
-         *         less sure is left out. Results whose confidence is not known always stay. With `fold` a result stands for those that
+         *         less confident is left out. Results of unknown confidence always stay. With `fold` a result stands for those that
          *         say nearly the same, unless the question counts.
          *
          *         A time that the query names ("yesterday", "on Tuesday") is resolved by `as_of`, else the clock, in `time_zone`,
@@ -1781,7 +1831,7 @@ export interface components {
          * RememberAnswer
          * @description An acknowledged memory; the memories that it superseded, and current ones that are similar and were left alone.
          *
-         *         The newest first, at most MAX_SIMILAR. Both are absent where they are not known in time, or the caller may not read.
+         *         The newest first, at most MAX_SIMILAR. Both are absent where they are not known in time, or the caller can't read.
          */
         RememberAnswer: {
             duplicate: boolean;
@@ -1852,7 +1902,7 @@ export interface components {
         };
         /**
          * SessionReflectRequest
-         * @description Which of the sessions of that id, and how many of its newest observations are looked at.
+         * @description Which of the sessions with that id, and how many of its newest observations are read.
          */
         SessionReflectRequest: {
             /** @default 50 */
@@ -1912,68 +1962,6 @@ export interface components {
             message: string;
         };
         /**
-         * Signs
-         * @description How everything is at one moment. Sizes are in bytes, counts are of all partitions together.
-         *
-         *         `oldest_pending_s` is how long the first event waits that is not projected, `pending_bytes` the size of all that
-         *         are not. `replicas` are API processes, `dimensions` those of the vectors that are made. `memory_limit` is
-         *         `maxmemory`, 0 for none; on a cluster both are of the fullest node. `index_partly`: the index is not ready, for
-         *         some partitions alone. `embed_later` is about how many texts did not fit into the queue, and are found by static
-         *         vectors until they are queued. `oldest_to_embed_s` is for how long the text that waits longest for its vector has
-         *         waited. `outdated_s` says for how long it has followed a generation that is no longer the live one,
-         *         `lost_writes` which acknowledged events the log's server came back without. `away` are the partitions on nodes of
-         *         a cluster that do not answer: no figure counts what they have. `jobs_trouble` is why the job queue's own server
-         *         cannot be reached; empty where it can, and where it is the log's.
-         */
-        Signs: {
-            /** @default [] */
-            away?: number[];
-            /** @default 0 */
-            dead_letters?: number;
-            /** @default 0 */
-            dimensions?: number;
-            /** @default null */
-            disk_free?: number | null;
-            /** @default 0 */
-            embed_later?: number;
-            /** @default 0 */
-            feed_entries?: number;
-            /** @default false */
-            index_partly?: boolean;
-            /** @default true */
-            index_ready?: boolean;
-            /** @default  */
-            index_trouble?: string;
-            /** @default  */
-            jobs_trouble?: string;
-            /** @default null */
-            log_file_ok?: boolean | null;
-            /** @default  */
-            lost_writes?: string;
-            /** @default 0 */
-            machine_memory?: number;
-            /** @default 0 */
-            memory_limit?: number;
-            /** @default null */
-            memory_used?: number | null;
-            /** @default 0 */
-            oldest_pending_s?: number;
-            /** @default 0 */
-            oldest_to_embed_s?: number;
-            /** @default 0 */
-            outdated_s?: number;
-            /** @default 0 */
-            pending_bytes?: number;
-            /** @default 0 */
-            replicas?: number;
-            /** @default null */
-            snapshot_age_s?: number | null;
-            /** @default 0 */
-            to_embed?: number;
-            /** @default 0 */
-            workers?: number;
-        };
-        /**
          * Slot
          * @description A small named text. `size` and `size_limit` are characters; times are null for one nobody wrote to.
          */
@@ -1996,7 +1984,7 @@ export interface components {
         };
         /**
          * SlotsMade
-         * @description How many slots were changed, and of how many observations that was made.
+         * @description How many slots were changed, and from how many observations.
          */
         SlotsMade: {
             observations: number;
@@ -2133,7 +2121,7 @@ export interface components {
             };
             /** @enum {unknown} */
             status: "degraded" | "ready";
-            vitals?: components["schemas"]["Signs"];
+            vitals?: components["schemas"]["HealthSample"];
         };
         /**
          * WriteAction
