@@ -27,7 +27,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tools.figures import PACKAGES, ROOT, lines, tracked
+from tools.figures import PACKAGES, ROOT, lines, names_of, tracked
 
 BUDGET = ROOT / "tools" / "budget.toml"
 TEXTS = ("README.md", "CONTRIBUTING.md", "docs", *PACKAGES)
@@ -174,8 +174,7 @@ def phrases(patterns: tuple[str, ...]) -> dict[str, float]:
 
 @cache
 def _texts() -> tuple[str, ...]:
-    names = subprocess.run(["git", "ls-files", "--", *TEXTS], cwd=ROOT, capture_output=True, text=True, check=True)
-    files = [ROOT / name for name in names.stdout.splitlines() if not name.startswith("docs/decisions/")]
+    files = [ROOT / name for name in names_of(*TEXTS) if not name.startswith("docs/decisions/")]
     read = [file.read_text() for file in files if file.suffix in (".md", ".js", ".html")]
     for file in tracked(*PACKAGES):
         nodes = ast.walk(_tree(file))

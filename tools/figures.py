@@ -25,11 +25,21 @@ TOO_COMMON = 8
 """A run of lines that stands in more places is how such code looks (a table of routes), not a copy."""
 
 
+def names_of(*folders: str) -> list[str]:
+    """Paths of the tracked files of these folders; of every file in them where the checkout has no git folder."""
+    command = ["git", "ls-files", "--", *folders]
+    if (ROOT / ".git").exists():
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    paths = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()]
+    paths += [ROOT / folder for folder in folders if (ROOT / folder).is_file()]
+    skipped = {"__pycache__", "node_modules"}
+    return sorted(str(path.relative_to(ROOT)) for path in paths if not skipped & {*path.parts})
+
+
 def tracked(*folders: str) -> list[Path]:
     """The tracked Python files below these folders, without links."""
-    names = subprocess.run(["git", "ls-files", "--", *folders], cwd=ROOT, capture_output=True, text=True, check=True)
-    found = [ROOT / name for name in names.stdout.splitlines() if name.endswith(".py")]
-    return [file for file in found if not file.is_symlink()]
+    files = [ROOT / name for name in names_of(*folders) if name.endswith(".py")]
+    return [file for file in files if not file.is_symlink()]
 
 
 def lines(files: list[Path]) -> int:
