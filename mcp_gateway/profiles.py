@@ -18,7 +18,7 @@ from ingest.errors import AccessDenied, CommandRejected, MnemologError, NotFound
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.resources import PROMPTS, RESOURCES, TEMPLATES, contexts, prompt_text, resource_text
 from mcp_gateway.tools.reading import CONTEXT, RECALL
-from mcp_gateway.tools.tool import Tool, ToolContext
+from mcp_gateway.tools.tool import Call, Tool
 from mcp_gateway.tools.writing import CONFIRM, FORGET, LESSON, OBSERVE, REMEMBER, REVISE, SLOTS
 
 R = TypeVar("R", bound=BaseModel)
@@ -41,11 +41,11 @@ class Ask(Protocol):
         ...
 
 
-async def _no_text(call: ToolContext, name: str, arguments: Mapping[str, str] | None = None) -> str:
+async def _no_text(call: Call, name: str, arguments: Mapping[str, str] | None = None) -> str:
     raise BadArgument(f"there is no {name!r}")
 
 
-async def _nothing_more(call: ToolContext) -> Sequence[types.Resource]:
+async def _nothing_more(call: Call) -> Sequence[types.Resource]:
     return ()
 
 
@@ -60,11 +60,11 @@ class Attachments(NamedTuple):
     resources: Sequence[types.Resource] = ()
     templates: Sequence[types.ResourceTemplate] = ()
     prompts: Sequence[types.Prompt] = ()
-    resource_text: Callable[[ToolContext, str], Awaitable[str]] = _no_text
-    prompt_text: Callable[[ToolContext, str, Mapping[str, str]], Awaitable[str]] = _no_text
-    more: Callable[[ToolContext], Awaitable[Sequence[types.Resource]]] = _nothing_more
+    resource_text: Callable[[Call, str], Awaitable[str]] = _no_text
+    prompt_text: Callable[[Call, str, Mapping[str, str]], Awaitable[str]] = _no_text
+    more: Callable[[Call], Awaitable[Sequence[types.Resource]]] = _nothing_more
 
-    def register(self, server: Server[Any], door_for: Callable[[Context], ToolContext]) -> None:
+    def register(self, server: Server[Any], door_for: Callable[[Context], Call]) -> None:
         """Serve them from the projections."""
 
         async def resources(context: Context, params: types.PaginatedRequestParams) -> types.ListResourcesResult:
@@ -124,7 +124,7 @@ class Attachments(NamedTuple):
         for method in _METHODS if self.served else ():
             server.add_request_handler(method, _METHODS[method].params, handlers[method])
 
-    async def _more(self, call: ToolContext) -> Sequence[types.Resource]:
+    async def _more(self, call: Call) -> Sequence[types.Resource]:
         """The resources that the caller can read; none without access."""
         if self.more is _nothing_more:
             return ()
@@ -168,16 +168,16 @@ def together(offered: Sequence[Attachments]) -> Attachments:
     of_scheme = {scheme(resource.uri): profile for profile in served for resource in profile.resources}
     of_prompt = {prompt.name: profile for profile in served for prompt in profile.prompts}
 
-    async def resource_text(call: ToolContext, uri: str) -> str:
+    async def resource_text(call: Call, uri: str) -> str:
         owner = of_scheme.get(scheme(uri))
         if owner is None:
             raise NotFound(f"there is no resource {uri}")
         return await owner.resource_text(call, uri)
 
-    async def prompt_text(call: ToolContext, name: str, arguments: Mapping[str, str]) -> str:
+    async def prompt_text(call: Call, name: str, arguments: Mapping[str, str]) -> str:
         return await of_prompt[name].prompt_text(call, name, arguments)
 
-    async def more(call: ToolContext) -> Sequence[types.Resource]:
+    async def more(call: Call) -> Sequence[types.Resource]:
         return [resource for profile in served for resource in await profile.more(call)]
 
     return Attachments(
@@ -203,7 +203,7 @@ def _answering(answer: BaseModel) -> Handler:
     return answered
 
 
-async def _text_or_error(call: ToolContext, text: Callable[[ToolContext], Awaitable[str]]) -> str:
+async def _text_or_error(call: Call, text: Callable[[Call], Awaitable[str]]) -> str:
     """The text; an error becomes a protocol error, because a read has no other form of error."""
     try:
         await call.admits()

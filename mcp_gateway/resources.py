@@ -26,7 +26,7 @@ from mcp_gateway.tools.reading import (
     document_text,
     recall,
 )
-from mcp_gateway.tools.tool import ToolContext
+from mcp_gateway.tools.tool import Call
 
 MARKDOWN = "text/markdown"
 PROJECTS_LISTED = 10
@@ -80,7 +80,7 @@ class Address(Struct, frozen=True, kw_only=True):
     session_id: Name = ""
 
 
-async def resource_text(call: ToolContext, uri: str) -> str:
+async def resource_text(call: Call, uri: str) -> str:
     """The text of a resource. Raises BadArgument, or MCPError if it does not exist or the reader has no access."""
     try:
         if uri == RESOURCES[0].uri:
@@ -98,7 +98,7 @@ async def resource_text(call: ToolContext, uri: str) -> str:
     raise MCPError(types.INVALID_PARAMS, f"there is no resource {uri}", {"uri": uri})
 
 
-async def contexts(call: ToolContext) -> Sequence[types.Resource]:
+async def contexts(call: Call) -> Sequence[types.Resource]:
     """The contexts of recent projects."""
     await call.wait_for_own_writes()
     return [
@@ -127,7 +127,7 @@ def _address(match: re.Match[str]) -> Address:
         raise NotFound(f"there is no {match[0]}") from None
 
 
-async def _recent_projects(call: ToolContext) -> list[tuple[str, str]]:
+async def _recent_projects(call: Call) -> list[tuple[str, str]]:
     """Projects that the reader can see, each with the day of its last activity, most recent first."""
     reader = call.reader()
     queries = [(project, OF_A_PROJECT) for project in reader.key_scope.projects[:PROJECTS_ASKED]] or [
@@ -144,7 +144,7 @@ async def _recent_projects(call: ToolContext) -> list[tuple[str, str]]:
     return list(newest.items())[:PROJECTS_LISTED]
 
 
-async def _projects(call: ToolContext) -> str:
+async def _projects(call: Call) -> str:
     await call.wait_for_own_writes()
     lines = [
         f"- {' '.join(name.split())} (last active on {active}): {context_uri(name)}"
@@ -155,7 +155,7 @@ async def _projects(call: ToolContext) -> str:
     return "\n".join(marked("mnemolog-projects", lines))
 
 
-async def _context(call: ToolContext, project: str) -> str:
+async def _context(call: Call, project: str) -> str:
     arguments = ContextArguments(project=project, agent_id=call.acting())
     compiled = await compiled_context(call, arguments)
     if not compiled.context and not compiled.left_out:
@@ -163,14 +163,14 @@ async def _context(call: ToolContext, project: str) -> str:
     return context_text(compiled, arguments)
 
 
-async def _document(call: ToolContext, name: str) -> str:
+async def _document(call: Call, name: str) -> str:
     from mcp_gateway.tools.documents import read_document
 
     await call.wait_for_own_writes()
     return document_text(await read_document(call, name, call.reader()))
 
 
-async def _summary(call: ToolContext, address: Address) -> str:
+async def _summary(call: Call, address: Address) -> str:
     from mcp_gateway.tools.documents import whole
     from projections.queries.views import view
 
@@ -243,7 +243,7 @@ unless there is evidence against it: then say so. If a snippet is not enough, re
 answers, say so and try `recall` with other words before you give up."""
 
 
-async def prompt_text(call: ToolContext, name: str, arguments: Mapping[str, str]) -> str:
+async def prompt_text(call: Call, name: str, arguments: Mapping[str, str]) -> str:
     """A prompt as a message to the model; raises BadArgument."""
     given = {argument: value for argument, value in arguments.items() if value.strip()}
     prompt = next(prompt for prompt in PROMPTS if prompt.name == name)
@@ -256,7 +256,7 @@ async def prompt_text(call: ToolContext, name: str, arguments: Mapping[str, str]
         raise BadArgument(error.message, error.field) from None
 
 
-async def _catch_up(call: ToolContext, given: Mapping[str, str]) -> str:
+async def _catch_up(call: Call, given: Mapping[str, str]) -> str:
     project, task = given["project"], given.get("task", "")
     fields: dict[str, Any] = {"project": project, "query": task, "agent_id": call.acting()}
     arguments = parse_object(fields, ContextArguments)
@@ -267,19 +267,19 @@ async def _catch_up(call: ToolContext, given: Mapping[str, str]) -> str:
     return f"{context_text(compiled, arguments)}\n\n{SUMMARIZE.format(project=project, task=focus)}"
 
 
-async def _remember_session(call: ToolContext, given: Mapping[str, str]) -> str:
+async def _remember_session(call: Call, given: Mapping[str, str]) -> str:
     project = given.get("project")
     return STORE.format(project=f", in project {project}" if project else "")
 
 
-async def _recall(call: ToolContext, given: Mapping[str, str]) -> str:
+async def _recall(call: Call, given: Mapping[str, str]) -> str:
     topic, project = given["topic"], given.get("project")
     fields = {"query": topic, "agent_id": call.acting(), **({"project": project} if project else {})}
     recalled = await recall(call, parse_object(fields, RecallArguments))
     return ANSWER.format(topic=topic, found=recalled.text)
 
 
-_MESSAGES: dict[str, Callable[[ToolContext, Mapping[str, str]], Awaitable[str]]] = {
+_MESSAGES: dict[str, Callable[[Call, Mapping[str, str]], Awaitable[str]]] = {
     "catch-up": _catch_up,
     "remember-session": _remember_session,
     "recall": _recall,

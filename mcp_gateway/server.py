@@ -35,11 +35,11 @@ from ingest.platform.tasks import INLINE_BYTES, in_thread
 from mcp_gateway import lenient
 from mcp_gateway.lenient import repaired_json
 from mcp_gateway.profiles import Offer, ToolProfiles, UnknownProfile, server_version
-from mcp_gateway.tools.tool import Tool, ToolAnswer, ToolContext, refusal
+from mcp_gateway.tools.tool import Call, Tool, ToolAnswer, refusal
 
 logger = logging.getLogger(__name__)
 
-CallOf: TypeAlias = Callable[[Mapping[str, Any], str], ToolContext]
+CallOf: TypeAlias = Callable[[Mapping[str, Any], str], Call]
 """Makes the context of a request from its ASGI scope and the agent in its header."""
 AGENT_HEADER = "X-Agent-Id"
 """Names the agent if the arguments do not, as on the native routes."""
@@ -155,7 +155,7 @@ class Gateway:
         offered.attachments.register(server, self._context_for)
         return server
 
-    def _context_for(self, context: ServerRequestContext[Any]) -> ToolContext:
+    def _context_for(self, context: ServerRequestContext[Any]) -> Call:
         """The context of the HTTP request of a message: in a session, each message has its own request."""
         assert self._call_of is not None, "connect() comes before requests"
         request = context.request
@@ -226,7 +226,7 @@ def _protocol_error(body: bytes, message: str, status: int = 400) -> Response:
     return Response(msgspec.json.encode(error), status, media_type="application/json")
 
 
-async def call_tool(call: ToolContext, tool: Tool, arguments: dict[str, Any]) -> types.CallToolResult:
+async def call_tool(call: Call, tool: Tool, arguments: dict[str, Any]) -> types.CallToolResult:
     """Call a tool; every error is a result, with `is_error` or in the dialect's form."""
     event_id = ""
     try:
@@ -249,7 +249,7 @@ async def call_tool(call: ToolContext, tool: Tool, arguments: dict[str, Any]) ->
         return _result(tool.refused(tool, error) if tool.refused else failure)
 
 
-async def _called(tool: Tool, call: ToolContext, arguments: Any) -> types.CallToolResult:
+async def _called(tool: Tool, call: Call, arguments: Any) -> types.CallToolResult:
     if not tool.reads_only:
         return _result(await tool.call(call, arguments))
     with partial_reads() as left_out:

@@ -5,7 +5,7 @@ from typing import Any
 
 from ingest.errors import NotFound
 from mcp_gateway.tools.reading import Kind, RecalledDocument
-from mcp_gateway.tools.tool import ToolContext
+from mcp_gateway.tools.tool import Call
 from projections.compression.accounts import headline, prose
 from projections.documents.access import Reader
 from projections.documents.document import Searched
@@ -29,16 +29,14 @@ USUAL: dict[str, Any] = {"version": 1, "visibility": "public"}
 """Values that are not shown."""
 
 
-async def read_documents(
-    call: ToolContext, names: Sequence[str], reader: Reader
-) -> tuple[list[RecalledDocument], list[str]]:
+async def read_documents(call: Call, names: Sequence[str], reader: Reader) -> tuple[list[RecalledDocument], list[str]]:
     """The documents that the reader can see, in full, in the order of the names; and the other names."""
     located = await call.queries.lookup.documents(list(dict.fromkeys(names)), reader)
     documents = {str(hit.document.id): whole(hit.document) for hit in located if isinstance(hit.document, Searched)}
     return list(documents.values()), [name for name in dict.fromkeys(names) if name not in documents]
 
 
-async def read_document(call: ToolContext, name: str, reader: Reader) -> RecalledDocument:
+async def read_document(call: Call, name: str, reader: Reader) -> RecalledDocument:
     """One document in full; raises NotFound, also if the reader has no access."""
     documents, _ = await read_documents(call, [name], reader)
     if not documents:

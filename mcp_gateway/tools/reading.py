@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from ingest.commands.command import Name, Names
 from ingest.errors import CommandRejected
 from ingest.roles import READ
-from mcp_gateway.tools.tool import Arguments, Deferred, Tool, ToolAnswer, ToolContext, without_unset
+from mcp_gateway.tools.tool import Arguments, Call, Deferred, Tool, ToolAnswer, without_unset
 
 if TYPE_CHECKING:
     from projections.queries.context import Context
@@ -262,7 +262,7 @@ class RecallArguments(Arguments, frozen=True, kw_only=True, rename={"from_": "fr
         return bool(self.author or self.session_id) or any(value is not UNSET for value in filters)
 
 
-async def recall(call: ToolContext, arguments: RecallArguments) -> ToolAnswer:
+async def recall(call: Call, arguments: RecallArguments) -> ToolAnswer:
     """Search on behalf of the agent, or read documents by id."""
     if arguments.ids:
         return await read_whole(call, arguments.ids, arguments.agent_id)
@@ -293,7 +293,7 @@ def _short_or_full(result: "RecallResult", arguments: RecallArguments) -> Recall
 read_documents = Deferred("mcp_gateway.tools.documents:read_documents")
 
 
-async def read_whole(call: ToolContext, ids: list[str], agent_id: str = "") -> ToolAnswer:
+async def read_whole(call: Call, ids: list[str], agent_id: str = "") -> ToolAnswer:
     """The documents with these ids, in full."""
     lacks = await call.wait_for_own_writes(agent_id)
     documents, unknown = await read_documents(call, ids, call.reader(agent_id))
@@ -353,13 +353,13 @@ class Compiled(Struct, frozen=True, kw_only=True):
     degraded: Annotated[list[str], Meta(description="What this answer may lack, and why. Empty if complete.")]
 
 
-async def compile_context(call: ToolContext, arguments: ContextArguments) -> ToolAnswer:
+async def compile_context(call: Call, arguments: ContextArguments) -> ToolAnswer:
     """Compile the context on behalf of the agent."""
     compiled = await compiled_context(call, arguments)
     return ToolAnswer(context_text(compiled, arguments), compiled)
 
 
-async def compiled_context(call: ToolContext, arguments: ContextArguments) -> Compiled:
+async def compiled_context(call: Call, arguments: ContextArguments) -> Compiled:
     """What the agent should know, including its own writes."""
     from projections.queries.context import ContextRequest  # loads the index, which the stdio bridge must not
 

@@ -236,9 +236,6 @@ class Call(NamedTuple):
         return []
 
 
-ToolContext = Call
-
-
 class Tool(NamedTuple):
     """One tool. `call` raises what the handler and the queries raise; the server turns that into tool errors.
 
@@ -255,7 +252,7 @@ class Tool(NamedTuple):
     reads_only: bool
     needs: Needs
     """Who can call it: the roles of `ingest.roles`."""
-    call: Callable[[ToolContext, Any], Awaitable[ToolAnswer]]
+    call: Callable[[Call, Any], Awaitable[ToolAnswer]]
     destructive: bool = False
     schema: Mapping[str, Any] | None = None
     also: Mapping[str, Any] = {}
@@ -296,7 +293,7 @@ def dialect_tool(
     name: str,
     needs: Needs,
     description: str,
-    call: Callable[[ToolContext, Any], Awaitable[ToolAnswer]],
+    call: Callable[[Call, Any], Awaitable[ToolAnswer]],
     *,
     properties: Mapping[str, Any],
     required: tuple[str, ...] = (),

@@ -15,12 +15,12 @@ from ingest.events.slot import SlotScope
 from ingest.roles import READ_WRITE, WRITE
 from mcp_gateway.tools.tool import (
     Arguments,
+    Call,
     EventId,
     Project,
     Tags,
     Tool,
     ToolAnswer,
-    ToolContext,
     WriteArguments,
     Written,
     without_unset,
@@ -67,7 +67,7 @@ class MemoryWritten(Written, frozen=True, kw_only=True):
     similar: Similar | UnsetType = UNSET
 
 
-async def remember(call: ToolContext, arguments: RememberArguments) -> ToolAnswer:
+async def remember(call: Call, arguments: RememberArguments) -> ToolAnswer:
     """Record the memory; lists replaced and similar ones."""
     accepted = await call.write(Remember(**without_unset(arguments)))
     answer = written("remembered", accepted)
@@ -108,7 +108,7 @@ class ObserveArguments(WriteArguments, frozen=True, kw_only=True):
     occurred_at: When | UnsetType = UNSET
 
 
-async def observe(call: ToolContext, arguments: ObserveArguments) -> ToolAnswer:
+async def observe(call: Call, arguments: ObserveArguments) -> ToolAnswer:
     """Record the observation; creates its session if needed."""
     return written("observed", await call.write(Observe(**without_unset(arguments))))
 
@@ -134,7 +134,7 @@ class LessonArguments(WriteArguments, frozen=True, kw_only=True):
     session_id: Annotated[Name, Meta(description="Session it comes from.")] = ""
 
 
-async def record_lesson(call: ToolContext, arguments: LessonArguments) -> ToolAnswer:
+async def record_lesson(call: Call, arguments: LessonArguments) -> ToolAnswer:
     """Record the lesson, or raise the confidence of an equal one."""
     return written("lesson recorded", await call.write(RecordLesson(**without_unset(arguments))))
 
@@ -162,7 +162,7 @@ class ReviseArguments(Arguments, frozen=True, kw_only=True):
     event_id: EventId = ""
 
 
-async def revise(call: ToolContext, arguments: ReviseArguments) -> ToolAnswer:
+async def revise(call: Call, arguments: ReviseArguments) -> ToolAnswer:
     """Revise the memory; its earlier versions stay readable."""
     from projections.operations.memories import MemoryChanges  # loads the index, which the stdio bridge must not
 
@@ -202,7 +202,7 @@ class ConfirmedIds(Struct, frozen=True, kw_only=True):
     ]
 
 
-async def confirm(call: ToolContext, arguments: ConfirmArguments) -> ToolAnswer:
+async def confirm(call: Call, arguments: ConfirmArguments) -> ToolAnswer:
     """Confirm the memories and lessons."""
     reader, caller = call.reader(arguments.agent_id), call.caller(arguments.agent_id)
     outcome = await call.operations.confirming.confirm(arguments.ids, reader, caller, arguments.event_id)
@@ -240,7 +240,7 @@ class Forgot(Struct, frozen=True, kw_only=True):
     position: Annotated[str, Meta(description="Position in the log; REST reads take it as `after`.")]
 
 
-async def forget(call: ToolContext, arguments: ForgetArguments) -> ToolAnswer:
+async def forget(call: Call, arguments: ForgetArguments) -> ToolAnswer:
     """Delete the document, if this agent can read it."""
     reader, caller = call.reader(arguments.agent_id), call.caller(arguments.agent_id)
     deleted = await call.operations.forgetting.document(
@@ -292,7 +292,7 @@ class SlotTexts(Struct, frozen=True, kw_only=True):
     slots: list[SlotAnswer]
 
 
-async def use_slots(call: ToolContext, arguments: SlotsArguments) -> ToolAnswer:
+async def use_slots(call: Call, arguments: SlotsArguments) -> ToolAnswer:
     """Read or write slots."""
     reader, caller = call.reader(arguments.agent_id), call.caller(arguments.agent_id)
     if arguments.action == "list":

@@ -26,7 +26,7 @@ from tests.support.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 TOOLS = ["recall", "remember", "observe", "lesson", "context", "confirm", "revise", "forget", "slots"]
-ToolContext = Callable[[], AbstractAsyncContextManager[Client]]
+OpenClient = Callable[[], AbstractAsyncContextManager[Client]]
 
 
 class Server(Protocol):
@@ -71,7 +71,7 @@ async def over_stdio(
         pytest.param((over_stdio, "legacy"), id="stdio-legacy", marks=pytest.mark.nightly),
     ]
 )
-def every_client(request: pytest.FixtureRequest, server: Server) -> ToolContext:
+def every_client(request: pytest.FixtureRequest, server: Server) -> OpenClient:
     """Opens a client: over HTTP and over stdio, with the newest protocol and the one before.
 
     By day `test_the_bridge_survives_a_server_that_is_down_and_uses_it_when_it_is_up` speaks the older one over stdio.
@@ -81,7 +81,7 @@ def every_client(request: pytest.FixtureRequest, server: Server) -> ToolContext:
 
 
 @pytest.fixture(params=[over_http, over_stdio], ids=["http", "stdio"])
-def connection(request: pytest.FixtureRequest, server: Server) -> ToolContext:
+def connection(request: pytest.FixtureRequest, server: Server) -> OpenClient:
     """Opens a client, over HTTP and over stdio."""
     return lambda: request.param(server.url, server.secret)
 
@@ -108,7 +108,7 @@ async def call(client: Client, name: str, **arguments: Any) -> dict[str, Any]:
     return result.structured_content
 
 
-async def test_tools_are_listed_in_order_with_valid_schemas(every_client: ToolContext):
+async def test_tools_are_listed_in_order_with_valid_schemas(every_client: OpenClient):
     async with every_client() as client:
         tools = (await client.list_tools()).tools
         assert [tool.name for tool in tools] == TOOLS
@@ -119,21 +119,21 @@ async def test_tools_are_listed_in_order_with_valid_schemas(every_client: ToolCo
             assert tool.annotations
 
 
-async def test_listing_the_tools_costs_a_model_little(every_client: ToolContext):
+async def test_listing_the_tools_costs_a_model_little(every_client: OpenClient):
     """2,500 tokens of four characters."""
     async with every_client() as client:
         listed = (await client.list_tools()).model_dump_json(by_alias=True, exclude_none=True)
         assert len(listed) <= 4 * 2_500
 
 
-async def test_the_server_introduces_itself(every_client: ToolContext):
+async def test_the_server_introduces_itself(every_client: OpenClient):
     async with every_client() as client:
         assert client.server_info is not None
         assert client.server_info.name == "mnemolog"
         assert "recall" in (client.instructions or "")
 
 
-async def test_what_was_remembered_is_recalled_at_once(every_client: ToolContext, project: str):
+async def test_what_was_remembered_is_recalled_at_once(every_client: OpenClient, project: str):
     """No sleep and no position passed on: the read waits for its caller's own writes."""
     async with every_client() as client:
         for drink in ("oolong tea", "black coffee", "birch sap"):
@@ -146,7 +146,7 @@ async def test_what_was_remembered_is_recalled_at_once(every_client: ToolContext
             assert (best["kind"], best["title"], best["agent_id"]) == ("memory", said, project)
 
 
-async def test_an_observation_is_recalled_at_once(connection: ToolContext, project: str):
+async def test_an_observation_is_recalled_at_once(connection: OpenClient, project: str):
     async with connection() as client:
         seen = await call(
             client,
@@ -162,7 +162,7 @@ async def test_an_observation_is_recalled_at_once(connection: ToolContext, proje
         assert found["results"][0]["session_id"] == f"{project}-s"
 
 
-async def test_a_lesson_opens_the_context_of_its_project(connection: ToolContext, project: str):
+async def test_a_lesson_opens_the_context_of_its_project(connection: OpenClient, project: str):
     async with connection() as client:
         advice = f"Drain the {project} queue before a migration, because half-applied jobs corrupt it."
         first = await call(client, "lesson", content=advice, project=project, confidence=0.9)
@@ -177,7 +177,7 @@ async def test_a_lesson_opens_the_context_of_its_project(connection: ToolContext
 REPORT = "The exporter writes a row for each order and flushes once a minute. " * 40
 
 
-async def test_what_is_recalled_is_short_and_read_whole_by_its_id(connection: ToolContext, project: str):
+async def test_what_is_recalled_is_short_and_read_whole_by_its_id(connection: OpenClient, project: str):
     """By tools alone: an agent sees a snippet, and reads the rest by the id beside it."""
     async with connection() as client:
         kept = await call(client, "remember", content=f"Exporter notes. {REPORT}", project=project, tags=["export"])
@@ -195,7 +195,7 @@ async def test_what_is_recalled_is_short_and_read_whole_by_its_id(connection: To
         assert whole.structured_content["degraded"] == ["there is no document 'mem_nowhere'"]
 
 
-async def test_finding_nothing_says_what_to_do(connection: ToolContext, project: str):
+async def test_finding_nothing_says_what_to_do(connection: OpenClient, project: str):
     async with connection() as client:
         await call(client, "remember", content="The build runs on Tuesdays.", project=project)
         found = await client.call_tool("recall", {"query": "Who painted the Mona Lisa?", "project": project})
@@ -205,7 +205,7 @@ async def test_finding_nothing_says_what_to_do(connection: ToolContext, project:
         assert len(nearest["results"]) == 1
 
 
-async def test_a_project_that_does_not_exist_is_said_with_similar_names(connection: ToolContext, project: str):
+async def test_a_project_that_does_not_exist_is_said_with_similar_names(connection: OpenClient, project: str):
     async with connection() as client:
         await call(client, "remember", content="The build runs on Tuesdays.", project=project)
         said = f"project '{project}x' has no searchable documents that you can read; similar: '{project}'"
@@ -215,7 +215,7 @@ async def test_a_project_that_does_not_exist_is_said_with_similar_names(connecti
         assert said in (await call(client, "context", project=f"{project}x"))["degraded"]
 
 
-async def test_a_question_of_a_time_alone_is_answered_in_the_zone_of_who_asks(connection: ToolContext, project: str):
+async def test_a_question_of_a_time_alone_is_answered_in_the_zone_of_who_asks(connection: OpenClient, project: str):
     async with connection() as client:
         kept = await call(client, "remember", content="The build runs on Tuesdays.", project=project)
         asked = {"query": "what did we do today?", "project": project, "time_zone": "Pacific/Kiritimati"}
@@ -233,7 +233,7 @@ def read_text(read: types.ReadResourceResult) -> str:
     return contents.text
 
 
-async def test_resources_are_listed_and_read(every_client: ToolContext, project: str):
+async def test_resources_are_listed_and_read(every_client: OpenClient, project: str):
     """The project's name needs encoding in an address; its context is listed once it has a session."""
     async with every_client() as client:
         place = f"{project}/app 1"
@@ -257,7 +257,7 @@ async def test_resources_are_listed_and_read(every_client: ToolContext, project:
         ]
 
 
-async def test_what_is_no_resource_is_a_protocol_error_that_names_it(every_client: ToolContext, project: str):
+async def test_what_is_no_resource_is_a_protocol_error_that_names_it(every_client: OpenClient, project: str):
     async with every_client() as client:
         for uri in ("documents/mem_nowhere", f"projects/{project}/context", "sessions/nowhere/summary", "nothing"):
             with pytest.raises(MCPError, match="there is no resource") as raised:
@@ -266,7 +266,7 @@ async def test_what_is_no_resource_is_a_protocol_error_that_names_it(every_clien
             assert raised.value.error.data == {"uri": f"mnemolog://{uri}"}
 
 
-async def test_prompts_are_listed_and_become_what_a_model_is_asked(every_client: ToolContext, project: str):
+async def test_prompts_are_listed_and_become_what_a_model_is_asked(every_client: OpenClient, project: str):
     async def asked(name: str, **arguments: str) -> str:
         (message,) = (await client.get_prompt(name, arguments)).messages
         assert message.role == "user"
@@ -300,7 +300,7 @@ async def test_a_private_memory_is_attached_for_its_agent_alone(server: Server, 
             await client.get_prompt("catch-up", {"project": project})
 
 
-async def test_the_same_event_id_is_stored_once(connection: ToolContext, project: str):
+async def test_the_same_event_id_is_stored_once(connection: OpenClient, project: str):
     async with connection() as client:
         writes = [
             await call(client, "remember", content="Only once.", project=project, event_id=project) for _ in range(2)
@@ -319,7 +319,7 @@ BAD_ARGUMENTS: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-async def test_a_bad_argument_is_a_tool_error_that_names_it(every_client: ToolContext):
+async def test_a_bad_argument_is_a_tool_error_that_names_it(every_client: OpenClient):
     async with every_client() as client:
         for name, arguments, at_fault in BAD_ARGUMENTS:
             result = await client.call_tool(name, arguments)
@@ -328,7 +328,7 @@ async def test_a_bad_argument_is_a_tool_error_that_names_it(every_client: ToolCo
             assert "Nothing was stored" in text(result), name
 
 
-async def test_text_of_any_kind_passes(connection: ToolContext, project: str):
+async def test_text_of_any_kind_passes(connection: OpenClient, project: str):
     """Quotes, emoji, control characters and line breaks arrive as they were sent."""
     said = 'Grüße ☕ "quoted" \\ back\tslash\nsecond line\u2028third 漢字'
     async with connection() as client:

@@ -50,7 +50,7 @@ async def client(primary: TcpValkey) -> AsyncIterator[Client]:
     await redis.aclose()
 
 
-class ToolContext(NamedTuple):
+class WriteSide(NamedTuple):
     """A write side on the server under test."""
 
     log: RedisLog
@@ -67,9 +67,9 @@ class ToolContext(NamedTuple):
 
 
 @pytest.fixture
-def call(client: Client) -> ToolContext:
+def call(client: Client) -> WriteSide:
     log = RedisLog(client, PARTITIONS)
-    return ToolContext(log, CommandHandler(GroupCommit(log), PARTITIONS))
+    return WriteSide(log, CommandHandler(GroupCommit(log), PARTITIONS))
 
 
 async def online_replicas(client: Client) -> int:
@@ -78,16 +78,16 @@ async def online_replicas(client: Client) -> int:
     return sum(info[f"slave{n}"]["state"] == "online" for n in range(int(info["connected_slaves"])))
 
 
-async def test_a_write_that_asks_for_nothing_is_told_what_the_server_gives(call: ToolContext):
+async def test_a_write_that_asks_for_nothing_is_told_what_the_server_gives(call: WriteSide):
     assert await call.remember("e1") == (False, "memory")
 
 
-async def test_a_write_that_asks_for_the_disk_waits_for_it(call: ToolContext, client: Client):
+async def test_a_write_that_asks_for_the_disk_waits_for_it(call: WriteSide, client: Client):
     assert await call.remember("e1", "fsync") == (False, "fsync")
     assert int((await client.info("persistence"))["aof_pending_bio_fsync"]) == 0
 
 
-async def test_a_write_that_asks_for_a_replica_is_on_its_disk(call: ToolContext, client: Client, replica: TcpValkey):
+async def test_a_write_that_asks_for_a_replica_is_on_its_disk(call: WriteSide, client: Client, replica: TcpValkey):
     await wait_until(lambda: _is_online(client))
     assert await call.remember("e1", "replicated") == (False, "replicated")
     os.kill(replica.pid, signal.SIGKILL)
@@ -105,7 +105,7 @@ async def _is_online(client: Client) -> bool:
 
 
 async def test_without_its_replica_a_write_is_stored_and_not_confirmed_and_a_repeat_is(
-    call: ToolContext, client: Client, replica: TcpValkey, monkeypatch: pytest.MonkeyPatch
+    call: WriteSide, client: Client, replica: TcpValkey, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("ingest.log.redis_log.CONFIRM_WITHIN_S", 0.3)
     await wait_until(lambda: _is_online(client))
@@ -127,7 +127,7 @@ async def test_without_a_replica_that_there_ever_was_a_write_is_refused_and_not_
     server.start()
     redis = connect(server.url)
     log = RedisLog(redis, PARTITIONS)
-    alone = ToolContext(log, CommandHandler(GroupCommit(log), PARTITIONS, durability="replicated"))
+    alone = WriteSide(log, CommandHandler(GroupCommit(log), PARTITIONS, durability="replicated"))
     try:
         for durability in ("replicated", None):
             with pytest.raises(DurabilityUnavailable, match=r"has no replica; attach one .* or ask for 'fsync'"):
@@ -151,7 +151,7 @@ async def test_while_a_replica_that_there_was_is_away_a_write_is_stored_and_not_
     try:
         await wait_until(lambda: _has_none(client))
         log = RedisLog(client, PARTITIONS)
-        started = ToolContext(log, CommandHandler(GroupCommit(log), PARTITIONS))
+        started = WriteSide(log, CommandHandler(GroupCommit(log), PARTITIONS))
         with pytest.raises(DurabilityNotReached):
             await started.remember("e1", "replicated")
         assert await started.stored() == 1
@@ -163,26 +163,26 @@ async def _has_none(client: Client) -> bool:
     return int((await client.info("replication"))["connected_slaves"]) == 0
 
 
-async def test_many_writes_that_wait_take_up_few_connections(call: ToolContext, client: Client, replica: TcpValkey):
+async def test_many_writes_that_wait_take_up_few_connections(call: WriteSide, client: Client, replica: TcpValkey):
     await wait_until(lambda: _is_online(client))
     answers = await asyncio.gather(*(call.remember(f"e{n}", "replicated") for n in range(200)))
     assert set(answers) == {(False, "replicated")}
 
 
-async def test_a_server_without_a_file_cannot_confirm_its_disk(call: ToolContext, client: Client):
+async def test_a_server_without_a_file_cannot_confirm_its_disk(call: WriteSide, client: Client):
     await cast(Any, client).config_set("appendonly", "no")
     with pytest.raises(DurabilityUnavailable, match="append-only file"):
         await call.remember("e1", "fsync")
     assert await call.stored() == 0
 
 
-async def test_a_batch_is_as_durable_as_was_asked(call: ToolContext):
+async def test_a_batch_is_as_durable_as_was_asked(call: WriteSide):
     commands = [Remember(content="tea", event_id=f"e{n}", project=f"p{n}") for n in range(20)]
     assert (await call.handler.handle_batch(commands, Caller(durability="fsync"))).durability == "fsync"
 
 
 async def test_the_servers_own_wish_holds_where_a_write_has_none(client: Client):
     log = RedisLog(client, PARTITIONS)
-    call = ToolContext(log, CommandHandler(GroupCommit(log), PARTITIONS, durability="fsync"))
+    call = WriteSide(log, CommandHandler(GroupCommit(log), PARTITIONS, durability="fsync"))
     assert await call.remember("e1") == (False, "fsync")
     assert await call.remember("e2", "memory") == (False, "memory")

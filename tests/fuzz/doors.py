@@ -17,13 +17,13 @@ DESCRIBED = {
     "agent-memory": "/openapi.json",
     "memex": "/openapi.json",
 }
-"""The doors that have a document, and where."""
+"""The APIs that have a document, and where."""
 PER_MINUTE = 1_000_000_000
 """memex's limits would answer most of what is sent with 429."""
 
 
-class ToolContext(NamedTuple):
-    """One door: where it is, and its OpenAPI document."""
+class Api(NamedTuple):
+    """One API: its address and its OpenAPI document."""
 
     name: str
     url: str
@@ -31,10 +31,10 @@ class ToolContext(NamedTuple):
 
 
 class Doors(NamedTuple):
-    """The server, its doors, and where MCP is spoken."""
+    """The server, its APIs, and the address of MCP."""
 
     server: Server
-    doors: list[ToolContext]
+    doors: list[Api]
     headers: dict[str, str]
 
 
@@ -44,9 +44,9 @@ def all_doors(cache_dir: Path, **changes: Any) -> Generator[Doors]:
     limits = {"memex_writes_per_minute": PER_MINUTE, "memex_searches_per_minute": PER_MINUTE}
     with every_dialect(cache_dir, **{**limits, "partitions": 4, **changes}) as started:
         headers = {"Authorization": f"Bearer {SECRET}"}
-        doors: list[ToolContext] = []
+        doors: list[Api] = []
         for name, path in DESCRIBED.items():
             url = started.server.url if name == "native" else getattr(started, name.replace("-", "_"))
             told = httpx.get(url + path, headers=headers, trust_env=False, timeout=30)
-            doors.append(ToolContext(name, url, json.loads(told.raise_for_status().content)))
+            doors.append(Api(name, url, json.loads(told.raise_for_status().content)))
         yield Doors(started.server, doors, headers)

@@ -24,7 +24,7 @@ from schemathesis import GenerationMode, checks
 from schemathesis.core.failures import FailureGroup
 from schemathesis.specs.openapi import checks as conformance
 
-from tests.fuzz.doors import Doors, ToolContext
+from tests.fuzz.doors import Api, Doors
 
 Operation: TypeAlias = Any
 AnyCase: TypeAlias = Any
@@ -180,7 +180,7 @@ def fuzz(doors: Doors, examples: int, seed: int, said: Callable[[str], None] = l
     """Ask about `examples` times, split evenly over the operations of all doors; what an operation has too few
     different requests for goes to the others."""
     rng = random.Random(seed)
-    work: list[tuple[ToolContext, Report, Operation, Names]] = []
+    work: list[tuple[Api, Report, Operation, Names]] = []
     reports: list[Report] = []
     for call in doors.doors:
         reports.append(report := Report(call.name))
@@ -207,7 +207,7 @@ def fuzz(doors: Doors, examples: int, seed: int, said: Callable[[str], None] = l
     return reports
 
 
-def _operations(call: ToolContext) -> Iterator[Operation]:
+def _operations(call: Api) -> Iterator[Operation]:
     schema = schemathesis.openapi.from_dict(call.document)
     schema.config.update(base_url=call.url)
     for found in cast("Any", schema).get_all_operations():
@@ -215,7 +215,7 @@ def _operations(call: ToolContext) -> Iterator[Operation]:
 
 
 def _ask(
-    call: ToolContext,
+    call: Api,
     report: Report,
     operation: Operation,
     names: Names,

@@ -16,7 +16,7 @@ from api.dialects.errors import Unprocessable, read_model
 from api.services import READER_HEADER, services
 from ingest.names import header_name
 from ingest.platform.settings import Settings
-from mcp_gateway.tools.tool import ToolContext
+from mcp_gateway.tools.tool import Call
 from projections.queries.listed import Listed, Noun
 from projections.rebuilding.reembedding import ReEmbedding
 
@@ -150,7 +150,7 @@ HOOKS = "agent-memory's hooks"
 """Whose last writes those of the queue are. Few reads wait for them: hooks do not read what others report."""
 
 
-def context_of(request: Request) -> ToolContext:
+def context_of(request: Request) -> Call:
     """The context of a request, for the agent that its header names; agent-memory's own clients name none."""
     return services(request).call(SOURCE, header_name(request.headers, READER_HEADER))
 
@@ -173,12 +173,12 @@ def unprocessable(message: str, *where: str, given: object = None) -> Unprocessa
     )
 
 
-async def numbers(context: ToolContext, noun: Noun, names: Sequence[str]) -> list[int]:
+async def numbers(context: Call, noun: Noun, names: Sequence[str]) -> list[int]:
     """The numbers of some things, in the order asked for."""
     return await context.queries.numbers(context.tenant, noun).numbers(names)
 
 
-async def numbered(context: ToolContext, found: Sequence[tuple[str, str, str]]) -> list[Numbered]:
+async def numbered(context: Call, found: Sequence[tuple[str, str, str]]) -> list[Numbered]:
     """What observations go by, of each its id, its session and its project."""
     nouns: tuple[Noun, ...] = ("observation", "session", "project")
     columns = await asyncio.gather(

@@ -40,7 +40,7 @@ from ingest.events.lesson import EVERY_PROJECT
 from ingest.ids import OBSERVATION
 from ingest.patterns import compiled
 from ingest.platform.clock import system_clock, to_ms
-from mcp_gateway.tools.tool import ToolAnswer, ToolContext, json_answer
+from mcp_gateway.tools.tool import Call, ToolAnswer, json_answer
 from projections.documents.lessons import Lesson
 from projections.documents.rows import joined
 from projections.queries.recall import RecallRequest
@@ -134,7 +134,7 @@ def _check(rule: str | None, pattern: str | None) -> None:
         raise HTTPException(400, f"Invalid trigger_pattern: {fault.message}") from None
 
 
-async def _source(context: ToolContext, number: int | None) -> list[str]:
+async def _source(context: Call, number: int | None) -> list[str]:
     """The observation that a lesson was learned from. Raises Unprocessable for one that there is not."""
     if number is None:
         return []
@@ -145,12 +145,12 @@ async def _source(context: ToolContext, number: int | None) -> list[str]:
     return [found.id]
 
 
-async def _lesson(context: ToolContext, number: int) -> Lesson | None:
+async def _lesson(context: Call, number: int) -> Lesson | None:
     (name,) = await context.queries.numbers(context.tenant, "lesson").ids([number])
     return None if name is None else (await lessons_of(context, [name])).get(name)
 
 
-async def _answers(context: ToolContext, found: Sequence[Lesson]) -> list[LessonAnswer]:
+async def _answers(context: Call, found: Sequence[Lesson]) -> list[LessonAnswer]:
     known_as = await numbers(context, "lesson", [one.id for one in found])
     projects = [one.project for one in found if shown_project(one)]
     project_numbers = dict(zip(projects, await numbers(context, "project", projects), strict=True))
@@ -182,7 +182,7 @@ def _unseen(name: str, stated: RecordLesson, tenant: str) -> Lesson:
     )
 
 
-async def create_lesson(context: ToolContext, arguments: dict[str, Any]) -> ToolAnswer:
+async def create_lesson(context: Call, arguments: dict[str, Any]) -> ToolAnswer:
     """State a rule. A rule that was stated before is the same lesson, with what is said of it now."""
     rule, project = arguments["rule"], arguments["project"] or EVERY_PROJECT
     if not rule.strip():
@@ -210,7 +210,7 @@ async def create_lesson(context: ToolContext, arguments: dict[str, Any]) -> Tool
     )
 
 
-async def record(context: ToolContext, stated: RecordLesson) -> tuple[str, Lesson | None]:
+async def record(context: Call, stated: RecordLesson) -> tuple[str, Lesson | None]:
     """State a lesson so that it is as stated, and lasts.
 
     Returns its id, and what it was once it was recorded; None where that could not be seen in time.
@@ -223,13 +223,13 @@ async def record(context: ToolContext, stated: RecordLesson) -> tuple[str, Lesso
     return accepted.id, known
 
 
-async def change(context: ToolContext, command: ReviseLesson | ReinforceLesson | TriggerLesson) -> None:
+async def change(context: Call, command: ReviseLesson | ReinforceLesson | TriggerLesson) -> None:
     """Change a lesson that exists."""
     caller = context.caller()
     context.wrote(caller.agent_id, (await context.commands.handle(command, caller)).position)
 
 
-async def search_lessons(context: ToolContext, arguments: dict[str, Any]) -> ToolAnswer:
+async def search_lessons(context: Call, arguments: dict[str, Any]) -> ToolAnswer:
     """The rules about something that are in force: of a project and global ones, or all."""
     project = arguments["project"]
     request = RecallRequest(
@@ -247,7 +247,7 @@ async def search_lessons(context: ToolContext, arguments: dict[str, Any]) -> Too
     return json_rows([lesson_line(number, *one) for number, one in zip(known_as, found, strict=True)])
 
 
-async def lessons_of(context: ToolContext, names: list[str]) -> dict[str, Lesson]:
+async def lessons_of(context: Call, names: list[str]) -> dict[str, Lesson]:
     """Those that the reader may see, by id."""
     found = await context.queries.lookup.documents(names, context.reader())
     return {str(one.document.id): one.document for one in found if isinstance(one.document, Lesson)}

@@ -52,7 +52,7 @@ from ingest.commands.parse import parse_object
 from ingest.errors import CommandRejected, NotFound
 from ingest.platform.clock import system_clock
 from ingest.platform.partial import check_missing
-from mcp_gateway.tools.tool import ToolAnswer, ToolContext, json_answer
+from mcp_gateway.tools.tool import Call, ToolAnswer, json_answer
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
@@ -133,7 +133,7 @@ async def search(request: Request) -> Response:
 
 
 async def _answers(
-    request: Request, context: ToolContext, found: Sequence[tuple[Found, float | None]]
+    request: Request, context: Call, found: Sequence[tuple[Found, float | None]]
 ) -> list[ObservationAnswer]:
     in_order = sorted((one for one, _ in found), key=time_of)  # what is older gets lower numbers
     known_as = await numbered(context, [(one.id, session_of(one), one.project) for one in in_order])
@@ -142,7 +142,7 @@ async def _answers(
     return [stored_answer(one, by_id[one.id], embedded=one.id in embedded, score=score) for one, score in found]
 
 
-async def search_tool(context: ToolContext, arguments: dict[str, Any]) -> ToolAnswer:
+async def search_tool(context: Call, arguments: dict[str, Any]) -> ToolAnswer:
     """Titles of what matches, best first: observations, and what else is remembered, shown as such."""
     limit = max(1, min(arguments["limit"], MAX_RESULTS))
     offset = max(0, min(arguments["offset"] or 0, MAX_SEARCHED - limit))
@@ -164,7 +164,7 @@ async def search_tool(context: ToolContext, arguments: dict[str, Any]) -> ToolAn
     return rows_and_reminder(rows, lacks)
 
 
-async def timeline(context: ToolContext, arguments: dict[str, Any]) -> ToolAnswer:
+async def timeline(context: Call, arguments: dict[str, Any]) -> ToolAnswer:
     """What happened around an observation, in its session."""
     anchor, query = arguments["anchor"], (arguments["query"] or "").strip()
     if anchor is None and not query:
@@ -184,16 +184,14 @@ async def timeline(context: ToolContext, arguments: dict[str, Any]) -> ToolAnswe
     return json_rows([observation_placed(number, *one) for number, one in zip(known_as, placed, strict=True)])
 
 
-async def _beside(
-    context: ToolContext, centre: Found, before: int, after: int
-) -> tuple[list[Observation], list[Observation]]:
+async def _beside(context: Call, centre: Found, before: int, after: int) -> tuple[list[Observation], list[Observation]]:
     """The observations around another one in its session; what is none of a session stands alone."""
     if not isinstance(centre, Observation):
         return [], []
     return await context.queries.observations.beside(centre, context.reader(), before, after)
 
 
-async def get_observations(context: ToolContext, arguments: dict[str, Any]) -> ToolAnswer:
+async def get_observations(context: Call, arguments: dict[str, Any]) -> ToolAnswer:
     """Everything about some observations, oldest first."""
     wanted: list[int] = list(dict.fromkeys(arguments["ids"]))
     if not wanted:
@@ -212,7 +210,7 @@ async def get_observations(context: ToolContext, arguments: dict[str, Any]) -> T
     return rows_and_reminder([observation_in_full(number, one) for number, one in found], lacks)
 
 
-async def save_memory(context: ToolContext, arguments: dict[str, Any]) -> ToolAnswer:
+async def save_memory(context: Call, arguments: dict[str, Any]) -> ToolAnswer:
     """Write an observation by hand, in the session that has all of these."""
     text, project = arguments["text"], arguments["project"] or MANUAL_PROJECT
     if not text.strip():
@@ -231,14 +229,14 @@ async def save_memory(context: ToolContext, arguments: dict[str, Any]) -> ToolAn
     return json_answer({"saved": True, "id": number, "title": title})
 
 
-async def searched(context: ToolContext, request: RecallRequest) -> tuple[list[tuple[Found, float]], list[str]]:
+async def searched(context: Call, request: RecallRequest) -> tuple[list[tuple[Found, float]], list[str]]:
     """What a search finds with its scores, best first, and what it may lack."""
     answer, lacks = await recalled(context, request)
     known = await observations_of(context, [one.id for one in answer.results])
     return [(known[one.id], one.score) for one in answer.results if one.id in known], lacks
 
 
-async def recalled(context: ToolContext, request: RecallRequest) -> tuple[RecallAnswer, list[str]]:
+async def recalled(context: Call, request: RecallRequest) -> tuple[RecallAnswer, list[str]]:
     """What a search finds, having waited for the caller's own writes, and what it may lack."""
     if not request.query.strip():
         raise CommandRejected("is blank", "query")
@@ -251,7 +249,7 @@ async def recalled(context: ToolContext, request: RecallRequest) -> tuple[Recall
     return answer, [*lacks, *answer.degraded]
 
 
-async def _nearest(context: ToolContext, query: str, project: str | None) -> Found | None:
+async def _nearest(context: Call, query: str, project: str | None) -> Found | None:
     """The observation most like a query."""
     request = RecallRequest(
         query=query, project=project or None, kinds=["observation"], limit=1, ranking="similarity", alpha=1.0
@@ -261,13 +259,13 @@ async def _nearest(context: ToolContext, query: str, project: str | None) -> Fou
     return next(iter(known.values()), None)
 
 
-async def observation_of(context: ToolContext, number: int) -> Found | None:
+async def observation_of(context: Call, number: int) -> Found | None:
     """What goes by a number; None when there is nothing that the reader may see."""
     (name,) = await context.queries.numbers(context.tenant, "observation").ids([number])
     return None if name is None else (await observations_of(context, [name])).get(name)
 
 
-async def observations_of(context: ToolContext, names: list[str]) -> dict[str, Found]:
+async def observations_of(context: Call, names: list[str]) -> dict[str, Found]:
     """Those that the reader may see, by id, in the order asked for."""
     located = await context.queries.lookup.documents(names, context.reader())
     return {

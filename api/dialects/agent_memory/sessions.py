@@ -48,7 +48,7 @@ from ingest.errors import AlreadyThere, LogUnavailable, MalformedRequest, NotFou
 from ingest.platform.clock import from_ms, system_clock, to_ms
 from ingest.platform.files import sync
 from ingest.platform.settings import Settings
-from mcp_gateway.tools.tool import ToolContext
+from mcp_gateway.tools.tool import Call
 
 OURS = {theirs: ours for ours, theirs in STATUSES.items()}
 """What a status is called here."""
@@ -121,7 +121,7 @@ async def listing(request: Request) -> Response:
     return Json(answers[::-1])
 
 
-async def _summarise(request: Request, context: ToolContext, session: str, project: str, text: str) -> None:
+async def _summarise(request: Request, context: Call, session: str, project: str, text: str) -> None:
     """Put a summary in the place of the one there was. It covers what was observed so far."""
     known = await services(request).operations.current.session(session, project, context.reader())
     command = SummariseSession(
@@ -138,7 +138,7 @@ async def _summarise(request: Request, context: ToolContext, session: str, proje
     context.wrote(caller.agent_id, accepted.position)
 
 
-async def _numbers(context: ToolContext, sessions: list[str], projects: list[str]) -> tuple[list[int], list[int]]:
+async def _numbers(context: Call, sessions: list[str], projects: list[str]) -> tuple[list[int], list[int]]:
     return await asyncio.gather(numbers(context, "session", sessions), numbers(context, "project", projects))
 
 

@@ -9,7 +9,7 @@ from ingest.errors import CommandRejected, MnemologError
 from ingest.roles import READ, READ_WRITE, WRITE, Needs
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.profiles import ToolProfile
-from mcp_gateway.tools.tool import Deferred, Tool, ToolAnswer, ToolContext, dialect_tool, json_answer
+from mcp_gateway.tools.tool import Call, Deferred, Tool, ToolAnswer, dialect_tool, json_answer
 
 GUIDE = """How to search memory, from little text to much:
 
@@ -21,7 +21,7 @@ Keep what should outlive the session with save_memory, and rules learned from mi
 search_lessons finds those again."""
 
 
-async def guide(context: ToolContext, arguments: dict[str, Any]) -> ToolAnswer:
+async def guide(context: Call, arguments: dict[str, Any]) -> ToolAnswer:
     """memory_search_guide."""
     return ToolAnswer(GUIDE)
 

@@ -52,7 +52,7 @@ from ingest.platform.clock import system_clock
 from ingest.platform.settings import Settings
 from ingest.roles import ANY, METRICS, READ, READ_WRITE
 from mcp_gateway.server import Gateway
-from mcp_gateway.tools.tool import ToolContext
+from mcp_gateway.tools.tool import Call
 from projections.documents.access import Reader, may_change, reader_of
 from projections.documents.memories import Memory
 from projections.queries.memories import MemoryPages
@@ -266,7 +266,7 @@ def _state(request: Request) -> AgentdState:
     return request.app.state.agentd
 
 
-def _context_of(request: Request) -> ToolContext:
+def _context_of(request: Request) -> Call:
     at_hand = services(request)
     return at_hand.call(
         "agentd", EVERY_CLIENT if at_hand.key_scope.speaks_for(EVERY_CLIENT) else at_hand.key_scope.sole_agent
@@ -281,7 +281,7 @@ def _reader(request: Request, actor: str | None) -> Reader:
     return at_hand.reader(actor or "")
 
 
-async def _current(context: ToolContext, name: str, reader: Reader) -> Memory:
+async def _current(context: Call, name: str, reader: Reader) -> Memory:
     """A memory as it stands after everything acknowledged; raises NotFound."""
     return _of_agentd(await context.operations.memories.find(agentd.document_of(name, context.tenant), reader))
 

@@ -21,7 +21,7 @@ from api.dialects.agentmemory.records import Record, View, iso, renamed, without
 from ingest.commands.decide import WriteAction
 from ingest.errors import NotFound
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import ToolAnswer, ToolContext
+from mcp_gateway.tools.tool import Call, ToolAnswer
 from projections.documents.access import Reader
 from projections.documents.actions import Ready, WorkItem, effective_status, same_status
 from projections.queries.views import view
@@ -68,7 +68,7 @@ async def post_update(request: Request, arguments: Arguments) -> Response:
         return failure("action not found")
 
 
-async def _listed(call: ToolContext, reader: Reader, project: str | None) -> list[dict[str, Any]]:
+async def _listed(call: Call, reader: Reader, project: str | None) -> list[dict[str, Any]]:
     """The actions of a project; without one all that are open, and those of the projects that are known."""
     queries = call.queries
     if project is not None:
@@ -90,21 +90,21 @@ def _edge(given: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": kind, "target": target}
 
 
-async def create_action(call: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def create_action(call: Call, arguments: Arguments) -> ToolAnswer:
     """memory_action_create: a new work item, blocked while what it requires is open; `edges` say more of that."""
     arguments.needed("title")
     fields = _command_fields(arguments, "project", "parentId", "requires")
     return await _written(call, arguments, fields | {"edges": arguments.get("edges")})
 
 
-async def update_action(call: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def update_action(call: Call, arguments: Arguments) -> ToolAnswer:
     """memory_action_update: what is given changes; `edges` are added."""
     name = arguments.needed("actionId")
     fields = _command_fields(arguments, "result", "assignedTo") | {"edges": arguments.get("edges")}
     return await _written(call, arguments, fields | {"action": name})
 
 
-async def frontier(call: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def frontier(call: Call, arguments: Arguments) -> ToolAnswer:
     """memory_frontier: what can be worked on now, best first."""
     agent = arguments["agentId"] or ""
     await call.wait_for_own_writes(agent)
@@ -116,7 +116,7 @@ async def frontier(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     return succeeded(frontier=records, total=len(records), totalActions=len(actions), totalUnblocked=len(unblocked))
 
 
-async def _written(call: ToolContext, arguments: Arguments, fields: dict[str, object]) -> ToolAnswer:
+async def _written(call: Call, arguments: Arguments, fields: dict[str, object]) -> ToolAnswer:
     agent = arguments["agentId"] or ""
     reader, caller = call.reader(agent), call.caller(agent)
     stated = command(WriteAction, agent_id=agent, **fields)

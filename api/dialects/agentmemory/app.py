@@ -28,7 +28,7 @@ from ingest.errors import AccessDenied, CommandRejected, Forbidden, SessionFull,
 from ingest.platform.settings import Settings
 from ingest.roles import ANY
 from mcp_gateway.server import Gateway
-from mcp_gateway.tools.tool import ToolAnswer, ToolContext
+from mcp_gateway.tools.tool import Call, ToolAnswer
 
 ORIGINS = r"null|https?://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?|vscode-webview://.*|chrome-extension://.*"
 
@@ -57,7 +57,7 @@ def endpoint(operation: Operation) -> Endpoint:
 
 
 def _answered_by(
-    tool: Callable[[ToolContext, Arguments], Awaitable[ToolAnswer]], status: int
+    tool: Callable[[Call, Arguments], Awaitable[ToolAnswer]], status: int
 ) -> Callable[[Request, Arguments], Awaitable[Response]]:
     async def handle(request: Request, arguments: Arguments) -> Response:
         return reply(await tool(call_of(request), arguments), status)

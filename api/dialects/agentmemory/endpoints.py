@@ -28,7 +28,7 @@ from ingest.names import header_name
 from ingest.platform.settings import Settings
 from mcp_gateway import lenient
 from mcp_gateway.lenient import BadArgument, repaired_json
-from mcp_gateway.tools.tool import Tool, ToolAnswer, ToolContext
+from mcp_gateway.tools.tool import Call, Tool, ToolAnswer
 from projections.documents.document import Document
 from projections.documents.memories import BY_WORDS
 from projections.documents.sessions import Session
@@ -82,7 +82,7 @@ def read_query(request: Request, schema: Schema) -> Arguments:
     return lenient.read({name: value for name, value in request.query_params.items() if value}, schema)
 
 
-def call_of(request: Request) -> ToolContext:
+def call_of(request: Request) -> Call:
     """What the endpoints reach through, for the agent that the header names, if any."""
     return services(request).call(SOURCE, header_name(request.headers, READER_HEADER))
 
@@ -117,7 +117,7 @@ def command(cls: type[C], **fields: Any) -> C:
     return parse_object({name: value for name, value in fields.items() if value is not None}, cls)
 
 
-async def one_session(call: ToolContext, arguments: Arguments) -> Located:
+async def one_session(call: Call, arguments: Arguments) -> Located:
     """The session that `sessionId` names, own writes included; raises NotFound."""
     agent = arguments.get("agentId") or ""
     await call.wait_for_own_writes(agent)
@@ -126,7 +126,7 @@ async def one_session(call: ToolContext, arguments: Arguments) -> Located:
     )
 
 
-async def project_of(call: ToolContext, session: str, agent: str) -> str:
+async def project_of(call: Call, session: str, agent: str) -> str:
     """The project of a session that the caller may see; empty for none, or where several have one of that id."""
     try:
         await call.wait_for_own_writes(agent)
@@ -142,7 +142,7 @@ def session_of(located: Located) -> Session:
     return located.document
 
 
-async def written_document(call: ToolContext, name: str, agent: str) -> dict[str, Any] | None:
+async def written_document(call: Call, name: str, agent: str) -> dict[str, Any] | None:
     """A document that was just written, as readers get it; None when it is not projected in time, or nobody reads."""
     try:
         reader = call.reader(agent)

@@ -18,7 +18,7 @@ from api.http.http import Json
 from ingest.errors import NotFound
 from ingest.platform.clock import system_clock
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import ToolAnswer, ToolContext
+from mcp_gateway.tools.tool import Call, ToolAnswer
 from projections.condensing import claims
 from projections.condensing.consolidation import PARTS, Part
 from projections.condensing.profile import Profile
@@ -83,7 +83,7 @@ async def post_reflect(request: Request, arguments: Arguments) -> Response:
     return reply(await reflect(call_of(request), arguments))
 
 
-async def _tagged(call: ToolContext, arguments: Arguments, *tags: str) -> list[dict[str, Any]]:
+async def _tagged(call: Call, arguments: Arguments, *tags: str) -> list[dict[str, Any]]:
     """The newest memories that have all of these tags, of the project that is named or of all."""
     await call.wait_for_own_writes()
     limit, project = arguments.count("limit", MAX_LISTED), arguments.chosen("project")
@@ -93,11 +93,11 @@ async def _tagged(call: ToolContext, arguments: Arguments, *tags: str) -> list[d
     return list(map(view, found))
 
 
-async def _projects(call: ToolContext) -> list[str]:
+async def _projects(call: Call) -> list[str]:
     return [name for name in await call.queries.lookup.projects(call.reader()) if name]
 
 
-async def profile(call: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def profile(call: Call, arguments: Arguments) -> ToolAnswer:
     """memory_profile: in an object of its own, and flat."""
     await call.wait_for_own_writes()
     reader, project = call.reader(), arguments.needed("project")
@@ -234,7 +234,7 @@ async def pipeline(request: Request, arguments: Arguments) -> Response:
     return success(results=results)
 
 
-async def _actions(call: ToolContext, reader: Reader, project: str | None) -> AsyncIterator[dict[str, Any]]:
+async def _actions(call: Call, reader: Reader, project: str | None) -> AsyncIterator[dict[str, Any]]:
     """The newest actions of a project, or of every one."""
     seen = 0
     for place in [project] if project else sorted({"", *await call.queries.lookup.projects(reader)}):
@@ -248,7 +248,7 @@ async def _actions(call: ToolContext, reader: Reader, project: str | None) -> As
                 break
 
 
-async def consolidate(call: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def consolidate(call: Call, arguments: Arguments) -> ToolAnswer:
     """memory_consolidate: for a project, or for each; all of it, or one tier.
 
     Lessons fade by themselves, so the tier `decay` does nothing, and says so.
@@ -289,7 +289,7 @@ async def consolidate(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     )
 
 
-async def reflect(call: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def reflect(call: Call, arguments: Arguments) -> ToolAnswer:
     """memory_reflect: slots from a session; without a session, insights from a project."""
     if arguments.chosen("sessionId") is None:
         return await _insights(call, arguments)
@@ -300,7 +300,7 @@ async def reflect(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     return succeeded(**await reflected(call, session, arguments.count("maxObservations", 200)))
 
 
-async def reflected(call: ToolContext, session: Session, newest: int) -> dict[str, Any]:
+async def reflected(call: Call, session: Session, newest: int) -> dict[str, Any]:
     """What reflecting on a session changed in the slots of its project: of no other, whose agents would see it, too."""
     caller = call.caller()
     made = await call.operations.condensing.reflect_slots(session, caller, newest, reader=call.reader())
@@ -309,7 +309,7 @@ async def reflected(call: ToolContext, session: Session, newest: int) -> dict[st
     return {"applied": made.slots_changed, "observationsReviewed": made.observations, **reason}
 
 
-async def crystallize(call: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def crystallize(call: Call, arguments: Arguments) -> ToolAnswer:
     """memory_crystallize: a session's summary; of finished actions, a memory and lessons."""
     if names := arguments["actionIds"]:
         caller = call.caller()
@@ -339,7 +339,7 @@ async def crystallize(call: ToolContext, arguments: Arguments) -> ToolAnswer:
         return failed("no_observations")
 
 
-async def summarised(call: ToolContext, session: Session) -> dict[str, Any]:
+async def summarised(call: Call, session: Session) -> dict[str, Any]:
     """A session's new summary; raises NotFound without observations."""
     caller = call.caller()
     made = await call.operations.condensing.summarise(session, caller, call.reader())
@@ -357,7 +357,7 @@ async def summarised(call: ToolContext, session: Session) -> dict[str, Any]:
     }
 
 
-async def _insights(call: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def _insights(call: Call, arguments: Arguments) -> ToolAnswer:
     clusters = max(1, min(20, int(arguments["maxClusters"] or 10)))
     caller = call.caller()
     project = arguments.chosen("project") or ""

@@ -19,7 +19,7 @@ from ingest.commands.decide import RecordLesson
 from ingest.errors import NotFound
 from ingest.events.lesson import EVERY_PROJECT
 from ingest.platform.clock import system_clock
-from mcp_gateway.tools.tool import ToolAnswer, ToolContext
+from mcp_gateway.tools.tool import Call, ToolAnswer
 from projections.documents.lessons import Lesson
 from projections.queries.views import view
 
@@ -52,7 +52,7 @@ async def post_strengthen(request: Request, arguments: Arguments) -> Response:
     return success(lesson=lesson_record(known, known["confidence"]))
 
 
-async def delete_lesson(call: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def delete_lesson(call: Call, arguments: Arguments) -> ToolAnswer:
     """memory_lesson_delete: forget a lesson, for good."""
     name, agent = arguments.needed("lessonId"), arguments["agentId"] or ""
     await call.wait_for_own_writes(agent)
@@ -65,7 +65,7 @@ async def delete_lesson(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     return succeeded(deleted=forgotten.total)
 
 
-async def list_lessons(call: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def list_lessons(call: Call, arguments: Arguments) -> ToolAnswer:
     """memory_lessons: the surest ones."""
     await call.wait_for_own_writes()
     now, source, limit = system_clock(), arguments.chosen("source"), arguments.count("limit", MAX_LESSONS)
@@ -80,7 +80,7 @@ async def list_lessons(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     return succeeded(lessons=[one for one in records if source in (None, one["source"])][:limit])
 
 
-async def save_lesson(call: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def save_lesson(call: Call, arguments: Arguments) -> ToolAnswer:
     """memory_lesson_save: a new lesson, or a known one made stronger."""
     content, stated, agent = arguments.needed("content"), arguments["confidence"], arguments["agentId"] or ""
     confidence = stated if stated is not None and 0 <= stated <= 1 else USUAL_CONFIDENCE
@@ -102,7 +102,7 @@ async def save_lesson(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     return succeeded(action=action, lesson=lesson_record(known, known["confidence"]))
 
 
-async def search_lessons(call: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def search_lessons(call: Call, arguments: Arguments) -> ToolAnswer:
     """memory_lesson_recall, memory_lesson_search: lessons about a query; with a project, of it alone."""
     await call.wait_for_own_writes()
     now = system_clock()

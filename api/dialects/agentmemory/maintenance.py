@@ -33,7 +33,7 @@ from api.services import services
 from ingest.errors import LogUnavailable, NotFound, ReaderUnknown
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.profiles import server_version
-from mcp_gateway.tools.tool import ToolAnswer, ToolContext
+from mcp_gateway.tools.tool import Call, ToolAnswer
 from projections.documents.observations import Observation
 from projections.forgetting.forget import Sweep
 from projections.health.watch import LOG
@@ -73,7 +73,7 @@ async def auto_forget(request: Request, arguments: Arguments) -> Response:
     )
 
 
-async def forget(call: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def forget(call: Call, arguments: Arguments) -> ToolAnswer:
     """memory_forget: a memory, some observations of a session, or the whole session."""
     memory, names = arguments.chosen("memoryId"), arguments["observationIds"]
     if memory is None and arguments.chosen("sessionId") is None:
@@ -99,7 +99,7 @@ async def forget(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     return succeeded(deleted=deleted)
 
 
-async def diagnose(call: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def diagnose(call: Call, arguments: Arguments) -> ToolAnswer:
     """memory_diagnose: what was looked at, and how well the server is."""
     await call.wait_for_own_writes()
     found = await call.queries.diagnose(call.reader(), arguments["categories"] or ())
@@ -163,7 +163,7 @@ async def audit(request: Request, arguments: Arguments) -> Response:
     return success(entries=list(map(audit_record, found)))
 
 
-async def entries(call: ToolContext, operation: str, limit: int, agent: str = "") -> list[AuditEntry]:
+async def entries(call: Call, operation: str, limit: int, agent: str = "") -> list[AuditEntry]:
     """Entries of the audit log, newest first; of one operation, in agentmemory's words or ours."""
     found: list[AuditEntry] = []
     cursor: str | None = None

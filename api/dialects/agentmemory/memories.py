@@ -29,7 +29,7 @@ from ingest.errors import MnemologError, NotFound, ProjectionBehind, ReaderUnkno
 from ingest.platform.partial import check_missing
 from mcp_gateway import lenient
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import ToolAnswer, ToolContext
+from mcp_gateway.tools.tool import Call, ToolAnswer
 from projections.documents.access import Reader
 from projections.documents.memories import Memory
 from projections.operations.memories import MemoryChanges
@@ -83,7 +83,7 @@ async def delete_memories(request: Request) -> Response:
     return reply(await governance_delete(call_of(request), lenient.read(sent, fields(DELETE, ("memoryIds",)))))
 
 
-async def governance_delete(call: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def governance_delete(call: Call, arguments: Arguments) -> ToolAnswer:
     """memory_governance_delete: forget memories, for good; an id that is unknown is skipped."""
     names = list(dict.fromkeys(name for name in arguments["memoryIds"] if name.strip()))
     try:
@@ -103,7 +103,7 @@ async def governance_delete(call: ToolContext, arguments: Arguments) -> ToolAnsw
     return succeeded(deleted=forgotten.documents.get("memory", 0), total=len(arguments["memoryIds"]))
 
 
-async def _all(call: ToolContext, reader: Reader) -> list[dict[str, Any]]:
+async def _all(call: Call, reader: Reader) -> list[dict[str, Any]]:
     """The memories of every project, newest first."""
     found: list[dict[str, Any]] = []
     for project in {"", *await call.queries.lookup.projects(reader)}:
@@ -116,7 +116,7 @@ async def _all(call: ToolContext, reader: Reader) -> list[dict[str, Any]]:
     return sorted(found, key=lambda one: (one["recorded_at"], one["id"]), reverse=True)
 
 
-async def save_memory(call: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def save_memory(call: Call, arguments: Arguments) -> ToolAnswer:
     """memory_save, agent_remember: keep a memory, and say which one it resembles.
 
     One of a session is of the session's project unless another is named.
@@ -147,7 +147,7 @@ async def save_memory(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     return succeeded(**await _saved(call, remember, accepted.id, agent, kind))
 
 
-async def _saved(call: ToolContext, remember: Remember, name: str, agent: str, kind: str) -> dict[str, Any]:
+async def _saved(call: Call, remember: Remember, name: str, agent: str, kind: str) -> dict[str, Any]:
     """The memory as it is kept, and the hint; one that is not projected in time, or nobody reads, as it was said."""
     known = await written_document(call, name, agent)
     if known is None:
@@ -244,13 +244,13 @@ async def evolve(request: Request, arguments: Arguments) -> Response:
     return success(memory=memory, previousId=previous)
 
 
-async def _with_earlier(call: ToolContext, name: str, reader: Reader) -> dict[str, Any]:
+async def _with_earlier(call: Call, name: str, reader: Reader) -> dict[str, Any]:
     """A memory that names the versions before it; raises NotFound."""
     versions = dialect.versions(list(map(view, await call.queries.memories.history(name, reader))))
     return next(one for one in versions if one["id"] == name)
 
 
-async def _related(call: ToolContext, relation: Relate) -> dict[str, Any]:
+async def _related(call: Call, relation: Relate) -> dict[str, Any]:
     """The relation, as it is kept; raises NotFound for an end that is not there."""
     caller = call.caller(relation.agent_id)
     accepted = await call.operations.work.relate(relation, call.reader(relation.agent_id), caller)

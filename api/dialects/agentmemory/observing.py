@@ -35,7 +35,7 @@ from ingest.commands.decide import TrackSession, WriteCommand
 from ingest.errors import MnemologError, NotFound
 from ingest.platform.clock import to_ms
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import ToolAnswer, ToolContext
+from mcp_gateway.tools.tool import Call, ToolAnswer
 from projections.queries.views import view
 
 IN_THREAD_BYTES = 1 << 18
@@ -121,7 +121,7 @@ def _started(session: str, home: SessionProject, cwd: str, moment: datetime | No
     )
 
 
-async def observe_text(call: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def observe_text(call: Call, arguments: Arguments) -> ToolAnswer:
     """agent_observe: kept as if a tool had been used whose input and output is the text."""
     text = arguments.chosen("text") or arguments.chosen("content")
     if text is None:
@@ -139,7 +139,7 @@ async def observe_text(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     return answer({"observationId": accepted.id})
 
 
-async def _know_folder(call: ToolContext, session: str, project: str, cwd: str, agent: str) -> None:
+async def _know_folder(call: Call, session: str, project: str, cwd: str, agent: str) -> None:
     """Say where a session works, unless that is known."""
     try:
         located = await call.queries.sessions.one(call.reader(agent), session, project)
@@ -207,7 +207,7 @@ async def _of_session(request: Request) -> Arguments:
     return arguments | {"project": home.project if home else None}
 
 
-async def observations(call: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def observations(call: Call, arguments: Arguments) -> ToolAnswer:
     """memory_observations: a session's observations, oldest first."""
     limit = max(1, min(MAX_OBSERVATIONS, int(arguments["limit"] or MAX_OBSERVATIONS)))
     try:

@@ -16,7 +16,7 @@ from api.importing.sessions import UNKNOWN_PROJECT
 from ingest.errors import ProjectionBehind, ReaderUnknown
 from ingest.platform.clock import system_clock
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import ToolAnswer, ToolContext
+from mcp_gateway.tools.tool import Call, ToolAnswer
 from projections.documents.access import Reader
 from projections.documents.memories import Memory
 from projections.queries.context import ContextRequest, estimated_tokens
@@ -38,7 +38,7 @@ class RenderedContext(NamedTuple):
     tokens: int = 0
 
 
-async def context_for(call: ToolContext, reader: Reader, session: str, project: str, budget: int) -> RenderedContext:
+async def context_for(call: Call, reader: Reader, session: str, project: str, budget: int) -> RenderedContext:
     """The context of a project for a session, within a budget of tokens; raises ProjectionBehind without an index."""
     room = max(1, min(MAX_TOKENS, budget) - LONGER_TOKENS)
     wanted = ContextRequest(project=project, session_id=session, token_budget=room)
@@ -176,7 +176,7 @@ def _followups(request: Request) -> Followups:
     return request.app.state.agentmemory.followups
 
 
-async def recall(call: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def recall(call: Call, arguments: Arguments) -> ToolAnswer:
     """memory_recall: search results, as many as fit the budget."""
     form = _format(arguments["format"])
     results, lacks = await _search(call, arguments)
@@ -192,7 +192,7 @@ async def recall(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     return answer({**record, "text": text}, text)
 
 
-async def smart_search(call: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def smart_search(call: Call, arguments: Arguments) -> ToolAnswer:
     """memory_smart_search: titles first; what is named by id in full."""
     given: list[Any] = arguments["expandIds"] or []
     if wanted := [name for name in map(_named, given) if name]:
@@ -210,7 +210,7 @@ async def smart_search(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     return answer(record | ({"degraded": lacks} if lacks else {}))
 
 
-async def timeline(call: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def timeline(call: Call, arguments: Arguments) -> ToolAnswer:
     """memory_timeline: what was observed around an anchor."""
     agent = arguments["agentId"] or ""
     await call.wait_for_own_writes(agent)
@@ -234,7 +234,7 @@ async def timeline(call: ToolContext, arguments: Arguments) -> ToolAnswer:
 
 
 async def alike(
-    call: ToolContext, reader: Reader, content: str, project: str, besides: frozenset[str]
+    call: Call, reader: Reader, content: str, project: str, besides: frozenset[str]
 ) -> dict[str, Any] | None:
     """The hint that a memory like a new one is there already and was not superseded by it."""
     words = RecallRequest(
@@ -255,7 +255,7 @@ async def alike(
     return {"id": best[1].id, "title": best[1].title, "similarity": round(best[0], 3)}
 
 
-async def _search(call: ToolContext, arguments: Arguments) -> tuple[list[tuple[dict[str, Any], float]], list[str]]:
+async def _search(call: Call, arguments: Arguments) -> tuple[list[tuple[dict[str, Any], float]], list[str]]:
     """Observations and memories with their scores, best first, and what may be missing."""
     agent = arguments["agentId"] or ""
     reader = call.reader(agent)
@@ -275,7 +275,7 @@ async def _search(call: ToolContext, arguments: Arguments) -> tuple[list[tuple[d
     return [(known[one.id], one.score) for one in found.results if one.id in known], missing + found.degraded
 
 
-async def _expanded(call: ToolContext, arguments: Arguments, wanted: list[str]) -> ToolAnswer:
+async def _expanded(call: Call, arguments: Arguments, wanted: list[str]) -> ToolAnswer:
     agent = arguments["agentId"] or ""
     await call.wait_for_own_writes(agent)
     known = views(await call.queries.lookup.documents(wanted[:MAX_EXPANDED], call.reader(agent)))

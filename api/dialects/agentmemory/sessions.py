@@ -32,7 +32,7 @@ from ingest.log.position import Token
 from ingest.platform.clock import system_clock, to_ms
 from ingest.secrets.scrub import beginning
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import ToolAnswer, ToolContext
+from mcp_gateway.tools.tool import Call, ToolAnswer
 from projections.documents.access import Reader
 from projections.documents.sessions import Session
 from projections.queries.views import view
@@ -101,7 +101,7 @@ async def get_sessions(request: Request, arguments: Arguments) -> Response:
         return Json({"sessions": [], "degraded": [str(why)]})
 
 
-def _begun(call: ToolContext, home: SessionProject, started: TrackSession, now_ms: int) -> Session:
+def _begun(call: Call, home: SessionProject, started: TrackSession, now_ms: int) -> Session:
     """The session as it will be when it was not there before."""
     return Session(
         tenant=call.tenant,
@@ -115,7 +115,7 @@ def _begun(call: ToolContext, home: SessionProject, started: TrackSession, now_m
     )
 
 
-async def _known(call: ToolContext, home: SessionProject, session: str, agent: str) -> Session | None:
+async def _known(call: Call, home: SessionProject, session: str, agent: str) -> Session | None:
     """The session as it is, with what was written to it here a moment ago, as far as `agent` may read it."""
     written = Token(home.written)
     written.include_all(written_elsewhere(call.last_writes.shared, call.tenant, session))
@@ -132,7 +132,7 @@ async def _known(call: ToolContext, home: SessionProject, session: str, agent: s
     return session_of(located)
 
 
-async def _context(call: ToolContext, session: str, project: str, budget: int, agent: str) -> str:
+async def _context(call: Call, session: str, project: str, budget: int, agent: str) -> str:
     """The context for `agent`, who need not be the session's own; empty when it is not available in time."""
     try:
         reader = call.reader(agent)
@@ -143,7 +143,7 @@ async def _context(call: ToolContext, session: str, project: str, budget: int, a
         return ""
 
 
-async def list_sessions(call: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def list_sessions(call: Call, arguments: Arguments) -> ToolAnswer:
     """memory_sessions, memory_sessions_list: the newest sessions."""
     agent = arguments["agentId"] or ""
     await call.wait_for_own_writes(agent)
@@ -154,7 +154,7 @@ async def list_sessions(call: ToolContext, arguments: Arguments) -> ToolAnswer:
 
 
 async def session_records(
-    call: ToolContext,
+    call: Call,
     reader: Reader,
     known: Sequence[Mapping[str, Any]],
     summaries: Mapping[tuple[str, str], Mapping[str, Any]] | None = None,
@@ -216,7 +216,7 @@ async def link(request: Request, arguments: Arguments) -> Response:
     return Json({"commit": dialect.commit(known or _as_said(linked))})
 
 
-async def commit_lookup(call: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def commit_lookup(call: Call, arguments: Arguments) -> ToolAnswer:
     """memory_commit_lookup: a commit, and the sessions it was made in; raises NotFound."""
     sha, agent = arguments.needed("sha").strip(), arguments["agentId"] or ""
     await call.wait_for_own_writes(agent)
@@ -229,7 +229,7 @@ async def commit_lookup(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     return answer({"commit": dialect.commit(found[0]), "sessions": await session_records(call, reader, known)})
 
 
-async def commits(call: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def commits(call: Call, arguments: Arguments) -> ToolAnswer:
     """memory_commits: commits, the newest linked first."""
     limit = int(arguments["limit"])
     if limit < 1:
@@ -241,7 +241,7 @@ async def commits(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     return answer({"commits": list(map(dialect.commit, found))})
 
 
-async def _commits(call: ToolContext, reader: Reader, wanted: dict[str, str], limit: int) -> list[dict[str, Any]]:
+async def _commits(call: Call, reader: Reader, wanted: dict[str, str], limit: int) -> list[dict[str, Any]]:
     """The newest commits in which these fields are as wanted."""
     found: list[dict[str, Any]] = []
     cursor, seen = None, 0

@@ -13,7 +13,7 @@ from api.dialects.session_projects import home_of
 from ingest.commands.decide import DeleteSlot, SetSlot
 from ingest.errors import CommandRejected, MnemologError
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import ToolAnswer, ToolContext
+from mcp_gateway.tools.tool import Call, ToolAnswer
 from projections.queries.views import view
 
 MAX_REVIEWED = 200
@@ -47,7 +47,7 @@ async def reflect_session(request: Request, arguments: Arguments) -> Response:
     return reply(await reflect(call_of(request), arguments | {"project": home.project if home else None}))
 
 
-async def list_slots(call: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def list_slots(call: Call, arguments: Arguments) -> ToolAnswer:
     """memory_slot_list: a project's, by label; without a project named, what every project holds, each saying whose."""
     await call.wait_for_own_writes()
     queries, project = call.queries, arguments.chosen("project")
@@ -55,13 +55,13 @@ async def list_slots(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     return succeeded(slots=[slot_record(view(one)) for one in found])
 
 
-async def get_slot(call: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def get_slot(call: Call, arguments: Arguments) -> ToolAnswer:
     """memory_slot_get: one, and which scope it is of."""
     held = await _current(call, arguments)
     return succeeded(slot=held, scope=held["scope"])
 
 
-async def create_slot(call: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def create_slot(call: Call, arguments: Arguments) -> ToolAnswer:
     """memory_slot_create: a new one, or another text for one that is there."""
     limit = arguments["sizeLimit"]
     if not 1 <= limit <= 20_000 or limit != int(limit):
@@ -81,19 +81,19 @@ async def create_slot(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     return succeeded(slot=await _current(call, arguments))
 
 
-async def append_to_slot(call: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def append_to_slot(call: Call, arguments: Arguments) -> ToolAnswer:
     """memory_slot_append: a line more; refused where it would not fit."""
     await _write(call, arguments, content=arguments.needed("text"), append=True)
     return await _sized(call, arguments)
 
 
-async def replace_slot(call: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def replace_slot(call: Call, arguments: Arguments) -> ToolAnswer:
     """memory_slot_replace: another text, which may be empty."""
     await _write(call, arguments, content=arguments["content"])
     return await _sized(call, arguments)
 
 
-async def delete_slot(call: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def delete_slot(call: Call, arguments: Arguments) -> ToolAnswer:
     """memory_slot_delete."""
     held = await _current(call, arguments)
     remove = command(DeleteSlot, label=held["label"], scope=held["scope"], project=held.get("project", ""))
@@ -103,7 +103,7 @@ async def delete_slot(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     return succeeded()
 
 
-async def _write(call: ToolContext, arguments: Arguments, *, overwrite: bool = True, **fields: Any) -> None:
+async def _write(call: Call, arguments: Arguments, *, overwrite: bool = True, **fields: Any) -> None:
     label = arguments.needed("label")
     if "scope" not in fields:
         held = await _current(call, arguments)  # raises NotFound: only create_slot makes a new one
@@ -115,12 +115,12 @@ async def _write(call: ToolContext, arguments: Arguments, *, overwrite: bool = T
     call.wrote(caller.agent_id, accepted.position)
 
 
-async def _sized(call: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def _sized(call: Call, arguments: Arguments) -> ToolAnswer:
     held = await _current(call, arguments)
     return succeeded(slot=held, size=held["size"])
 
 
-async def _current(call: ToolContext, arguments: Arguments) -> dict[str, Any]:
+async def _current(call: Call, arguments: Arguments) -> dict[str, Any]:
     """The slot as it is after all that was acknowledged; raises NotFound."""
     project = arguments.chosen("project") or ""
     return slot_record(view(await call.operations.slots.get(call.reader(), project, arguments.needed("label"))))

@@ -37,7 +37,7 @@ from ingest.events.session import ObservationRecorded
 from ingest.ids import OBSERVATION, EventId, document_id
 from ingest.log.position import partition_of
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import ToolAnswer, ToolContext
+from mcp_gateway.tools.tool import Call, ToolAnswer
 from projections.documents.access import EVERYBODY
 
 CLAUDE_CODE = "~/.claude/projects"
@@ -114,7 +114,7 @@ async def import_transcripts(request: Request, arguments: Arguments) -> Response
     )
 
 
-async def _take(call: ToolContext, path: Path, sessions: dict[str, None]) -> int:
+async def _take(call: Call, path: Path, sessions: dict[str, None]) -> int:
     """Append the events of a transcript that are not there yet; returns how many of them are observations."""
     observations = 0
     events = _events(path, call.tenant)
@@ -130,7 +130,7 @@ async def _take(call: ToolContext, path: Path, sessions: dict[str, None]) -> int
     return observations
 
 
-async def _not_there(call: ToolContext, events: list[Event]) -> list[Event]:
+async def _not_there(call: Call, events: list[Event]) -> list[Event]:
     """The events without the observations that have a document: the log itself forgets an id in time."""
     documents = call.operations.current.documents
     observed = [one for one in events if isinstance(one.data, ObservationRecorded)]
@@ -176,13 +176,13 @@ MAX_OBSERVATIONS = 5_000
 REFLECTED = 50
 
 
-async def sync(call: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def sync(call: Call, arguments: Arguments) -> ToolAnswer:
     """memory_antigravity_sync: turns that are not known yet become observations."""
     record, _ = await _synced(call, arguments)
     return answer(record)
 
 
-async def sync_all(call: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def sync_all(call: Call, arguments: Arguments) -> ToolAnswer:
     """memory_antigravity_sync_all: and each session is summarised, and its slots brought up to date."""
     record, places = await _synced(call, arguments)
     summaries: dict[str, Any] = {}
@@ -199,7 +199,7 @@ async def sync_all(call: ToolContext, arguments: Arguments) -> ToolAnswer:
     return answer({**record, "crystallizations": summaries, "reflections": reflections})
 
 
-async def _synced(call: ToolContext, arguments: Arguments) -> tuple[dict[str, Any], dict[str, str]]:
+async def _synced(call: Call, arguments: Arguments) -> tuple[dict[str, Any], dict[str, str]]:
     """What was taken over, and the project of each session."""
     mode = arguments["mode"].strip().lower() or MODES[0]
     if mode not in MODES:
@@ -229,7 +229,7 @@ async def _synced(call: ToolContext, arguments: Arguments) -> tuple[dict[str, An
     return _record(places, added), places
 
 
-async def _observe_new_turns(call: ToolContext, conversation: Conversation, project: str) -> int:
+async def _observe_new_turns(call: Call, conversation: Conversation, project: str) -> int:
     """Observe the turns that are new; returns how many."""
     session_id = conversation.session_id
     known = await _known(call, session_id, project)
@@ -248,7 +248,7 @@ async def _observe_new_turns(call: ToolContext, conversation: Conversation, proj
     return added
 
 
-async def _known(call: ToolContext, session_id: str, project: str) -> set[str]:
+async def _known(call: Call, session_id: str, project: str) -> set[str]:
     """The prompts that were taken over before."""
     await call.wait_for_own_writes(AGENT)
     try:

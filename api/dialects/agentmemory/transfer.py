@@ -40,7 +40,7 @@ from ingest.platform.tasks import in_thread
 from mcp_gateway import lenient
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.profiles import server_version
-from mcp_gateway.tools.tool import ToolAnswer, ToolContext
+from mcp_gateway.tools.tool import Call, ToolAnswer
 from projections.documents.access import Reader, may_forget, may_read
 from projections.documents.actions import Action
 from projections.documents.document import Document, Tombstone
@@ -87,7 +87,7 @@ async def import_export(request: Request) -> Response:
         return await _taken_over(call_of(request), export, strategy)
 
 
-async def _taken_over(call: ToolContext, export: dict[str, Any], strategy: Strategy) -> Response:
+async def _taken_over(call: Call, export: dict[str, Any], strategy: Strategy) -> Response:
     reader, caller, operations = call.reader(), call.caller(), call.operations
     clear = Clear(operations.current, operations.forgetting, call.queries.lookup, call.queries.actions)
     try:
@@ -343,7 +343,7 @@ async def get_export(request: Request, arguments: Arguments) -> Response:
         return failure(f"nothing can be exported: {why}")
 
 
-async def export(call: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def export(call: Call, arguments: Arguments) -> ToolAnswer:
     """The export; sessions are paged by `maxSessions` and `offset`, the rest is always there.
 
     While a node of the log's cluster is away it fails: one that lacks partitions would be taken for all there is.
@@ -352,7 +352,7 @@ async def export(call: ToolContext, arguments: Arguments) -> ToolAnswer:
         return await _export(call, arguments)
 
 
-async def _export(call: ToolContext, arguments: Arguments) -> ToolAnswer:
+async def _export(call: Call, arguments: Arguments) -> ToolAnswer:
     await call.wait_for_own_writes()
     reader, queries, started = call.reader(), call.queries, time.monotonic()
     known = [one async for one in _all(lambda cursor: queries.sessions.page(reader, None, cursor, PAGE), MAX_SESSIONS)]

@@ -54,7 +54,7 @@ from ingest.platform.connections import PoolSize, pool_size
 from ingest.platform.settings import Settings
 from ingest.roles import ANY, METRICS, READ, READ_WRITE, WRITE
 from mcp_gateway.server import Gateway
-from mcp_gateway.tools.tool import ToolContext
+from mcp_gateway.tools.tool import Call
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -172,7 +172,7 @@ def _watch_embedding(request: Request) -> None:
     services(request).queries.recall.vectors.watch = state(request).metrics.embedded
 
 
-def _context_of(request: Request) -> ToolContext:
+def _context_of(request: Request) -> Call:
     return services(request).call(SOURCE)
 
 

@@ -25,7 +25,7 @@ from ingest.errors import CommandRejected, NotFound
 from ingest.events.memory import MemoryType
 from ingest.platform.clock import system_clock
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import ToolAnswer, ToolContext
+from mcp_gateway.tools.tool import Call, ToolAnswer
 from projections.documents.memories import Memory
 from projections.queries.recall import RecallRequest
 
@@ -44,9 +44,7 @@ class MemorySearchRequest(NamedTuple):
     memory_type: MemoryType | None = None
 
 
-async def keep(
-    context: ToolContext, agent: str, user: str, content: str, memory_type: MemoryType, importance: float
-) -> Shown:
+async def keep(context: Call, agent: str, user: str, content: str, memory_type: MemoryType, importance: float) -> Shown:
     """Store a memory, the same text again as another one; returns it as it is kept. Raises what writing raises."""
     if agent == EVERYBODY:
         raise CommandRejected(f"{EVERYBODY} stands for every agent here; take another name", "agent_id")
@@ -55,7 +53,7 @@ async def keep(
     return shown_at_once(command, (await context.write(command)).id, now)
 
 
-async def search(context: ToolContext, wanted: MemorySearchRequest, after: str = "") -> tuple[list[Shown], list[str]]:
+async def search(context: Call, wanted: MemorySearchRequest, after: str = "") -> tuple[list[Shown], list[str]]:
     """What an agent remembers of a user, best first, and what the answer may lack.
 
     Raises ProjectionBehind when `after` is not searchable in time.
@@ -78,7 +76,7 @@ async def search(context: ToolContext, wanted: MemorySearchRequest, after: str =
     return [shown(one, hit.score) for hit, one in current], found.degraded
 
 
-async def delete(context: ToolContext, agent: str, uuid: UUID) -> bool:
+async def delete(context: Call, agent: str, uuid: UUID) -> bool:
     """Forget a memory of the agent's, and what it stands for; false when there is no such memory of its own."""
     name, reader = memory_id_of(uuid), context.reader(agent)
     try:
@@ -93,7 +91,7 @@ async def delete(context: ToolContext, agent: str, uuid: UUID) -> bool:
     return True
 
 
-async def count(context: ToolContext, agent: str, user: str) -> int:
+async def count(context: Call, agent: str, user: str) -> int:
     """How much an agent remembers of a user."""
     if not agent or not user:
         return 0  # nobody stores under an empty name, and one would not narrow the count
@@ -107,7 +105,7 @@ MAX_QUERY = 2_000
 MAX_RESULTS = 50
 
 
-async def store_tool(context: ToolContext, arguments: dict[str, Any]) -> ToolAnswer:
+async def store_tool(context: Call, arguments: dict[str, Any]) -> ToolAnswer:
     """Store a memory; the same text again is another one."""
     agent, user = _pair(arguments)
     content = length_checked(arguments["content"], "content", MAX_CONTENT)
@@ -119,7 +117,7 @@ async def store_tool(context: ToolContext, arguments: dict[str, Any]) -> ToolAns
     return answer(f"Stored memory {kept.id} (type={kind}, importance={float(importance)})")
 
 
-async def search_tool(context: ToolContext, arguments: dict[str, Any]) -> ToolAnswer:
+async def search_tool(context: Call, arguments: dict[str, Any]) -> ToolAnswer:
     """Find what an agent remembers of a user."""
     agent, user = _pair(arguments)
     query = length_checked(arguments["query"], "query", MAX_QUERY)
@@ -136,7 +134,7 @@ async def search_tool(context: ToolContext, arguments: dict[str, Any]) -> ToolAn
     return answer(listed(query, found), [*lacks, *degraded])
 
 
-async def delete_tool(context: ToolContext, arguments: dict[str, Any]) -> ToolAnswer:
+async def delete_tool(context: Call, arguments: dict[str, Any]) -> ToolAnswer:
     """Forget a memory of the agent's, and what it stands for."""
     agent = _agent(arguments)
     given = str(arguments["memory_id"])
@@ -150,7 +148,7 @@ async def delete_tool(context: ToolContext, arguments: dict[str, Any]) -> ToolAn
     return answer(f"Memory {given} was not found, or does not belong to this agent.")
 
 
-async def count_tool(context: ToolContext, arguments: dict[str, Any]) -> ToolAnswer:
+async def count_tool(context: Call, arguments: dict[str, Any]) -> ToolAnswer:
     """Count what an agent remembers of a user."""
     agent, user = _pair(arguments)
     lacks = await context.wait_for_own_writes(agent)

@@ -13,7 +13,7 @@ from ingest.commands.handler import Accepted, CommandHandler
 from ingest.errors import ProjectionBehind
 from ingest.ids import DocumentId
 from ingest.log.group_commit import GroupCommit
-from mcp_gateway.tools.tool import LastWrites, ToolContext
+from mcp_gateway.tools.tool import Call, LastWrites
 from projections.documents.access import Reader
 from projections.documents.memories import Memory
 from projections.documents.slots import Slot, default_slots
@@ -148,8 +148,8 @@ def operations(commands: CommandHandler) -> ScriptedOperations:
 
 
 @pytest.fixture
-def call(commands: CommandHandler, queries: ScriptedQueries, operations: ScriptedOperations) -> ToolContext:
-    return ToolContext(commands, queries.as_queries(), operations.as_operations(), "default", LastWrites())
+def call(commands: CommandHandler, queries: ScriptedQueries, operations: ScriptedOperations) -> Call:
+    return Call(commands, queries.as_queries(), operations.as_operations(), "default", LastWrites())
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from mcp.shared.exceptions import MCPError
 from api.dialects.registry import PROFILES
 from ingest.errors import AccessDenied, TooManyRequests
 from mcp_gateway.profiles import NO_ATTACHMENTS, Attachments, UnknownProfile, Unreachable, together
-from mcp_gateway.tools.tool import Deferred, Tool, ToolContext
+from mcp_gateway.tools.tool import Call, Deferred, Tool
 
 AGENTMEMORY = [
     "memory_recall", "memory_save", "memory_sessions", "memory_sessions_list", "memory_smart_search",
@@ -143,13 +143,13 @@ def test_resources_and_prompts_are_native_and_memex_has_empty_lists():
 def attachments(scheme: str, more: Sequence[str] = ()) -> Attachments:
     """Attachments whose texts say whose they are."""
 
-    async def resource_text(call: ToolContext, uri: str) -> str:
+    async def resource_text(call: Call, uri: str) -> str:
         return f"{scheme} reads {uri}"
 
-    async def prompt_text(call: ToolContext, name: str, arguments: Mapping[str, str]) -> str:
+    async def prompt_text(call: Call, name: str, arguments: Mapping[str, str]) -> str:
         return f"{scheme} prompts {name}"
 
-    async def listed(call: ToolContext) -> Sequence[types.Resource]:
+    async def listed(call: Call) -> Sequence[types.Resource]:
         return [types.Resource(uri=uri, name=uri) for uri in more]
 
     return Attachments(
@@ -163,7 +163,7 @@ def attachments(scheme: str, more: Sequence[str] = ()) -> Attachments:
     )
 
 
-def serving(offered: Attachments, call: ToolContext) -> Server[Any]:
+def serving(offered: Attachments, call: Call) -> Server[Any]:
     server: Server[Any] = Server("test")
     offered.register(server, lambda context: call)
     return server
@@ -184,7 +184,7 @@ def text_of(read: types.ReadResourceResult) -> tuple[str | None, str]:
     return contents.mime_type, contents.text
 
 
-async def test_several_profiles_are_read_by_scheme_and_prompted_by_name(call: ToolContext):
+async def test_several_profiles_are_read_by_scheme_and_prompted_by_name(call: Call):
     both = together([NO_ATTACHMENTS, attachments("a", ["a://lately"]), Attachments(True), attachments("b")])
     async with Client(serving(both, call)) as client:
         assert [one.uri for one in (await client.list_resources()).resources] == ["a://all", "b://all", "a://lately"]
@@ -205,7 +205,7 @@ def test_one_profile_alone_is_what_it_is():
     assert together([NO_ATTACHMENTS]) == NO_ATTACHMENTS
 
 
-async def test_who_may_read_nothing_is_listed_what_everybody_is(call: ToolContext):
+async def test_who_may_read_nothing_is_listed_what_everybody_is(call: Call):
     async def admit(tool: Tool | None) -> None:
         raise AccessDenied("this key has no read role")
 
@@ -215,7 +215,7 @@ async def test_who_may_read_nothing_is_listed_what_everybody_is(call: ToolContex
             await client.read_resource("a://1")
 
 
-async def test_who_asks_too_often_is_told_so_by_the_list(call: ToolContext):
+async def test_who_asks_too_often_is_told_so_by_the_list(call: Call):
     async def admit(tool: Tool | None) -> None:
         raise TooManyRequests("calls", 10, 3)
 

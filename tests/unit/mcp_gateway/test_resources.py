@@ -15,7 +15,7 @@ from ingest.roles import KeyScope
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.profiles import NATIVE
 from mcp_gateway.resources import PROJECTS_LISTED, PROMPTS, RESOURCES, TEMPLATES, contexts, prompt_text, resource_text
-from mcp_gateway.tools.tool import ToolContext
+from mcp_gateway.tools.tool import Call
 from projections.documents.access import Reader
 from projections.documents.sessions import Session
 from projections.queries.documents import Located
@@ -48,7 +48,7 @@ class ScriptedSessions:
         return None
 
 
-def reading(call: ToolContext, sessions: ScriptedSessions) -> ToolContext:
+def reading(call: Call, sessions: ScriptedSessions) -> Call:
     """The door, with these sessions, none of which has a summary."""
     queries: Any = SimpleNamespace(**{**call.queries._asdict(), "sessions": sessions, "summaries": sessions})
     return call._replace(queries=queries)
@@ -66,13 +66,13 @@ def reading(call: ToolContext, sessions: ScriptedSessions) -> ToolContext:
         "mnemolog://projects/atlas/contexts",
     ],
 )
-async def test_what_is_not_there_is_a_protocol_error_that_names_it(call: ToolContext, uri: str):
+async def test_what_is_not_there_is_a_protocol_error_that_names_it(call: Call, uri: str):
     with pytest.raises(MCPError, match="there is no resource") as raised:
         await resource_text(call, uri)
     assert (raised.value.error.code, raised.value.error.data) == (types.INVALID_PARAMS, {"uri": uri})
 
 
-async def test_a_document_is_read_as_whoever_calls(call: ToolContext, queries: ScriptedQueries):
+async def test_a_document_is_read_as_whoever_calls(call: Call, queries: ScriptedQueries):
     queries.documents = [memory("mem_1", content="Ada drinks tea.\nWith milk.")]
     told = await resource_text(call._replace(agent="ada"), "mnemolog://documents/mem_1")
     assert told.startswith("<mnemolog-document>")
@@ -80,14 +80,14 @@ async def test_a_document_is_read_as_whoever_calls(call: ToolContext, queries: S
     assert queries.asked == [(["mem_1"], Reader("default", "ada"))]
 
 
-async def test_the_context_of_a_project_is_what_the_tool_tells(call: ToolContext, queries: ScriptedQueries):
+async def test_the_context_of_a_project_is_what_the_tool_tells(call: Call, queries: ScriptedQueries):
     told = await resource_text(call, "mnemolog://projects/a%2Fb%20c/context")
     assert told.startswith("<mnemolog-context/>")
     ((request, _),) = queries.asked
     assert request.project == "a/b c"
 
 
-async def test_a_session_is_found_by_its_id_and_its_project(call: ToolContext):
+async def test_a_session_is_found_by_its_id_and_its_project(call: Call):
     sessions = ScriptedSessions()
     told = await resource_text(reading(call, sessions), "mnemolog://sessions/s%2F1/summary?project=a%20b")
     assert "no summary yet" in told
@@ -96,7 +96,7 @@ async def test_a_session_is_found_by_its_id_and_its_project(call: ToolContext):
     assert sessions.asked == [("s/1", "a b"), ("s1", None)]
 
 
-async def test_a_session_of_several_projects_is_asked_for_with_one(call: ToolContext):
+async def test_a_session_of_several_projects_is_asked_for_with_one(call: Call):
     sessions = ScriptedSessions()
     sessions.fault = CommandRejected("several projects have a session 's1'; name the project", "project")
     with pytest.raises(BadArgument, match="name the project"):
@@ -106,7 +106,7 @@ async def test_a_session_of_several_projects_is_asked_for_with_one(call: ToolCon
         await resource_text(reading(call, sessions), "mnemolog://sessions/s1/summary")
 
 
-async def test_few_projects_are_listed_the_latest_first_each_once_and_none_without_a_name(call: ToolContext):
+async def test_few_projects_are_listed_the_latest_first_each_once_and_none_without_a_name(call: Call):
     sessions = ScriptedSessions("shop", "", "a b", "shop", *(f"p{n}" for n in range(20)))
     listed = await contexts(reading(call, sessions))
     assert [one.uri for one in listed][:2] == ["mnemolog://projects/shop/context", "mnemolog://projects/a%20b/context"]
@@ -115,7 +115,7 @@ async def test_few_projects_are_listed_the_latest_first_each_once_and_none_witho
     assert told.splitlines()[2] == "- shop (last active on 2026-01-31): mnemolog://projects/shop/context"
 
 
-async def test_a_key_for_some_projects_is_listed_those(call: ToolContext):
+async def test_a_key_for_some_projects_is_listed_those(call: Call):
     sessions = ScriptedSessions("shop", "bank", "mint")
     limited = reading(call, sessions)._replace(key_scope=KeyScope(projects=("mint", "bank", "empty")))
     assert [one.title for one in await contexts(limited)] == ["Context of bank", "Context of mint"]
@@ -129,7 +129,7 @@ def test_every_resource_says_what_it_is():
         assert one.mime_type == "text/markdown"
 
 
-async def test_catching_up_asks_for_a_summary_of_the_context(call: ToolContext, queries: ScriptedQueries):
+async def test_catching_up_asks_for_a_summary_of_the_context(call: Call, queries: ScriptedQueries):
     told = await prompt_text(call._replace(agent="ada"), "catch-up", {"project": "atlas", "task": "fix the login"})
     assert told.startswith("<mnemolog-context/>")
     assert "work on project atlas" in told
@@ -139,7 +139,7 @@ async def test_catching_up_asks_for_a_summary_of_the_context(call: ToolContext, 
 
 
 async def test_recalling_shows_what_was_found_and_asks_for_an_answer(
-    call: ToolContext, queries: ScriptedQueries, result: Callable[..., RecallResult]
+    call: Call, queries: ScriptedQueries, result: Callable[..., RecallResult]
 ):
     queries.results = [result()]
     told = await prompt_text(call, "recall", {"topic": "tea", "project": " "})
@@ -149,7 +149,7 @@ async def test_recalling_shows_what_was_found_and_asks_for_an_answer(
     assert (request.query, request.project) == ("tea", None)
 
 
-async def test_remembering_a_session_names_only_tools_that_are_there(call: ToolContext):
+async def test_remembering_a_session_names_only_tools_that_are_there(call: Call):
     told = await prompt_text(call, "remember-session", {"project": "atlas"})
     assert "in project atlas" in told
     properties = {name for tool in NATIVE for name in (tool.name, *tool.input_schema["properties"])}
@@ -159,13 +159,13 @@ async def test_remembering_a_session_names_only_tools_that_are_there(call: ToolC
 
 
 @pytest.mark.parametrize(("name", "missing"), [("catch-up", "project"), ("recall", "topic")])
-async def test_a_missing_argument_is_named(call: ToolContext, name: str, missing: str):
+async def test_a_missing_argument_is_named(call: Call, name: str, missing: str):
     for given in ({}, {missing: "  "}):
         with pytest.raises(BadArgument, match=f"{missing} is required"):
             await prompt_text(call, name, given)
 
 
-async def test_an_argument_that_is_too_long_is_refused(call: ToolContext):
+async def test_an_argument_that_is_too_long_is_refused(call: Call):
     with pytest.raises(BadArgument):
         await prompt_text(call, "catch-up", {"project": "a" * 600})
 

@@ -11,7 +11,7 @@ from ingest.errors import CommandRejected, LogUnavailable, Overloaded
 from ingest.events.memory import MemoryType
 from mcp_gateway import lenient
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Tool, ToolContext
+from mcp_gateway.tools.tool import Call, Tool
 
 ID = UUID("01234567-89ab-4cde-8f01-6d656d657823")
 TOOLS = {tool.name: tool for tool in MEMEX}
@@ -76,7 +76,7 @@ def test_what_an_answer_lacks_stands_below_it():
 
 async def test_a_bad_type_names_the_three():
     asked = {**PAIR, "content": "c", "memory_type": "poem", "importance": 1.0}
-    told = await store_tool(cast("ToolContext", None), asked)
+    told = await store_tool(cast("Call", None), asked)
     assert told.text == "Invalid memory_type 'poem'. Must be one of: episodic, semantic, procedural."
 
 
