@@ -81,10 +81,10 @@ def locked(path: Path, on_wait: Callable[[], None]) -> Generator[None]:
         yield
 
 
-def put_in_place(made: Path, directory: Path, in_thread: Path) -> None:
+def put_in_place(made: Path, directory: Path, set_aside: Path) -> None:
     """Put the made directory where another may be. Needs the lock: the place is empty for a moment."""
     if directory.exists():
-        directory.replace(in_thread)
+        directory.replace(set_aside)
     made.replace(directory)
 
 
@@ -153,10 +153,6 @@ def main() -> int:
         return 1
     print(f"{manifest.model} in {directory}, mean cosine to float32 {manifest.mean_cosine:.4f}")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
 
 
 SHORT = """\
@@ -245,3 +241,7 @@ def sample_texts() -> list[str]:
     middling = [" ".join(prose[start : start + 4]) for start in range(0, len(prose), 6)]
     long = [" ".join(prose), "\n".join(groups[2]), " ".join(prose[::-1] + groups[0])]
     return [text for group in groups for text in group] + middling + long
+
+
+if __name__ == "__main__":
+    sys.exit(main())

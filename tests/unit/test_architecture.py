@@ -51,3 +51,10 @@ def _is_all(node: ast.stmt) -> bool:
 
 def _is_facade(node: ast.stmt) -> bool:
     return isinstance(node, ast.ClassDef) and [ast.unparse(base) for base in node.bases] == ["NamedTuple"]
+
+
+def test_a_module_that_is_run_runs_after_all_that_it_defines():
+    """What a module runs as a program comes last: a function below it is not defined yet."""
+    for path in sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py")):
+        runs = [ast.unparse(node).startswith("if __name__ ==") for node in ast.parse(path.read_text()).body]
+        assert not any(runs[:-1]), path
