@@ -8,7 +8,7 @@ Dialects ignore unknown keys and report other errors by name; native tools repor
 import json
 import math
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, cast
 
 import msgspec
@@ -92,8 +92,8 @@ def coerced(arguments: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
         except BadArgument:
             read_as = raw
         is_number = isinstance(read_as, int | float) and not isinstance(read_as, bool)
-        names_one = schema_part.get("type") == "string" and (name == "id" or name.endswith("_id"))
-        values[name] = str(read_as) if is_number and names_one else read_as
+        is_id = schema_part.get("type") == "string" and (name == "id" or name.endswith("_id"))
+        values[name] = str(read_as) if is_number and is_id else read_as
     return values
 
 
@@ -101,15 +101,21 @@ def value(raw: Any, schema: Schema, name: str) -> Any:
     """A value, read by its schema; raises BadArgument."""
     kinds = _kinds(schema)
     if not kinds:
-        return _repaired(raw)
+        return repair_text(raw) if isinstance(raw, str) else raw
     for schema_part, read_as in _readings(raw, schema, name):
-        return _checked(read_as, schema_part, name)
+        if "enum" in schema_part and read_as not in schema_part["enum"]:
+            raise BadArgument(f"{name} must be one of {', '.join(map(str, schema_part['enum']))}", name)
+        if "minimum" in schema_part and read_as < schema_part["minimum"]:
+            raise BadArgument(f"{name} must be at least {schema_part['minimum']}", name)
+        if "maximum" in schema_part and read_as > schema_part["maximum"]:
+            raise BadArgument(f"{name} must be at most {schema_part['maximum']}", name)
+        return read_as
     raise BadArgument(f"{name} must be {' or '.join(_WORDS[kind] for kind, _ in kinds)}", name)
 
 
 def _readings(raw: Any, schema: Schema, name: str) -> Iterator[tuple[Schema, Any]]:
     for kind, schema_part in _kinds(schema):
-        read_as = _READERS[kind](raw, schema_part, name)
+        read_as = _convert(kind, raw, schema_part, name)
         if read_as is not None:
             yield schema_part, read_as
 
@@ -137,11 +143,26 @@ def _kinds(schema: Schema) -> list[tuple[str, Schema]]:
     return sorted(kinds, key=lambda pair: pair[0] != "array")
 
 
-def _text(raw: Any, schema: Schema, name: str) -> str | None:
-    return repair_text(raw) if isinstance(raw, str) else None
+def _convert(kind: str, raw: Any, schema: Schema, name: str) -> Any:
+    """A value as the JSON type `kind`; None if it is not one."""
+    match kind:
+        case "string":
+            return repair_text(raw) if isinstance(raw, str) else None
+        case "number" | "integer":
+            number = _number(raw)
+            return number if kind == "number" or isinstance(number, int) else None
+        case "boolean":
+            if isinstance(raw, bool):
+                return raw
+            return {"true": True, "false": False}.get(raw.strip().lower()) if isinstance(raw, str) else None
+        case "array":
+            return _array(raw, schema, name)
+        case _:  # an object
+            fields = _decode(raw, "{") if isinstance(raw, str) else raw
+            return cast("dict[str, Any]", fields) if isinstance(fields, dict) else None
 
 
-def _number(raw: Any, schema: Schema, name: str) -> int | float | None:
+def _number(raw: Any) -> int | float | None:
     if isinstance(raw, bool):
         return None
     if isinstance(raw, str):
@@ -157,21 +178,10 @@ def _number(raw: Any, schema: Schema, name: str) -> int | float | None:
     return int(raw) if abs(raw) <= EXACT and raw == int(raw) else raw
 
 
-def _whole(raw: Any, schema: Schema, name: str) -> int | None:
-    number = _number(raw, schema, name)
-    return number if isinstance(number, int) else None
-
-
-def _boolean(raw: Any, schema: Schema, name: str) -> bool | None:
-    if isinstance(raw, bool):
-        return raw
-    return {"true": True, "false": False}.get(raw.strip().lower()) if isinstance(raw, str) else None
-
-
 def _array(raw: Any, schema: Schema, name: str) -> list[Any] | None:
     items: Schema = schema.get("items", {})
     if isinstance(raw, str):
-        listed: list[Any] | None = _decoded(raw, "[")
+        listed: list[Any] | None = _decode(raw, "[")
         # text in brackets that is not a list of texts, such as [1], is a name
         fits = listed is not None and (items.get("type") != "string" or all(isinstance(item, str) for item in listed))
         raw = listed if fits else words(raw)
@@ -180,12 +190,7 @@ def _array(raw: Any, schema: Schema, name: str) -> list[Any] | None:
     return [value(item, items, name) for item in cast("list[Any]", raw) if item is not None]
 
 
-def _object(raw: Any, schema: Schema, name: str) -> dict[str, Any] | None:
-    raw = _decoded(raw, "{") if isinstance(raw, str) else raw
-    return cast("dict[str, Any]", _repaired(raw)) if isinstance(raw, dict) else None
-
-
-def _decoded(raw: str, opening: str) -> Any:
+def _decode(raw: str, opening: str) -> Any:
     """The JSON value of a text that begins with `opening`; None for other text."""
     try:
         return msgspec.json.decode(raw) if raw.lstrip().startswith(opening) else None
@@ -193,14 +198,6 @@ def _decoded(raw: str, opening: str) -> Any:
         return None
 
 
-_READERS: dict[str, Callable[[Any, Schema, str], Any]] = {
-    "string": _text,
-    "number": _number,
-    "integer": _whole,
-    "boolean": _boolean,
-    "array": _array,
-    "object": _object,
-}
 _WORDS = {
     "string": "text",
     "number": "a number",
@@ -209,20 +206,6 @@ _WORDS = {
     "array": "a list",
     "object": "an object",
 }
-
-
-def _checked(read_as: Any, schema: Schema, name: str) -> Any:
-    if "enum" in schema and read_as not in schema["enum"]:
-        raise BadArgument(f"{name} must be one of {', '.join(map(str, schema['enum']))}", name)
-    if "minimum" in schema and read_as < schema["minimum"]:
-        raise BadArgument(f"{name} must be at least {schema['minimum']}", name)
-    if "maximum" in schema and read_as > schema["maximum"]:
-        raise BadArgument(f"{name} must be at most {schema['maximum']}", name)
-    return read_as
-
-
-def _repaired(raw: Any) -> Any:
-    return repair_text(raw) if isinstance(raw, str) else raw
 
 
 _ESCAPED = re.compile(rb"\\u[dD][89a-fA-F]")

@@ -64,24 +64,35 @@ class Attachments(NamedTuple):
     prompt_text: Callable[[Call, str, Mapping[str, str]], Awaitable[str]] = _no_text
     more: Callable[[Call], Awaitable[Sequence[types.Resource]]] = _nothing_more
 
-    def register(self, server: Server[Any], door_for: Callable[[Context], Call]) -> None:
+    def register(self, server: Server[Any], call_for: Callable[[Context], Call]) -> None:
         """Serve them from the projections."""
 
         async def resources(context: Context, params: types.PaginatedRequestParams) -> types.ListResourcesResult:
-            return types.ListResourcesResult(resources=[*self.resources, *await self._more(door_for(context))])
+            call = call_for(context)
+            if self.more is _nothing_more:
+                return types.ListResourcesResult(resources=list(self.resources))
+            try:
+                await call.admits()
+                return types.ListResourcesResult(resources=[*self.resources, *await self.more(call)])
+            except (AccessDenied, ReaderUnknown):  # without access, only the fixed ones
+                return types.ListResourcesResult(resources=list(self.resources))
+            except MnemologError as error:
+                raise MCPError(types.INTERNAL_ERROR, str(error)) from None
 
         async def read(context: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
             if not self.resources:
                 raise MCPError(types.INVALID_PARAMS, f"there is no resource {params.uri}")
-            text = await _text_or_error(door_for(context), lambda call: self.resource_text(call, str(params.uri)))
-            contents = types.TextResourceContents(uri=params.uri, mime_type=self._mime_type(params.uri), text=text)
+            text = await _text_or_error(call_for(context), lambda call: self.resource_text(call, str(params.uri)))
+            same_scheme = (resource for resource in self.resources if scheme(resource.uri) == scheme(params.uri))
+            mime_type = next((resource.mime_type for resource in same_scheme), None)
+            contents = types.TextResourceContents(uri=params.uri, mime_type=mime_type, text=text)
             return types.ReadResourceResult(contents=[contents])
 
         async def prompt(context: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
             if params.name not in {prompt.name for prompt in self.prompts}:
                 raise MCPError(types.INVALID_PARAMS, f"there is no prompt {params.name!r}")
             arguments = params.arguments or {}
-            text = await _text_or_error(door_for(context), lambda call: self.prompt_text(call, params.name, arguments))
+            text = await _text_or_error(call_for(context), lambda call: self.prompt_text(call, params.name, arguments))
             message = types.PromptMessage(role="user", content=types.TextContent(text=text))
             return types.GetPromptResult(messages=[message])
 
@@ -123,21 +134,6 @@ class Attachments(NamedTuple):
     def _serve(self, server: Server[Any], handlers: Mapping[str, Handler]) -> None:
         for method in _METHODS if self.served else ():
             server.add_request_handler(method, _METHODS[method].params, handlers[method])
-
-    async def _more(self, call: Call) -> Sequence[types.Resource]:
-        """The resources that the caller can read; none without access."""
-        if self.more is _nothing_more:
-            return ()
-        try:
-            await call.admits()
-            return await self.more(call)
-        except (AccessDenied, ReaderUnknown):
-            return ()
-        except MnemologError as error:
-            raise MCPError(types.INTERNAL_ERROR, str(error)) from None
-
-    def _mime_type(self, uri: str) -> str | None:
-        return next((resource.mime_type for resource in self.resources if scheme(resource.uri) == scheme(uri)), None)
 
 
 class Method(NamedTuple):
@@ -243,7 +239,7 @@ def declared(tool: Tool) -> types.Tool:
         description=tool.description,
         input_schema=brief(tool.input_schema) if native else tool.input_schema,
         output_schema=None if native else tool.output_schema,
-        annotations=_native_hints(tool) if native else _hints(tool),
+        annotations=_hints(tool),
     )
 
 
@@ -263,21 +259,19 @@ def _without_limits(schema: dict[str, Any]) -> dict[str, Any]:
     return short
 
 
-def _native_hints(tool: Tool) -> types.ToolAnnotations:
+def _hints(tool: Tool) -> types.ToolAnnotations:
+    if tool.arguments is None:
+        return types.ToolAnnotations(
+            title=tool.title,
+            read_only_hint=tool.reads_only,
+            destructive_hint=tool.destructive,
+            # Without the same event_id, a second write is a second event.
+            idempotent_hint=tool.reads_only,
+            open_world_hint=False,
+        )
     if tool.reads_only:
         return types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
     return types.ToolAnnotations(destructive_hint=tool.destructive, open_world_hint=False)
-
-
-def _hints(tool: Tool) -> types.ToolAnnotations:
-    return types.ToolAnnotations(
-        title=tool.title,
-        read_only_hint=tool.reads_only,
-        destructive_hint=tool.destructive,
-        # Without the same event_id, a second write is a second event.
-        idempotent_hint=tool.reads_only,
-        open_world_hint=False,
-    )
 
 
 ALL = "all"

@@ -5,7 +5,7 @@ Nothing here loads the index before it is read, because the stdio bridge lists t
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -86,9 +86,18 @@ async def resource_text(call: Call, uri: str) -> str:
         if uri == RESOURCES[0].uri:
             return await _projects(call)
         if match := _CONTEXT.fullmatch(uri):
-            return await _context(call, _address(match).project or "")
+            project = _address(match).project or ""
+            arguments = ContextArguments(project=project, agent_id=call.acting())
+            compiled = await compiled_context(call, arguments)
+            if not compiled.context and not compiled.left_out:
+                raise NotFound(f"nothing is recorded for project {project!r}")
+            return context_text(compiled, arguments)
         if match := _DOCUMENT.fullmatch(uri):
-            return await _document(call, _address(match).id)
+            from mcp_gateway.tools.documents import read_document
+
+            document_id = _address(match).id
+            await call.wait_for_own_writes()
+            return document_text(await read_document(call, document_id, call.reader()))
         if match := _SUMMARY.fullmatch(uri):
             return await _summary(call, _address(match))
     except NotFound:
@@ -153,21 +162,6 @@ async def _projects(call: Call) -> str:
     if not lines:
         return "No recorded sessions that you have access to."
     return "\n".join(marked("mnemolog-projects", lines))
-
-
-async def _context(call: Call, project: str) -> str:
-    arguments = ContextArguments(project=project, agent_id=call.acting())
-    compiled = await compiled_context(call, arguments)
-    if not compiled.context and not compiled.left_out:
-        raise NotFound(f"nothing is recorded for project {project!r}")
-    return context_text(compiled, arguments)
-
-
-async def _document(call: Call, name: str) -> str:
-    from mcp_gateway.tools.documents import read_document
-
-    await call.wait_for_own_writes()
-    return document_text(await read_document(call, name, call.reader()))
 
 
 async def _summary(call: Call, address: Address) -> str:
@@ -250,8 +244,21 @@ async def prompt_text(call: Call, name: str, arguments: Mapping[str, str]) -> st
     for argument in prompt.arguments or ():
         if argument.required and argument.name not in given:
             raise BadArgument(f"{argument.name} is required", argument.name)
+    project = given.get("project")
     try:
-        return await _MESSAGES[name](call, given)
+        match name:
+            case "catch-up":
+                return await _catch_up(call, given)
+            case "remember-session":
+                return STORE.format(project=f", in project {project}" if project else "")
+            case _:
+                fields = {
+                    "query": given["topic"],
+                    "agent_id": call.acting(),
+                    **({"project": project} if project else {}),
+                }
+                recalled = await recall(call, parse_object(fields, RecallArguments))
+                return ANSWER.format(topic=given["topic"], found=recalled.text)
     except CommandRejected as error:
         raise BadArgument(error.message, error.field) from None
 
@@ -265,22 +272,3 @@ async def _catch_up(call: Call, given: Mapping[str, str]) -> str:
         raise BadArgument(f"nothing is recorded for project {project!r} that you have access to", "project")
     focus = f"; and what matters for this task: {task}" if task else ""
     return f"{context_text(compiled, arguments)}\n\n{SUMMARIZE.format(project=project, task=focus)}"
-
-
-async def _remember_session(call: Call, given: Mapping[str, str]) -> str:
-    project = given.get("project")
-    return STORE.format(project=f", in project {project}" if project else "")
-
-
-async def _recall(call: Call, given: Mapping[str, str]) -> str:
-    topic, project = given["topic"], given.get("project")
-    fields = {"query": topic, "agent_id": call.acting(), **({"project": project} if project else {})}
-    recalled = await recall(call, parse_object(fields, RecallArguments))
-    return ANSWER.format(topic=topic, found=recalled.text)
-
-
-_MESSAGES: dict[str, Callable[[Call, Mapping[str, str]], Awaitable[str]]] = {
-    "catch-up": _catch_up,
-    "remember-session": _remember_session,
-    "recall": _recall,
-}

@@ -75,7 +75,14 @@ class Gateway:
             raise InvalidSetting(f"MNEMOLOG_MCP_PROFILE: {error}") from None
         self._call_of: CallOf | None = None
         self._managers = {
-            chosen: self._stateless(profiles.offer(chosen), security) for chosen in profiles.every_choice()
+            chosen: StreamableHTTPSessionManager(
+                self._server(profiles.offer(chosen)),
+                json_response=True,
+                stateless=True,
+                security_settings=security,
+                max_request_body_size=MAX_BODY_BYTES,
+            )
+            for chosen in profiles.every_choice()
         }
         self._with_sessions: list[StreamableHTTPSessionManager] = []
         # POST only: without sessions there is nothing to stream on GET or to end with DELETE, and 405 says so.
@@ -116,15 +123,6 @@ class Gateway:
             for manager in (*self._managers.values(), *self._with_sessions):
                 await stack.enter_async_context(manager.run())
             yield
-
-    def _stateless(self, offered: Offer, security: TransportSecuritySettings) -> StreamableHTTPSessionManager:
-        return StreamableHTTPSessionManager(
-            self._server(offered),
-            json_response=True,
-            stateless=True,
-            security_settings=security,
-            max_request_body_size=MAX_BODY_BYTES,
-        )
 
     def _server(self, offered: Offer) -> Server[Any]:
         """A server per choice of profiles, because its name and capabilities are fixed when it is created."""
@@ -170,9 +168,8 @@ class Gateway:
         except UnknownProfile as error:
             await _protocol_error((await receive()).get("body", b""), str(error))(scope, receive, send)
             return
-        if not any(
-            name == b"accept" for name, _ in scope["headers"]
-        ):  # a client that names no type accepts any (RFC 9110)
+        # a client that names no type accepts any (RFC 9110)
+        if not any(name == b"accept" for name, _ in scope["headers"]):
             scope = {**scope, "headers": [*scope["headers"], (b"accept", b"*/*")]}
         await _serve_repaired(self._managers[chosen], scope, receive, send)
 
@@ -232,7 +229,7 @@ async def call_tool(call: Call, tool: Tool, arguments: dict[str, Any]) -> types.
     try:
         await call.admits(tool)
         if tool.arguments is None:
-            return await _called(tool, call, lenient.read(arguments, tool.input_schema, tool.also, tool.instead))
+            return await _answer_to(tool, call, lenient.read(arguments, tool.input_schema, tool.also, tool.instead))
         given = lenient.coerced(arguments, tool.input_schema)
         if given.get("agent_id", "") == "":
             given["agent_id"] = call.acting()
@@ -240,7 +237,7 @@ async def call_tool(call: Call, tool: Tool, arguments: dict[str, Any]) -> types.
             if given.get("event_id", "") == "":
                 given["event_id"] = new_event_id()  # chosen here, so that an error message can name it
             event_id = given["event_id"]
-        return await _called(tool, call, parse_object(given, tool.arguments))
+        return await _answer_to(tool, call, parse_object(given, tool.arguments))
     except Exception as error:
         if not isinstance(error, MnemologError):
             # A bug: the agent gets advice, and the operator the details.
@@ -249,7 +246,7 @@ async def call_tool(call: Call, tool: Tool, arguments: dict[str, Any]) -> types.
         return _result(tool.refused(tool, error) if tool.refused else failure)
 
 
-async def _called(tool: Tool, call: Call, arguments: Any) -> types.CallToolResult:
+async def _answer_to(tool: Tool, call: Call, arguments: Any) -> types.CallToolResult:
     if not tool.reads_only:
         return _result(await tool.call(call, arguments))
     with partial_reads() as left_out:

@@ -115,11 +115,11 @@ class _Remote:
                 except MCPError as error:  # raised below: the transport's task group would wrap it
                     refused = error
         except (httpx2.HTTPError, ValidationError, ExceptionGroup) as error:
-            raise Unreachable(self._explained(_first(error))) from error
+            raise Unreachable(self._explanation(_first(error))) from error
         assert refused is not None
         raise refused
 
-    def _explained(self, error: Exception) -> str:
+    def _explanation(self, error: Exception) -> str:
         match error:
             case httpx2.ConnectError() | httpx2.ConnectTimeout():
                 return (

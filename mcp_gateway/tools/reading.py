@@ -3,31 +3,23 @@
 Hosts show a model either the text or the data of an answer, so each is complete, and neither is longer than needed.
 """
 
+from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
 from ingest.commands.command import Name, Names
 from ingest.errors import CommandRejected
+from ingest.names import DATA_NOT_INSTRUCTIONS, marked
 from ingest.roles import READ
 from mcp_gateway.tools.tool import Arguments, Call, Deferred, Tool, ToolAnswer, without_unset
 
 if TYPE_CHECKING:
     from projections.queries.context import Context
     from projections.queries.recall import RecallAnswer, RecallRequest, RecallResult
-
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
-
-import msgspec
-
-from ingest.names import DATA_NOT_INSTRUCTIONS, marked
-
-if TYPE_CHECKING:
-    from projections.queries.recall import RecallResult
-
 
 SHOWN_CHARACTERS = 4_000
 """Of one full search result in the text: about a thousand tokens. The data has all of it."""
@@ -156,20 +148,18 @@ def recalled_text(recalled: Recalled, shown: int = SHOWN_CHARACTERS) -> str:
     notes = [f"Note: {lack}." for lack in recalled.degraded]
     if not recalled.results:
         return "\n".join([*notes, recalled.note])
-    lines = [line for number, document in enumerate(recalled.results, 1) for line in _entry(number, document, shown)]
-    told = recalled.note.removeprefix(DATA_NOT_INSTRUCTIONS).strip()
-    return "\n".join([*notes, *marked("mnemolog-recall", lines), *([told] if told else [])])
+    lines: list[str] = []
+    for number, document in enumerate(recalled.results, 1):
+        lines.append(f"{number}. {_heading(document)} ({', '.join(_facts(document))})")
+        lines += [f"   {line}" for line in shown_of("\n".join(_body(document)), shown).splitlines()]
+    advice = recalled.note.removeprefix(DATA_NOT_INSTRUCTIONS).strip()
+    return "\n".join([*notes, *marked("mnemolog-recall", lines), *([advice] if advice else [])])
 
 
 def document_text(document: RecalledDocument) -> str:
     """A full document, marked as data."""
     lines = [f"# {_heading(document)}", ", ".join(_facts(document)), "", *_body(document)]
     return "\n".join(marked("mnemolog-document", lines))
-
-
-def _entry(number: int, document: RecalledDocument, shown: int) -> Iterator[str]:
-    yield f"{number}. {_heading(document)} ({', '.join(_facts(document))})"
-    yield from (f"   {line}" for line in shown_of("\n".join(_body(document)), shown).splitlines())
 
 
 def _body(document: RecalledDocument) -> list[str]:
@@ -208,17 +198,14 @@ def detail_lines(details: Mapping[str, Any]) -> Iterator[str]:
             case dict():
                 yield from detail_lines(value)  # pyright: ignore[reportUnknownArgumentType]
             case str():
-                yield from _named(name, value.splitlines())
+                lines = value.splitlines()
+                yield f"{name}: {lines[0]}" if len(lines) == 1 else f"{name}:"
+                if len(lines) > 1:
+                    yield from (f"  {line}" for line in lines)
             case list() | tuple() if all(isinstance(item, str) for item in value):  # pyright: ignore[reportUnknownVariableType]
                 yield f"{name}: {', '.join(value)}"  # pyright: ignore[reportUnknownArgumentType]
             case _:
                 yield f"{name}: {msgspec.json.encode(value).decode()}"
-
-
-def _named(name: str, lines: Sequence[str]) -> Iterator[str]:
-    yield f"{name}: {lines[0]}" if len(lines) == 1 else f"{name}:"
-    if len(lines) > 1:
-        yield from (f"  {line}" for line in lines)
 
 
 def shown_of(text: str, most: int) -> str:
@@ -276,18 +263,18 @@ async def recall(call: Call, arguments: RecallArguments) -> ToolAnswer:
     answer, missing = await call.read_own_writes(arguments.agent_id, ask)
     lacks = missing + answer.degraded + answer.notes
     if answer.results:
-        results = [_short_or_full(result, arguments) for result in answer.results]
+        project_known, session_known = arguments.project is not UNSET, bool(arguments.session_id)
+        results = [
+            in_full(result)
+            if arguments.full
+            else shortened(result, project_known=project_known, session_known=session_known)
+            for result in answer.results
+        ]
         recalled = answered(results, lacks, whole=arguments.full)
     else:
         least = None if arguments.min_confidence is UNSET else arguments.min_confidence
         recalled = nothing(arguments.query, least, answer.confidence, lacks, narrowed=arguments.narrowed)
     return ToolAnswer(recalled_text(recalled), recalled)
-
-
-def _short_or_full(result: "RecallResult", arguments: RecallArguments) -> RecalledDocument:
-    if arguments.full:
-        return in_full(result)
-    return shortened(result, project_known=arguments.project is not UNSET, session_known=bool(arguments.session_id))
 
 
 read_documents = Deferred("mcp_gateway.tools.documents:read_documents")

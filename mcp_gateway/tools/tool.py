@@ -4,6 +4,7 @@ Nothing here or in the tools imports the index at load time: the stdio bridge li
 """
 
 import json
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
 from pkgutil import resolve_name
@@ -14,7 +15,17 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ingest.commands.command import Name, writer
 from ingest.commands.decide import Caller, WriteCommand
-from ingest.errors import ProjectionBehind
+from ingest.errors import (
+    ArchiveUnavailable,
+    CommandRejected,
+    LogFull,
+    LogUnavailable,
+    MalformedRequest,
+    MnemologError,
+    Overloaded,
+    ProjectionBehind,
+)
+from ingest.log.position import SharedPositions, Token
 from ingest.roles import ANYWHERE, KeyScope, Needs
 
 if TYPE_CHECKING:
@@ -24,18 +35,6 @@ if TYPE_CHECKING:
     from projections.health.watch import Watch
     from projections.search.index import IndexService
     from projections.services import Operations, Queries
-from collections import OrderedDict
-
-from ingest.errors import (
-    ArchiveUnavailable,
-    CommandRejected,
-    LogFull,
-    LogUnavailable,
-    MalformedRequest,
-    MnemologError,
-    Overloaded,
-)
-from ingest.log.position import SharedPositions, Token
 
 T = TypeVar("T")
 
@@ -404,5 +403,5 @@ def _bad_argument(tool: Tool, message: str, field: str | None) -> str:
         hint = f" {name}: {about}" if about else ""
     else:
         hint = f" {tool.name} takes: {', '.join(properties)}."
-    where = f"Bad argument `{field}`: " if field else "Bad arguments: "
-    return f"{where}{message}.{hint} Nothing was stored; correct it and call {tool.name} again."
+    problem = f"Bad argument `{field}`: " if field else "Bad arguments: "
+    return f"{problem}{message}.{hint} Nothing was stored; correct it and call {tool.name} again."
