@@ -45,7 +45,12 @@ class ApiProcesses:
                 child.start()
             while not self._stopped:
                 time.sleep(POLL_S)
-                self._restart_dead()
+                for number, child in enumerate(self._children):
+                    if child.died() and number == 0 and not self._api_process(number).has_served:
+                        raise ServerStartFailed(
+                            f"the first of {len(self._children)} API processes ended before it served"
+                        )
+                    child.restart_if_dead()
         finally:
             self._end()
 
@@ -56,12 +61,6 @@ class ApiProcesses:
                 alone.close()
         for port in ports_of(self._settings):
             self._reserved += bind(self._settings.host, port, shared=True)
-
-    def _restart_dead(self) -> None:
-        for number, child in enumerate(self._children):
-            if child.died() and number == 0 and not self._api_process(number).has_served:
-                raise ServerStartFailed(f"the first of {len(self._children)} API processes ended before it served")
-            child.restart_if_dead()
 
     def _child(self, number: int) -> Child:
         def command() -> list[str]:

@@ -7,11 +7,11 @@
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.table import Table
@@ -36,10 +36,8 @@ from ingest.errors import InvalidSetting, NotFound
 from ingest.log.archive.room import (
     ArchivedLog,
     ArchiveJob,
-    ArchiveRun,
     DamagedArchive,
     MissingFile,
-    PartitionArchive,
     look,
     open_log,
     verify,
@@ -83,68 +81,57 @@ def archive(
                 case ArchiveAction.STATUS:
                     asyncio.run(_status(settings, url, output))
                 case ArchiveAction.VERIFY:
-                    faults = asyncio.run(_verify(settings, url, output))
-                    if faults:
+                    if asyncio.run(_verify(settings, url, output)):
                         raise typer.Exit(FAILED)
                 case ArchiveAction.SEAL:
-                    _tell_sealed(output, asyncio.run(_seal(settings, url)))
+                    asyncio.run(_seal(settings, url, output))
 
 
 async def _status(settings: Settings, url: str, output: Output) -> None:
-    async with _opened(settings, url) as (redis, log):
+    async with _open_archive(settings, url) as (redis, log):
         partitions = [await look(redis, log.archive, partition) for partition in range(log.partitions)]
         others = await log.archive.others()
     output.document({"archive": settings.archive, "partitions": partitions, "others": others})
     table = Table("partition", "segments", "entries", "KiB", "sealed up to", "trimmed up to", "in Redis")
     for part in partitions:
-        table.add_row(*_row(part))
+        counts = (f"{part.segments:,}", f"{part.entries:,}", f"{-(-part.bytes // KIB):,}")
+        table.add_row(str(part.partition), *counts, part.sealed, part.trimmed, f"{part.waiting:,}")
     output.show(table)
     for name in others:
         output.note(f"{plain(name)} in {settings.archive} belongs to another log, or to this one before a restore")
 
 
 async def _verify(settings: Settings, url: str, output: Output) -> list[DamagedArchive]:
-    faults: list[DamagedArchive] = []
-    async with _opened(settings, url) as (redis, log):
+    damaged: list[DamagedArchive] = []
+    segments = 0
+    async with _open_archive(settings, url) as (redis, log):
+        for partition in range(log.partitions):
+            with suppress(DamagedArchive, MissingFile):
+                segments += (await look(redis, log.archive, partition)).segments
         with output.progress() as bar:
-            task = bar.add_task("segments", total=await _segments(redis, log))
+            task = bar.add_task("segments", total=segments)
             for partition in range(log.partitions):
-                faults += await verify(redis, log.archive, partition, lambda: bar.advance(task))
+                damaged += await verify(redis, log.archive, partition, lambda: bar.advance(task))
     output.document(
-        {"damaged": [{"partition": part.partition, "name": part.name, "trouble": part.trouble} for part in faults]}
+        {"damaged": [{"partition": part.partition, "name": part.name, "trouble": part.trouble} for part in damaged]}
     )
-    for part in faults:
+    for part in damaged:
         output.line(Text(plain(str(part)), style="red"))
-    if not faults:
+    if not damaged:
         output.line(Text("the archive is intact"))
-    return faults
+    return damaged
 
 
-async def _segments(redis: Client, log: ArchivedLog) -> int:
-    count = 0
-    for partition in range(log.partitions):
-        try:
-            count += (await look(redis, log.archive, partition)).segments
-        except (DamagedArchive, MissingFile):
-            continue
-    return count
-
-
-async def _seal(settings: Settings, url: str) -> ArchiveRun:
-    async with _opened(settings, url) as (redis, log):
-        return await ArchiveJob(redis, log, after=timedelta(seconds=settings.archive_after)).run(force=True)
-
-
-def _tell_sealed(output: Output, done: ArchiveRun) -> None:
-    output.document(done._asdict())
-    summary = (
-        f"{done.sealed:,} segments sealed, {done.trimmed:,} entries trimmed, {done.rewritten:,} segments rewritten"
-    )
-    output.line(Text(summary))
+async def _seal(settings: Settings, url: str, output: Output) -> None:
+    async with _open_archive(settings, url) as (redis, log):
+        run = await ArchiveJob(redis, log, after=timedelta(seconds=settings.archive_after)).run(force=True)
+    output.document(run._asdict())
+    counts = f"{run.sealed:,} segments sealed, {run.trimmed:,} entries trimmed, {run.rewritten:,} segments rewritten"
+    output.line(Text(counts))
 
 
 @asynccontextmanager
-async def _opened(settings: Settings, url: str) -> AsyncGenerator[tuple[Client, ArchivedLog]]:
+async def _open_archive(settings: Settings, url: str) -> AsyncGenerator[tuple[Client, ArchivedLog]]:
     async with connected(url) as redis:
         partitions = await redis.hget(MANIFEST, "partitions")
         if partitions is None:
@@ -154,21 +141,8 @@ async def _opened(settings: Settings, url: str) -> AsyncGenerator[tuple[Client, 
         yield redis, log
 
 
-def _row(part: PartitionArchive) -> tuple[Any, ...]:
-    size = f"{-(-part.bytes // KIB):,}"
-    return (
-        str(part.partition),
-        f"{part.segments:,}",
-        f"{part.entries:,}",
-        size,
-        part.sealed,
-        part.trimmed,
-        f"{part.waiting:,}",
-    )
-
-
 LISTED = 100
-"""Faults that are shown to people; `--json` shows all."""
+"""Faults shown without `--json`, which shows all of them."""
 
 
 class LogFileAction(StrEnum):
@@ -194,7 +168,10 @@ def log_file(
     """Show, check or repair the embedded server's append-only file. `status` and `check` exit 1 on a problem."""
     output = Output(as_json)
     with telling(output):
-        folder = _folder()
+        settings = from_environment(os.environ)
+        if settings.redis_url is not None:
+            raise InvalidSetting("the log is on the server at REDIS_URL, not in a local file")
+        folder = settings.data_dir / "valkey"
         match what:
             case LogFileAction.STATUS:
                 incidents = load_incidents(folder)
@@ -210,31 +187,31 @@ def log_file(
 
 
 def _check(folder: Path, output: Output) -> None:
-    with _unused(folder, "check"):
-        fault, log = find_fault(folder), LogCheck(folder)
+    with _lock(folder, "check"):
+        damage, log = find_fault(folder), LogCheck(folder)
     counts = {"entries": log.entries, "unchecked": log.unchecked, "faults": log.faults}
-    output.document({"fault": None if fault is None else fault._asdict(), "log": counts})
+    output.document({"fault": None if damage is None else damage._asdict(), "log": counts})
     counts_text = f"{log.entries:,} entries, {log.unchecked:,} of them without a checksum; {len(log.faults):,} faults"
-    for line in ("the file is intact" if fault is None else str(fault), counts_text, *log.faults[:LISTED]):
+    for line in ("the file is intact" if damage is None else str(damage), counts_text, *log.faults[:LISTED]):
         output.line(Text(plain(line)))
-    if fault is not None or log.faults:
+    if damage is not None or log.faults:
         output.note(WAY_OUT)
         raise typer.Exit(FAILED)
 
 
 def _repair(folder: Path, output: Output, *, yes: bool) -> None:
-    with _unused(folder, "repair"):
-        fault = find_fault(folder)
-        if fault is None:
+    with _lock(folder, "repair"):
+        damage = find_fault(folder)
+        if damage is None:
             output.document({"incident": None})
             output.line(Text("the file is intact"))
             return
-        if not is_newest(fault):
-            output.error(f"{fault}; it is not the newest file: replace it with a copy, or restore a backup")
+        if not is_newest(damage):
+            output.error(f"{damage}; it is not the newest file: replace it with a copy, or restore a backup")
             raise typer.Exit(FAILED)
         if not (yes or output.as_json):
-            typer.confirm(f"{fault}. Drop the {fault.size - fault.at:,} bytes after that?", abort=True, err=True)
-        incident = cut_off(fault, folder)
+            typer.confirm(f"{damage}. Drop the {damage.size - damage.at:,} bytes after that?", abort=True, err=True)
+        incident = cut_off(damage, folder)
         record_incident(folder, incident)
     output.document({"incident": incident})
     output.line(Text(plain(incident.whole())))
@@ -249,15 +226,8 @@ def _tell(output: Output, incidents: list[Incident]) -> None:
         output.line(Text("no incidents"))
 
 
-def _folder() -> Path:
-    settings = from_environment(os.environ)
-    if settings.redis_url is not None:
-        raise InvalidSetting("the log is on the server at REDIS_URL, not in a local file")
-    return settings.data_dir / "valkey"
-
-
 @contextmanager
-def _unused(folder: Path, doing: str) -> Generator[None]:
+def _lock(folder: Path, doing: str) -> Generator[None]:
     """The folder, locked so that no server can use it. Raises InUse."""
     valkey = EmbeddedValkey(folder, f"mnemolog log-file {doing}")
     valkey.lock()

@@ -85,7 +85,7 @@ def backup(to: To = "", as_json: AsJson = False) -> None:
         with server(settings) as url:
             made = asyncio.run(_back_up(settings, url, target))
     output.document({"backup": made, "target": str(target)})
-    output.line(Text(_described(made) if made else f"{target} is up to date"))
+    output.line(Text(_description(made) if made else f"{target} is up to date"))
 
 
 def restore_(
@@ -112,7 +112,7 @@ def restore_(
         {"backup": restored.manifest, "target": str(target), "left_out": restored.left_out, "verified": verified}
     )
     replayed = ", verified by replaying both" if verified else ""
-    output.line(Text(f"restored {_described(restored.manifest)}{replayed}"))
+    output.line(Text(f"restored {_description(restored.manifest)}{replayed}"))
     if at:
         output.line(Text(f"up to {plain(at)}: {restored.left_out:,} later events were left out"))
 
@@ -159,7 +159,7 @@ def verify_(
         else:
             verified = asyncio.run(_verify(settings, target, name, at))
     summary = verified.documents.summary
-    parked = {partition: [str(place) for place in places] for partition, places in verified.parked.items()}
+    parked = {partition: [str(position) for position in positions] for partition, positions in verified.parked.items()}
     output.document({"backup": verified.manifest.name, "documents": summary, "parked": parked, "equals_live": live})
     table = Table("partition", "documents", "listing members", "documents SHA-256", "listings SHA-256")
     for partition, counts in summary.items():
@@ -168,7 +168,7 @@ def verify_(
         table.add_row(str(partition), f"{count:,}", f"{counts.members:,}", *digests)
     output.show(table)
     same = "; the live documents are identical" if live else ""
-    output.line(Text(f"{_described(verified.manifest)}: all records were read and replayed{same}"))
+    output.line(Text(f"{_description(verified.manifest)}: all records were read and replayed{same}"))
 
 
 def restore_at_start(settings: Settings, on_wait: Callable[[str], None]) -> bool:
@@ -193,7 +193,7 @@ def restore_at_start(settings: Settings, on_wait: Callable[[str], None]) -> bool
         raise LogUnavailable(f"Redis does not answer: {error}") from error
     if restored is None:
         return False
-    logger.info("the log was empty: restored %s from %s", _described(restored.manifest), target)
+    logger.info("the log was empty: restored %s from %s", _description(restored.manifest), target)
     return True
 
 
@@ -249,14 +249,14 @@ async def _compare(settings: Settings, url: str, target: Target, name: str, at: 
             # documents that are only late would look like documents that differ
             heads = Token({partition: await log.head(partition) for partition in partitions})
             await wait_projected(redis, heads, PROJECTED_WITHIN_S)
-            found = await manifest_of(redis, partitions)
+            documents = await manifest_of(redis, partitions)
         else:
-            found = await replay_manifest(
+            documents = await replay_manifest(
                 log,
                 partitions,
                 {partition: await discarded_places(redis, PartitionKeys(partition)) for partition in partitions},
             )
-    if different := manifest_differences(verified.documents, found):
+    if different := manifest_differences(verified.documents, documents):
         hint = "; documents from an earlier release lack newer fields: run `mnemolog rebuild`, then verify again"
         raise ReplayDiffers("; ".join(map(str, different)) + (hint if live else ""))
     return verified
@@ -291,13 +291,13 @@ async def _restore_if_empty(settings: Settings, url: str, target: Target, progre
 
 def _settings_and_target(named: str) -> tuple[Settings, Target]:
     settings = from_environment(os.environ)
-    where = named or settings.backup_target
-    if not where:
+    location = named or settings.backup_target
+    if not location:
         raise InvalidSetting("MNEMOLOG_BACKUP is not set; name the backup location with an option")
-    return settings, target_of(where, settings.hf_token or "")
+    return settings, target_of(location, settings.hf_token or "")
 
 
-def _described(manifest: BackupManifest) -> str:
+def _description(manifest: BackupManifest) -> str:
     return f"backup {manifest.name}: {manifest.events:,} events, {-(-manifest.bytes // KIB):,} KiB"
 
 

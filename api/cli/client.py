@@ -226,26 +226,22 @@ class ApiClient:
             problem = msgspec.json.decode(response.content, type=_Problem)
         except (msgspec.MsgspecError, UnicodeDecodeError):
             return self._not_mnemolog(response)
-        if _is_unknown(response.status_code, problem) and (version := self.version()) not in ("", release()):
+        status, detail = response.status_code, problem.detail
+        unsupported = (status, detail) == (404, "Not Found") or status == 405 or detail.startswith("unknown field ")
+        if unsupported and (version := self.version()) not in ("", release()):
             return ClientError(
                 "other_version",
                 f"{self.url} is mnemolog {version}, which does not support this command of {release()}",
-                status=response.status_code,
+                status=status,
             )
-        return ClientError(
-            problem.code,
-            self._key_advice() if response.status_code == 401 else problem.detail,
-            field=problem.field,
-            retry_after=_seconds(response.headers.get("Retry-After")),
-            status=response.status_code,
-        )
-
-    def _key_advice(self) -> str:
-        problem = "rejected the key: it is wrong, expired or revoked" if self._has_key else "requires a key"
-        return (
-            f"{self.url} {problem}. Set MNEMOLOG_SECRET to an API key, or store one for this server with "
-            "`mnemolog keys store`; on the server's machine, `mnemolog keys create NAME --role read,write` creates one"
-        )
+        if status == 401:
+            reason = "rejected the key: it is wrong, expired or revoked" if self._has_key else "requires a key"
+            detail = (
+                f"{self.url} {reason}. Set MNEMOLOG_SECRET to an API key, or store one for this server with `mnemolog "
+                "keys store`; on the server's machine, `mnemolog keys create NAME --role read,write` creates one"
+            )
+        retry_after = _seconds(response.headers.get("Retry-After"))
+        return ClientError(problem.code, detail, field=problem.field, retry_after=retry_after, status=status)
 
     def _not_mnemolog(self, response: httpx.Response) -> ClientError:
         message = f"{self.url} answered {response.status_code} without JSON; is it a mnemolog server?"
@@ -257,13 +253,6 @@ class _Problem(msgspec.Struct, frozen=True):
     code: str
     detail: str
     field: str | None = None
-
-
-def _is_unknown(status: int, problem: _Problem) -> bool:
-    """Whether a server does not have a route, method or field."""
-    return (
-        (status, problem.detail) == (404, "Not Found") or status == 405 or problem.detail.startswith("unknown field ")
-    )
 
 
 def host_of(url: str) -> str:

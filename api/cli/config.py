@@ -6,10 +6,9 @@ import time
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from api.cli.output import FAILED, USAGE, Output, answering, plain
@@ -58,7 +57,12 @@ def config(
         if (not names or name in names) and (not changed or row["from"] not in (DEFAULT, UNSET))
     }
     output.document({"settings": shown, "key": key})
-    output.show(_table(shown, with_meaning=bool(names)))
+    lines = table("setting", "value", "from", *(["meaning"] if names else []))
+    for name, row in shown.items():
+        style = "dim" if row["from"] in (DEFAULT, UNSET) else ""
+        cells = [name, row["value"] or "-", row["from"], *([row["meaning"]] if names else [])]
+        lines.add_row(*(Text(plain(text), style=style) for text in cells))
+    output.show(lines)
     if not names:
         output.note(f"commands send to {key['server']}: {key['from']}")
 
@@ -68,14 +72,17 @@ def settings_of(environ: Mapping[str, str]) -> dict[str, dict[str, str]]:
     settings = from_environment(environ)
     values, secrets = to_environment(settings), secrets_of(settings)
     values |= {name: environ[name] for name in HOOK_VARIABLES if name in environ}
-    return {
-        name: {
-            "value": HIDDEN if name in SECRETS and values.get(name) else redacted(values.get(name, ""), secrets),
-            "from": _origin(name, environ) if values.get(name) else UNSET,
-            "meaning": meaning,
-        }
-        for name, meaning in {**VARIABLES, **HOOK_VARIABLES}.items()
-    }
+    rows: dict[str, dict[str, str]] = {}
+    for name, meaning in {**VARIABLES, **HOOK_VARIABLES}.items():
+        value, origin = values.get(name, ""), UNSET
+        if value:
+            variable, given = stated(name, environ)
+            derived = _DERIVED.get(name, "")
+            source = derived if environ.get(derived) else DEFAULT
+            origin = (ENVIRONMENT if variable == name else variable) if given else source
+        masked = HIDDEN if name in SECRETS and value else redacted(value, secrets)
+        rows[name] = {"value": masked, "from": origin, "meaning": meaning}
+    return rows
 
 
 def key_of(url: str | None, environ: Mapping[str, str]) -> dict[str, str]:
@@ -86,23 +93,6 @@ def key_of(url: str | None, environ: Mapping[str, str]) -> dict[str, str]:
         if key and key == environ.get(name):
             return {"server": server, "from": f"the key in {name}"}
     return {"server": server, "from": f"the key in {key_file(server, environ)}" if key else "no key"}
-
-
-def _origin(name: str, environ: Mapping[str, str]) -> str:
-    variable, value = stated(name, environ)
-    if value:
-        return ENVIRONMENT if variable == name else variable
-    derived = _DERIVED.get(name, "")
-    return derived if environ.get(derived) else DEFAULT
-
-
-def _table(rows: Mapping[str, Mapping[str, Any]], *, with_meaning: bool) -> Table:
-    shown = table("setting", "value", "from", *(["meaning"] if with_meaning else []))
-    for name, row in rows.items():
-        style = "dim" if row["from"] in (DEFAULT, UNSET) else ""
-        cells = [name, row["value"] or "-", row["from"], *([row["meaning"]] if with_meaning else [])]
-        shown.add_row(*(Text(plain(text), style=style) for text in cells))
-    return shown
 
 
 POLL_S = 0.3
@@ -162,8 +152,8 @@ def logs(
 
 def log_files(folder: Path) -> dict[str, Path]:
     """The log of each process, by its name."""
-    found = sorted((folder / "logs").glob("*.log")) + list((folder / "valkey").glob("valkey.log"))
-    return {path.stem: path for path in found}
+    paths = sorted((folder / "logs").glob("*.log")) + list((folder / "valkey").glob("valkey.log"))
+    return {path.stem: path for path in paths}
 
 
 def last_lines(name: str, path: Path, count: int, end: int) -> Iterator[Line]:
@@ -173,11 +163,11 @@ def last_lines(name: str, path: Path, count: int, end: int) -> Iterator[Line]:
         file.seek(start)
         written = file.read(end - start).decode(errors="replace").splitlines()
     at = ""
-    found: list[Line] = []
+    lines: list[Line] = []
     for text in written[1:] if start else written:
         at = stamp(text) or at
-        found.append(Line(at, name, text))
-    yield from found[len(found) - count :] if count else ()
+        lines.append(Line(at, name, text))
+    yield from lines[len(lines) - count :] if count else ()
 
 
 def followed(files: Mapping[str, Path], ends: dict[str, int]) -> Iterator[Line]:
@@ -200,16 +190,16 @@ def followed(files: Mapping[str, Path], ends: dict[str, int]) -> Iterator[Line]:
 
 def stamp(text: str) -> str:
     """When a line was written, as a sortable text; empty if it has no timestamp."""
-    if found := _JSON_STAMP.match(text):
-        return datetime.fromisoformat(found[1]).astimezone().replace(tzinfo=None).isoformat(timespec="milliseconds")
+    if match := _JSON_STAMP.match(text):
+        return datetime.fromisoformat(match[1]).astimezone().replace(tzinfo=None).isoformat(timespec="milliseconds")
     for pattern, form in _STAMPS:
-        if found := pattern.match(text):
-            return f"{datetime.strptime(found[1], form).isoformat()}.{found[2]}"
+        if match := pattern.match(text):
+            return f"{datetime.strptime(match[1], form).isoformat()}.{match[2]}"
     return ""
 
 
 def _print(output: Output, line: Line, width: int) -> None:
     output.record({"process": line.process, "at": line.at, "line": line.text})
     style = next((colour for word, colour in _COLOURS if word in line.text), "")
-    told = Text(f"{line.process:<{width}}  ", style="cyan").append(plain(line.text), style=style or "default")
-    output.line(told)
+    text = Text(f"{line.process:<{width}}  ", style="cyan").append(plain(line.text), style=style or "default")
+    output.line(text)

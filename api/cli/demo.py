@@ -118,6 +118,10 @@ CONTEXT = {
 }
 
 
+def _day_and_agent(command: dict[str, Any]) -> tuple[str, str]:
+    return command["occurred_at"][:10], command["agent_id"]
+
+
 def build_fleet(now: datetime) -> Fleet:
     """The fleet, with its last day yesterday (UTC)."""
     later = now.date() - TODAY
@@ -130,21 +134,13 @@ def build_fleet(now: datetime) -> Fleet:
         DemoQuestion(text, project, asker, event_id, by_id[event_id]["content"])
         for text, project, asker, event_id in QUESTIONS
     ]
-    return Fleet(_batches(commands), questions, CONTEXT)
-
-
-def _day_and_agent(command: dict[str, Any]) -> tuple[str, str]:
-    return command["occurred_at"][:10], command["agent_id"]
-
-
-def _batches(commands: list[dict[str, Any]]) -> list[DemoBatch]:
-    """By day and agent, in order of time, so that a replacement is sent after the memory it replaces."""
+    # by day and agent, in order of time, so that a replacement is sent after the memory it replaces
     ordered = sorted(commands, key=lambda command: (*_day_and_agent(command), command["occurred_at"]))
     batches: list[DemoBatch] = []
     for (day, agent), group in groupby(ordered, key=_day_and_agent):
         together = list(group)
         batches += [DemoBatch(agent, day, together[start : start + BATCH]) for start in range(0, len(together), BATCH)]
-    return batches
+    return Fleet(batches, questions, CONTEXT)
 
 
 class Played(Struct, frozen=True):
@@ -253,23 +249,21 @@ def _play(client: ApiClient, output: Output, fleet: Fleet) -> Played:
             duplicates += answer["duplicates"]
             if corrections:  # the corrected memories may not be listed yet
                 _wait_until_searchable(client, ",".join(tokens))
-            for revised in [_revise(client, command) for command in corrections]:
+            for command in corrections:
+                listed = client.get("/v1/memories", {"project": command["project"], "limit": LISTED})
+                name = CORRECTIONS[command["event_id"]]
+                memory = next((memory["id"] for memory in listed["items"] if memory["event_id"] == name), None)
+                if memory is None:  # deleted since the demo was played before
+                    message = f"the demo memory {name}, which {command['event_id']} corrects, is missing"
+                    raise ClientError("not_found", message)
+                fields = {field: command[field] for field in ("event_id", "agent_id", "content")}
+                revised = client.patch(f"/v1/memories/{memory}", fields)
                 tokens.append(revised["position"])
                 accepted += not revised["duplicate"]
                 duplicates += revised["duplicate"]
             progress.advance(task, len(batch.commands))
     # positions are joined with commas: a read then waits for all of them
     return Played(len(fleet.agents), accepted, duplicates, time.perf_counter() - started, ",".join(tokens))
-
-
-def _revise(client: ApiClient, command: dict[str, Any]) -> dict[str, Any]:
-    listed = client.get("/v1/memories", {"project": command["project"], "limit": LISTED})
-    name = CORRECTIONS[command["event_id"]]
-    memory = next((memory["id"] for memory in listed["items"] if memory["event_id"] == name), None)
-    if memory is None:  # deleted since the demo was played before
-        raise ClientError("not_found", f"the demo memory {name}, which {command['event_id']} corrects, is missing")
-    fields = ("event_id", "agent_id", "content")
-    return client.patch(f"/v1/memories/{memory}", {field: command[field] for field in fields})
 
 
 def _wait_until_searchable(client: ApiClient, after: str) -> list[str]:
@@ -342,7 +336,16 @@ def _report(output: Output, fleet: Fleet, played: Played, outcomes: list[Outcome
 
 
 def _report_rest(output: Output, fleet: Fleet, context: dict[str, Any], totals: dict[str, int], url: str) -> None:
-    """A compiled context, the lag, and links."""
+    """The first lines of the first block of each kind of a compiled context, the lag, and links."""
+    blocks: list[dict[str, Any]] = context["blocks"]
+    first = {block["kind"]: block for block in reversed(blocks)}
+    text = Text(no_wrap=True, overflow="ellipsis")
+    for block in (block for block in blocks if block is first[block["kind"]]):
+        heading, *lines = plain(block["text"]).splitlines()
+        text.append(f"{heading.lstrip('# ')} ({block['tokens']} tokens)\n", style="bold")
+        text.append("\n".join(lines[:CONTEXT_LINES]) + ("\n…\n\n" if len(lines) > CONTEXT_LINES else "\n\n"))
+    more = len(blocks) - len(first)
+    text.append(f"and {more} more blocks" if more else "no other blocks", style="dim")
     used = f"{context['tokens']} of {context['token_budget']} tokens"
     request = fleet.context
     title = f"context for {request['agent_id']}: “{request['query']}” ({used})"
@@ -355,23 +358,10 @@ def _report_rest(output: Output, fleet: Fleet, context: dict[str, Any], totals: 
         links.add_row(name, Text(address, style="cyan"))
     output.show(
         "",
-        Panel(_shortened(context), title=Text(title), title_align="left"),
+        Panel(text, title=Text(title), title_align="left"),
         Text(f"projections: {state}"),
         Group("explore:", Padding(links, (0, 0, 0, 2))),
     )
-
-
-def _shortened(context: dict[str, Any]) -> Text:
-    """The first lines of a context's first block of each kind, and the number of other blocks."""
-    blocks: list[dict[str, Any]] = context["blocks"]
-    first = {block["kind"]: block for block in reversed(blocks)}
-    text = Text(no_wrap=True, overflow="ellipsis")
-    for block in (block for block in blocks if block is first[block["kind"]]):
-        heading, *lines = plain(block["text"]).splitlines()
-        text.append(f"{heading.lstrip('# ')} ({block['tokens']} tokens)\n", style="bold")
-        text.append("\n".join(lines[:CONTEXT_LINES]) + ("\n…\n\n" if len(lines) > CONTEXT_LINES else "\n\n"))
-    more = len(blocks) - len(first)
-    return text.append(f"and {more} more blocks" if more else "no other blocks", style="dim")
 
 
 def _urls(url: str) -> dict[str, str]:

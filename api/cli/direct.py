@@ -12,7 +12,6 @@ from api.cli.output import FAILED, UNREACHABLE, USAGE, Output
 from ingest.embedded.room import EmbeddedValkey
 from ingest.errors import InUse, InvalidSetting, LogUnavailable, MnemologError
 from ingest.platform.connections import Client, connect
-from ingest.platform.locking import Holder
 from ingest.platform.settings import Settings
 
 SERVING_WITHIN_S = 30.0
@@ -30,7 +29,10 @@ async def connected(url: str) -> AsyncGenerator[Client]:
 
 @contextmanager
 def server(settings: Settings) -> Generator[str]:
-    """The URL of Redis; an embedded server that is not running is started, and stopped afterwards."""
+    """The URL of Redis; starts an embedded server that is not running, and stops it afterwards.
+
+    Raises LogUnavailable if the server of a starting `up` does not answer in time.
+    """
     if settings.redis_url is not None:
         yield settings.redis_url
         return
@@ -41,7 +43,12 @@ def server(settings: Settings) -> Generator[str]:
         holder = valkey.holder()
         if holder is None or not holder.lasting:
             raise
-        _wait_until_serving(valkey, holder)
+        deadline = time.monotonic() + SERVING_WITHIN_S  # an `up` holds the lock, and may still be starting
+        while not valkey.serving:
+            if time.monotonic() > deadline:
+                message = f"the Valkey of {holder} has not answered for {SERVING_WITHIN_S:.0f} s"
+                raise LogUnavailable(message) from None
+            time.sleep(0.05)
         yield valkey.url
         return
     try:
@@ -49,15 +56,6 @@ def server(settings: Settings) -> Generator[str]:
         yield valkey.url
     finally:
         valkey.stop()
-
-
-def _wait_until_serving(valkey: EmbeddedValkey, holder: Holder) -> None:
-    """Return when the server of an `up`, which may be starting, answers; raises LogUnavailable on timeout."""
-    deadline = time.monotonic() + SERVING_WITHIN_S
-    while not valkey.serving:
-        if time.monotonic() > deadline:
-            raise LogUnavailable(f"the Valkey of {holder} has not answered for {SERVING_WITHIN_S:.0f} s")
-        time.sleep(0.05)
 
 
 @contextmanager

@@ -4,10 +4,10 @@ import asyncio
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
 import httpx
@@ -67,7 +67,12 @@ def doctor(url: Url = None, as_json: AsJson = False) -> None:
 
 def findings(environ: Mapping[str, str], url: str | None) -> Iterator[Finding]:
     """All findings, in the order of the checks."""
-    yield _python(sys.version_info[:3])
+    version = sys.version_info[:3]
+    text = f"Python {'.'.join(map(str, version))}"
+    if version < PYTHON:
+        yield Finding("Python", "problem", text, f"install Python {'.'.join(map(str, PYTHON))} or later")
+    else:
+        yield Finding("Python", "ok", text)
     yield _compiler()
     try:
         settings = from_environment(environ)
@@ -87,13 +92,6 @@ def findings(environ: Mapping[str, str], url: str | None) -> Iterator[Finding]:
     yield _log_server(settings)
     yield _model(settings)
     yield from _server(settings, url or settings.url, environ, named=bool(url or environ.get("MNEMOLOG_URL")))
-
-
-def _python(version: tuple[int, ...]) -> Finding:
-    text = f"Python {'.'.join(map(str, version))}"
-    if version < PYTHON:
-        return Finding("Python", "problem", text, f"install Python {'.'.join(map(str, PYTHON))} or later")
-    return Finding("Python", "ok", text)
 
 
 def _compiler() -> Finding:
@@ -174,15 +172,15 @@ def _log_server(settings: Settings) -> Finding:
 
     from ingest.platform.addresses import place_of
 
-    place = place_of(settings.redis_url)
+    location = place_of(settings.redis_url)
     try:
-        faults = asyncio.run(_durability_risk(settings.redis_url))
+        risk = asyncio.run(_durability_risk(settings.redis_url))
     except (RedisError, OSError, MnemologError) as error:
-        return Finding("log", "problem", f"{place} does not answer: {error}", "start it, or set REDIS_URL")
-    if faults:
+        return Finding("log", "problem", f"{location} does not answer: {error}", "start it, or set REDIS_URL")
+    if risk:
         advice = "set `appendonly yes` and `appendfsync always` there"
-        return Finding("log", "problem" if "no append-only" in faults else "note", f"{place} {faults}", advice)
-    return Finding("log", "ok", f"{place} answers, and writes to disk before it acknowledges")
+        return Finding("log", "problem" if "no append-only" in risk else "note", f"{location} {risk}", advice)
+    return Finding("log", "ok", f"{location} answers, and writes to disk before it acknowledges")
 
 
 async def _durability_risk(url: str) -> str:
@@ -218,46 +216,33 @@ def _server(settings: Settings, url: str, environ: Mapping[str, str], *, named: 
     """The server's own checks, as far as the key has access."""
     try:
         with ApiClient(url, client_key(url, environ), node_timeout_s=0) as client:
-            status, state = client.look("/readyz")
-            yield from _release(client, url)
-            yield from _conditions(url, status, state)
-            if status == 200:
-                yield from _diagnosis(client, {condition["message"] for condition in state["degraded"]})
+            http_status, state = client.look("/readyz")
+            version = client.version()
+            if version and version != release():
+                text = f"{url} is {version}, this command line {release()}"
+                yield Finding("version", "problem", text, "install the same release on both sides")
+            if http_status != 200:
+                yield Finding("server", "problem", f"{url} is {status_of(state)}: {state['detail']}", "mnemolog logs")
+                return
+            yield Finding("server", "ok", f"{url} answers, {state['status']}")
+            for condition in state["degraded"]:
+                yield Finding(condition["code"], "problem", condition["message"], "see docs/operations.md, Health")
+            try:
+                checks = client.get("/v1/diagnose")["checks"]
+            except ClientError as error:
+                yield Finding("diagnosis", "note", f"this key has no access: {error}")
+                return
+            shown = {condition["message"] for condition in state["degraded"]}
+            troubles = [check for check in checks if check["status"] != "pass" and check["message"] not in shown]
+            for check in troubles:
+                status = "problem" if check["status"] == "fail" else "note"
+                advice = "mnemolog reconcile" if check["fixable"] else ""
+                yield Finding(f"{check['category']}/{check['name']}", status, check["message"], advice)
+            if not troubles and not shown:
+                yield Finding("diagnosis", "ok", f"{len(checks)} checks passed")
     except ServerUnreachable:
         yield Finding("server", "problem" if named else "note", f"none at {url}", "start it: mnemolog up")
     except (ClientError, MnemologError) as error:
         yield Finding(
             "server", "problem", str(error), "" if urlsplit(url).hostname else "correct --url or MNEMOLOG_URL"
         )
-
-
-def _release(client: ApiClient, url: str) -> Iterator[Finding]:
-    version = client.version()
-    if version and version != release():
-        text = f"{url} is {version}, this command line {release()}"
-        yield Finding("version", "problem", text, "install the same release on both sides")
-
-
-def _conditions(url: str, status: int, state: Mapping[str, Any]) -> Iterator[Finding]:
-    if status != 200:
-        yield Finding("server", "problem", f"{url} is {status_of(state)}: {state['detail']}", "mnemolog logs")
-        return
-    yield Finding("server", "ok", f"{url} answers, {state['status']}")
-    for condition in state["degraded"]:
-        yield Finding(condition["code"], "problem", condition["message"], "see docs/operations.md, Health")
-
-
-def _diagnosis(client: ApiClient, shown: Set[str]) -> Iterator[Finding]:
-    """Failed checks, without the conditions that were already `shown`."""
-    try:
-        checks = client.get("/v1/diagnose")["checks"]
-    except ClientError as error:
-        yield Finding("diagnosis", "note", f"this key has no access: {error}")
-        return
-    troubles = [check for check in checks if check["status"] != "pass" and check["message"] not in shown]
-    for check in troubles:
-        status = "problem" if check["status"] == "fail" else "note"
-        advice = "mnemolog reconcile" if check["fixable"] else ""
-        yield Finding(f"{check['category']}/{check['name']}", status, check["message"], advice)
-    if not troubles and not shown:
-        yield Finding("diagnosis", "ok", f"{len(checks)} checks passed")

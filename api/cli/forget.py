@@ -34,7 +34,7 @@ def register(app: typer.Typer) -> None:
 
 
 def forget(
-    wanted: Names,
+    arguments: Names,
     project: Annotated[
         str | None,
         typer.Option("--project", "-p", help="Project of the session, if several projects have one with that id."),
@@ -52,10 +52,10 @@ def forget(
     something.
     """
     output = Output(as_json)
-    kind, names = wanted[0], wanted[1:]
+    kind, names = arguments[0], arguments[1:]
     with answering(output), connect(url, agent) as client:
         if kind not in SUBJECTS:
-            _forget_documents(output, client, wanted, reason, yes)
+            _forget_documents(output, client, arguments, reason, yes)
             return
         if len(names) != 1:
             raise WrongCommand(f"name one {kind}: mnemolog forget {kind} NAME")
@@ -67,9 +67,18 @@ def forget(
         except ClientError as error:
             if kind != "session" or error.code != "forbidden":
                 raise
-            _forget_session(output, client, names[0], subject)
+            answer = client.delete(f"/v1/sessions/{quote(names[0], safe='')}", subject)
+            output.document(answer)
+            counts = _counts(answer["documents"])
+            output.line(Text(plain(f"forgotten session {names[0]} ({counts}) at {answer['position']}")))
+            output.note("no receipt: receipts need an admin key")
             return
-        receipt = _await_done(output, client, receipt, wait)
+        deadline, path = time.monotonic() + wait, f"/v1/forget/{receipt['id']}"
+        with output.waiting("forgetting") as show:
+            while receipt["status"] != "done" and time.monotonic() < deadline:
+                show(f"forgetting: {receipt['status']}" + (f", {receipt['error']}" if receipt["error"] else ""))
+                time.sleep(POLL_S)
+                receipt = client.get(path)
         output.document(receipt)
         _show_receipt(output, receipt)
         if (wait and receipt["status"] != "done") or (receipt["probe"] or {}).get("found"):
@@ -77,8 +86,17 @@ def forget(
 
 
 def _forget_documents(output: Output, client: ApiClient, ids: list[str], reason: str, yes: bool) -> None:
-    """All are looked up before the first is deleted."""
-    paths = [_path(document_id) for document_id in ids]
+    """Look up all documents before deleting the first."""
+    paths: list[str] = []
+    for document_id in ids:
+        collection = FORGOTTEN_ALONE.get(document_id.partition("_")[0])
+        if collection is None:
+            kinds = ", ".join(f"{prefix}_" for prefix in FORGOTTEN_ALONE)
+            raise WrongCommand(
+                f"{document_id!r} is not a document id, which begins with {kinds}. For a session: mnemolog forget "
+                f"session {document_id}"
+            )
+        paths.append(f"/v1/{collection}/{quote(document_id, safe='')}")
     for path in paths:
         output.note(one_line(headline_of(client.get(path))))
     agreed(output, f"Permanently delete {'this' if len(ids) == 1 else f'these {len(ids)}'}?", yes)
@@ -93,37 +111,8 @@ def _forget_documents(output: Output, client: ApiClient, ids: list[str], reason:
     output.document({"forgotten": answers})
 
 
-def _path(document_id: str) -> str:
-    collection = FORGOTTEN_ALONE.get(document_id.partition("_")[0])
-    if collection is None:
-        kinds = ", ".join(f"{prefix}_" for prefix in FORGOTTEN_ALONE)
-        raise WrongCommand(
-            f"{document_id!r} is not a document id, which begins with {kinds}. For a session: mnemolog forget session "
-            f"{document_id}"
-        )
-    return f"/v1/{collection}/{quote(document_id, safe='')}"
-
-
-def _forget_session(output: Output, client: ApiClient, name: str, subject: Mapping[str, Any]) -> None:
-    answer = client.delete(f"/v1/sessions/{quote(name, safe='')}", subject)
-    output.document(answer)
-    counts = _counts(answer["documents"])
-    output.line(Text(plain(f"forgotten session {name} ({counts}) at {answer['position']}")))
-    output.note("no receipt: receipts need an admin key")
-
-
-def _await_done(output: Output, client: ApiClient, receipt: dict[str, Any], wait_s: float) -> dict[str, Any]:
-    deadline, path = time.monotonic() + wait_s, f"/v1/forget/{receipt['id']}"
-    with output.waiting("forgetting") as show:
-        while receipt["status"] != "done" and time.monotonic() < deadline:
-            show(f"forgetting: {receipt['status']}" + (f", {receipt['error']}" if receipt["error"] else ""))
-            time.sleep(POLL_S)
-            receipt = client.get(path)
-    return receipt
-
-
 def _show_receipt(output: Output, receipt: Mapping[str, Any]) -> None:
-    shown = fields_table()
+    rows = fields_table()
     removed: Mapping[str, Any] = receipt["removed"] or {}
     probe: Mapping[str, Any] = receipt["probe"] or {}
     fields = {
@@ -135,8 +124,8 @@ def _show_receipt(output: Output, receipt: Mapping[str, Any]) -> None:
     }
     for name, value in fields.items():
         if value:
-            shown.add_row(name, Text(plain(value)))
-    output.show(shown)
+            rows.add_row(name, Text(plain(value)))
+    output.show(rows)
     if receipt["status"] != "done":
         output.note(f"it continues in the background; GET /v1/forget/{receipt['id']} shows the receipt")
 

@@ -53,37 +53,28 @@ def grow(
     with telling(output):
         settings = from_environment(os.environ)
         if back:
-            _take_back(output, settings)
+            with server(settings) as url:
+                moved = asyncio.run(_take_back(url))
+            output.document({"taken_back": moved})
+            output.line(Text("processes can start on this log again" if moved else "this log was not grown"))
             return
-        old = _old(settings, source)
+        if "://" in source:
+            old = replace(settings, redis_url=source)
+        else:
+            folder = Path(source).expanduser().absolute()
+            if not (folder / "valkey").is_dir():
+                raise InvalidSetting(f"{source} is neither a Redis URL nor a data folder of an embedded server")
+            old = replace(settings, redis_url=None, data_dir=folder)
         with ExitStack() as stack:
             urls = stack.enter_context(server(old)), stack.enter_context(server(settings))
             bar = stack.enter_context(output.progress())
-            copied, counts = asyncio.run(_grow(old, settings, urls, _shown(bar), documents=documents))
-    output.document(_document(settings, copied, counts, documents))
-    _tell(output, settings, counts, documents)
+            copied, counts = asyncio.run(_grow(old, settings, urls, _progress_in(bar), documents=documents))
+    _report(output, settings, copied, counts, documents)
 
 
-def _take_back(output: Output, settings: Settings) -> None:
-    with server(settings) as url:
-        moved = asyncio.run(_back(url))
-    output.document({"taken_back": moved})
-    output.line(Text("processes can start on this log again" if moved else "this log was not grown"))
-
-
-async def _back(url: str) -> bool:
+async def _take_back(url: str) -> bool:
     async with connected(url) as redis:
         return await take_back(redis)
-
-
-def _old(settings: Settings, source: str) -> Settings:
-    """The settings of the old log; raises InvalidSetting if there is no log."""
-    if "://" in source:
-        return replace(settings, redis_url=source)
-    folder = Path(source).expanduser().absolute()
-    if not (folder / "valkey").is_dir():
-        raise InvalidSetting(f"{source} is neither a Redis URL nor a data folder of an embedded server")
-    return replace(settings, redis_url=None, data_dir=folder)
 
 
 async def _grow(
@@ -112,7 +103,7 @@ async def _grow(
     return copied, counts
 
 
-def _shown(bar: Progress) -> Tell:
+def _progress_in(bar: Progress) -> Tell:
     tasks: dict[str, Any] = {}
 
     def tell(what: str, done: int, of: int) -> None:
@@ -123,23 +114,21 @@ def _shown(bar: Progress) -> Tell:
     return tell
 
 
-def _document(settings: Settings, copied: int, counts: Counts, documents: bool) -> dict[str, Any]:
+def _report(output: Output, settings: Settings, copied: int, counts: Counts, documents: bool) -> None:
     by_tenant: dict[str, dict[str, int]] = {}
-    for (tenant, kind), count in sorted(counts.items()):
-        by_tenant.setdefault(tenant, {})[kind] = count
-    return {
-        "partitions": settings.partitions,
-        "events": counts.total(),
-        "copied": copied,
-        "documents_compared": documents,
-        "tenants": by_tenant,
-    }
-
-
-def _tell(output: Output, settings: Settings, counts: Counts, documents: bool) -> None:
     table = Table("tenant", "event", "count")
     for (tenant, kind), count in sorted(counts.items()):
+        by_tenant.setdefault(tenant, {})[kind] = count
         table.add_row(plain(tenant), plain(kind), f"{count:,}")
+    output.document(
+        {
+            "partitions": settings.partitions,
+            "events": counts.total(),
+            "copied": copied,
+            "documents_compared": documents,
+            "tenants": by_tenant,
+        }
+    )
     output.show(table)
     same = ", and so are the documents" if documents else ""
     output.line(Text(f"{counts.total():,} events are in {settings.partitions} partitions, all identical{same}"))

@@ -129,25 +129,26 @@ def _change(
     output: Output,
     host: Host,
     scope: Scope,
-    found: list[Setup],
+    files: list[Setup],
     plan: Callable[[Setup], SettingsChange],
     *,
     dry_run: bool,
     yes: bool,
 ) -> bool:
     """Plan, show, ask, write; true if files were written. Exits 1 if a file cannot be changed, 2 for wrong usage."""
-    if not found:
+    if not files:
         output.error(f"{host.value} has no project settings; omit --scope")
         raise typer.Exit(USAGE)
-    changes, errors = _planned(found, plan)
+    changes, errors = _plan(files, plan)
     for change in changes:
-        _show(output, change)
+        for line in change.diff():
+            output.line(Text(plain(line), style=_STYLES.get(line[:1], "")))
     for error in errors:
         output.note(f"left unchanged: {error}")
     to_write = [change for change in changes if change.before != change.after]
-    write = bool(to_write) and not dry_run and _agreed(output, yes)
+    write = bool(to_write) and not dry_run and _confirm(output, yes)
     if write:
-        errors += _written(output, to_write)
+        errors += _write(output, to_write)
     output.document(
         {
             "host": host.value,
@@ -164,10 +165,10 @@ def _change(
     return write
 
 
-def _planned(found: list[Setup], plan: Callable[[Setup], SettingsChange]) -> tuple[list[SettingsChange], list[str]]:
+def _plan(files: list[Setup], plan: Callable[[Setup], SettingsChange]) -> tuple[list[SettingsChange], list[str]]:
     changes: list[SettingsChange] = []
     errors: list[str] = []
-    for setup in found:
+    for setup in files:
         try:
             changes.append(plan(setup))
         except UnusableSettings as error:
@@ -175,12 +176,7 @@ def _planned(found: list[Setup], plan: Callable[[Setup], SettingsChange]) -> tup
     return changes, errors
 
 
-def _show(output: Output, change: SettingsChange) -> None:
-    for line in change.diff():
-        output.line(Text(plain(line), style=_STYLES.get(line[:1], "")))
-
-
-def _agreed(output: Output, yes: bool) -> bool:
+def _confirm(output: Output, yes: bool) -> bool:
     """Whether to write. Exits 2 without a terminal to ask at."""
     if yes:
         return True
@@ -190,7 +186,7 @@ def _agreed(output: Output, yes: bool) -> bool:
     return typer.confirm("Write this?", err=True)
 
 
-def _written(output: Output, changes: list[SettingsChange]) -> list[str]:
+def _write(output: Output, changes: list[SettingsChange]) -> list[str]:
     errors: list[str] = []
     for change in changes:
         try:

@@ -110,10 +110,10 @@ def create(
         except msgspec.ValidationError as error:
             raise rejected(error) from None
         first = partial(_before_the_first, output, grant, stored=store_it, operator=operator, asks=asks, url=url)
-        made, operators = _on_registry(lambda registry: _created(registry, grant, first))
-        stored = _stored(output, str(made.token), url) if store_it else None
-        fields = _made(made, stored)
-        output.document(fields if operators is None else {**fields, "operator": _made(operators, None)})
+        made, operators = _on_registry(lambda registry: _create(registry, grant, first))
+        stored = _store_key(output, str(made.token), url) if store_it else None
+        fields = _fields_of(made, stored)
+        output.document(fields if operators is None else {**fields, "operator": _fields_of(operators, None)})
         _print(output, made)
         if operators is not None:
             output.note("the operator key, with full access; keep it private:")
@@ -128,7 +128,7 @@ def store(url: Url = None, as_json: AsJson = False) -> None:
         token = parse(typed.strip())
         if token is None:
             raise CommandRejected("not a valid API key; check for typos or missing characters", "key")
-        output.document({"stored": str(_stored(output, str(token), url))})
+        output.document({"stored": str(_store_key(output, str(token), url))})
 
 
 def list_(
@@ -165,7 +165,9 @@ def rotate(
     output = Output(as_json)
     with telling(output):
         grace = timedelta(hours=grace_hours)
-        _tell(output, _on_registry(lambda registry: registry.rotate(key_id, grace, _in_days(days))), store_it, url)
+        made = _on_registry(lambda registry: registry.rotate(key_id, grace, _in_days(days)))
+        output.document(_fields_of(made, _store_key(output, str(made.token), url) if store_it else None))
+        _print(output, made)
 
 
 def revoke(key_id: KeyId, as_json: AsJson = False) -> None:
@@ -200,20 +202,15 @@ def _in_days(days: float | None) -> datetime | None:
         raise CommandRejected("that is after the year 9999", "days") from None
 
 
-async def _created(registry: Registry, grant: Grant, before_first: Callable[[], bool]) -> tuple[Made, Made | None]:
+async def _create(registry: Registry, grant: Grant, before_first: Callable[[], bool]) -> tuple[Made, Made | None]:
     also = await registry.version() == 0 and before_first()
     made = await registry.create(grant)
     return made, await registry.create(replace(OPERATOR, tenant=grant.tenant)) if also else None
 
 
-def _tell(output: Output, made: Made, store_it: bool, url: str | None) -> None:
-    output.document(_made(made, _stored(output, str(made.token), url) if store_it else None))
-    _print(output, made)
-
-
-def _made(made: Made, stored: Path | None) -> dict[str, Any]:
-    shown = asdict(made.key.view(to_ms(system_clock())))
-    return {"key": str(made.token), **shown, "stored": None if stored is None else str(stored)}
+def _fields_of(made: Made, stored: Path | None) -> dict[str, Any]:
+    fields = asdict(made.key.view(to_ms(system_clock())))
+    return {"key": str(made.token), **fields, "stored": None if stored is None else str(stored)}
 
 
 def _print(output: Output, made: Made) -> None:
@@ -221,7 +218,7 @@ def _print(output: Output, made: Made) -> None:
     output.note("shown only once; clients send it as `Authorization: Bearer mnk_...`, or set MNEMOLOG_SECRET")
 
 
-def _stored(output: Output, key: str, url: str | None = None) -> Path:
+def _store_key(output: Output, key: str, url: str | None = None) -> Path:
     server = url or from_environment(os.environ).url
     path = store_key(key, server, os.environ)
     output.note(f"stored in {path}: this user's commands, hooks and MCP bridges send it to {server}")

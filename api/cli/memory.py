@@ -6,7 +6,6 @@ so that it can replace the other command line in scripts and prompts.
 
 import os
 import sys
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Any, NoReturn, TypeVar
@@ -25,7 +24,7 @@ from api.cli.output import FAILED, USAGE, plain
 from api.cli.rows import AsJson, names_in
 from ingest.errors import InvalidSetting
 from ingest.platform.addresses import LOOPBACK, client_key, proxy_options
-from ingest.platform.settings import Settings, from_environment
+from ingest.platform.settings import from_environment
 
 T = TypeVar("T")
 
@@ -128,7 +127,7 @@ def _group(context: typer.Context, as_json: AsJson = False) -> None:
 def health(context: typer.Context, as_json: AsJson = False) -> None:
     """Show the state of the service."""
     state = _ask("GET", "/health", AgentdHealth)
-    if not _printed(context, as_json, state):
+    if not _print_json(context, as_json, state):
         store = "healthy" if state.details.get("vector_store") else "unhealthy"
         _say(
             f"Service: {state.service}",
@@ -163,7 +162,7 @@ def remember(
         "references": names_in([references]),
     }
     stored = _ask("POST", "/memories", AgentdMemory, body=body)
-    if not _printed(context, as_json, stored):
+    if not _print_json(context, as_json, stored):
         _say("Memory stored.", *full(stored))
 
 
@@ -171,7 +170,7 @@ def remember(
 def recall(context: typer.Context, name: Id, as_json: AsJson = False) -> None:
     """Show a memory."""
     answer = _ask("GET", f"/memories/{quote(name, safe='')}", AgentdMemory)
-    if not _printed(context, as_json, answer):
+    if not _print_json(context, as_json, answer):
         _say(*full(answer))
 
 
@@ -199,7 +198,7 @@ def search(
     }
     sent = {name: value for name, value in body.items() if value is not None}
     answer = _ask("POST", "/memories/search", AgentdMatches, body=sent)
-    if _printed(context, as_json, answer):
+    if _print_json(context, as_json, answer):
         return
     _say(f"Found {answer.total} {'memory' if answer.total == 1 else 'memories'}")
     for memory in answer.memories:
@@ -212,7 +211,7 @@ def search(
 def forget(context: typer.Context, name: Id, as_json: AsJson = False) -> None:
     """Delete a memory."""
     answer = _ask("DELETE", f"/memories/{quote(name, safe='')}", AgentdDeletion)
-    if not _printed(context, as_json, answer):
+    if not _print_json(context, as_json, answer):
         _say(f"Memory {name} deleted." if answer.deleted else f"Memory {name} not found.")
 
 
@@ -231,12 +230,19 @@ def list_memories(
     query = {"type": kind, "tag": tag, "created_by": created_by, "visibility": visibility}
     filters: dict[str, str] = {name: str(value) for name, value in query.items() if value}
     page = _ask("GET", "/memories", AgentdPage, params={**filters, "limit": str(limit), "offset": str(offset)})
-    if _printed(context, as_json, page):
+    if _print_json(context, as_json, page):
         return
     _say(f"Showing {len(page.items)}/{page.total} memories (offset {page.offset})")
     if page.items:
+        table = Table(box=box.SQUARE)
+        for title in ("ID", "Type", "Content", "Created By", "Visibility", "Tags"):
+            table.add_column(title, overflow="fold")
+        for memory in page.items:
+            tags, content = ", ".join(memory.tags), cut(memory.content)
+            cells = (memory.id, memory.type, content, memory.created_by, memory.visibility, tags)
+            table.add_row(*(Text(plain(" ".join(cell.split()))) for cell in cells))
         console = Console()
-        (console if console.is_terminal else Console(width=WIDE)).print(_table(page.items))
+        (console if console.is_terminal else Console(width=WIDE)).print(table)
 
 
 @commands.command()
@@ -254,7 +260,7 @@ def visibility(
     if share_with is not None:
         body["shared_with"] = names_in([share_with])
     changed = _ask("PUT", f"/memories/{quote(name, safe='')}/visibility", AgentdMemory, body=body)
-    if not _printed(context, as_json, changed):
+    if not _print_json(context, as_json, changed):
         _say(f"Visibility of {changed.id} updated.", *full(changed))
 
 
@@ -283,8 +289,23 @@ def _ask(method: str, path: str, shape: type[T], *, body: Any = None, params: di
 
 
 def _client() -> httpx.Client:
+    """A client of the service in AGENTD_MEMORY_SERVICE_URL; by default of our agentd API on the host of MNEMOLOG_URL.
+
+    Raises InvalidSetting.
+    """
     settings = from_environment(os.environ)
-    url = _service(os.environ.get("AGENTD_MEMORY_SERVICE_URL") or "", settings)
+    service = os.environ.get("AGENTD_MEMORY_SERVICE_URL") or ""
+    variable, address = (
+        ("AGENTD_MEMORY_SERVICE_URL", service.rstrip("/")) if service else ("MNEMOLOG_URL", settings.url)
+    )
+    try:
+        url = httpx.URL(address)
+    except httpx.InvalidURL:
+        url = httpx.URL()
+    if url.scheme not in ("http", "https") or not url.host:
+        raise InvalidSetting(f"{variable}={address!r} is not an http:// or https:// address")
+    if not service:
+        url = httpx.URL(scheme=url.scheme, host=url.host, port=settings.agentd_ports[0])
     headers = {"Accept": "application/json", "Content-Type": "application/json"}
     key = client_key(str(url), os.environ)
     hosts = {url.host, urlsplit(settings.url).hostname or ""}
@@ -296,24 +317,12 @@ def _client() -> httpx.Client:
     return httpx.Client(base_url=url, headers=headers, timeout=timeout, **proxy_options(str(url)))
 
 
-def _service(named: str, settings: Settings) -> httpx.URL:
-    """The named service; by default our agentd API on the host of MNEMOLOG_URL. Raises InvalidSetting."""
-    variable, url = ("AGENTD_MEMORY_SERVICE_URL", named.rstrip("/")) if named else ("MNEMOLOG_URL", settings.url)
-    try:
-        parts = httpx.URL(url)
-    except httpx.InvalidURL:
-        parts = httpx.URL()
-    if parts.scheme not in ("http", "https") or not parts.host:
-        raise InvalidSetting(f"{variable}={url!r} is not an http:// or https:// address")
-    return parts if named else httpx.URL(scheme=parts.scheme, host=parts.host, port=settings.agentd_ports[0])
-
-
 def _fail(message: str, code: int = FAILED) -> NoReturn:
     typer.echo(f"error: {plain(message)}", err=True)
     raise typer.Exit(code)
 
 
-def _printed(context: typer.Context, as_json: bool, answer: Struct) -> bool:
+def _print_json(context: typer.Context, as_json: bool, answer: Struct) -> bool:
     """Print an answer as JSON, if requested: all its lists, but no empty owner."""
     if not (as_json or context.obj):
         return False
@@ -343,17 +352,6 @@ def full(memory: AgentdMemory) -> list[str]:
     ]
     lines += [(label, text) for label, text in optional if text]
     return [f"  {label}: {text}" for label, text in lines]
-
-
-def _table(memories: Sequence[AgentdMemory]) -> Table:
-    table = Table(box=box.SQUARE)
-    for title in ("ID", "Type", "Content", "Created By", "Visibility", "Tags"):
-        table.add_column(title, overflow="fold")
-    for memory in memories:
-        tags, content = ", ".join(memory.tags), cut(memory.content)
-        cells = (memory.id, memory.type, content, memory.created_by, memory.visibility, tags)
-        table.add_row(*(Text(plain(" ".join(cell.split()))) for cell in cells))
-    return table
 
 
 def cut(text: str) -> str:

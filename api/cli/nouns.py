@@ -50,7 +50,7 @@ class RecallKind(StrEnum):
 
 
 def json_object(text: str) -> dict[str, Any]:
-    """The object that an option has as JSON; raises BadParameter."""
+    """The JSON object in an option; raises BadParameter."""
     try:
         return msgspec.json.decode(text, type=dict[str, Any]) if text else {}
     except msgspec.MsgspecError as error:
@@ -389,10 +389,10 @@ def results_table(results: list[dict[str, Any]]) -> Table:
         what.append(f"\n{result['id']}", style="dim")
         if terms := result.get("explain"):
             what.append("\n" + "  ".join(f"{plain(name)} {value:.2f}" for name, value in terms.items()), style="dim")
-        # without a confidence the score, which compares within one answer only
-        sure = f"{result['confidence']:.0%}" if "confidence" in result else f"{result['score']:.3f}"
+        # without a confidence, the score, which is only comparable within one answer
+        confidence = f"{result['confidence']:.0%}" if "confidence" in result else f"{result['score']:.3f}"
         agent = Text(one_line(result["agent_id"] or "", 24))
-        shown.add_row(sure, result["kind"], agent, when(result["occurred_at"], "%Y-%m-%d"), what)
+        shown.add_row(confidence, result["kind"], agent, when(result["occurred_at"], "%Y-%m-%d"), what)
     return shown
 
 

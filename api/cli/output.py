@@ -1,7 +1,7 @@
-"""The one place where the command line says something.
+"""All output of the command line.
 
-With `--json` stdout holds one JSON document (or one a line, for a stream) and nothing else. For people there are tables
-and colours, progress on stderr, and no decoration where nobody looks: rich leaves it out when there is no terminal.
+With `--json`, stdout has one JSON document (a stream: one per line) and nothing else. Otherwise there are tables and
+colors, and progress on stderr; without a terminal, rich leaves out the decoration.
 """
 
 import math
@@ -26,7 +26,7 @@ OK, FAILED, USAGE, UNREACHABLE = 0, 1, 2, 3
 PIPED_WIDTH = 120
 """Columns of a table that is not shown on a terminal."""
 LINE_EVERY_S = 1.0
-"""What is waited for may change many times a second."""
+"""The text of `waiting` may change many times a second."""
 
 _NAMES = {
     "agent_id": "--agent",
@@ -74,7 +74,7 @@ class WrongCommand(MnemologError):
 
 
 class Output:
-    """What a command prints, for people or as JSON."""
+    """Prints a command's answer, for people or as JSON."""
 
     def __init__(self, as_json: bool = False, console: Console | None = None) -> None:
         self.as_json = as_json
@@ -99,17 +99,17 @@ class Output:
                 self.console.print(part, highlight=False)
 
     def line(self, text: Text) -> None:
-        """One line for people, never wrapped, so that a pipe can count on it."""
+        """One line for people, never wrapped, so that scripts can read it."""
         if not self.as_json:
             self.console.print(text, soft_wrap=True)
 
     def error(self, error: ClientError | MnemologError | str) -> None:
-        """What went wrong: `error: ...` on stderr, or `{"error": ...}` on stdout."""
+        """Print an error: `error: ...` on stderr, or `{"error": ...}` on stdout."""
         if self.as_json:
-            self.document({"error": _fault(error)})
+            self.document({"error": _error_fields(error)})
             return
-        told = worded(error.message, error.field) if isinstance(error, ClientError) else str(error)
-        text = Text("error: ", style="bold red").append(plain(told), style="not bold default")
+        message = worded(error.message, error.field) if isinstance(error, ClientError) else str(error)
+        text = Text("error: ", style="bold red").append(plain(message), style="not bold default")
         self._stderr.print(text, soft_wrap=True)
 
     def note(self, text: str) -> None:
@@ -131,7 +131,7 @@ class Output:
 
     @contextmanager
     def waiting(self, what: str) -> Generator[Callable[[str], None]]:
-        """Shows on stderr what is waited for, like `waiting`; silent with --json."""
+        """`waiting` on stderr; silent with --json."""
         if self.as_json:
             yield lambda what: None
             return
@@ -139,7 +139,7 @@ class Output:
             yield tell
 
     def _raw(self, text: str) -> None:
-        # stdout as it is now: a line of JSON passes through no console that might wrap or colour it
+        # directly to stdout, because a console could wrap or color a line of JSON
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
 
@@ -162,7 +162,7 @@ def answering(output: Output) -> Generator[None]:
 
 @contextmanager
 def waiting(console: Console, what: str) -> Generator[Callable[[str], None]]:
-    """Shows what is waited for, and then what it is told: in one place on a terminal, else a line in LINE_EVERY_S."""
+    """Shows `what`, then the texts passed to the yielded function: in place, or as lines if there is no terminal."""
     if console.is_terminal:
         with console.status(what) as status:
             yield lambda what: status.update(Text(what))
@@ -179,7 +179,7 @@ def waiting(console: Console, what: str) -> Generator[Callable[[str], None]]:
 
 
 def plain(text: str) -> str:
-    """Text without control characters: what an agent stored may not move the reader's cursor."""
+    """Text without control characters: stored text must not move the cursor of a terminal."""
     return _CONTROL.sub("�", text)
 
 
@@ -194,16 +194,16 @@ def _console(*, stderr: bool) -> Console:
     return console if console.is_terminal else Console(stderr=stderr, width=PIPED_WIDTH)
 
 
-def _fault(error: ClientError | MnemologError | str) -> dict[str, Any]:
+def _error_fields(error: ClientError | MnemologError | str) -> dict[str, Any]:
     match error:
         case ClientError():
-            fault = {
+            fields = {
                 "code": error.code,
                 "message": error.message,
                 "field": error.field,
                 "retry_after": error.retry_after,
             }
-            return {name: value for name, value in fault.items() if value is not None}
+            return {name: value for name, value in fields.items() if value is not None}
         case MnemologError():
             return {"code": error.code, "message": str(error)}
         case str():

@@ -169,21 +169,18 @@ def _await_tried(client: ApiClient, requested: list[str], wait_s: float) -> list
     deadline = time.monotonic() + wait_s
     left: list[dict[str, Any]] = []
     for position in requested:
-        while (letter := _letter(client, position)) is not None:
+        while True:
+            try:
+                letter = client.get(f"{PATH}/{position}")
+            except ClientError as error:
+                if error.status != 404:
+                    raise
+                break
             if not letter["redrive_requested"] or time.monotonic() > deadline:
                 left.append(letter)
                 break
             time.sleep(POLL_S)
     return left
-
-
-def _letter(client: ApiClient, position: str) -> dict[str, Any] | None:
-    try:
-        return client.get(f"{PATH}/{position}")
-    except ClientError as error:
-        if error.status == 404:
-            return None
-        raise
 
 
 # --- reconciling
@@ -195,7 +192,14 @@ def reconcile(wait: WorkersWait = 3600, url: Url = None, as_json: AsJson = False
     with answering(output), connect(url) as client:
         before = _report(client)
         client.post(RECONCILE_PATH, {})
-        report = _finished(client, before, wait) if wait else before
+        previous, deadline = (before or {}).get("finished_at"), time.monotonic() + wait
+        report = before
+        while time.monotonic() < deadline:
+            newest = _report(client)
+            if newest is not None and newest["finished_at"] not in (None, previous):
+                report = newest
+                break
+            time.sleep(SLOW_POLL_S)
     output.document({"report": report})
     if report is None or (wait and report == before):
         output.note("still running; `mnemolog reconcile --wait 0 --json` shows its progress")
@@ -215,16 +219,6 @@ def reconcile(wait: WorkersWait = 3600, url: Url = None, as_json: AsJson = False
 
 def _report(client: ApiClient) -> dict[str, Any] | None:
     return client.get(RECONCILE_PATH)["report"]
-
-
-def _finished(client: ApiClient, before: dict[str, Any] | None, wait_s: float) -> dict[str, Any] | None:
-    previous, deadline = (before or {}).get("finished_at"), time.monotonic() + wait_s
-    while time.monotonic() < deadline:
-        report = _report(client)
-        if report is not None and report["finished_at"] not in (None, previous):
-            return report
-        time.sleep(SLOW_POLL_S)
-    return before
 
 
 # --- rebuilds

@@ -1,4 +1,4 @@
-"""A command on a noun as a row: its route, its options, what it shows. And what all commands on documents share.
+"""Commands on nouns as rows (route, options, output), and helpers that all commands on documents share.
 
 A new field of a noun is one more `Param` of its row in `nouns.py`.
 """
@@ -41,7 +41,7 @@ Show: TypeAlias = Callable[[Output, ApiClient, Any, Values], None]
 
 
 def same(value: Any) -> Any:
-    """What was given."""
+    """The value itself."""
     return value
 
 
@@ -231,18 +231,18 @@ def show_page(
     if page.get("next"):
         output.note(f"more: --cursor {page['next']}")
     elif not page["items"]:
-        output.note("No results." + ("" if output.as_json else _projects(client)))
+        projects = ""
+        if not output.as_json:
+            sessions = client.get("/v1/sessions", {"limit": ALL_PROJECTS})["items"]
+            names = sorted({session["project"] for session in sessions if session["project"]})
+            if names:
+                projects = f" Projects with sessions: {plain(', '.join(names))}; choose one with --project."
+        output.note(f"No results.{projects}")
         raise typer.Exit(FAILED)
 
 
-def _projects(client: ApiClient) -> str:
-    sessions = client.get("/v1/sessions", {"limit": ALL_PROJECTS})["items"]
-    names = sorted({session["project"] for session in sessions if session["project"]})
-    return f" Projects with sessions: {plain(', '.join(names))}; choose one with --project." if names else ""
-
-
 def table(*titles: str) -> Table:
-    """A table without lines; what agents wrote goes into it as Text."""
+    """A table without lines; wrap agents' text in Text, so that rich does not read it as markup."""
     return Table(*titles, box=None, pad_edge=False, header_style="bold")
 
 
@@ -255,7 +255,7 @@ def fields_table() -> Table:
 
 
 def cell(text: str, limit: int = 200, style: str = "") -> Text:
-    """What an agent wrote, on one line, in a cell of a table."""
+    """An agent's text on one line, for a table cell."""
     return Text(one_line(text, limit), style=style)
 
 
@@ -271,7 +271,7 @@ def agreed(output: Output, question: str, yes: bool) -> None:
 
 
 def changed(output: Output, accepted: Mapping[str, Any], done: str) -> None:
-    """What a write became: `done` says what was done, in a word or two."""
+    """Print the result of a write; `done` is the verb, such as `retired`."""
     output.document(accepted)
     repeated = " (already known; nothing new stored)" if accepted.get("duplicate") else ""
     output.line(Text(plain(f"{done} {accepted.get('id', '')}".rstrip() + f" at {accepted['position']}{repeated}")))

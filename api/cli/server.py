@@ -66,20 +66,6 @@ def lag(
         rows: list[dict[str, Any]] = client.get("/v1/admin/projections")["partitions"]
     totals = lag_totals(rows)
     output.document({"partitions": rows, **totals})
-    output.show(_lag_table(rows, totals))
-    if not any(row["worker"] for row in rows):
-        output.note("no worker holds a partition: nothing is being projected")
-    if most is not None and totals["lag"] > most:
-        output.note(f"{totals['lag']} events are pending; the limit is {most}")
-        raise typer.Exit(FAILED)
-
-
-def lag_totals(rows: list[dict[str, Any]]) -> dict[str, int]:
-    """The sums over all partitions."""
-    return {name: sum(row[name] for row in rows) for name in ("lag", "to_embed", "dead_letters")}
-
-
-def _lag_table(rows: list[dict[str, Any]], totals: dict[str, int]) -> Table:
     names = ("partition", "lag", "to embed", "dead letters", "searchable", "worker")
     table = Table(*names, box=None, pad_edge=False, header_style="bold", show_footer=True)
     for column in table.columns[:4]:
@@ -92,7 +78,17 @@ def _lag_table(rows: list[dict[str, Any]], totals: dict[str, int]) -> Table:
         table.add_row(str(row["partition"]), str(row["lag"]), str(row["to_embed"]), dead, searchable, worker)
     for column, total in zip(table.columns, ("all", *totals.values()), strict=False):
         column.footer = str(total)
-    return table
+    output.show(table)
+    if not any(row["worker"] for row in rows):
+        output.note("no worker holds a partition: nothing is being projected")
+    if most is not None and totals["lag"] > most:
+        output.note(f"{totals['lag']} events are pending; the limit is {most}")
+        raise typer.Exit(FAILED)
+
+
+def lag_totals(rows: list[dict[str, Any]]) -> dict[str, int]:
+    """The sums over all partitions."""
+    return {name: sum(row[name] for row in rows) for name in ("lag", "to_embed", "dead_letters")}
 
 
 def _ms_and_sequence(position: str) -> tuple[int, int]:
@@ -117,14 +113,29 @@ def follow_log(
             text.append(f"  {plain(event.get('type', '?')):<20}", style="cyan not dim")
             text.append(f"  {one_line(event.get('project', '') or '-', 20):<20}", style="not dim")
             text.append(f"  {one_line(event.get('agent_id', '') or '-', 12):<12}", style="bold not dim")
-            output.line(text.append(f"  {one_line(_event_text(event))}", style="not dim"))
+            # the event's own words if it has any, otherwise its data
+            fields: dict[str, Any] = event.get("data") or {}
+            words = next((str(fields[name]) for name in ("content", "title", "reason") if fields.get(name)), "")
+            if not words:
+                structure = fields.get("data") or fields
+                words = msgspec.json.encode(structure).decode() if structure else event.get("session_id", "")
+            output.line(text.append(f"  {one_line(words)}", style="not dim"))
     except KeyboardInterrupt:
         return
 
 
 def _events(client: ApiClient, position: str, follow: bool, filters: dict[str, str]) -> Iterator[dict[str, Any]]:
     """Events after a position: the existing ones in order of time, then, with `follow`, new ones."""
-    pages = _first_pages(client, position, filters)
+    pages: list[dict[str, Any]] = []
+    for partition in range(MOST_PARTITIONS):
+        params = {"after": position, "partition": partition, "limit": FIRST_PAGE, **filters}
+        try:
+            page = client.get("/v1/events", params)
+        except ClientError as error:
+            if error.field != "partition":
+                raise
+            break  # the first number that is refused is the count of partitions
+        pages.append({"events": page["events"], "next": page["next"]})
     size = max(FIRST_PAGE, min(PAGE, HELD // max(1, len(pages))))
     parts = [_PartitionTail(client, number, position, page, size, filters) for number, page in enumerate(pages)]
     yield from heapq.merge(*parts, key=_recorded_at)
@@ -159,33 +170,8 @@ class _PartitionTail:
         self.reached = next((part for part in token.split(",") if part.startswith(own)), "")
 
 
-def _first_pages(client: ApiClient, position: str, filters: dict[str, str]) -> list[dict[str, Any]]:
-    """A small page of each partition; the first refused number is the count of partitions."""
-    pages: list[dict[str, Any]] = []
-    for partition in range(MOST_PARTITIONS):
-        params = {"after": position, "partition": partition, "limit": FIRST_PAGE, **filters}
-        try:
-            page = client.get("/v1/events", params)
-        except ClientError as error:
-            if error.field != "partition":
-                raise
-            break
-        pages.append({"events": page["events"], "next": page["next"]})
-    return pages
-
-
 def _recorded_at(event: dict[str, Any]) -> datetime:
     return datetime.fromisoformat(event["recorded_at"])
-
-
-def _event_text(event: dict[str, Any]) -> str:
-    """The event's own words if it has any, otherwise its data."""
-    fields: dict[str, Any] = event.get("data") or {}
-    for name in ("content", "title", "reason"):
-        if fields.get(name):
-            return str(fields[name])
-    structure = fields.get("data") or fields
-    return msgspec.json.encode(structure).decode() if structure else event.get("session_id", "")
 
 
 def health(url: Url = None, as_json: AsJson = False) -> None:

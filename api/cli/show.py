@@ -235,7 +235,12 @@ def show_session(
     with answering(output), connect(url, agent) as client:
         session = client.get(path, {"project": project})
         in_project = {"project": session["project"]}
-        summary = _summary(client, path, in_project)
+        summary: dict[str, Any] | None = None
+        try:
+            summary = client.get(f"{path}/summary", in_project)
+        except ClientError as error:
+            if error.status != 404:
+                raise
         turns = client.get(f"{path}/observations", {**in_project, "limit": limit, "cursor": cursor})
         output.document({"session": session, "summary": summary, "turns": turns})
         output.show(*parts(session))
@@ -253,12 +258,3 @@ def show_session(
             output.note(plain(note))
         if turns["next"]:
             output.note(f"more: --cursor {turns['next']}")
-
-
-def _summary(client: ApiClient, path: str, in_project: Mapping[str, Any]) -> dict[str, Any] | None:
-    try:
-        return client.get(f"{path}/summary", in_project)
-    except ClientError as error:
-        if error.status == 404:
-            return None
-        raise

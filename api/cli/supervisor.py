@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from http.client import HTTPConnection, HTTPException
-from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
@@ -118,7 +117,15 @@ class Child:
             **to_environment(self._settings),
             **({GATE: "1"} if gated else {}),
         }
-        with _appending(self.log) if self._command is None else nullcontext() as output:
+        output: BinaryIO | None = None
+        if self._command is None:
+            try:
+                self.log.parent.mkdir(parents=True, exist_ok=True)
+                output = self.log.open("ab")
+            except OSError as error:
+                reason = f"{error.filename} is not writable: {error.strerror}"
+                raise ServerStartFailed(f"{reason}; set MNEMOLOG_DATA_DIR to a writable folder") from None
+        with output or nullcontext():
             return subprocess.Popen(
                 [sys.executable, "-m", "api.cli.main", self.name] if self._command is None else self._command(),
                 env=environment,
@@ -237,8 +244,7 @@ class Supervisor:
         if self.valkey is not None:
             on_wait("starting Valkey")
             self.valkey.start()
-        self._prepare_log(on_wait)
-        self._prepare_model(on_wait)
+        self._prepare(on_wait)
         for child in (self.api, self.worker):
             child.open_gate()
         on_wait("starting worker and API")
@@ -262,20 +268,17 @@ class Supervisor:
             child.hold(held)
             child.start()
 
-    def _prepare_log(self, on_wait: Callable[[str], None]) -> None:
-        """Restore an empty log if configured; check that Redis answers, and who has access."""
-        from api.cli.backup import restore_at_start  # here, while the children load
+    def _prepare(self, on_wait: Callable[[str], None]) -> None:
+        """Restore an empty log if configured, check that Redis answers and who has access, export a missing model."""
+        # imported while the children load
+        from api.cli.backup import restore_at_start
+        from projections.embedding.factory import prepare_default
 
         if restore_at_start(self.settings, on_wait) and self.valkey is not None:
             self.valkey.compare_again()
         with ThreadPoolExecutor(1) as thread:  # the caller may run an event loop
             self.notice = thread.submit(asyncio.run, _check_log(self.settings)).result()
-
-    def _prepare_model(self, on_wait: Callable[[str], None]) -> None:
-        """Export the default model if it is missing: the children would too, but without showing progress."""
-        from projections.embedding.factory import prepare_default  # here, while the children load
-
-        if self.settings.embedder == "default":
+        if self.settings.embedder == "default":  # the children would export it too, but without showing progress
             prepare_default(self.settings.model_directory, on_wait)
 
     def _take_ports(self, on_wait: Callable[[str], None]) -> None:
@@ -288,7 +291,14 @@ class Supervisor:
     def _check_ports(self) -> None:
         if self.api.pid is None:
             for port, variable in ports_of(self.settings).items():
-                _check_port(self.settings.host, port, variable)
+                try:
+                    for bound in bind(self.settings.host, port):
+                        bound.close()
+                except ServerStartFailed as error:
+                    if "in use" not in str(error):
+                        raise
+                    message = f"{error}; is mnemolog already running? Set {variable} to use another port"
+                    raise ServerStartFailed(message) from None
 
     def ready(self) -> bool:
         """Whether the API says so, and that a worker is alive.
@@ -370,22 +380,3 @@ async def _check_log(settings: Settings) -> str:
     finally:
         await redis.aclose()
     return await check_before_start(settings)
-
-
-def _check_port(host: str, port: int, variable: str) -> None:
-    try:
-        for bound in bind(host, port):
-            bound.close()
-    except ServerStartFailed as error:
-        if "in use" not in str(error):
-            raise
-        raise ServerStartFailed(f"{error}; is mnemolog already running? Set {variable} to use another port") from None
-
-
-def _appending(log: Path) -> BinaryIO:
-    try:
-        log.parent.mkdir(parents=True, exist_ok=True)
-        return log.open("ab")
-    except OSError as error:
-        message = f"{error.filename} is not writable: {error.strerror}; set MNEMOLOG_DATA_DIR to a writable folder"
-        raise ServerStartFailed(message) from None

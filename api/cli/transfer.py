@@ -2,12 +2,12 @@
 
 import os
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from io import BufferedReader, RawIOBase
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, NamedTuple, cast
+from typing import Annotated, BinaryIO, NamedTuple, cast
 
 import msgspec
 import typer
@@ -53,7 +53,7 @@ LAST_BYTES = 1 << 10
 """Longer than the last line of an export."""
 SYSTEMS = systems(IMPORTERS)
 SHOWN_REJECTED = 10
-"""Rejected lines that a person is shown; `--json` shows more."""
+"""Rejected lines shown without `--json`, which shows more."""
 
 NOTHING = "nothing was imported: no row or event was accepted"
 STDIN_STDOUT = Path("-")
@@ -135,21 +135,12 @@ def import_(
 
 
 def _import_export(output: Output, file: Path, url: str | None) -> None:
-    with answering(output), _reading(output, file) as source, connect(url) as client, output.progress() as progress:
+    with answering(output), _open_input(output, file) as source, connect(url) as client, output.progress() as progress:
         header = source.readline(BLOCK_BYTES)
         read_header(header)
         blocks = chain([header], iter(lambda: source.read(BLOCK_BYTES), b""))
-        answer = client.upload("/v1/admin/import", _counted(progress, blocks, file))
+        answer = client.upload("/v1/admin/import", _with_progress(progress, blocks, file))
     output.document(answer)
-    _report(output, answer)
-    taken = answer["events"] + answer["duplicates"]
-    if not taken:
-        output.note(NOTHING)
-    if answer["rejected_lines"] or not (answer["complete"] and taken):
-        raise typer.Exit(FAILED)
-
-
-def _report(output: Output, answer: dict[str, Any]) -> None:
     repeated = f", {answer['duplicates']} already known" if answer["duplicates"] else ""
     output.line(Text(f"{answer['events']} events imported{repeated}"))
     for line in answer["rejected"][:SHOWN_REJECTED]:
@@ -158,6 +149,11 @@ def _report(output: Output, answer: dict[str, Any]) -> None:
         output.note(f"{answer['rejected_lines']} lines were rejected")
     if not answer["complete"]:
         output.note("the file is incomplete: its end is missing, or its event count does not match")
+    taken = answer["events"] + answer["duplicates"]
+    if not taken:
+        output.note(NOTHING)
+    if answer["rejected_lines"] or not (answer["complete"] and taken):
+        raise typer.Exit(FAILED)
 
 
 def _write_file(client: ApiClient, output: Output, project: str | None, file: Path) -> End | None:
@@ -195,7 +191,7 @@ def _write(client: ApiClient, output: Output, project: str | None, target: Binar
 
 
 @contextmanager
-def _reading(output: Output, file: Path) -> Generator[Readable]:
+def _open_input(output: Output, file: Path) -> Generator[Readable]:
     if file == STDIN_STDOUT:
         yield utf8(BufferedReader(cast("RawIOBase", sys.stdin.buffer)))
         return
@@ -208,7 +204,7 @@ def _reading(output: Output, file: Path) -> Generator[Readable]:
         yield utf8(source)
 
 
-def _counted(progress: Progress, blocks: Iterator[bytes], file: Path) -> Iterator[bytes]:
+def _with_progress(progress: Progress, blocks: Iterator[bytes], file: Path) -> Iterator[bytes]:
     size = None if file == STDIN_STDOUT else file.stat().st_size // KIB
     task = progress.add_task("KiB", total=size)
     sent = 0
@@ -240,42 +236,68 @@ def run_import(options: Options, output: Output) -> None:
             _run(options, output, None, settings.tenant)
         else:
             with connect(options.url) as client:
-                _run(options, output, client, _tenant(client))
+                _run(options, output, client, _tenant_of(client))
 
 
 def _run(options: Options, output: Output, client: ApiClient | None, tenant: str) -> None:
     url = "" if client is None else client.url
     variant = f"{options.project!r} {options.form} {tenant}"
     file = StateFile(options.system, _absolute(options.location), url, variant, state_folder())
-    with _explained(output):
+    try:
         request = ImportRequest(_absolute(options.location), tenant, options.secret, options.project, options.form)
         source = open_source(options.system, request, IMPORTERS)
         with closing(source):
             report = _import(options, output, client, source, file, tenant)
-    _say(options, output, report)
+    except Unusable as error:
+        output.error(str(error))
+        raise typer.Exit(FAILED if error.busy else USAGE) from None
+    except KeyboardInterrupt:
+        output.error("interrupted")
+        raise typer.Exit(INTERRUPTED) from None
+    location = without_password(options.location)
+    output.document(document(report, system=options.system, location=location, dry_run=options.dry_run))
+    show(output, report, dry=options.dry_run)
+    if options.dry_run:
+        output.note("dry run: nothing was sent")
+    if not any(kind.taken for kind in report.kinds.values()):
+        output.note(NOTHING)
+        raise typer.Exit(FAILED)
 
 
 def _import(
     options: Options, output: Output, client: ApiClient | None, source: Source, file: StateFile, tenant: str
 ) -> ImportReport:
-    """The report of a finished import."""
+    """The report of a finished import; on an early end, prints how to resume it."""
     for note in source.notes:
         output.note(note)
     state = _state(options, output, source, file, "" if client is None else client.url)
-    save = file.save if client is not None else _forget
+    save: Callable[[ImportState], None] = file.save if client is not None else lambda _: None  # a dry run
     sender = nowhere if client is None else server(client.post_lines, tenant)
-    with _resumable(output, state, file, dry=client is None), output.progress() as progress:
-        task = progress.add_task("rows", total=source.total(), completed=state.report.rows)
-        run = Run(
-            source,
-            sender,
-            state,
-            save,
-            tenant=tenant,
-            batch=options.batch,
-            on_rows=lambda count: progress.advance(task, count),
-        )
-        return run.run(system_clock)
+
+    def hint() -> None:
+        if client is not None:
+            output.note(f"{state.report.rows:,} rows are done; run the same command to resume ({file.path})")
+
+    try:
+        with output.progress() as progress:
+            task = progress.add_task("rows", total=source.total(), completed=state.report.rows)
+            run = Run(
+                source,
+                sender,
+                state,
+                save,
+                tenant=tenant,
+                batch=options.batch,
+                on_rows=lambda count: progress.advance(task, count),
+            )
+            return run.run(system_clock)
+    except KeyboardInterrupt:
+        output.error("interrupted")
+        hint()
+        raise typer.Exit(INTERRUPTED) from None
+    except (ClientError, Unusable):
+        hint()
+        raise
 
 
 def _state(options: Options, output: Output, source: Source, file: StateFile, url: str) -> ImportState:
@@ -296,67 +318,16 @@ def _state(options: Options, output: Output, source: Source, file: StateFile, ur
     return previous
 
 
-def _say(options: Options, output: Output, report: ImportReport) -> None:
-    output.document(
-        document(report, system=options.system, location=without_password(options.location), dry_run=options.dry_run)
-    )
-    show(output, report, dry=options.dry_run)
-    if options.dry_run:
-        output.note("dry run: nothing was sent")
-    if not any(kind.taken for kind in report.kinds.values()):
-        output.note(NOTHING)
-        raise typer.Exit(FAILED)
-
-
-@contextmanager
-def _resumable(output: Output, state: ImportState, file: StateFile, *, dry: bool) -> Generator[None]:
-    """Says how to resume an import that ends early."""
-
-    def hint() -> None:
-        if not dry:
-            output.note(f"{state.report.rows:,} rows are done; run the same command to resume ({file.path})")
-
-    try:
-        yield
-    except KeyboardInterrupt:
-        output.error("interrupted")
-        hint()
-        raise typer.Exit(INTERRUPTED) from None
-    except (ClientError, Unusable):
-        hint()
-        raise
-
-
-@contextmanager
-def _explained(output: Output) -> Generator[None]:
-    try:
-        yield
-    except Unusable as error:
-        output.error(str(error))
-        raise typer.Exit(FAILED if error.busy else USAGE) from None
-    except KeyboardInterrupt:
-        output.error("interrupted")
-        raise typer.Exit(INTERRUPTED) from None
-
-
-def _tenant(client: ApiClient) -> str:
+def _tenant_of(client: ApiClient) -> str:
     """A server's tenant, from the first line of an export; raises ClientError."""
+    start = b""
     with client.download("/v1/admin/export", {"project": "mnemolog import: no project"}) as blocks:
-        return read_header(_first_line(blocks)).tenant
-
-
-def _first_line(blocks: Iterator[bytes]) -> bytes:
-    read = b""
-    for block in blocks:
-        read += block
-        if b"\n" in read:
-            break
-    return read.partition(b"\n")[0]
+        for block in blocks:
+            start += block
+            if b"\n" in start:
+                break
+    return read_header(start.partition(b"\n")[0]).tenant
 
 
 def _absolute(location: str) -> str:
     return location if "://" in location or not location else str(Path(location).expanduser().absolute())
-
-
-def _forget(state: ImportState) -> None:
-    """A dry run leaves no state."""
