@@ -3,7 +3,7 @@
 import asyncio
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import chain, zip_longest
 from typing import Annotated, Literal, get_args
@@ -29,7 +29,7 @@ from projections.documents.memories import Memory
 from projections.documents.observations import IMPORTANT, Observation, session_observations
 from projections.documents.sessions import Session, Summary, sessions, summary_id
 from projections.documents.slots import Slot
-from projections.queries.documents import DocumentReader, Located
+from projections.queries.documents import DocumentReader
 from projections.queries.lookup import Lookup, key_scope
 from projections.queries.profiles import ProjectProfiles
 from projections.queries.recall import LeastSure, Recall, RecallRequest, TimeZone
@@ -102,8 +102,8 @@ def part(
     kind: BlockKind, title: str, lines: Iterable[str], sources: Sequence[str], *, by_line: bool = False
 ) -> ContextPart | None:
     """A part of the lines that say something, in the order given; None for none."""
-    told = [line for line in lines if line]
-    return ContextPart(kind, inert(title), told, list(sources), by_line) if told else None
+    content = [line for line in lines if line]
+    return ContextPart(kind, inert(title), content, list(sources), by_line) if content else None
 
 
 def compile_context(project: str, parts: Iterable[ContextPart | None], token_budget: int) -> Context:
@@ -111,64 +111,54 @@ def compile_context(project: str, parts: Iterable[ContextPart | None], token_bud
     header, footer = f"<mnemolog-context project={quoteattr(project)}>", "</mnemolog-context>"
     if token_budget >= MORE_FROM:
         footer = f"\n{MORE}\n{footer}"
-    offered = [one for one in parts if one is not None]
+    offered = [candidate for candidate in parts if candidate is not None]
     taken: dict[int, set[int]] = {}
     text = ""
-    for place, lines in _by_need(offered):
-        tried = {**taken, place: taken.get(place, set[int]()).union(lines)}
-        longer = "\n".join([header, DATA_NOT_INSTRUCTIONS, "\n\n".join(map(_text, *_chosen(offered, tried))), footer])
+    for number, lines in _by_need(offered):
+        tried = {**taken, number: taken.get(number, set[int]()).union(lines)}
+        body = "\n\n".join(_text(offered[chosen], tried[chosen]) for chosen in sorted(tried))
+        longer = "\n".join([header, DATA_NOT_INSTRUCTIONS, body, footer])
         if estimated_tokens(longer) <= token_budget:
             taken, text = tried, longer
-    selected = [_block(one, lines) for one, lines in zip(*_chosen(offered, taken), strict=True)]
-    return Context(text, selected, estimated_tokens(text), token_budget, list(_left_out(offered, taken)))
+    blocks: list[Block] = []
+    left_out: list[str] = []
+    for number, offer in enumerate(offered):
+        lines = sorted(taken.get(number, ()))
+        if number in taken:
+            block = _text(offer, lines)
+            sources = [offer.sources[line] for line in lines] if offer.by_line and offer.sources else offer.sources
+            blocks.append(Block(offer.kind, offer.title, block, estimated_tokens(block), list(dict.fromkeys(sources))))
+        if not lines:
+            left_out.append(offer.title)
+        elif len(lines) < len(offer.lines):
+            left_out.append(f"{offer.title} ({len(lines)} of {len(offer.lines)} told)")
+    return Context(text, blocks, estimated_tokens(text), token_budget, left_out)
 
 
 def _by_need(offered: Sequence[ContextPart]) -> Iterator[tuple[int, Sequence[int]]]:
-    """Places and the lines there that are told together or not at all, the most needed first."""
-    places = {kind: [place for place, one in enumerate(offered) if one.kind == kind] for kind in _KINDS}
-    yield from ((place, range(len(offered[place].lines))) for kind in ("recall", "slot") for place in places[kind])
+    """Numbers of parts with lines to include together or not at all, the most needed first."""
+    numbers = {kind: [number for number, offer in enumerate(offered) if offer.kind == kind] for kind in _KINDS}
+    yield from ((number, range(len(offered[number].lines))) for kind in ("recall", "slot") for number in numbers[kind])
     best = [
-        [(place, [line]) for line in range(len(offered[place].lines))]
-        for place in [*places["memories"], *places["lessons"]]
+        [(number, [line]) for line in range(len(offered[number].lines))]
+        for number in [*numbers["memories"], *numbers["lessons"]]
     ]
     alternating = [unit for unit in chain.from_iterable(zip_longest(*best)) if unit is not None]
-    first = [(place, lines) for place, lines in alternating if lines[0] < FIRST_LINES]
+    first = [(number, lines) for number, lines in alternating if lines[0] < FIRST_LINES]
     yield from first
-    yield from _line_by_line(offered, [*places["session"][:1], *places["actions"]])
+    yield from _line_by_line(offered, [*numbers["session"][:1], *numbers["actions"]])
     yield from (unit for unit in alternating if unit not in first)
-    yield from _line_by_line(offered, [*places["session"][1:], *places["profile"]])
+    yield from _line_by_line(offered, [*numbers["session"][1:], *numbers["profile"]])
 
 
-def _line_by_line(offered: Sequence[ContextPart], places: Iterable[int]) -> Iterator[tuple[int, Sequence[int]]]:
-    for place in places:
-        lines = range(len(offered[place].lines))
-        yield from ((place, [line]) for line in lines) if offered[place].by_line else [(place, lines)]
+def _line_by_line(offered: Sequence[ContextPart], numbers: Iterable[int]) -> Iterator[tuple[int, Sequence[int]]]:
+    for number in numbers:
+        lines = range(len(offered[number].lines))
+        yield from ((number, [line]) for line in lines) if offered[number].by_line else [(number, lines)]
 
 
-def _chosen(
-    offered: Sequence[ContextPart], taken: Mapping[int, Collection[int]]
-) -> tuple[list[ContextPart], list[Collection[int]]]:
-    told = sorted(taken)
-    return [offered[place] for place in told], [taken[place] for place in told]
-
-
-def _text(one: ContextPart, lines: Collection[int]) -> str:
-    return inert("\n".join([f"## {one.title}", *(one.lines[line] for line in sorted(lines))]))
-
-
-def _block(one: ContextPart, lines: Collection[int]) -> Block:
-    text = _text(one, lines)
-    sources = [one.sources[line] for line in sorted(lines)] if one.by_line and one.sources else one.sources
-    return Block(one.kind, one.title, text, estimated_tokens(text), list(dict.fromkeys(sources)))
-
-
-def _left_out(offered: Sequence[ContextPart], taken: Mapping[int, Collection[int]]) -> Iterator[str]:
-    for place, one in enumerate(offered):
-        told = len(taken.get(place, ()))
-        if not told:
-            yield one.title
-        elif told < len(one.lines):
-            yield f"{one.title} ({told} of {len(one.lines)} told)"
+def _text(offer: ContextPart, lines: Collection[int]) -> str:
+    return inert("\n".join([f"## {offer.title}", *(offer.lines[line] for line in sorted(lines))]))
 
 
 def slot_block(slot: Slot) -> ContextPart | None:
@@ -191,10 +181,10 @@ def profile_block(profile: Profile | None) -> ContextPart | None:
 
 
 def memories_block(memories: Sequence[Memory]) -> ContextPart | None:
-    """The memories that matter most, as ranked; what was said stands before what was made of other documents."""
-    ranked = sorted(memories, key=lambda one: bool(one.derived_from))[:MEMORIES]
-    told = {_short(spoken(one.content)): one.id for one in reversed(ranked)}
-    lines = [(f"- {text}", name) for text, name in reversed(told.items()) if text]
+    """The highest-ranked memories; original ones come before those derived from other documents."""
+    ranked = sorted(memories, key=lambda memory: bool(memory.derived_from))[:MEMORIES]
+    texts = {_short(spoken(memory.content)): memory.id for memory in reversed(ranked)}
+    lines = [(f"- {text}", name) for text, name in reversed(texts.items()) if text]
     return part("memories", "Memories", [text for text, _ in lines], [name for _, name in lines], by_line=True)
 
 
@@ -211,27 +201,23 @@ def lessons_block(lessons: Sequence[Lesson], now: datetime) -> ContextPart | Non
 
 def actions_block(open_actions: Sequence[Action]) -> ContextPart | None:
     """What is still to be done, as listed, and who is at it."""
+    shown = open_actions[:ACTIONS]
     lines = [
-        _short(
-            f"- {open_action.title}"
-            + f" ({open_action.assigned_to or open_action.agent_id} is at it)" * is_active(open_action.status)
-        )
-        for open_action in open_actions[:ACTIONS]
+        _short(f"- {action.title}" + f" ({action.assigned_to or action.agent_id} is at it)" * is_active(action.status))
+        for action in shown
     ]
-    return part(
-        "actions", "Open actions", lines, [open_action.id for open_action in open_actions[:ACTIONS]], by_line=True
-    )
+    return part("actions", "Open actions", lines, [action.id for action in shown], by_line=True)
 
 
 def summary_block(began_at: datetime, summary: Summary) -> ContextPart | None:
     """What a past session came to, what it left to do, what was decided in it."""
     lines = [
         "" if summary.narrative == summary.title else summary.narrative,
-        *(f"- remaining: {_OPENING.sub('', one)}" for one in summary.remaining),
+        *(f"- remaining: {_OPENING.sub('', task)}" for task in summary.remaining),
         *(f"- decided: {decision}" for decision in summary.decisions),
     ]
-    told = [line for line in lines if line] or [summary.title]
-    return part("session", _dated(began_at, summary.title), told, [summary.id] * len(told), by_line=True)
+    content = [line for line in lines if line] or [summary.title]
+    return part("session", _dated(began_at, summary.title), content, [summary.id] * len(content), by_line=True)
 
 
 def session_block(began_at: datetime, title: str, observations: Iterable[Observation]) -> ContextPart | None:
@@ -244,7 +230,7 @@ def session_block(began_at: datetime, title: str, observations: Iterable[Observa
     return part(
         "session",
         _dated(began_at, title),
-        [_short(f"- {prose(one) or headline(one)}") for one in shown],
+        [_short(f"- {prose(seen) or headline(seen)}") for seen in shown],
         [seen.id for seen in shown],
         by_line=True,
     )
@@ -316,34 +302,29 @@ class Compile:
     ) -> None:
         self._index, self._documents, self._recall = index, documents, recall
         self._lookup = Lookup(index, documents, clock)
-        self._slots_of, self._profiles, self._clock = Slots(documents, self._lookup), profiles, clock
+        self._slots, self._profiles, self._clock = Slots(documents, self._lookup), profiles, clock
 
     async def __call__(self, request: ContextRequest, reader: Reader) -> Context:
         """The context for a request; raises ProjectionBehind when `after` is not projected in time."""
         if request.after:
             await self._index.wait_for(Token.parse(request.after))
         with made_of_parts(range(self._documents.partitions)):
-            parts = await self._parts(request, reader)
-            notes = [] if any(one and one.kind in NOT_SEARCHED for one in parts) else [request.project]
-            notes = await self._lookup.unknown(reader, notes)
+            (slots, memories, lessons), (actions, past), ((profile, _), recalled) = await asyncio.gather(
+                asyncio.gather(
+                    self._slots.of_project(reader, request.project),
+                    self._memories(request, reader),
+                    self._lessons(request, reader),
+                ),
+                asyncio.gather(self._actions(request, reader), self._sessions(request, reader)),
+                asyncio.gather(
+                    self._profiles.of(reader, request.project, request.user_id), self._recalled(request, reader)
+                ),
+            )
+            pinned = [slot_block(slot) for slot in slots if slot.pinned]
+            parts = [*pinned, memories, lessons, actions, profile_block(profile), *past, recalled]
+            unsearched = any(candidate and candidate.kind in NOT_SEARCHED for candidate in parts)
+            notes = await self._lookup.unknown(reader, [] if unsearched else [request.project])
             return replace(compile_context(request.project, parts, request.token_budget), notes=notes)
-
-    async def _parts(self, request: ContextRequest, reader: Reader) -> list[ContextPart | None]:
-        (slots, memories, lessons), (actions, past), (profile, recalled) = await asyncio.gather(
-            asyncio.gather(
-                self._slots(request, reader), self._memories(request, reader), self._lessons(request, reader)
-            ),
-            asyncio.gather(self._actions(request, reader), self._sessions(request, reader)),
-            asyncio.gather(self._profile(request, reader), self._recalled(request, reader)),
-        )
-        return [*slots, memories, lessons, actions, profile, *past, recalled]
-
-    async def _slots(self, request: ContextRequest, reader: Reader) -> list[ContextPart | None]:
-        return [slot_block(slot) for slot in await self._slots_of.of_project(reader, request.project) if slot.pinned]
-
-    async def _profile(self, request: ContextRequest, reader: Reader) -> ContextPart | None:
-        profile, _ = await self._profiles.of(reader, request.project, request.user_id)
-        return profile_block(profile)
 
     async def _memories(self, request: ContextRequest, reader: Reader) -> ContextPart | None:
         """The memories that matter most, of the project and of none; where there is a query it says which matter."""
@@ -367,49 +348,53 @@ class Compile:
         page = await self._documents.of_project(
             open_actions(reader.tenant, request.project), reader, request.project, None, ACTIONS_READ
         )
-        found = [located.document for located in page.documents if isinstance(located.document, Action)]
-        return actions_block(sorted(found, key=lambda one: (not is_active(one.status), -one.priority)))
+        actions = [located.document for located in page.documents if isinstance(located.document, Action)]
+        return actions_block(sorted(actions, key=lambda action: (not is_active(action.status), -action.priority)))
 
     async def _sessions(self, request: ContextRequest, reader: Reader) -> list[ContextPart | None]:
         page = await self._documents.page(
             sessions(reader.tenant, request.project), range(self._documents.partitions), limit=PAST_SESSIONS + 1
         )
         past = [
-            located
-            for located in page.documents
-            if isinstance(located.document, Session)
-            and located.document.session_id != request.session_id
-            and may_read(located.document, reader)
+            (partition, session)
+            for partition, session in page.documents
+            if isinstance(session, Session) and session.session_id != request.session_id and may_read(session, reader)
         ][:PAST_SESSIONS]
-        told = await self._documents.get(
-            [(session.partition, summary_id(DocumentId(session.document.id))) for session in past]
+        documents = await self._documents.get(
+            [(partition, summary_id(DocumentId(session.id))) for partition, session in past]
         )
-        summaries = [one if isinstance(one, Summary) and may_read(one, reader) else None for one in told]
-        untold = [one for one, summary in zip(past, summaries, strict=True) if summary is None]
-        seen = await self._seen(untold, reader)
+        summaries = {
+            session.id: summary
+            for (_, session), summary in zip(past, documents, strict=True)
+            if isinstance(summary, Summary) and may_read(summary, reader)
+        }
+        seen = await self._newest_observations([row for row in past if row[1].id not in summaries], reader)
         return [
-            _session_block(one.document, summary, seen.get(one.document.id, []))
-            for one, summary in zip(past, summaries, strict=True)
-            if isinstance(one.document, Session)
+            summary_block(from_ms(session.started_ms), summaries[session.id])
+            if session.id in summaries
+            else session_block(from_ms(session.started_ms), session.title, seen.get(session.id, []))
+            for _, session in past
         ]
 
-    async def _seen(self, past: Sequence[Located], reader: Reader) -> dict[str, list[Observation]]:
-        """The newest observations of sessions, as far as the reader can see them, by the session's document."""
-        listings = [(session_observations(session.document.id), session.partition) for session in past]
+    async def _newest_observations(
+        self, past: Sequence[tuple[int, Session]], reader: Reader
+    ) -> dict[str, list[Observation]]:
+        """The newest observations of sessions that the reader can see, by the session's document id."""
+        listings = [(session_observations(session.id), partition) for partition, session in past]
         rows = await self._documents.ranges(listings, limit=OBSERVATIONS_READ, newest_first=True)
         locations = [
-            (one.partition, DocumentId(member.rpartition("|")[2]))
-            for one, row in zip(past, rows, strict=True)
+            (partition, DocumentId(member.rpartition("|")[2]))
+            for (partition, _), row in zip(past, rows, strict=True)
             for member in row
         ]
         documents = iter(await self._documents.get(locations))
         return {
-            one.document.id: [
-                found
-                for found in (next(documents) for _ in row)
-                if isinstance(found, Observation) and may_read(found, reader)
+            session.id: [
+                document
+                for document in (next(documents) for _ in row)
+                if isinstance(document, Observation) and may_read(document, reader)
             ]
-            for one, row in zip(past, rows, strict=True)
+            for (_, session), row in zip(past, rows, strict=True)
         }
 
     async def _recalled(self, request: ContextRequest, reader: Reader) -> ContextPart | None:
@@ -423,10 +408,5 @@ class Compile:
             time_zone=request.time_zone,
         )
         answer = await self._recall(requested, reader)
-        found = [(result.id, f"({result.occurred_at:%Y-%m-%d}) {result.snippet}") for result in answer.results]
-        return recall_block(request.query, found, request.token_budget)
-
-
-def _session_block(past: Session, summary: Summary | None, seen: Sequence[Observation]) -> ContextPart | None:
-    at = from_ms(past.started_ms)
-    return summary_block(at, summary) if summary is not None else session_block(at, past.title, seen)
+        lines = [(result.id, f"({result.occurred_at:%Y-%m-%d}) {result.snippet}") for result in answer.results]
+        return recall_block(request.query, lines, request.token_budget)

@@ -5,7 +5,7 @@ import heapq
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
 from operator import eq
-from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from ingest.errors import CommandRejected, LogUnavailable
 from ingest.ids import DocumentId
@@ -82,17 +82,18 @@ class DocumentReader:
         texts: dict[int, list[DocumentId]] = {}
         rows: list[tuple[int, DocumentId]] = []
         for partition, name in locations:
-            named = texts.setdefault(partition, [])
+            names = texts.setdefault(partition, [])
             if row_type(name):
                 rows.append((partition, name))
             else:
-                named.append(name)
+                names.append(name)
 
         def more() -> list[Command]:
             return [("HGETALL", self._keys(partition).row(name)) for partition, name in rows]
 
         stored, hashes = await self._ask(texts, more, others=True)
-        stored.update(zip(rows, map(_hash, hashes), strict=True))
+        for row, answer in zip(rows, hashes, strict=True):  # a flat list on RESP2: fields and values in turn
+            stored[row] = answer if isinstance(answer, dict) else dict(zip(answer[::2], answer[1::2], strict=True))
         return [decode(name, stored.get((partition, name))) for partition, name in locations]
 
     async def readable(self, locations: Sequence[tuple[int, DocumentId]], reader: Reader, kind: type[D]) -> list[D]:
@@ -116,16 +117,16 @@ class DocumentReader:
         One round trip for those that the hint knows, and one that asks every partition for the others.
         """
         hinted = [(partition, name) for name in names if (partition := self._hint(name)) is not None]
-        found = {
+        existing = {
             name: Located(partition, document)
             for (partition, name), document in zip(hinted, await self.get(hinted), strict=True)
             if document
         }
-        missing = [(partition, name) for name in names if name not in found for partition in range(self.partitions)]
+        missing = [(partition, name) for name in names if name not in existing for partition in range(self.partitions)]
         for (partition, name), document in zip(missing, await self.get(missing), strict=True):
             if document:
-                found[name] = Located(partition, document)
-        return [found[name] for name in names if name in found]
+                existing[name] = Located(partition, document)
+        return [existing[name] for name in names if name in existing]
 
     async def fields(self, locations: Sequence[tuple[int, DocumentId]], fields: Sequence[str]) -> list[list[str]]:
         """Some fields of documents that are rows, as texts; empty texts for a document that is not there."""
@@ -149,8 +150,8 @@ class DocumentReader:
             ]
 
         _, rows = await self._ask(dict.fromkeys(partitions, ()), more)
-        found = (member.decode().rpartition("|")[2] for row in rows for member in row)
-        return [DocumentId(name) for name in dict.fromkeys(found)]
+        members = (member.decode().rpartition("|")[2] for row in rows for member in row)
+        return [DocumentId(name) for name in dict.fromkeys(members)]
 
     async def range(self, listing: str, partition: int, low: bytes, high: bytes, limit: int) -> list[str]:
         """Up to `limit` members of a listing in one partition between two bounds (`[a`, `(a`, `-`, `+`), in order."""
@@ -192,20 +193,25 @@ class DocumentReader:
         edge, unread = _decode_cursor(cursor)
         if gone := unread.intersection(partitions):
             leave_out(gone, partitions, LogUnavailable("the page before was made without this partition; begin anew"))
-            partitions = [one for one in partitions if one not in gone]
+            partitions = [partition for partition in partitions if partition not in gone]
         selected: list[Located] = []
         for at_once in (limit, *[SCANNED_AT_ONCE] * (MAX_SCANNED // SCANNED_AT_ONCE)):
             listed, following = await self._cut(listing, partitions, within, edge, at_once, newest_first)
-            shown = await _shown([one for _, _, one in listed if one is not None], within, readable)
+            documents = [document for _, _, document in listed if document is not None]
+            requested = [document for document in documents if within.keep is None or within.keep(document)]
+            visible = {document.id for document in (await readable(requested) if readable else requested)}
             for number, (member, partition, document) in enumerate(listed, 1):
-                if document is not None and document.id in shown:
+                if document is not None and document.id in visible:
                     selected.append(Located(partition, document))
                     if len(selected) == limit:
                         more = following is not None or number < len(listed)
                         return DocumentPage(selected, _encode_cursor(member) if more else None)
             if following is None:
                 return DocumentPage(selected, None)
-            edge = _between(listed[-1][0], following, newest_first=newest_first)
+            # a text between two members that names neither: one's beginning up to where they differ. It tells a time,
+            # and where both have the same time a part of an id
+            last = listed[-1][0]
+            edge = last[: sum(takewhile(bool, map(eq, last, following))) + 1] + ("" if newest_first else _GREATEST)
         return DocumentPage(selected, _encode_cursor(edge))
 
     async def _cut(
@@ -232,7 +238,7 @@ class DocumentReader:
         documents = await self.get(
             [(partition, DocumentId(member.rpartition("|")[2])) for member, partition in taken[:limit]]
         )
-        listed = [(member, partition, one) for (member, partition), one in zip(taken[:limit], documents, strict=True)]
+        listed = [(*row, document) for row, document in zip(taken[:limit], documents, strict=True)]
         return listed, taken[limit][0] if len(taken) > limit else None
 
     async def pages(self, listing: str, partitions: Sequence[int], limit: int = PAGE) -> AsyncGenerator[list[Document]]:
@@ -354,7 +360,11 @@ class DocumentReader:
             return {}, []
         together = [list(texts)] if self._one_server else [[partition] for partition in texts]
         while True:
-            commands = [self._read(partitions, texts) for partitions in together]
+            commands: list[Command] = []
+            for partitions in together:
+                live_keys = [self._generation_keys[partition] for partition in partitions]
+                names = [(self._keys(partition), name) for partition in partitions for name in texts[partition]]
+                commands.append(("MGET", *live_keys, *(keys.doc(name) for keys, name in names)))
             answers = await ask(self._redis, [*commands, *more()], at_once=at_once)
             if any(isinstance(answer, Exception) for answer in answers):
                 answers = _without(answers, together, range(self.partitions) if others else texts)
@@ -364,68 +374,35 @@ class DocumentReader:
                 if not row:  # left out
                     continue
                 live.update((partition, int(now or 1)) for partition, now in zip(partitions, row, strict=False))
-                names = ((partition, name) for partition in partitions for name in texts[partition])
-                stored.update(zip(names, row[len(partitions) :], strict=True))
-            if self._hold(live):  # else a rebuild switched between two reads: ask the new generation
+                locations = ((partition, name) for partition in partitions for name in texts[partition])
+                stored.update(zip(locations, row[len(partitions) :], strict=True))
+            if all(self._generation[partition] == now for partition, now in live.items()):
                 return stored, answers[len(together) :]
-
-    def _read(self, partitions: Sequence[int], texts: Mapping[int, Sequence[DocumentId]]) -> Command:
-        keys = [self._live_keys[partition] for partition in partitions]
-        documents = [of.doc(name) for partition, of in zip(partitions, keys, strict=True) for name in texts[partition]]
-        return ("MGET", *(self._generation_keys[partition] for partition in partitions), *documents)
-
-    def _hold(self, live: Mapping[int, int]) -> bool:
-        """True when these live generations are those that were asked; else remembers them, for another try."""
-        held = all(self._generation[partition] == now for partition, now in live.items())
-        if not held:
-            for partition, now in live.items():
+            for partition, now in live.items():  # a rebuild switched between two reads: ask the new generation
                 self._generation[partition] = now
                 self._live_keys[partition] = PartitionKeys(partition).of_generation(now)
-        return held
 
 
-def _without(answers: Sequence[Any], together: Sequence[Sequence[int]], asked: Iterable[int]) -> list[Any]:
+def _without(answers: Sequence[Any], together: Sequence[Sequence[int]], requested: Iterable[int]) -> list[Any]:
     """The answers as of partitions without documents where a node is down; raises the first error where it is not."""
     unread: set[int] = set()
     for partitions, answer in zip(together, answers, strict=False):
         if isinstance(answer, UNREACHABLE):
             unread.update(partitions)
-    error = next(one for one in answers if isinstance(one, Exception))
-    if not unread or any(isinstance(one, Exception) and not isinstance(one, UNREACHABLE) for one in answers):
-        raise error
-    leave_out(unread, asked, error)
-    return [() if isinstance(one, UNREACHABLE) else one for one in answers]
-
-
-def _hash(answer: Any) -> dict[bytes, bytes]:
-    """A hash, of which a server tells fields and values in turn."""
-    if isinstance(answer, dict):
-        return cast("dict[bytes, bytes]", answer)
-    return dict(zip(answer[::2], answer[1::2], strict=True))
+    errors = [answer for answer in answers if isinstance(answer, Exception)]
+    if not unread or not all(isinstance(error, UNREACHABLE) for error in errors):
+        raise errors[0]
+    leave_out(unread, requested, errors[0])
+    return [() if isinstance(answer, UNREACHABLE) else answer for answer in answers]
 
 
 def readable_by(reader: Reader) -> Readable:
     """What tells the documents that a reader can see."""
 
-    async def readable(found: list[Document]) -> list[Document]:
-        return [one for one in found if may_read(one, reader)]
+    async def readable(documents: list[Document]) -> list[Document]:
+        return [document for document in documents if may_read(document, reader)]
 
     return readable
-
-
-async def _shown(found: list[Document], within: Within, readable: Readable | None) -> set[str]:
-    requested = [one for one in found if within.keep is None or within.keep(one)]
-    return {one.id for one in (requested if readable is None else await readable(requested))}
-
-
-def _between(last: str, following: str, *, newest_first: bool) -> str:
-    """A text between two members of a listing that names neither: the beginning of one, up to where they differ.
-
-    It tells a time, and where both have the same one a part of an id.
-    """
-    alike = sum(takewhile(bool, map(eq, last, following)))
-    beginning = last[: alike + 1]
-    return beginning if newest_first else beginning + _GREATEST
 
 
 def _encode_cursor(member: str) -> str:
@@ -439,8 +416,8 @@ def _decode_cursor(cursor: str | None) -> tuple[str, frozenset[int]]:
     if not cursor:
         return "", frozenset()
     try:
-        told = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode()
-        unread, member = told[1:].split("\0", 1) if told.startswith("\0") else ("", told)
+        text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode()
+        unread, member = text[1:].split("\0", 1) if text.startswith("\0") else ("", text)
         return member, frozenset(map(int, filter(None, unread.split(","))))
     except ValueError:
         raise CommandRejected("not a cursor; pass on the `next` of the page before", "cursor") from None

@@ -140,18 +140,14 @@ def surroundings(index: Index, allowed: Filter, now_ms: int, around: Sequence[st
     sessions: dict[str, None] = {}
     links: dict[Link, None] = {}
     for keys in index.facets(observations[:OBSERVATIONS]):
-        session, told = _sighted(keys)
+        values = [(name, value) for name, _, value in (key.partition("\x1f") for key in keys) if value]
+        session = next((f"session:{value}" for name, value in values if name == "session"), "")
         sessions[session] = None
-        links.update(dict.fromkeys(told))
+        types = {"project": "in_project", "file": "touches"}
+        touched = [Link(session, f"{name}:{value}", types[name]) for name, value in values if name in types]
+        links.update(dict.fromkeys(touched))
     more = len(memories) > count or len(observations) > OBSERVATIONS
     return Surroundings(memories[:count], list(sessions), list(links), more)
-
-
-def _sighted(keys: Sequence[str]) -> tuple[str, list[Link]]:
-    values = [(name, value) for name, _, value in (key.partition("\x1f") for key in keys) if value]
-    session = next((f"session:{value}" for name, value in values if name == "session"), "")
-    types = {"project": "in_project", "file": "touches"}
-    return session, [Link(session, f"{name}:{value}", types[name]) for name, value in values if name in types]
 
 
 def _values(allowed: Filter, now_ms: int, name: Linked, most: int, index: Index) -> list[str]:
@@ -274,13 +270,13 @@ class Graph:
         walk = Walk.start(name, max_hops)
         while walk.frontier:
             stated = [
-                Edge(one.source, one.target, one.relation, one.confidence)
-                for one in await self._relations.of_documents(walk.frontier, reader)
+                Edge(relation.source, relation.target, relation.relation, relation.confidence)
+                for relation in await self._relations.of_documents(walk.frontier, reader)
             ]
             walk = walk.step([*stated, *await self._versions(walk.frontier, reader)])
         related = walk.related(min_confidence)
-        existing = await self._readable([one.id for one in related], reader)
-        return [RelatedDocument(one, existing[one.id]) for one in related if one.id in existing]
+        existing = await self._readable([memory.id for memory in related], reader)
+        return [RelatedDocument(memory, existing[memory.id]) for memory in related if memory.id in existing]
 
     async def _extend(
         self, sketch: Sketch, reader: Reader, project: str | None, around: Sequence[str] | None, limit: int
@@ -289,10 +285,11 @@ class Graph:
         allowed, now_ms = key_scope(reader, project), to_ms(self._clock())
         nearby = await self._index.ask_current(lambda index: surroundings(index, allowed, now_ms, around, limit + 1))
         sketch.cut |= nearby.more
-        named = [one for name, one in (await self._readable(around or (), reader)).items() if is_memory(name)]
+        existing = await self._readable(around or (), reader)
+        named = [document for name, document in existing.items() if is_memory(name)]
         memories = _in_project([*named, *await self._documents.readable(nearby.memories, reader, Memory)], project)
-        for one in memories:
-            sketch.put(one)
+        for memory in memories:
+            sketch.put(memory)
         for name in nearby.sessions:
             sketch.name(name)
         sketch.draw(nearby.links)
@@ -305,15 +302,20 @@ class Graph:
             for relation in relations
             if project in (None, relation.project)
         ]
-        links += [Link(one.source, one.target, one.relation) for one in await self._versions(ends, reader)]
+        links += [Link(edge.source, edge.target, edge.relation) for edge in await self._versions(ends, reader)]
         others = {end for link in links for end in (link.source, link.target) if is_memory(end)} - sketch.nodes.keys()
-        for one in _in_project((await self._readable(sorted(others), reader)).values(), project):
-            sketch.put(one)
+        for memory in _in_project((await self._readable(sorted(others), reader)).values(), project):
+            sketch.put(memory)
         sketch.draw(links)
 
     async def _versions(self, names: Iterable[str], reader: Reader) -> list[Edge]:
         existing = await self._readable([name for name in names if is_memory(name)], reader)
-        pairs = {pair: None for one in existing.values() if isinstance(one, Memory) for pair in _followed(one)}
+        links: dict[tuple[str, str], None] = {}
+        for memory in existing.values():
+            if isinstance(memory, Memory):
+                links |= {(memory.id, memory.parent_id): None, (memory.superseded_by, memory.id): None}
+                links |= {(memory.id, original): None for original in memory.condensed}
+        pairs = [(newer, older) for newer, older in links if newer and older]
         existing |= await self._readable([end for pair in pairs for end in pair if end not in existing], reader)
         return [Edge(newer, older, "supersedes") for newer, older in pairs if newer in existing and older in existing]
 
@@ -326,15 +328,8 @@ class Graph:
         }
 
 
-def _in_project(found: Iterable[Document], project: str | None) -> list[Memory]:
-    return [one for one in found if isinstance(one, Memory) and project in (None, one.project)]
-
-
-def _followed(memory: Memory) -> list[tuple[str, str]]:
-    pairs = [(memory.id, memory.parent_id), (memory.superseded_by, memory.id)]
-    return [
-        (newer, older) for newer, older in [*pairs, *((memory.id, one) for one in memory.condensed)] if newer and older
-    ]
+def _in_project(documents: Iterable[Document], project: str | None) -> list[Memory]:
+    return [memory for memory in documents if isinstance(memory, Memory) and project in (None, memory.project)]
 
 
 def _drawing(sketch: Sketch, names: Sequence[str], limit: int) -> Drawing:

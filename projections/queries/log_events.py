@@ -31,7 +31,7 @@ from ingest.events.session import (
 from ingest.events.slot import SlotAppended, SlotDeleted, SlotSet
 from ingest.events.subject import EventErased, SubjectForgotten
 from ingest.ids import MEMORY, DocumentId, document_id
-from ingest.log.event_log import EventLog, LogHistory, Stored
+from ingest.log.event_log import EventLog, Stored
 from ingest.log.position import START, Position, Token, project_route
 from ingest.platform.partial import leaving_out, left_out, left_out_message, readable
 from projections.documents import actions, lessons, memories, observations, relations, sessions, slots
@@ -43,7 +43,7 @@ from projections.queries.documents import DocumentReader
 from projections.queries.times import ANY_TIME, MAX_SEQ, Times
 from projections.search.index import IndexService
 
-_OWN = frozenset(one.TYPE for one in (MemoryRecorded, MemoryRevised, MemoryCondensed))
+_OWN = frozenset(event_type.TYPE for event_type in (MemoryRecorded, MemoryRevised, MemoryCondensed))
 """Events that create a memory."""
 _SAID = frozenset({"data", "metadata", "trace"})
 """What of an event its caller said, beside who it was, where and when."""
@@ -67,12 +67,17 @@ class EventFilter(NamedTuple):
     times: Times = ANY_TIME
 
     def matches(self, event: Mapping[str, Any], position: Position) -> bool:
-        """Whether an event is wanted, and of the reader's tenant and projects.
+        """Whether an event passes the filter and is of the reader's tenant and projects.
 
-        An unreadable one belongs to no tenant; it may be anybody's, and is shown to operators.
+        An unreadable event has no tenant, so only operators see it.
         """
+        key_scope, tenant = self.reader.key_scope, event.get("tenant")
+        if tenant is None:
+            in_scope = key_scope.whole and not key_scope.within_tenant
+        else:
+            in_scope = tenant == self.reader.tenant and key_scope.allows(event.get("project", ""))
         return (
-            self._within_reach(event)
+            in_scope
             and self.type in ("", event.get("type"))
             and self.session_id in ("", event.get("session_id", ""))
             and self.project in (None, event.get("project", ""))
@@ -80,12 +85,6 @@ class EventFilter(NamedTuple):
             and self.reader.only_agent in ("", event.get("agent_id", ""))
             and self.times.of_event(event, position)
         )
-
-    def _within_reach(self, event: Mapping[str, Any]) -> bool:
-        key_scope, tenant = self.reader.key_scope, event.get("tenant")
-        if tenant is None:
-            return key_scope.whole and not key_scope.within_tenant
-        return tenant == self.reader.tenant and key_scope.allows(event.get("project", ""))
 
 
 class EventView(NamedTuple):
@@ -117,7 +116,8 @@ class EventView(NamedTuple):
         """
         for name in self.about():
             document = known.get(name)
-            if document is None and not reader.operator and self._partition in (unread := left_out()):
+            partition = int(self.event["position"].partition(":")[0])
+            if document is None and not reader.operator and partition in (unread := left_out()):
                 raise LogUnavailable(
                     f"it cannot be told who may see {self.event['position']}; {left_out_message(unread)}"
                 )
@@ -127,10 +127,6 @@ class EventView(NamedTuple):
                 selected = {name: value for name, value in self.event.items() if name not in _SAID}
                 return {**selected, "data": {"visibility": visibility, "withheld": True}}
         return self.event
-
-    @property
-    def _partition(self) -> int:
-        return int(self.event["position"].partition(":")[0])
 
     @property
     def _visibility(self) -> str:
@@ -163,7 +159,11 @@ class LogEvents:
         if event_filter.project is not None and not event_filter.reader.key_scope.allows(event_filter.project):
             return EventsPage([], after or None)
         at = self.read_on(after) if after else Token()
-        partitions: Sequence[int] = range(self._log.partitions) if partition is None else [self._checked(partition)]
+        partitions: Sequence[int] = range(self._log.partitions)
+        if partition is not None:
+            if partition not in partitions:
+                raise CommandRejected(f"there are partitions 0 to {self._log.partitions - 1}", "partition")
+            partitions = [partition]
         events: list[EventView] = []
         for number in partitions:
             more = False
@@ -234,11 +234,6 @@ class LogEvents:
                 return True
         return True
 
-    def _checked(self, partition: int) -> int:
-        if not 0 <= partition < self._log.partitions:
-            raise CommandRejected(f"there are partitions 0 to {self._log.partitions - 1}", "partition")
-        return partition
-
 
 EVERYTHING = "*"
 BULK = ObservationRecorded.TYPE
@@ -299,7 +294,10 @@ class Audit:
         if project is not None and not reader.key_scope.allows(project):
             return AuditPage([], None)
         requested = _AuditFilter(reader, operation, agent_id, project, times)
-        at = _parse(cursor, self._log.history) if cursor else await self._heads()
+        try:
+            at = self._log.history.check_cursor(Token.parse(cursor)) if cursor else await self._heads()
+        except CommandRejected:
+            raise CommandRejected("not a cursor; pass on the `next` of the page before", "cursor") from None
         backwards = _Backwards(self._log, at)
         results: list[AuditEntry] = []
         for _ in range(MAX_SCANNED):
@@ -361,8 +359,8 @@ class _Backwards:
 
     async def step(self) -> tuple[int, Stored] | None:
         """The next older entry and its partition; None at the beginning of the log."""
-        empty = [one for one, rows in self._read.items() if not rows and one not in self._ended]
-        pages = await readable({one: self._log.read_back(one, self._at.get(one), STEP) for one in empty})
+        empty = [number for number, rows in self._read.items() if not rows and number not in self._ended]
+        pages = await readable({number: self._log.read_back(number, self._at.get(number), STEP) for number in empty})
         self._ended.update(set(empty) - pages.keys())
         for partition, rows in pages.items():
             self._read[partition] = rows[::-1]  # the newest last, where it is taken from
@@ -377,13 +375,6 @@ class _Backwards:
         return partition, stored
 
 
-def _parse(cursor: str, history: LogHistory) -> Token:
-    try:
-        return history.check_cursor(Token.parse(cursor))
-    except CommandRejected:
-        raise CommandRejected("not a cursor; pass on the `next` of the page before", "cursor") from None
-
-
 def _operation(event: Mapping[str, Any]) -> str:
     operation: str = event.get("type", "")
     return event["data"].get("was", operation) if operation == EventErased.TYPE else operation
@@ -392,9 +383,9 @@ def _operation(event: Mapping[str, Any]) -> str:
 def _entry(partition: int, stored: Stored, event: Mapping[str, Any]) -> AuditEntry:
     try:
         recorded = decode(stored.payload, stored.position)
-    except UnreadableEvent:  # of a newer release: who and when can be told all the same
+    except UnreadableEvent:  # written by a newer release: who and when are still readable
         recorded = None
-    said = None if recorded is None else recorded.data
+    data = None if recorded is None else recorded.data
     return AuditEntry(
         id=event["event_id"],
         position=f"{partition}:{stored.position}",
@@ -405,45 +396,45 @@ def _entry(partition: int, stored: Stored, event: Mapping[str, Any]) -> AuditEnt
         project=event["project"],
         session_id=event["session_id"],
         targets=[] if recorded is None else _targets(recorded),
-        reason=said.reason if isinstance(said, SubjectForgotten | SessionEnded) else "",
+        reason=data.reason if isinstance(data, SubjectForgotten | SessionEnded) else "",
         source=event.get("source", "native"),
-        erased=isinstance(said, EventErased),
+        erased=isinstance(data, EventErased),
     )
 
 
 def _targets(recorded: Recorded) -> list[str]:
-    """The documents that an event is about, the one it makes first."""
+    """The documents that an event is about, the one it creates first."""
     match recorded.data:
-        case SubjectForgotten() as said:
-            return list(said.documents or said.kept) or [said.subject]
-        case EventErased() as said:
-            return [said.document]
+        case SubjectForgotten() as data:
+            return list(data.documents or data.kept) or [data.subject]
+        case EventErased() as data:
+            return [data.document]
         case ObservationRecorded():
             return [observations.observation_id(recorded)]
-        case ObservationCompressed() as said:
-            return [said.observation]
+        case ObservationCompressed() as data:
+            return [data.observation]
         case MemoryRecorded():
             return [memories.memory_id(recorded)]
-        case MemoryRevised() as said:
-            return [memories.memory_id(recorded), said.memory]
-        case MemoryCondensed() as said:
-            return [memories.memory_id(recorded), *said.originals]
-        case MemoryVisibilityChanged() | MemoryConfirmed() as said:
-            return [said.memory]
-        case LessonRecorded() as said:
-            return [lessons.lesson_id(recorded, said)]
-        case LessonReinforced() | LessonRevised() | LessonTriggered() | LessonRetired() as said:
-            return [said.lesson]
-        case SlotSet() | SlotAppended() | SlotDeleted() as said:
-            return [slots.id_of(recorded, said)]
+        case MemoryRevised() as data:
+            return [memories.memory_id(recorded), data.memory]
+        case MemoryCondensed() as data:
+            return [memories.memory_id(recorded), *data.originals]
+        case MemoryVisibilityChanged() | MemoryConfirmed() as data:
+            return [data.memory]
+        case LessonRecorded() as data:
+            return [lessons.lesson_id(recorded, data)]
+        case LessonReinforced() | LessonRevised() | LessonTriggered() | LessonRetired() as data:
+            return [data.lesson]
+        case SlotSet() | SlotAppended() | SlotDeleted() as data:
+            return [slots.id_of(recorded, data)]
         case ActionCreated():
             return [actions.action_id(recorded)]
-        case ActionUpdated() as said:
-            return [said.action]
-        case RelationLinked() | RelationUnlinked() as said:
-            return [relations.id_of(recorded, said)]
-        case SessionCommitted() as said:
-            return [sessions.commit_id(recorded, said)]
+        case ActionUpdated() as data:
+            return [data.action]
+        case RelationLinked() | RelationUnlinked() as data:
+            return [relations.id_of(recorded, data)]
+        case SessionCommitted() as data:
+            return [sessions.commit_id(recorded, data)]
         case SessionSummarised():
             return [summary_id(_session(recorded))]
         case SessionStarted() | SessionEnded() | SessionRetired():

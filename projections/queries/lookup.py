@@ -61,28 +61,22 @@ def touching(
     """
     if other_than:
         allowed = replace(allowed, without=[("session", other_than)])
-    paths = {file: dict.fromkeys(_shorter(file)) for file in files}
+    paths: dict[str, dict[str, None]] = {}
     by_name: dict[str, list[str]] = {}
     for file in files:
+        parts = file.strip().replace("\\", "/").removeprefix("./").split("/")
+        ends = [file, *("/".join(parts[start:]) for start in range(len(parts)))]
+        paths[file] = {path: None for end in ends if end for path in (end, f"./{end}")}
         by_name.setdefault(_base(file), []).append(file)
-    for path in _paths(index.facets(index.recorded_last(allowed, now_ms, LOOKED_AT))):
+    lead = facet("file", "")
+    recent = index.facets(index.recorded_last(allowed, now_ms, LOOKED_AT))
+    named = dict.fromkeys(key.removeprefix(lead) for keys in recent for key in keys if key.startswith(lead))
+    for path in named:
         for file in by_name.get(_base(path), ()):
             if same_file(path, file):
                 paths[file][path] = None
     locations = {file: index.recorded_last(replace(allowed, files=[*paths[file]]), now_ms, count) for file in files}
     return {file: places for file, places in locations.items() if places}
-
-
-def _paths(documents: Iterable[Sequence[str]]) -> list[str]:
-    lead = facet("file", "")
-    return [*dict.fromkeys(key.removeprefix(lead) for keys in documents for key in keys if key.startswith(lead))]
-
-
-def _shorter(file: str) -> list[str]:
-    plain = file.strip().replace("\\", "/").removeprefix("./")
-    parts = plain.split("/")
-    ends = ["/".join(parts[start:]) for start in range(len(parts))]
-    return list(dict.fromkeys(one for end in [file, *ends] if end for one in (end, f"./{end}")))
 
 
 def _base(path: str) -> str:
@@ -130,8 +124,9 @@ class Lookup:
     ) -> list[Document]:
         """What a function of this module finds for a reader, of a project or of all, narrowed as a Filter can be."""
         allowed, now_ms = key_scope(reader, project, **narrowing), to_ms(self._clock())
-        where = await self._index.ask(lambda index: work(index, allowed, now_ms, *args))
-        return [one for one in await self._documents.get(where) if one is not None and may_read(one, reader)]
+        locations = await self._index.ask(lambda index: work(index, allowed, now_ms, *args))
+        documents = await self._documents.get(locations)
+        return [document for document in documents if document is not None and may_read(document, reader)]
 
     async def projects(self, reader: Reader) -> list[str]:
         """The projects in which the reader finds anything, by name; the nameless one is the empty name."""
@@ -147,7 +142,7 @@ class Lookup:
         for kind, name in named:
             if not name or await self.count(reader, any_of=[(kind, name)]):
                 continue
-            names = [] if kind == "session" else [one for one, _ in await self.names(reader, kind)]
+            names = [] if kind == "session" else [existing for existing, _ in await self.names(reader, kind)]
             near = ", ".join(map(repr, await asyncio.to_thread(near_names, name, filter(None, names))))
             notes.append(
                 f"{kind} {name!r} has no searchable documents that you can read" + f"; similar: {near}" * bool(near)
