@@ -1,11 +1,11 @@
-"""Has the model make vectors first of what recall shows: what was asked for is likely to be asked for again.
+"""Moves recently recalled documents up in the embedding queue: they are likely to be recalled again.
 
-A bounded set of names, which moves up in the embedding queue a little later, many at once; no request waits for it.
+A bounded set of names, which moves up a little later, many at once; no request waits for it.
 """
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Protocol
 
@@ -36,15 +36,15 @@ class EmbeddingPriority:
 
     def __init__(self, redis: Client, generations: Generations, clock: Clock = system_clock) -> None:
         self._redis, self._generations, self._clock = redis, generations, clock
-        self._wanted: dict[tuple[int, str], datetime] = {}
+        self._waiting: dict[tuple[int, str], datetime] = {}
         self._task: asyncio.Task[None] | None = None
 
     def shown(self, hits: Iterable[Hit]) -> None:
-        """These were shown. Only those that were judged by static vectors, for want of others, move up."""
+        """Recall returned these hits. Only those ranked by static vectors, because they have no others, move up."""
         for hit in hits:
-            if "static" in hit.explain and "cosine" not in hit.explain and len(self._wanted) < MOST:
-                self._wanted[hit.partition, hit.id] = self._clock()
-        if self._wanted and self._task is None:
+            if "static" in hit.explain and "cosine" not in hit.explain and len(self._waiting) < MOST:
+                self._waiting[hit.partition, hit.id] = self._clock()
+        if self._waiting and self._task is None:
             self._task = asyncio.create_task(self._move_up(), name="embed-sooner")
 
     async def aclose(self) -> None:
@@ -54,22 +54,19 @@ class EmbeddingPriority:
 
     async def _move_up(self) -> None:
         try:
-            while self._wanted:  # also what was shown while the others moved
+            while self._waiting:  # also what was shown while the others moved
                 await asyncio.sleep(EVERY_S)
-                wanted, self._wanted = self._wanted, {}  # swapped: recalls add to the new one while this is written
-                await self._queue(wanted)
+                waiting, self._waiting = self._waiting, {}  # swapped: recalls add to the new one while this is written
+                scores: dict[int, dict[str, float]] = {}
+                for (partition, name), at in waiting.items():
+                    scores.setdefault(partition, {})[name] = place(Urgency.RECALLED, to_ms(at))
+                async with self._redis.pipeline(transaction=False) as pipe:
+                    for partition, of_partition in scores.items():
+                        keys = PartitionKeys(partition).of_generation(self._generations.generation_of(partition))
+                        # only what is queued, and only up: what is being embedded, or has a vector by now, stays out
+                        pipe.zadd(keys.embed_queue, of_partition, xx=True, lt=True)
+                    await pipe.execute()
         except (RedisError, OSError) as error:
             logger.debug("nothing moved up in the embedding queue: %s", error)
         finally:
             self._task = None
-
-    async def _queue(self, wanted: Mapping[tuple[int, str], datetime]) -> None:
-        scores: dict[int, dict[str, float]] = {}
-        for (partition, name), at in wanted.items():
-            scores.setdefault(partition, {})[name] = place(Urgency.RECALLED, to_ms(at))
-        async with self._redis.pipeline(transaction=False) as pipe:
-            for partition, of_partition in scores.items():
-                keys = PartitionKeys(partition).of_generation(self._generations.generation_of(partition))
-                # only what is queued, and only up: what is being embedded, or has a vector by now, stays out
-                pipe.zadd(keys.embed_queue, of_partition, xx=True, lt=True)
-            await pipe.execute()

@@ -104,26 +104,26 @@ class Lessons:
         documents: list[Lesson] = []
         spent_s = 0.0
         listings = [
-            (place, rules(reader.tenant, place, tool)) for place in _places(project) for tool in ("", tool_name)
+            (source, rules(reader.tenant, source, tool)) for source in _projects(project) for tool in ("", tool_name)
         ]
         async with aclosing(self._in_order(reader.tenant, list(dict.fromkeys(listings)))) as pages:
             async for page in pages:
                 rules_of = await self._documents.fields(page, ("trigger_tool", "trigger_pattern"))
                 started = time.perf_counter()
-                speaking: list[DocumentLocation] = []
-                for place, (tool, pattern) in zip(page, rules_of, strict=True):
+                matching: list[DocumentLocation] = []
+                for location, (tool, pattern) in zip(page, rules_of, strict=True):
                     if matches(tool, pattern, tool_name, preview):
-                        speaking.append(place)
+                        matching.append(location)
                     if spent_s + time.perf_counter() - started > PATTERNS_BUDGET_S:
                         break
                 spent_s += time.perf_counter() - started
-                for first in range(0, len(speaking), limit):
-                    documents += await self._load(speaking[first : first + limit], reader)
+                for first in range(0, len(matching), limit):
+                    documents += await self._load(matching[first : first + limit], reader)
                     if len(documents) >= limit:
                         return documents[:limit]
                 if spent_s > PATTERNS_BUDGET_S:
-                    told = "lessons of %r for tool %r: %d found, others not looked at after %.0f ms of patterns"
-                    logger.warning(told, project, tool_name, len(documents), spent_s * 1000)
+                    message = "lessons of %r for tool %r: %d found, others not looked at after %.0f ms of patterns"
+                    logger.warning(message, project, tool_name, len(documents), spent_s * 1000)
                     break
         return documents
 
@@ -147,16 +147,19 @@ class Lessons:
             return []
         depth = min(FOUND, max(50, SPARE * limit))
         question = Question(text=query, vector=None, limit=depth, now_ms=to_ms(now))
-        within = [] if project is None else _places(project) if everywhere else [project]
+        within = [] if project is None else _projects(project) if everywhere else [project]
         hits, _ = await self._vectors.search(question, key_scope(reader, projects=within, kinds=["lesson"]))
         cosine = {hit.id: hit.explain.get("cosine", 0.0) for hit in hits}
         requested = set(terms(query))
         scored: list[tuple[Lesson, float]] = []
         for lesson in await self._load([(hit.partition, DocumentId(hit.id)) for hit in hits], reader):
-            sure, relevance = lesson.confidence_at(now), _relevance(lesson, requested, cosine[lesson.id])
-            if relevance and sure >= min_confidence:
+            shared = requested.intersection(terms(searchable_text(lesson)))
+            similarity = cosine[lesson.id] if cosine[lesson.id] >= LEAST_COSINE else 0.0
+            relevance = min(1.0, max(len(shared) / len(requested) if requested else 0.0, similarity))
+            confidence = lesson.confidence_at(now)
+            if relevance and confidence >= min_confidence:
                 age = now - from_ms(lesson.reinforced_ms or lesson.recorded_ms)
-                scored.append((lesson, recall_score(sure, relevance, age)))
+                scored.append((lesson, recall_score(confidence, relevance, age)))
         return sorted(scored, key=lambda pair: (-pair[1], pair[0].id))[:limit]
 
     async def surest(
@@ -169,14 +172,14 @@ class Lessons:
         min_confidence: float = 0.0,
         limit: int = 50,
     ) -> list[Lesson]:
-        """The lessons of a project, or of all, by what is left of their confidence; `source` is who drew them.
+        """Lessons of a project, or of all, by current confidence; `source` is their origin.
 
-        With a source, among the LISTED most confident.
+        With a source, only the LISTED most confident are considered.
         """
         count = LISTED if source else min(limit, LISTED)
         allowed, now_ms = key_scope(reader, project), to_ms(now)
-        sure = await self._index.ask(lambda index: index.lessons_by_confidence(allowed, NO_PROJECT, now_ms, count))
-        documents = await self._load([(one.partition, DocumentId(one.id)) for one in sure], reader)
+        best = await self._index.ask(lambda index: index.lessons_by_confidence(allowed, NO_PROJECT, now_ms, count))
+        documents = await self._load([(hit.partition, DocumentId(hit.id)) for hit in best], reader)
         selected = [
             document
             for document in documents
@@ -193,9 +196,9 @@ class Lessons:
         low, count = b"-", FIRST_PAGE
         while True:
             rows = await self._documents.ranges(places, low, limit=count)
-            members = [(member, place) for (_, place), row in zip(places, rows, strict=True) for member in row]
+            members = [(member, partition) for (_, partition), row in zip(places, rows, strict=True) for member in row]
             page = sorted(members)[:count]
-            yield [(place, DocumentId(one.rpartition("|")[2])) for one, place in page]
+            yield [(partition, DocumentId(member.rpartition("|")[2])) for member, partition in page]
             if len(page) < count:
                 return
             low, count = b"(" + page[-1][0].encode(), PAGE
@@ -205,11 +208,5 @@ class Lessons:
         return [lesson for lesson in lessons if lesson.active and not lesson.retired_ms]
 
 
-def _places(project: str | None) -> list[str]:
+def _projects(project: str | None) -> list[str]:
     return [project or "", EVERY_PROJECT]
-
-
-def _relevance(lesson: Lesson, asked: set[str], cosine: float) -> float:
-    said = asked.intersection(terms(searchable_text(lesson)))
-    share = len(said) / len(asked) if asked else 0.0
-    return min(1.0, max(share, cosine if cosine >= LEAST_COSINE else 0.0))

@@ -67,7 +67,9 @@ class Listed:
         page = await self._get(
             lambda index, now_ms: index.most_recent(allowed, now_ms, limit, offset), reader, (Observation, Memory)
         )
-        return sorted(page, key=lambda one: one.occurred_at, reverse=True)  # the index knows milliseconds only
+        return sorted(
+            page, key=lambda document: document.occurred_at, reverse=True
+        )  # the index knows milliseconds only
 
     async def rules(
         self, reader: Reader, project: str | None, severity: str | None, *, active: bool, limit: int
@@ -98,17 +100,25 @@ class Listed:
                 sessions(reader.tenant, project), everywhere, cursor=cursor, limit=SESSIONS_AT_ONCE
             )
             active_ms = 0
-            for partition, one in page.documents:
-                if isinstance(one, Session):
-                    active_ms = one.updated_ms
-                    _, known = results.get(one.session_id, (0, one))
-                    if may_read(one, reader) and one.status in statuses and one.started_ms <= known.started_ms:
-                        results[one.session_id] = partition, one
+            for partition, session in page.documents:
+                if isinstance(session, Session):
+                    active_ms = session.updated_ms
+                    _, first = results.get(session.session_id, (0, session))
+                    earliest = session.started_ms <= first.started_ms
+                    if earliest and session.status in statuses and may_read(session, reader):
+                        results[session.session_id] = partition, session
             cursor, looked_at = page.next, looked_at + len(page.documents)
             best = sorted(results.values(), key=lambda pair: (-pair[1].started_ms, pair[1].id))[:limit]
             enough = len(best) == limit and (not best or best[-1][1].started_ms > active_ms)
             if cursor is None or enough or looked_at >= MAX_SESSIONS:
-                return await self._with_summaries(best, reader)
+                break
+        names = [(partition, summary_id(DocumentId(session.id))) for partition, session in best]
+        summaries = await self._documents.get(names)
+        texts = [
+            summary.narrative or summary.title if isinstance(summary, Summary) and may_read(summary, reader) else ""
+            for summary in summaries
+        ]
+        return [ListedSession(session, text) for (_, session), text in zip(best, texts, strict=True)]
 
     async def session_count(self, tenant: str) -> int:
         """How many sessions there are."""
@@ -126,7 +136,14 @@ class Listed:
     async def tally(self, reader: Reader) -> Tally:
         """The observations, counted in the index: no document is read."""
         allowed = key_scope(reader, kinds=["observation"])
-        return await self._in_index(lambda index, now_ms: _tally(index, allowed, now_ms))
+        return await self._in_index(
+            lambda index, now_ms: Tally(
+                index.count(allowed, now_ms),
+                index.count(replace(allowed, embedded=True), now_ms),
+                index.counts(allowed, now_ms, "type"),
+                index.counts(allowed, now_ms, "project"),
+            )
+        )
 
     async def embedded(self, names: Sequence[str]) -> set[str]:
         """Those of the documents that have a vector."""
@@ -136,15 +153,6 @@ class Listed:
         """The observations, or those without a vector."""
         allowed = key_scope(reader, kinds=["observation"], embedded=False if only_missing else None)
         return await self._in_index(lambda index, now_ms: index.every(allowed, now_ms))
-
-    async def _with_summaries(self, found: Sequence[tuple[int, Session]], reader: Reader) -> list[ListedSession]:
-        locations = [(partition, summary_id(DocumentId(one.id))) for partition, one in found]
-        summaries = await self._documents.get(locations)
-        texts = [
-            summary.narrative or summary.title if isinstance(summary, Summary) and may_read(summary, reader) else ""
-            for summary in summaries
-        ]
-        return [ListedSession(session, text) for (_, session), text in zip(found, texts, strict=True)]
 
     async def _get(
         self, find: Callable[[Index, int], list[DocumentLocation]], reader: Reader, kinds: tuple[type[D], ...]
@@ -163,22 +171,13 @@ def _by_severity(
 ) -> list[DocumentLocation]:
     allowed = replace(allowed, retired=not active)
     results: list[DocumentLocation] = []
-    for one in SEVERITIES:
-        if severity in (None, one):
-            requested = replace(allowed, types=[one])
-            if one == SEVERITIES[-1]:  # what has no severity, too
+    for level in SEVERITIES:
+        if severity in (None, level):
+            requested = replace(allowed, types=[level])
+            if level == SEVERITIES[-1]:  # includes lessons without a severity
                 requested = replace(allowed, without=[("type", other) for other in SEVERITIES[:-1]])
             results += index.most_recent(requested, now_ms, count - len(results))
     return results
-
-
-def _tally(index: Index, allowed: Filter, now_ms: int) -> Tally:
-    return Tally(
-        index.count(allowed, now_ms),
-        index.count(replace(allowed, embedded=True), now_ms),
-        index.counts(allowed, now_ms, "type"),
-        index.counts(allowed, now_ms, "project"),
-    )
 
 
 Noun = Literal["observation", "lesson", "session", "project"]
@@ -197,23 +196,23 @@ class IntegerIds:
 
     async def numbers(self, ids: Sequence[str]) -> list[int]:
         """The number of each, in the order asked for; new ones get the next numbers in that order."""
-        found = {name: known for name in ids if (known := self._known.get(name))}
-        missing = [name for name in dict.fromkeys(ids) if name not in found]
+        numbers = {name: cached for name in ids if (cached := self._known.get(name))}
+        missing = [name for name in dict.fromkeys(ids) if name not in numbers]
         for start in range(0, len(missing), AT_ONCE):
             requested = missing[start : start + AT_ONCE]
             clean = [clean_name(name, "replace", "name") for name in requested]  # as events have it
-            found |= zip(requested, await number(self._redis, self._keys, clean), strict=True)
-        self._known.update((name, found[name]) for name in missing)
+            numbers |= zip(requested, await number(self._redis, self._keys, clean), strict=True)
+        self._known.update((name, numbers[name]) for name in missing)
         while len(self._known) > MAX_KNOWN:
             self._known.popitem(last=False)
-        return [found[name] for name in ids]
+        return [numbers[name] for name in ids]
 
     async def ids(self, numbers: Sequence[int]) -> list[str | None]:
         """What goes by each number, in the order asked for; None where nothing does."""
         if not numbers:
             return []
-        found: list[bytes | None] = await self._redis.hmget(self._keys.by_number, [str(one) for one in numbers])
-        return [None if name is None else name.decode() for name in found]
+        names: list[bytes | None] = await self._redis.hmget(self._keys.by_number, [str(value) for value in numbers])
+        return [None if name is None else name.decode() for name in names]
 
     async def count(self) -> int:
         """How many names have a number."""

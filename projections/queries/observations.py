@@ -4,6 +4,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, Literal, TypeVar
 from xml.sax.saxutils import escape
@@ -55,54 +56,46 @@ def enrich(
     `file_history` holds for each file the observations of other sessions that name it (see `same_file`), `hits` the
     snippets that recall found, best first, `bugs` the remembered bugs that touch one of the files. Any may be empty.
     """
+    current = sorted((bug for bug in bugs if bug.is_latest), key=lambda bug: bug.id)
+    current = sorted(current, key=lambda bug: bug.recorded_at, reverse=True)[:BUGS]
+    errors = [(_quoted(bug.title), _quoted(bug.content)) for bug in current]
     bodies = {
         "agentmemory-file-context": _history_lines(file_history),
         "agentmemory-relevant-context": [line for hit in hits if (line := _quoted(hit))][:HITS],
-        "agentmemory-past-errors": _bug_lines(bugs),
+        "agentmemory-past-errors": [
+            f"- {content}" if content.startswith(title) else f"- {title}: {content}" for title, content in errors
+        ],
     }
     parts = [(tag, body) for tag, lines in bodies.items() if (body := "\n".join(lines))]
     context = SEPARATOR.join(_part(tag, body) for tag, body in parts)
     if len(context) <= limit_chars:
         return Enriched(context, False)
-    return Enriched(_cut(parts, limit_chars), True)
-
-
-def _history_lines(file_history: Mapping[str, Sequence[Observation]]) -> Iterator[str]:
-    """A heading for each file that has a history, and its most important observations, the newest of equal ones."""
-    for file, seen in file_history.items():
-        telling = [one for one in seen if one.importance >= MIN_IMPORTANCE and headline(one)]
-        if telling:
-            yield f"## {_quoted(file)}"
-        telling.sort(key=lambda one: one.id)
-        telling.sort(key=lambda one: (one.importance, one.occurred_at), reverse=True)
-        for one in telling[:SHOWN_PER_FILE]:
-            yield f"- {one.occurred_at:%Y-%m-%d}: {_quoted(headline(one))}"
-
-
-def _bug_lines(bugs: Sequence[Memory]) -> Iterator[str]:
-    standing = sorted((bug for bug in bugs if bug.is_latest), key=lambda bug: bug.id)
-    for bug in sorted(standing, key=lambda bug: bug.recorded_at, reverse=True)[:BUGS]:
-        title, content = _quoted(bug.title), _quoted(bug.content)
-        yield f"- {content}" if content.startswith(title) else f"- {title}: {content}"
-
-
-def _cut(parts: Sequence[tuple[str, str]], limit_chars: int) -> str:
-    """The parts that fit whole, and as much of the next as there is room for."""
-    context = ""
+    context = ""  # the parts that fit whole, and as much of the next as there is room for
     for tag, body in parts:
         lead = SEPARATOR if context else ""
         room = limit_chars - len(context) - len(lead)
         part = _part(tag, body)
         if len(part) > room:
             left = room - len(_part(tag, ""))
-            return context + lead + _part(tag, _without_half_entity(body[:left])) if left > 0 else context
+            if left > 0:
+                body = re.sub(r"&[^;&]*\Z", "", body[:left])  # half an XML entity
+                context += lead + _part(tag, body)
+            break
         context += lead + part
-    return context
+    return Enriched(context, True)
 
 
-def _without_half_entity(escaped: str) -> str:
-    start = escaped.rfind("&")
-    return escaped[:start] if start >= 0 and ";" not in escaped[start:] else escaped
+def _history_lines(file_history: Mapping[str, Sequence[Observation]]) -> Iterator[str]:
+    """A heading for each file that has a history, and its most important observations, the newest of equal ones."""
+    for file, seen in file_history.items():
+        important = [observation for observation in seen if observation.importance >= MIN_IMPORTANCE]
+        important = [observation for observation in important if headline(observation)]
+        if important:
+            yield f"## {_quoted(file)}"
+        important.sort(key=lambda observation: observation.id)
+        important.sort(key=lambda observation: (observation.importance, observation.occurred_at), reverse=True)
+        for observation in important[:SHOWN_PER_FILE]:
+            yield f"- {observation.occurred_at:%Y-%m-%d}: {_quoted(headline(observation))}"
 
 
 def _part(tag: str, body: str) -> str:
@@ -146,9 +139,9 @@ class Observations:
         allowed = key_scope(reader, session_id=anchor.session_id, kinds=["observation"])
         now_ms, at_ms = to_ms(self._clock()), to_ms(anchor.occurred_at)
         counts = before + SAME_MOMENT, after + SAME_MOMENT
-        where = await self._index.ask(lambda index: index.around(allowed, now_ms, anchor.id, at_ms, *counts))
-        sides = [await self._documents.readable(side, reader, Observation) for side in where]
-        earlier, later = [[one for one in side if one.occurred_at != anchor.occurred_at] for side in sides]
+        locations = await self._index.ask(lambda index: index.around(allowed, now_ms, anchor.id, at_ms, *counts))
+        sides = [await self._documents.readable(side, reader, Observation) for side in locations]
+        earlier, later = [[other for other in side if other.occurred_at != anchor.occurred_at] for side in sides]
         return earlier[max(0, len(earlier) - before) :], later[:after]
 
     async def recorded_by(self, events: Sequence[Mapping[str, Any]], reader: Reader) -> list[Observation]:
@@ -233,7 +226,14 @@ class AroundQueries:
                 await self._beside(locations[0], allowed, reader, before, after) if locations else _nothing("no_match")
             )
         if anchor.startswith(f"{OBSERVATION}_"):
-            chosen = await self._named(anchor, reader, project, session_id)
+            documents = [located.document for located in await self._lookup.documents([anchor], reader)]
+            chosen = documents[0] if documents else None
+            if (
+                not isinstance(chosen, Observation)
+                or project not in (None, chosen.project)
+                or session_id not in ("", chosen.session_id)
+            ):
+                return _nothing("no_match")
         else:
             chosen = await self._newest_saying(anchor, allowed, reader)
         return await self._beside(chosen, allowed, reader, before, after) if chosen else _nothing("no_match")
@@ -256,7 +256,9 @@ class AroundQueries:
         """
         requested = list(dict.fromkeys(file for file in files if file.strip()))[:MAX_FILES]
         if project is None and session_id:
-            project = await self._project_of(reader, session_id)
+            with suppress(MnemologError):
+                located = await self._sessions.one(reader, session_id, None)
+                project = getattr(located.document, "project", None)
         return enrich(
             await _or_nothing(self._history(reader, session_id, requested, project), {}, tool_name),
             await _or_nothing(self._hits(reader, requested, terms, project, min_confidence), [], tool_name),
@@ -265,22 +267,16 @@ class AroundQueries:
         )
 
     async def _beside(self, anchor: Observation, allowed: Filter, reader: Reader, before: int, after: int) -> Timeline:
-        requested = anchor.id, to_ms(anchor.occurred_at), _some(before), _some(after)
-        sides = await self._near(lambda index, now_ms: index.around(allowed, now_ms, *requested))
+        counts = [max(0, min(count, MAX_AROUND)) for count in (before, after)]
+        at_ms = to_ms(anchor.occurred_at)
+        sides = await self._near(lambda index, now_ms: index.around(allowed, now_ms, anchor.id, at_ms, *counts))
         earlier, later = [await self._observations(side, reader) for side in sides]
         entries = [
-            *(TimelineEntry(one, place - len(earlier)) for place, one in enumerate(earlier)),
+            *(TimelineEntry(seen, number) for number, seen in enumerate(earlier, -len(earlier))),
             TimelineEntry(anchor, 0),
-            *(TimelineEntry(one, place + 1) for place, one in enumerate(later)),
+            *(TimelineEntry(seen, number) for number, seen in enumerate(later, 1)),
         ]
         return Timeline(entries, len(earlier), "")
-
-    async def _named(self, name: str, reader: Reader, project: str | None, session_id: str) -> Observation | None:
-        documents = await self._lookup.documents([name], reader)
-        one = documents[0].document if documents else None
-        if not isinstance(one, Observation):
-            return None
-        return one if project in (None, one.project) and session_id in ("", one.session_id) else None
 
     async def _newest_saying(self, words: str, allowed: Filter, reader: Reader) -> Observation | None:
         for everywhere in (False, True):
@@ -288,9 +284,10 @@ class AroundQueries:
                 lambda index, now_ms, everywhere=everywhere: index.saying(allowed, now_ms, words, everywhere=everywhere)
             )
             for start in range(0, len(locations), CHECKED):
-                for one in await self._observations(locations[start : start + CHECKED], reader):
-                    if _contains(one, words):
-                        return one
+                for seen in await self._observations(locations[start : start + CHECKED], reader):
+                    texts = (seen.title, seen.narrative, seen.content, *seen.concepts)
+                    if any(words.lower() in text.lower() for text in texts):
+                        return seen
         return None
 
     async def _history(
@@ -305,8 +302,8 @@ class AroundQueries:
     async def _bugs(self, reader: Reader, files: Sequence[str], project: str | None) -> list[Memory]:
         allowed = key_scope(reader, project, kinds=["memory"], tags=[BUG])
         locations = await self._near(lambda index, now_ms: touching(index, allowed, now_ms, files, "", BUGS))
-        where = list(dict.fromkeys(place for places in locations.values() for place in places))
-        return await self._documents.readable(where, reader, Memory)
+        distinct = list(dict.fromkeys(location for of_file in locations.values() for location in of_file))
+        return await self._documents.readable(distinct, reader, Memory)
 
     async def _hits(
         self,
@@ -316,7 +313,7 @@ class AroundQueries:
         project: str | None,
         min_confidence: LeastSure,
     ) -> list[str]:
-        """Files and terms are asked for apart: what says all of one is an answer, whatever it says of the other."""
+        """Files and terms are separate queries: a document that matches all of one need not match the other."""
         names = [file.replace("\\", "/").rpartition("/")[2] for file in files]
         queries = [" ".join(filter(str.strip, words))[:QUERY_CHARS] for words in (names, terms[:MAX_TERMS])]
         requested = [
@@ -324,17 +321,10 @@ class AroundQueries:
             for query in queries
             if query
         ]
-        answers = await asyncio.gather(*(self._recall(one, reader) for one in requested))
-        found = {one.id: one for answer in reversed(answers) for one in answer.results}
-        best = sorted(found.values(), key=lambda one: one.confidence or 0.0, reverse=True)
-        return [one.snippet for one in best[:HITS]]
-
-    async def _project_of(self, reader: Reader, session_id: str) -> str | None:
-        try:
-            located = await self._sessions.one(reader, session_id, None)
-        except MnemologError:
-            return None
-        return getattr(located.document, "project", None)
+        answers = await asyncio.gather(*(self._recall(request, reader) for request in requested))
+        results = {result.id: result for answer in reversed(answers) for result in answer.results}
+        best = sorted(results.values(), key=lambda result: result.confidence or 0.0, reverse=True)
+        return [result.snippet for result in best[:HITS]]
 
     async def _near(self, find: Callable[[Index, int], Result]) -> Result:
         now_ms = to_ms(self._clock())
@@ -356,10 +346,6 @@ def _nothing(reason: Reason) -> Timeline:
     return Timeline([], -1, reason)
 
 
-def _some(count: int) -> int:
-    return max(0, min(count, MAX_AROUND))
-
-
 def _moment(text: str) -> datetime | None:
     try:
         when = datetime.fromisoformat(text)
@@ -367,8 +353,3 @@ def _moment(text: str) -> datetime | None:
     except (ValueError, OverflowError):
         return None
     return when
-
-
-def _contains(one: Observation, words: str) -> bool:
-    requested = words.lower()
-    return any(requested in text.lower() for text in (one.title, one.narrative, one.content, *one.concepts))

@@ -58,33 +58,38 @@ class ProjectProfiles:
         kept.
         """
         key = (reader.tenant, project, user_id, reader.only_agent, reader.key_scope.projects)
-        selected = self._kept.get(key)
-        if selected is not None and not refresh and await self._holds(selected):
+        cached = self._kept.get(key)
+        if cached is not None and not refresh and await self._is_valid(cached):
             self._kept.move_to_end(key)
-            return selected.profile, selected.profile is not None
+            return cached.profile, cached.profile is not None
         self._kept.pop(key, None)
         index = self._index.made_of  # before reading: what is forgotten meanwhile makes the profile one of the past
         seen = await self._sessions(reader, project)
         observations = await self._observations(seen, reader)
         public = await self._preferences(reader, project, user_id)
-        memories = [one for _, one in public]
-        titles = await self._titles(seen, reader)
+        memories = [memory for _, memory in public]
+        places = [(partition, summary_id(DocumentId(session.id))) for partition, session in seen]
+        titles = {
+            session.id: summary.title
+            for (_, session), summary in zip(seen, await self._documents.get(places), strict=True)
+            if isinstance(summary, Summary) and may_read(summary, reader)
+        }
         made = None
         if seen or any(memory.project == project for memory in memories):
             now = self._clock()
             made = await to_thread(profile, project, user_id, len(seen), observations, memories, now, titles)
         if left_out():
             return made, False
-        told = [(partition, DocumentId(one.id)) for partition, one in public] if made else []
-        self._kept[key] = _KeptProfile(made, time.monotonic() + (KEEP_S if made else NOTHING_KEPT_S), index, told)
+        sources = [(partition, DocumentId(memory.id)) for partition, memory in public] if made else []
+        self._kept[key] = _KeptProfile(made, time.monotonic() + (KEEP_S if made else NOTHING_KEPT_S), index, sources)
         if len(self._kept) > KEPT:
             self._kept.popitem(last=False)
         return made, False
 
-    async def _holds(self, kept: _KeptProfile) -> bool:
-        if time.monotonic() >= kept.until_s or not self._index.ready or kept.made_of != self._index.made_of:
+    async def _is_valid(self, cached: _KeptProfile) -> bool:
+        if time.monotonic() >= cached.until_s or not self._index.ready or cached.made_of != self._index.made_of:
             return False
-        return not kept.public or all(_is_public(one) for one in await self._documents.get(kept.public))
+        return not cached.public or all(_is_public(memory) for memory in await self._documents.get(cached.public))
 
     async def _sessions(self, reader: Reader, project: str) -> list[Located]:
         page = await self._documents.page(
@@ -92,8 +97,8 @@ class ProjectProfiles:
             range(self._documents.partitions),
             limit=SESSIONS_LOOKED_AT if reader.only_agent else SESSIONS,
         )
-        found = [located for located in page.documents if isinstance(located.document, Session)]
-        return [located for located in found if may_read(located.document, reader)][:SESSIONS]
+        located = [located for located in page.documents if isinstance(located.document, Session)]
+        return [session for session in located if may_read(session.document, reader)][:SESSIONS]
 
     async def _observations(self, seen: list[Located], reader: Reader) -> list[Observation]:
         documents: list[Observation] = []
@@ -105,28 +110,20 @@ class ProjectProfiles:
             documents += [observation for observation in observations if may_read(observation, reader)]
         return documents
 
-    async def _titles(self, seen: list[Located], reader: Reader) -> dict[str, str]:
-        places = [(partition, summary_id(DocumentId(session.id))) for partition, session in seen]
-        documents = zip(seen, await self._documents.get(places), strict=True)
-        return {
-            session.id: told.title
-            for (_, session), told in documents
-            if isinstance(told, Summary) and may_read(told, reader)
-        }
-
     async def _preferences(self, reader: Reader, project: str, user_id: str) -> list[tuple[int, Memory]]:
-        """Public memories that tell what is preferred, newest first."""
+        """Public memories that state preferences, newest first, with their partitions."""
         scope = reader.scope if reader.only_agent else "shared"
         anyone = Reader(reader.tenant, reader.only_agent, scope, key_scope=reader.key_scope)
         requested = [("tag", tag) for tag in PREFERENCE_TAGS] + ([("user", user_id)] if user_id else [])
-        allowed, now_ms = (
-            key_scope(anyone, projects=[project, ""], kinds=["memory"], any_of=requested),
-            to_ms(self._clock()),
-        )
+        allowed = key_scope(anyone, projects=[project, ""], kinds=["memory"], any_of=requested)
+        now_ms = to_ms(self._clock())
         locations = await self._index.ask(lambda index: index.recorded_last(allowed, now_ms, PREFERENCES))
-        documents = await self._documents.get(locations)
-        located = zip(locations, documents, strict=True)
-        return [(place[0], one) for place, one in located if isinstance(one, Memory) and _is_public(one)]
+        located = zip(locations, await self._documents.get(locations), strict=True)
+        return [
+            (partition, memory)
+            for (partition, _), memory in located
+            if isinstance(memory, Memory) and _is_public(memory)
+        ]
 
 
 def _is_public(document: object) -> bool:

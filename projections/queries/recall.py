@@ -187,10 +187,10 @@ class Recall:
         """
         started = time.perf_counter()
         hits, degraded, confidence = await self.found(request, reader)
-        asked = terms(request.query)
+        words = terms(request.query)
 
         def make() -> list[RecallResult]:
-            return [_result(*hit, asked, explain=request.explain) for hit in hits]
+            return [_result(*hit, words, explain=request.explain) for hit in hits]
 
         results = make() if len(hits) <= MADE_INLINE else await asyncio.to_thread(make)
         projects = {request.project or "", *request.projects}.difference(result.project for result in results)
@@ -210,11 +210,11 @@ class Recall:
         if request.project:
             attributes["gen_ai.memory.store.id"] = request.project
         with span("search_memory", attributes) as recalling:
-            located = await self._found(request, reader)
-            recalling.set({"gen_ai.memory.record.count": len(located.hits)})
-        return located
+            recalled = await self._search(request, reader)
+            recalling.set({"gen_ai.memory.record.count": len(recalled.hits)})
+        return recalled
 
-    async def _found(self, request: RecallRequest, reader: Reader) -> RecalledDocuments:
+    async def _search(self, request: RecallRequest, reader: Reader) -> RecalledDocuments:
         if not request.query.strip():
             raise CommandRejected("query is blank", "query")
         if request.after and request.consistency != "eventual":
@@ -235,7 +235,7 @@ class Recall:
             fold=request.fold,
         )
         searched, degraded = await self.vectors.search(question, _filter(request, reader))
-        hits = [one for hit in searched for one in (hit, *hit.repeats)]
+        hits = [match for hit in searched for match in (hit, *hit.repeats)]
         documents = await self._documents.get([(hit.partition, DocumentId(hit.id)) for hit in hits])
         if not self._index.ready:
             degraded.append(self._index.trouble or "the index is still loading: some documents may be missing")
@@ -246,10 +246,18 @@ class Recall:
             for hit, document in zip(hits, documents, strict=True)
             if document is not None and may_read(document, reader)
         }
-        found = _sure_enough(folded(searched, existing), searched, request.min_confidence)[: request.limit]
+        recalled, least = folded(searched, existing), request.min_confidence
+        best = searched[0].confidence if searched else None
+        if least is not None:
+            recalled = [
+                result for result in recalled if result.hit.confidence is None or result.hit.confidence >= least
+            ]
+        elif best is not None and best < ANSWERED_FROM:  # not even the best hit is an answer
+            recalled = []
+        recalled = recalled[: request.limit]
         if self._shown is not None:
-            self._shown(one.hit for one in found)
-        return RecalledDocuments(found, degraded, searched[0].confidence if searched else None)
+            self._shown(result.hit for result in recalled)
+        return RecalledDocuments(recalled, degraded, best)
 
 
 def _named(request: RecallRequest, now: datetime) -> NamedTime | None:
@@ -262,36 +270,28 @@ def _named(request: RecallRequest, now: datetime) -> NamedTime | None:
     return None if bounded else named_time(request.query, request.as_of or now, zone)
 
 
-def folded(searched: Sequence[Hit], known: Mapping[str, Document]) -> list[Recalled]:
-    """What is known of the hits, best first; those that do say the same as a better one are told with it.
+def folded(searched: Sequence[Hit], existing: Mapping[str, Document]) -> list[Recalled]:
+    """The hits with their documents, best first; one that states the same as a better one is listed as its repeat.
 
-    `known` are the documents that are there and that the reader can see, by id.
+    `existing` has the documents that the reader can see, by id.
     """
     results: list[Recalled] = []
     for hit in searched:
-        told: list[Recalled] = []
-        for one in (hit, *hit.repeats):
-            document = known.get(one.id)
+        distinct: list[Recalled] = []
+        for match in (hit, *hit.repeats):
+            document = existing.get(match.id)
             if document is None:
                 continue
-            text = _said(document) if hit.repeats else ""
-            same = next((better for better in told if states_the_same(text, _said(better.document))), None)
+            text = _text(document) if hit.repeats else ""
+            same = next((better for better in distinct if states_the_same(text, _text(better.document))), None)
             if same is None:
-                told.append(Recalled(replace(one, terms=hit.terms), document, []))
+                distinct.append(Recalled(replace(match, terms=hit.terms), document, []))
             else:
-                same.repeats.append(one.id)
-        results += told
+                same.repeats.append(match.id)
+        results += distinct
     if not any(hit.repeats for hit in searched):
         return results
-    return sorted(results, key=lambda one: one.hit.score, reverse=True)
-
-
-def _sure_enough(found: list[Recalled], searched: Sequence[Hit], least: float | None) -> list[Recalled]:
-    """Those that are at least that confident; None: all, unless the best hit is no answer."""
-    if least is None:
-        first = searched[0].confidence if searched else None
-        return [] if first is not None and first < ANSWERED_FROM else found
-    return [one for one in found if one.hit.confidence is None or one.hit.confidence >= least]
+    return sorted(results, key=lambda result: result.hit.score, reverse=True)
 
 
 def _filter(request: RecallRequest, reader: Reader) -> Filter:
@@ -318,14 +318,17 @@ def _filter(request: RecallRequest, reader: Reader) -> Filter:
     )
 
 
-def _result(hit: Hit, document: Document, repeats: list[str], asked: Sequence[str], *, explain: bool) -> RecallResult:
+def _result(hit: Hit, document: Document, repeats: list[str], words: Sequence[str], *, explain: bool) -> RecallResult:
     content, narrative, session_id, agent_id, project, occurred_at, metadata, derived_from = in_view(document, _SHOWN)
+    confirmed = document.reinforcements if isinstance(document, Lesson) else 0
+    if isinstance(document, Memory):
+        confirmed = document.confirmations
     return RecallResult(
         id=hit.id,
         kind=hit.kind,
         score=hit.score,
         title=_title(document),
-        snippet=snippet(_said(document), hit.terms or asked),
+        snippet=snippet(_text(document), hit.terms or words),
         content=content or narrative or "",
         session_id=session_id or None,
         agent_id=agent_id or None,
@@ -334,7 +337,7 @@ def _result(hit: Hit, document: Document, repeats: list[str], asked: Sequence[st
         metadata=metadata or {},
         confidence=hit.confidence,
         derived_from=derived_from or [],
-        confirmed=_confirmed(document),
+        confirmed=confirmed,
         repeats=repeats,
         explain=hit.explain if explain else None,
     )
@@ -343,39 +346,26 @@ def _result(hit: Hit, document: Document, repeats: list[str], asked: Sequence[st
 _SHOWN = ("content", "narrative", "session_id", "agent_id", "project", "occurred_at", "metadata", "derived_from")
 
 
-def _said(document: Document) -> str:
-    """What it says, as far as a snippet looks: of a tool's call also what the tool was given and answered."""
+def _text(document: Document) -> str:
+    """What a document says, as far as a snippet looks; of a tool call also its input and output."""
     match document:
         case Observation():
-            return prose(document) or _of_call(document) or document.narrative
+            if text := prose(document):
+                return text
+            texts: list[str] = []
+            left = SCANNED
+            for text in texts_in(document.data):
+                texts.append(text[:left])
+                left -= len(texts[-1])
+                if left <= 0:
+                    break
+            return searchable(texts) or document.narrative
         case Summary():
             return "\n".join([document.narrative, *document.decisions, *document.remaining])
         case Memory() | Lesson():
             return document.content
         case _:
             return ""
-
-
-def _of_call(observation: Observation) -> str:
-    """The texts of a tool's call, as far as a snippet looks."""
-    texts: list[str] = []
-    left = SCANNED
-    for text in texts_in(observation.data):
-        texts.append(text[:left])
-        left -= len(texts[-1])
-        if left <= 0:
-            break
-    return searchable(texts)
-
-
-def _confirmed(document: Document) -> int:
-    match document:
-        case Lesson():
-            return document.reinforcements
-        case Memory():
-            return document.confirmations
-        case _:
-            return 0
 
 
 def _title(document: Document) -> str:
@@ -394,14 +384,6 @@ logger = logging.getLogger(__name__)
 
 CACHED_QUERIES = 2_048
 """Query vectors kept: 3 MiB at 384 dimensions."""
-
-
-def _embedding(embedder: Embedder) -> Attributes:
-    return {
-        "gen_ai.operation.name": "embeddings",
-        "gen_ai.request.model": embedder.model,
-        "gen_ai.embeddings.dimension.count": embedder.dimensions,
-    }
 
 
 class QueryVectors:
@@ -451,12 +433,17 @@ class QueryVectors:
             started = time.perf_counter()
             try:
                 loop = asyncio.get_running_loop()
-                with span(f"embeddings {embedder.model}", _embedding(embedder)):
+                attributes: Attributes = {
+                    "gen_ai.operation.name": "embeddings",
+                    "gen_ai.request.model": embedder.model,
+                    "gen_ai.embeddings.dimension.count": embedder.dimensions,
+                }
+                with span(f"embeddings {embedder.model}", attributes):
                     rows = await loop.run_in_executor(self._thread, embedder.embed, [query])
             except MnemologError as error:
                 self._tell(started, error)
                 logger.warning("the query was not embedded: %s", error)
-                # where a service is, and what it said, is not for everybody who reads
+                # readers must not see a service's address or its answer
                 reason = str(error) if isinstance(error, ModelUnavailable) else error.code
                 return None, [f"the query could not be embedded ({reason}): words only"]
             self._tell(started)

@@ -1,5 +1,6 @@
 """Sessions: found by the id that agents use, listed; their observations, summaries and commits."""
 
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, Literal
 
@@ -94,10 +95,12 @@ class Sessions:
         everywhere = range(self._documents.partitions)
         named = await self._documents.members(session_name(reader.tenant, session_id), everywhere, MAX_NAMED)
         documents = await self._documents.get([(partition, DocumentId(member)) for partition, member in named])
-        places = zip(named, documents, strict=True)
-        located = [Located(place, one) for (place, _), one in places if isinstance(one, Session)]
-        readable = [one for one in located if may_read(one.document, reader)]
-        return sorted(readable, key=lambda one: getattr(one.document, "seen_ms", 0), reverse=True)
+        readable = [
+            (partition, session)
+            for (partition, _), session in zip(named, documents, strict=True)
+            if isinstance(session, Session) and may_read(session, reader)
+        ]
+        return [Located(*row) for row in sorted(readable, key=lambda row: row[1].seen_ms, reverse=True)]
 
     async def observations(
         self,
@@ -133,38 +136,31 @@ async def locate_session(
 ) -> Located:
     """A tenant's session; raises NotFound, or CommandRejected when several projects within reach have one and none is
     named. Raises LogUnavailable where it is not found and may be in a partition that could not be read."""
-    if project is None and key_scope.projects:
-        return await _located_within(documents, tenant, session_id, key_scope)
     if project is not None:
         partition = partition_of(session_route(tenant, project, session_id), documents.partitions)
-        (found,) = await documents.get([(partition, session_document_id(tenant, project, session_id))])
-        if isinstance(found, Session):
-            return Located(partition, found)
+        (session,) = await documents.get([(partition, session_document_id(tenant, project, session_id))])
+        if isinstance(session, Session):
+            return Located(partition, session)
         check_missing(f"a session {session_id!r} of project {project!r}")
         raise NotFound(f"project {project!r} has no session {session_id!r}")
+    if key_scope.projects:  # only these: what other projects have does not show
+        results: list[Located] = []
+        for allowed in key_scope.projects:
+            with suppress(NotFound):
+                results.append(await locate_session(documents, tenant, session_id, allowed))
+        if len(results) > 1:
+            raise CommandRejected(f"several projects have a session {session_id!r}; name the project", "project")
+        if not results:
+            raise NotFound(f"there is no session {session_id!r}")
+        return results[0]
     named = await documents.members(session_name(tenant, session_id), range(documents.partitions), 2)
     if len(named) > 1:
         raise CommandRejected(f"several projects have a session {session_id!r}; name the project", "project")
-    found = await documents.get([(partition, DocumentId(member)) for partition, member in named])
-    if not found or not isinstance(found[0], Session):
+    candidates = await documents.get([(partition, DocumentId(member)) for partition, member in named])
+    if not candidates or not isinstance(candidates[0], Session):
         check_missing(f"a session {session_id!r}")
         raise NotFound(f"there is no session {session_id!r}")
-    return Located(named[0][0], found[0])
-
-
-async def _located_within(documents: DocumentReader, tenant: str, session_id: str, key_scope: KeyScope) -> Located:
-    """The one session of that id in the projects of a key: what other projects have does not show."""
-    results: list[Located] = []
-    for project in key_scope.projects:
-        try:
-            results.append(await locate_session(documents, tenant, session_id, project))
-        except NotFound:
-            continue
-    if len(results) > 1:
-        raise CommandRejected(f"several projects have a session {session_id!r}; name the project", "project")
-    if not results:
-        raise NotFound(f"there is no session {session_id!r}")
-    return results[0]
+    return Located(named[0][0], candidates[0])
 
 
 async def find_session(documents: DocumentReader, tenant: str, session_id: str, project: str) -> Session | None:
@@ -196,8 +192,8 @@ class Summaries:
     async def of_session(self, reader: Reader, session: Located) -> Summary | None:
         """The summary of a session; None while there is none."""
         name = summary_id(DocumentId(session.document.id))
-        (found,) = await self._documents.get([(session.partition, name)])
-        return found if isinstance(found, Summary) and may_read(found, reader) else None
+        (summary,) = await self._documents.get([(session.partition, name)])
+        return summary if isinstance(summary, Summary) and may_read(summary, reader) else None
 
 
 MAX_OF_SESSION = 500

@@ -60,7 +60,7 @@ def view_of(document: type, **sources: str | Callable[[Any], Any]) -> Callable[[
 
     def register(cls: S) -> S:
         cls.__name__ = document.__name__
-        _GETTERS[document] = {one.name: _getter(document, one.name, one.type, sources) for one in fields(cls)}
+        _GETTERS[document] = {field.name: _getter(document, field.name, field.type, sources) for field in fields(cls)}
         return cls
 
     return register
@@ -69,7 +69,7 @@ def view_of(document: type, **sources: str | Callable[[Any], Any]) -> Callable[[
 def public_view(document: type[Struct], **made: Callable[[Any], str]) -> Any:
     """The view of documents whose readers get all fields but the internal ones, also those that have their default, and
     texts `made` of them."""
-    selected = [(one.name, one.type) for one in fields(document) if one.name not in INTERNAL]
+    selected = [(field.name, field.type) for field in fields(document) if field.name not in INTERNAL]
     shape = [*selected, *((name, str) for name in made)]
     return view_of(document, **made)(defstruct(document.__name__, shape, kw_only=True, module=__name__))
 
@@ -105,16 +105,12 @@ def _getter(
     if callable(source):
         return source
     milliseconds = f"{name.removesuffix('_at')}_ms"
-    if name.endswith("_at") and milliseconds in document.__annotations__:
-        return _time(milliseconds, nullable=type(None) in get_args(kind))
-    return attrgetter(source)
-
-
-def _time(name: str, *, nullable: bool) -> Callable[[Any], datetime | None]:
-    milliseconds = attrgetter(name)
+    if not name.endswith("_at") or milliseconds not in document.__annotations__:
+        return attrgetter(source)
+    nullable = type(None) in get_args(kind)
 
     def time(document: Any) -> datetime | None:
-        ms: int = milliseconds(document)
+        ms: int = getattr(document, milliseconds)
         return None if nullable and not ms else from_ms(ms)
 
     return time

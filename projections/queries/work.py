@@ -88,17 +88,21 @@ class Actions:
 
         What waits for an action that the reader can't see waits all the same.
         """
-        found = [one for one in await self._open(reader.tenant, project) if reader.key_scope.allows(one.project)]
-        items = {one.id: work_item(one) for one in found}
-        readable = {one.id: one for one in found if may_read(one, reader)}
-        ready = frontier(items, self._clock(), agent_id, len(items))
-        return OpenWork(readable, [one for one in ready if one.item.id in readable], items)
-
-    async def _open(self, tenant: str, project: str | None) -> list[Action]:
         page = await self._documents.page(
-            open_actions(tenant, project), range(self._documents.partitions), limit=MAX_OPEN_ACTIONS, newest_first=False
+            open_actions(reader.tenant, project),
+            range(self._documents.partitions),
+            limit=MAX_OPEN_ACTIONS,
+            newest_first=False,
         )
-        return [located.document for located in page.documents if isinstance(located.document, Action)]
+        unfinished = [
+            action
+            for _, action in page.documents
+            if isinstance(action, Action) and reader.key_scope.allows(action.project)
+        ]
+        items = {action.id: work_item(action) for action in unfinished}
+        readable = {action.id: action for action in unfinished if may_read(action, reader)}
+        ready = frontier(items, self._clock(), agent_id, len(items))
+        return OpenWork(readable, [task for task in ready if task.item.id in readable], items)
 
 
 MAX_SLOTS = 1_000
@@ -137,32 +141,27 @@ class Slots:
         Slots that are there from the start are empty until something is written into them, and give way to any that
         somebody wrote.
         """
-        found: dict[str, Slot] = {**default_slots(reader.tenant, ""), **default_slots(reader.tenant, project)}
-        for place in filter(reader.key_scope.allows, dict.fromkeys(["", project])):
-            home = [self._documents.home(reader.tenant, place)]
-            page = await self._documents.page(slots(reader.tenant, place), home, limit=MAX_SLOTS, newest_first=False)
-            found |= {
-                located.document.label: located.document
-                for located in page.documents
-                if isinstance(located.document, Slot)
-            }
-        return [found[label] for label in sorted(found)]
+        by_label: dict[str, Slot] = {**default_slots(reader.tenant, ""), **default_slots(reader.tenant, project)}
+        for name in filter(reader.key_scope.allows, dict.fromkeys(["", project])):
+            home = [self._documents.home(reader.tenant, name)]
+            page = await self._documents.page(slots(reader.tenant, name), home, limit=MAX_SLOTS, newest_first=False)
+            by_label |= {slot.label: slot for _, slot in page.documents if isinstance(slot, Slot)}
+        return [by_label[label] for label in sorted(by_label)]
 
     async def all(self, reader: Reader) -> list[Slot]:
         """The nameless project's slots, and those of every other that hold something, by label.
 
         Of a tenant with more than MAX_PROJECTS projects only the first by name.
         """
-        projects = [one for one in await self._lookup.projects(reader) if one][:MAX_PROJECTS]
+        projects = [project for project in await self._lookup.projects(reader) if project][:MAX_PROJECTS]
         listings = [slots(reader.tenant, project) for project in projects]
         names = await self._documents.members_of(listings, range(self._documents.partitions))
-        documents = [located.document for located in await self._documents.find_all(names)]
-        held = [
-            document
-            for document in documents
-            if isinstance(document, Slot) and document.content.strip() and may_read(document, reader)
+        filled = [
+            slot
+            for _, slot in await self._documents.find_all(names)
+            if isinstance(slot, Slot) and slot.content.strip() and may_read(slot, reader)
         ]
-        return sorted([*await self.of_project(reader, ""), *held], key=lambda one: (one.label, one.project))
+        return sorted([*await self.of_project(reader, ""), *filled], key=lambda slot: (slot.label, slot.project))
 
 
 MAX_EDGES = 500
@@ -197,8 +196,8 @@ class Relations:
         """A project's relations, newest first; those of documents the reader can't see are left out."""
         listing, within = relations(reader.tenant, project), times.in_log_order()
 
-        async def readable(found: list[Document]) -> list[Relation]:
-            return await self.readable([one for one in found if isinstance(one, Relation)], reader)
+        async def readable(documents: list[Document]) -> list[Relation]:
+            return await self.readable(documents, reader)
 
         return page_view(await self._documents.of_project(listing, reader, project, cursor, limit, within, readable))
 
@@ -215,8 +214,7 @@ class Relations:
             (partition, DocumentId(member.rpartition("|")[2]))
             for member, partition in sorted(members, reverse=True)[:limit]
         ]
-        documents = [one for one in await self._documents.get(locations) if isinstance(one, Relation)]
-        return await self.readable(documents, reader)
+        return await self.readable(await self._documents.get(locations), reader)
 
     async def of_documents(self, names: Sequence[str], reader: Reader) -> list[Relation]:
         """The relations that begin or end at any of these, as far as the reader can see what they relate."""
@@ -227,15 +225,16 @@ class Relations:
             for place in await self._documents.members(edges(reader.tenant, name), everywhere, MAX_EDGES)
         ]
         locations = [(partition, DocumentId(member)) for partition, member in dict.fromkeys(members)]
-        documents = [one for one in await self._documents.get(locations) if isinstance(one, Relation)]
-        return await self.readable(documents, reader)
+        return await self.readable(await self._documents.get(locations), reader)
 
-    async def readable(self, found: Sequence[Relation], reader: Reader) -> list[Relation]:
-        """Those relations both ends of which the reader can see; an end that is no document hides nothing.
+    async def readable(self, documents: Sequence[Document | None], reader: Reader) -> list[Relation]:
+        """The relations among these documents both ends of which the reader can see.
 
-        One that may be a document of a partition that could not be read hides them.
+        An end that is no document hides nothing; one that may be a document of a partition that could not be read
+        hides its relations.
         """
-        ends = {end for one in found for end in (one.source, one.target)}
+        stated = [document for document in documents if isinstance(document, Relation)]
+        ends = {end for relation in stated for end in (relation.source, relation.target)}
         existing = {
             located.document.id: located.document
             for located in await self._documents.find_all(sorted(map(DocumentId, ends)))
@@ -243,4 +242,8 @@ class Relations:
         hidden = {name for name, document in existing.items() if not may_read(document, reader)}
         if left_out() and not reader.operator:
             hidden |= ends - existing.keys()
-        return [one for one in found if reader.key_scope.allows(one.project) and not {one.source, one.target} & hidden]
+        return [
+            relation
+            for relation in stated
+            if reader.key_scope.allows(relation.project) and not {relation.source, relation.target} & hidden
+        ]
