@@ -6,7 +6,7 @@ import logging
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Generator, Mapping, Set
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import Any, Literal, TypeVar
 
@@ -76,22 +76,19 @@ class Guarded:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
-            await self._socket(scope, receive, send)
+            try:
+                await admit(scope, self.needs["GET"])
+            except (AccessDenied, TooManyRequests) as error:
+                code = TRY_LATER if isinstance(error, TooManyRequests) else POLICY_VIOLATION
+                await close(receive, send, code, str(error))
+                return
+            await self.app(scope, receive, send)
             return
         method = scope["method"]
         needs = self.needs["GET" if method == "HEAD" else method]
         await admit(scope, needs)
         with degrading(scope, needs, send) as named:
             await self.app(scope, receive, named)
-
-    async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await admit(scope, self.needs["GET"])
-        except (AccessDenied, TooManyRequests) as refused:
-            later = isinstance(refused, TooManyRequests)
-            await close(receive, send, TRY_LATER if later else POLICY_VIOLATION, str(refused))
-            return
-        await self.app(scope, receive, send)
 
 
 @contextmanager
@@ -101,17 +98,13 @@ def degrading(scope: Mapping[str, Any], needs: Needs, send: Send) -> Generator[S
         yield send
         return
     with partial_reads() as left_out:
-        yield _naming(left_out, send)
 
+        async def named(message: Message) -> None:
+            if left_out and message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], (DEGRADED_HEADER, left_out_message(left_out).encode())]
+            await send(message)
 
-def _naming(left_out: Set[int], send: Send) -> Send:
-
-    async def named(message: Message) -> None:
-        if left_out and message["type"] == "http.response.start":
-            message["headers"] = [*message["headers"], (DEGRADED_HEADER, left_out_message(left_out).encode())]
-        await send(message)
-
-    return named
+        yield named
 
 
 async def close(receive: Receive, send: Send, code: int, reason: str) -> None:
@@ -167,19 +160,17 @@ class RateLimits:
 
         async def charged(events: int) -> None:
             nonlocal paid
-            owed, paid = max(0, events - paid), max(0, paid - events)
-            if owed:
-                await self._owe(key_id, per_minute, owed)
+            unpaid, paid = max(0, events - paid), max(0, paid - events)
+            if not unpaid:
+                return
+            lease = self._lease(key_id, "writes")
+            lease.left -= unpaid
+            if lease.left < 0:
+                owed, lease.left = -lease.left, 0  # now: another process may get the next request
+                _, wait_ms = await self._taken(key_id, "writes", per_minute, 0, owed)
+                lease.refused_until_s = time.monotonic() + wait_ms / 1000
 
         return charged
-
-    async def _owe(self, key_id: str, per_minute: int, events: int) -> None:
-        lease = self._lease(key_id, "writes")
-        lease.left -= events
-        if lease.left < 0:
-            owed, lease.left = -lease.left, 0  # at once: it may be another process that is asked next
-            _, wait_ms = await self._taken(key_id, "writes", per_minute, 0, owed)
-            lease.refused_until_s = time.monotonic() + wait_ms / 1000
 
     async def _renew(self, lease: _Lease, key_id: str, kind: Kind, per_minute: int) -> None:
         if (wait_s := lease.refused_until_s - time.monotonic()) > 0:

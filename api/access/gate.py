@@ -76,8 +76,11 @@ class Gate:
         hosts = None if any_host or "*" in settings.hosts else frozenset(settings.hosts) | LOOPBACK
         if settings.host not in LOOPBACK and not settings.hosts:
             hosts = None  # it goes by names that only its operator knows
-        trusted = tuple(one for one in (origins, _pattern(settings.origins)) if one is not None)
-        self._pages = Pages(hosts, trusted)
+        trusted = [] if origins is None else [origins]
+        if settings.origins:
+            names = "|".join(re.escape(origin.rstrip("/")) for origin in settings.origins)
+            trusted.append(re.compile(".*" if "*" in settings.origins else names))
+        self._pages = Pages(hosts, tuple(trusted))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         kind = scope["type"]
@@ -96,7 +99,7 @@ class Gate:
                 stated[name] = value
         host, origin, authorization = (stated.get(name, b"") for name in (b"host", b"origin", b"authorization"))
         if not allowed(host, origin, self._pages):
-            if kind == "websocket":  # the handshake fails: a page of a stranger is told nothing
+            if kind == "websocket":  # the handshake fails: another site's page learns nothing
                 await send({"type": "websocket.close", "code": POLICY_VIOLATION})
             else:
                 await self._forbidden(scope, receive, send)
@@ -119,8 +122,8 @@ class Gate:
             principal, reason = None, str(refused)
         if principal is None:
             refusal = self._unauthorized if self._resource is None else unauthorized(self._resource, reason)
-            told = reason or "pass a key, or the server's secret, as ?token="
-            await self._refuse(refusal, scope, receive, send, told)
+            message = reason or "pass a key, or the server's secret, as ?token="
+            await self._refuse(refusal, scope, receive, send, message)
             return
         scope[SCOPE_KEY] = principal
         if self._resource is not None and principal.expires_ms and kind == "http":
@@ -147,28 +150,19 @@ class Pages:
 def allowed(host: bytes, origin: bytes, pages: Pages) -> bool:
     """Whether a request to this host from a page of this origin may come in."""
     name, page = host.decode("latin-1"), origin.decode("latin-1")
-    if pages.hosts is not None and _host_name(name) not in pages.hosts:
-        return False
-    return not page or urlsplit(page).netloc == name or any(one.fullmatch(page) for one in pages.origins)
+    if pages.hosts is not None:
+        try:
+            if urlsplit(f"//{name}").hostname not in pages.hosts:
+                return False
+        except ValueError:
+            return False
+    return not page or urlsplit(page).netloc == name or any(pattern.fullmatch(page) for pattern in pages.origins)
 
 
 def unauthorized(resource: Resource, reason: str) -> ProblemAnswer:
     """401 for clients that can ask for a token; `reason` says why the one that was sent does not hold."""
     detail = reason or f"{_MESSAGE}, or an access token of {resource.issuer}"
     return ProblemAnswer(401, "unauthorized", detail, {"WWW-Authenticate": resource.challenge(reason)})
-
-
-def _host_name(host: str) -> str | None:
-    try:
-        return urlsplit(f"//{host}").hostname
-    except ValueError:
-        return None
-
-
-def _pattern(origins: Collection[str]) -> re.Pattern[str] | None:
-    if not origins:
-        return None
-    return re.compile(".*" if "*" in origins else "|".join(re.escape(origin.rstrip("/")) for origin in origins))
 
 
 def _credential(scope: Scope, authorization: bytes) -> str:

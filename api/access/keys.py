@@ -3,7 +3,6 @@
 import re
 import secrets
 from binascii import crc32
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Annotated, Any, Literal, NamedTuple
@@ -203,10 +202,10 @@ def mint() -> KeyToken:
 
 def parse(text: str) -> KeyToken | None:
     """The token that a text is; None for what is none, or was mistyped."""
-    found = _SHAPE.fullmatch(text)
-    if found is None or _checksum(found[1], found[2]) != found[3]:
+    match = _SHAPE.fullmatch(text)
+    if match is None or _checksum(match[1], match[2]) != match[3]:
         return None
-    return KeyToken(found[1], found[2])
+    return KeyToken(match[1], match[2])
 
 
 def _checksum(name: str, secret: str) -> str:
@@ -286,19 +285,16 @@ class Registry:
         names = sorted(name.decode() for name in await self._redis.smembers(ACCESS_KEYS))
         results: list[Key] = []
         for start in range(0, len(names), ROWS_AT_ONCE):
-            results += await self._rows(names[start : start + ROWS_AT_ONCE])
-        return sorted(results, key=lambda one: (one.created_ms, one.id))
+            async with self._redis.pipeline(transaction=False) as pipe:
+                for name in names[start : start + ROWS_AT_ONCE]:
+                    pipe.hgetall(row_key(access_row_pk(name)))
+                rows = await pipe.execute()
+            results += [key for row in rows if (key := read_row(Key, row)) is not None]
+        return sorted(results, key=lambda key: (key.created_ms, key.id))
 
     async def version(self) -> int:
         """A number that every change to a key makes bigger; 0 before there is one."""
         return int(await self._redis.get(ACCESS_VERSION) or 0)
-
-    async def _rows(self, names: Sequence[str]) -> list[Key]:
-        async with self._redis.pipeline(transaction=False) as pipe:
-            for name in names:
-                pipe.hgetall(row_key(access_row_pk(name)))
-            rows = await pipe.execute()
-        return [key for row in rows if (key := read_row(Key, row)) is not None]
 
     def _made(self, grant: Grant) -> Made:
         token, ends = mint(), grant.expires_at

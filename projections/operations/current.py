@@ -74,14 +74,13 @@ class Current:
 
         Raises NotFound if there is none, or the reader can't see it.
         """
-        located = await self._found(name, kind, reader)
+        located = await self._locate(name, kind, reader)
         if located is None:
             await self.settle()
-            located = await self._found(name, kind, reader)
         else:
-            # it is there, but a write acknowledged before this look may have changed it
+            # the document exists, but a write acknowledged before this read may have changed it
             await self.settle_project(reader.tenant, getattr(located.document, "project", ""))
-            located = await self._found(name, kind, reader)
+        located = await self._locate(name, kind, reader)
         if located is None or not isinstance(located.document, kind):
             raise NotFound(f"there is no {kind.__name__.lower()} {name!r}")
         return located.partition, located.document
@@ -119,30 +118,30 @@ class Current:
         home = partition_of(project_route(known.tenant, known.project), self.log.partitions)
         chain, at = [known], known
         while at.parent_id and len(chain) < MAX_VERSIONS:
-            (found,) = await self.documents.get([(home, DocumentId(at.parent_id))])
-            if not isinstance(found, Memory):
+            (parent,) = await self.documents.get([(home, DocumentId(at.parent_id))])
+            if not isinstance(parent, Memory):
                 break
-            chain.insert(0, at := found)
+            chain.insert(0, at := parent)
         newest, last, one_memory = known, known.id, True
         successor, steps = known.superseded_by, 0
         while successor and steps < MAX_VERSIONS:
-            (found,) = await self.documents.get([(home, DocumentId(successor))])
-            if not isinstance(found, Memory | Tombstone):
+            (following,) = await self.documents.get([(home, DocumentId(successor))])
+            if not isinstance(following, Memory | Tombstone):
                 break
-            if isinstance(found, Memory):
-                newest, one_memory = found, one_memory and found.parent_id == last
+            if isinstance(following, Memory):
+                newest, one_memory = following, one_memory and following.parent_id == last
                 if one_memory:
-                    chain.append(found)
-            last, successor, steps = found.id, found.superseded_by, steps + 1
+                    chain.append(following)
+            last, successor, steps = following.id, following.superseded_by, steps + 1
         return chain, newest
 
     async def get(self, route: str, name: DocumentId) -> Document | None:
         """The document of a route, as it stands after everything acknowledged there."""
         await self.settle(route)
-        (found,) = await self.documents.get([(partition_of(route, self.log.partitions), name)])
-        return found
+        (document,) = await self.documents.get([(partition_of(route, self.log.partitions), name)])
+        return document
 
-    async def _found(self, name: str, kind: type[D], reader: Reader) -> Located | None:
+    async def _locate(self, name: str, kind: type[D], reader: Reader) -> Located | None:
         located = await self.documents.find(DocumentId(name))
         if located is None or not isinstance(located.document, kind) or not may_read(located.document, reader):
             return None

@@ -5,6 +5,7 @@ partition by partition, in the order of the positions, which are left out.
 """
 
 from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal, Protocol, TypeAlias, cast
 
@@ -83,23 +84,22 @@ async def export_events(
     events = unreadable = 0
     for partition, head in enumerate(heads):
         async for rows in pages(log, partition, head):
-            shown, no_events = await _shown(rows, partition, documents, requested)
+            lines, no_events = await _readable_lines(rows, partition, documents, requested)
             unreadable += no_events
-            events += len(shown)
-            if shown:
-                yield b"".join(shown)
+            events += len(lines)
+            if lines:
+                yield b"".join(lines)
     yield _encoded(End(end=True, events=events, unreadable=unreadable if reader.operator else 0))
 
 
-async def _shown(
+async def _readable_lines(
     rows: Iterable[Stored], partition: int, documents: EventDocuments, event_filter: EventFilter
 ) -> tuple[list[bytes], int]:
     """The lines of those of the entries that the reader can see, and how many are no events at all."""
-    found = [
-        (row, seen) for row in rows if event_filter.matches((seen := EventView.of(partition, row)).event, row.position)
-    ]
-    events = [(row, seen) for row, seen in found if seen.event.get("tenant") is not None]
-    no_events = len(found) - len(events)
+    entries = [(row, EventView.of(partition, row)) for row in rows]
+    entries = [(row, seen) for row, seen in entries if event_filter.matches(seen.event, row.position)]
+    events = [(row, seen) for row, seen in entries if seen.event.get("tenant") is not None]
+    no_events = len(entries) - len(events)
     if not event_filter.reader.operator:
         # what an event is about is of its own stream, and so in its partition
         about = sorted({name for _, seen in events for name in seen.about()})
@@ -111,14 +111,15 @@ async def _shown(
 
 def _line(row: Stored, stored: dict[str, Any]) -> bytes:
     """The line of an event: in the newest version, or as it is stored when this release does not know all of it."""
-    try:
+    with suppress(UnreadableEvent):
         event = decode(row.payload, row.position)
-    except UnreadableEvent:
-        return _line_as_stored(stored)
-    unknown = stored.keys() - _STORED_FIELDS
-    if unknown or (event.envelope.version == event.data.VERSION and unknown_field(stored["data"], event.data)):
-        return _line_as_stored(stored)
-    return line_of(event)
+        current = event.envelope.version == event.data.VERSION
+        if not stored.keys() - _STORED_FIELDS and not (current and unknown_field(stored["data"], event.data)):
+            return line_of(event)
+    selected = {name: value for name, value in stored.items() if name != "position"}
+    if isinstance(recorded_at := selected.get("recorded_at"), datetime):
+        selected["recorded_at"] = _iso(to_ms(recorded_at))
+    return _encoded(selected)
 
 
 def line_of(event: Recorded) -> bytes:
@@ -126,13 +127,6 @@ def line_of(event: Recorded) -> bytes:
     stated: dict[str, Any] = {"version": event.data.VERSION, "recorded_at": _iso(event.recorded_ms), "data": event.data}
     line = ExportLine(**{**msgspec.structs.asdict(event.envelope), **stated})
     return _encoded(line)
-
-
-def _line_as_stored(stored: dict[str, Any]) -> bytes:
-    selected = {name: value for name, value in stored.items() if name != "position"}
-    if isinstance(recorded_at := selected.get("recorded_at"), datetime):
-        selected["recorded_at"] = _iso(to_ms(recorded_at))
-    return _encoded(selected)
 
 
 def _encoded(value: Any) -> bytes:
@@ -148,10 +142,10 @@ def _iso(ms: int) -> str:
     return instant(ms).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def unknown_field(said: Any, typed: Any) -> str:
-    """The path of the first thing said that the type has no field for; empty if there is none."""
+def unknown_field(stated: Any, typed: Any) -> str:
+    """The path of the first stated field that the type does not have; empty if there is none."""
     if isinstance(typed, Struct):
-        for name, value in cast(dict[str, Any], said).items():
+        for name, value in cast(dict[str, Any], stated).items():
             if name not in typed.__struct_fields__:
                 return name
             if inner := unknown_field(value, getattr(typed, name)):
@@ -159,8 +153,8 @@ def unknown_field(said: Any, typed: Any) -> str:
     elif isinstance(typed, list):
         items = cast(list[Any], typed)
         if items and isinstance(items[0], Struct):
-            pairs = zip(cast(list[Any], said), items, strict=True)
-            return next((inner for one, item in pairs if (inner := unknown_field(one, item))), "")
+            pairs = zip(cast(list[Any], stated), items, strict=True)
+            return next((inner for value, item in pairs if (inner := unknown_field(value, item))), "")
     return ""
 
 

@@ -82,18 +82,22 @@ class KnownEvents:
     async def known(self, events: Sequence[Event]) -> list[bool]:
         """For each event, whether the log has it. What was appended in the last moments may be missed: the window of
         duplicates has that."""
-        found = [False] * len(events)
+        existing = [False] * len(events)
         partitions: dict[int, list[int]] = {}
         for n, event in enumerate(events):
             partitions.setdefault(self._partition(event), []).append(n)
-        for partition, places in partitions.items():
-            recorded_here = await self._recorded_here(partition, [events[n] for n in places])
-            rest = [n for n in places if _Identity.of(events[n]) not in recorded_here]
-            for n in set(places).difference(rest):
-                found[n] = True
-            for n, known in zip(rest, await self._imported(partition, [events[n] for n in rest]), strict=True):
-                found[n] = known
-        return found
+        for partition, numbers in partitions.items():
+            head = await self._log.head(partition)
+            times = {events[n].envelope.recorded_at for n in numbers}
+            moments = sorted({ms for at in times if at is not None and 0 < (ms := to_ms(at)) <= head.ms})
+            rows = await asyncio.gather(*(self._entries_of(partition, ms) for ms in moments))
+            recorded_here = {identity for of_moment in rows for identity in of_moment}
+            rest = [n for n in numbers if _Identity.of(events[n]) not in recorded_here]
+            for n in set(numbers).difference(rest):
+                existing[n] = True
+            for n, imported in zip(rest, await self._imported(partition, [events[n] for n in rest]), strict=True):
+                existing[n] = imported
+        return existing
 
     async def note(self, events: Sequence[Event]) -> None:
         """Note those of the events, now in the log, of which no document tells."""
@@ -106,12 +110,6 @@ class KnownEvents:
 
     def _partition(self, event: Event) -> int:
         return partition_of(route_of(*event), self._log.partitions)
-
-    async def _recorded_here(self, partition: int, events: Sequence[Event]) -> set[_Identity]:
-        head = await self._log.head(partition)
-        moments = {to_ms(event.envelope.recorded_at) for event in events if event.envelope.recorded_at is not None}
-        read = await asyncio.gather(*(self._entries_of(partition, ms) for ms in sorted(moments) if 0 < ms <= head.ms))
-        return {one for found in read for one in found}
 
     async def _entries_of(self, partition: int, ms: int) -> set[_Identity]:
         results: set[_Identity] = set()
@@ -220,7 +218,7 @@ class Importer:
         lines = _lines(body)
         first = await anext(lines, None)
         read_header((first.text if first else None) or b"", self._tenant)
-        await self._settled()  # events that an earlier import wrote are known by their documents, once projected
+        await self._wait_until_projected()  # documents then identify events that an earlier import wrote
         end: End | None = None
         seen, slices = 0, Slices()
         async for number, text in lines:
@@ -242,8 +240,8 @@ class Importer:
         counted = 0 if self._count is None else await self._count(progress.memories, self._tenant, progress.token)
         return progress.report(complete=end is not None and end.events == seen, superseded=counted)
 
-    async def _settled(self) -> None:
-        """Return once the documents tell of what was in the log when the import began."""
+    async def _wait_until_projected(self) -> None:
+        """Wait until everything that was in the log when the import began is projected."""
         for waited in range(OVERLOADED_S + 1):
             try:
                 if self._settle is not None:
@@ -257,19 +255,16 @@ class Importer:
         if self._known is not None:
             progress.pass_over(await self._known.known(progress.events))
         events = progress.events
-        await self._append_events(progress)
-        if self._known is not None:
-            await self._known.note(events)
-
-    async def _append_events(self, progress: "_ReadProgress") -> None:
         for waited in range(OVERLOADED_S + 1):
             try:
-                progress.stored(await self._commands.append_events(progress.events))
-                return
+                progress.stored(await self._commands.append_events(events))
+                break
             except Overloaded:
                 if waited == OVERLOADED_S:
                     raise
             await asyncio.sleep(1)
+        if self._known is not None:
+            await self._known.note(events)
 
 
 def read_header(text: bytes, tenant: str | None = None) -> ExportHeader:
@@ -357,19 +352,19 @@ class _ReadProgress:
         try:
             self._gathered.append((number, read_event(text, tenant)))
             self._bytes += len(text)
-        except MnemologError as fault:
-            self.reject(number, fault)
+        except MnemologError as error:
+            self.reject(number, error)
 
     def pass_over(self, known: Sequence[bool]) -> None:
         """Count those of the gathered events that the log has already, and let them go."""
         self._duplicates += sum(known)
-        self._gathered = [one for one, is_known in zip(self._gathered, known, strict=True) if not is_known]
+        self._gathered = [row for row, is_known in zip(self._gathered, known, strict=True) if not is_known]
 
-    def reject(self, number: int, fault: MnemologError) -> None:
+    def reject(self, number: int, error: MnemologError) -> None:
         self._rejected_lines += 1
         if len(self._rejected) < MAX_REJECTED:
-            field = fault.field if isinstance(fault, CommandRejected) else None
-            self._rejected.append(RejectedLine(number, fault.code, f"{field}: {fault}" if field else str(fault)))
+            field = error.field if isinstance(error, CommandRejected) else None
+            self._rejected.append(RejectedLine(number, error.code, f"{field}: {error}" if field else str(error)))
 
     def stored(self, outcome: BatchOutcome) -> None:
         self._new += outcome.accepted
@@ -382,7 +377,7 @@ class _ReadProgress:
         self._gathered, self._bytes = [], 0
 
     def report(self, *, complete: bool, superseded: int) -> Imported:
-        ordered = sorted(self._rejected, key=lambda one: one.line)
+        ordered = sorted(self._rejected, key=lambda rejected_line: rejected_line.line)
         return Imported(self._new, self._duplicates, self._rejected_lines, ordered, complete, superseded)
 
 
@@ -439,16 +434,16 @@ def _data(line: _ImportLine) -> EventData:
     if line.version > cls.VERSION:
         raise NewerEventVersion(line.type, line.version, cls.VERSION)
     try:
-        said = msgspec.json.decode(line.data, type=dict[str, Any])
+        fields = msgspec.json.decode(line.data, type=dict[str, Any])
         if line.version < cls.VERSION:
-            said = dict(upcast(line.type, line.version, cls.VERSION, said, line.occurred_at))
-        data = msgspec.convert(said, cls)
+            fields = dict(upcast(line.type, line.version, cls.VERSION, fields, line.occurred_at))
+        data = msgspec.convert(fields, cls)
     except msgspec.ValidationError as error:
-        fault = rejected(error)
-        raise CommandRejected(fault.message, f"data.{fault.field}" if fault.field else "data") from None
+        rejection = rejected(error)
+        raise CommandRejected(rejection.message, f"data.{rejection.field}" if rejection.field else "data") from None
     except (KeyError, TypeError, AttributeError, ValueError, OverflowError, RecursionError) as error:
         raise CommandRejected(f"this is no {line.type} version {line.version}: {error!r}", "data") from None
-    if unknown := unknown_field(said, data):
+    if unknown := unknown_field(fields, data):
         raise CommandRejected(f"this release knows no such field of {line.type}", f"data.{unknown}")
     return data
 

@@ -50,8 +50,8 @@ class MemoryOperations:
 
     async def find(self, name: str, reader: Reader) -> Memory:
         """A memory as it stands after everything acknowledged; raises NotFound."""
-        _, known = await self._current.find(name, Memory, reader)
-        return known
+        _, memory = await self._current.find(name, Memory, reader)
+        return memory
 
     async def change(self, name: str, changes: MemoryChanges, reader: Reader, caller: Caller) -> Accepted:
         """Change a memory, as a new version or in who can read it.

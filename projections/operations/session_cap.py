@@ -50,11 +50,14 @@ class SessionCap:
         """
         name = session_document_id(tenant, command.project, command.session_id)
         route = session_route(tenant, command.project, command.session_id)
-        seen = self._kept(name)
+        seen = self._counts.setdefault(name, _Count())
+        self._counts.move_to_end(name)
+        if len(self._counts) > SESSIONS:
+            self._counts.popitem(last=False)
         if time.monotonic() - seen.counted_at > REFRESH_S:
             if seen.looking is None:
                 seen.looking = asyncio.create_task(self._look_up(seen, route, name))
-            await asyncio.shield(seen.looking)  # whoever began it may give up; the others still wait for it
+            await asyncio.shield(seen.looking)  # the caller that began it may disconnect; others still wait
         if seen.count >= self._limit and not (command.event_id and await self._current.get(route, DocumentId(subject))):
             raise SessionFull(command.session_id, self._limit)
         now = time.monotonic()
@@ -70,7 +73,7 @@ class SessionCap:
             del seen.entered[-1:]
 
     async def _look_up(self, seen: _Count, route: str, name: DocumentId) -> None:
-        """Take the stored count, and on top of it what was counted here and may not be stored yet."""
+        """Take the stored count, plus what was counted here and may not be stored yet."""
         started = time.monotonic()
         try:
             existing = await self._current.get(route, name)
@@ -81,10 +84,3 @@ class SessionCap:
         # not less than was counted here, not more than what can still be on its way on top of what is stored
         seen.count = min(max(stored, seen.count), stored + in_flight)
         seen.counted_at = time.monotonic()
-
-    def _kept(self, name: str) -> _Count:
-        seen = self._counts.setdefault(name, _Count())
-        self._counts.move_to_end(name)
-        if len(self._counts) > SESSIONS:
-            self._counts.popitem(last=False)
-        return seen

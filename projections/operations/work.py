@@ -30,7 +30,6 @@ from ingest.platform.clock import Clock, from_ms, system_clock
 from projections.documents.access import Reader, may_read
 from projections.documents.actions import Action
 from projections.documents.actions import work_item as work_item
-from projections.documents.document import Document
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.relations import confidence
@@ -74,18 +73,16 @@ class WorkOperations:
         if missing and not command.remove:
             raise NotFound(f"there is no document {missing[0]!r}")
         if command.confidence is None and not command.remove:
-            pair = [one for one in existing.values() if isinstance(one, Memory)]
-            command = replace(command, confidence=self._confidence(command.relation, pair))
+            pair = [memory for memory in existing.values() if isinstance(memory, Memory)]
+            shared = len(pair) == 2 and pair[0].session_id != "" and pair[0].session_id == pair[1].session_id
+            now, ages = self._clock(), (30.0, 30.0)
+            if len(pair) == 2:
+                older, newer = ((now - memory.recorded_at).total_seconds() / 86_400 for memory in pair)
+                ages = older, newer
+            command = replace(command, confidence=confidence(None, command.relation, int(shared), ages))
         if not command.project and existing:
             command = replace(command, project=getattr(existing.get(command.source), "project", ""))
         return await self._current.give(command, caller)
-
-    def _confidence(self, relation: str, pair: list[Memory]) -> float:
-        now = self._clock()
-        ages = [(now - one.recorded_at).total_seconds() / 86_400 for one in pair]
-        shared = len(pair) == 2 and pair[0].session_id != "" and pair[0].session_id == pair[1].session_id
-        older, newer = (ages[0], ages[1]) if len(ages) == 2 else (30.0, 30.0)
-        return confidence(None, relation, int(shared), (older, newer))
 
     async def reinforce(self, name: str, reader: Reader, caller: Caller, event_id: str = "") -> Accepted:
         """Strengthen a lesson; raises NotFound."""
@@ -113,28 +110,19 @@ class WorkOperations:
     async def link_commit(self, command: LinkCommit, caller: Caller) -> Accepted:
         """Link a commit; without a project, to that of the session it names, if there is one."""
         if command.session_id and not command.project:
-            command = replace(command, project=await self._project_of(caller, command.session_id))
+            await self._current.settle()
+            reader, listing = self._current.documents, session_name(caller.tenant, command.session_id)
+            named = await reader.members(listing, range(reader.partitions), MAX_NAMED)
+            documents = await reader.get([(partition, DocumentId(name)) for partition, name in named])
+            projects = [document.project for document in documents if isinstance(document, Session)]
+            command = replace(command, project=next(filter(caller.key_scope.allows, projects), ""))
         return await self._current.give(command, caller)
 
-    async def _project_of(self, caller: Caller, session_id: str) -> str:
-        await self._current.settle()
-        everywhere = range(self._current.documents.partitions)
-        named = await self._current.documents.members(session_name(caller.tenant, session_id), everywhere, MAX_NAMED)
-        documents = await self._current.documents.get([(partition, DocumentId(name)) for partition, name in named])
-        return next(
-            (
-                document.project
-                for document in documents
-                if isinstance(document, Session) and caller.key_scope.allows(document.project)
-            ),
-            "",
-        )
-
     async def _lesson(self, name: str, reader: Reader) -> Lesson:
-        _, known = await self._current.find(name, Lesson, reader)
-        if known.retired_ms:
-            raise NotFound(f"lesson {name!r} was retired on {from_ms(known.retired_ms):%Y-%m-%d}; say it again")
-        return known
+        _, lesson = await self._current.find(name, Lesson, reader)
+        if lesson.retired_ms:
+            raise NotFound(f"lesson {name!r} was retired on {from_ms(lesson.retired_ms):%Y-%m-%d}; say it again")
+        return lesson
 
 
 class SlotOperations:
@@ -149,7 +137,7 @@ class SlotOperations:
         Raises SlotFull when the text would exceed the limit, AlreadyThere for one that is there and not to be
         overwritten, CommandRejected for a read-only one.
         """
-        existing = await self._known(caller.tenant, _place(command), command.label)
+        existing = await self._existing(caller.tenant, command)
         if existing is not None:
             _check_writable(existing)
             if existing.created_ms and not overwrite and not command.append:
@@ -164,7 +152,7 @@ class SlotOperations:
 
     async def delete(self, command: DeleteSlot, caller: Caller) -> Accepted:
         """Remove a slot; raises NotFound when it is not there, CommandRejected when it is read-only."""
-        existing = await self._known(caller.tenant, _place(command), command.label)
+        existing = await self._existing(caller.tenant, command)
         if existing is None or not existing.created_ms:
             raise NotFound(f"there is no slot {command.label!r}")
         _check_writable(existing)
@@ -175,25 +163,23 @@ class SlotOperations:
 
         One that somebody wrote comes before one that is there from the start.
         """
-        places = list(dict.fromkeys([project, ""]))
-        for place in filter(reader.key_scope.allows, places):
-            if (stored := await self._stored(reader.tenant, place, label)) is not None:
+        projects = list(dict.fromkeys([project, ""]))
+        for name in filter(reader.key_scope.allows, projects):
+            if (stored := await self._stored(reader.tenant, name, label)) is not None:
                 return stored
-        for place in places:
-            if (known := default_slots(reader.tenant, place).get(label)) is not None:
-                return known
+        for name in projects:
+            if (default := default_slots(reader.tenant, name).get(label)) is not None:
+                return default
         raise NotFound(f"there is no slot {label!r}")
 
-    async def _known(self, tenant: str, project: str, label: str) -> Slot | None:
-        return await self._stored(tenant, project, label) or default_slots(tenant, project).get(label)
+    async def _existing(self, tenant: str, command: SetSlot | DeleteSlot) -> Slot | None:
+        project = "" if command.scope == "global" else command.project
+        stored = await self._stored(tenant, project, command.label)
+        return stored or default_slots(tenant, project).get(command.label)
 
     async def _stored(self, tenant: str, project: str, label: str) -> Slot | None:
-        found = await self._current.get(project_route(tenant, project), slot_id(tenant, project, label))
-        return found if isinstance(found, Slot) else None
-
-
-def _place(command: SetSlot | DeleteSlot) -> str:
-    return "" if command.scope == "global" else command.project
+        slot = await self._current.get(project_route(tenant, project), slot_id(tenant, project, label))
+        return slot if isinstance(slot, Slot) else None
 
 
 def _check_writable(slot: Slot) -> None:
@@ -227,12 +213,19 @@ class Confirming:
         event_id = event_id or new_event_id()
         await self._current.settle()
         documents = await self._current.documents.find_all([DocumentId(name) for name in dict.fromkeys(names)])
-        commands = {
-            located.document.id: command
-            for located in documents
-            if may_read(located.document, reader)
-            and (command := _command(located.document, reader, event_id)) is not None
-        }
+        commands: dict[str, ConfirmMemory | ReinforceLesson] = {}
+        for _, document in documents:
+            own_id = f"confirm:{blake2b(f'{event_id}:{document.id}'.encode(), digest_size=16).hexdigest()}"
+            if not may_read(document, reader):
+                continue
+            if isinstance(document, Memory) and document.is_latest:
+                commands[document.id] = ConfirmMemory(
+                    event_id=own_id, project=document.project, agent_id=reader.agent_id, memory=document.id
+                )
+            elif isinstance(document, Lesson) and not document.retired_ms:
+                commands[document.id] = ReinforceLesson(
+                    event_id=own_id, project=document.project, agent_id=reader.agent_id, lesson=document.id
+                )
         position = str(await self._current.append_batch(list(commands.values()), caller)) if commands else ""
         return Confirmed(
             event_id=event_id,
@@ -240,14 +233,3 @@ class Confirming:
             unknown=[name for name in dict.fromkeys(names) if name not in commands],
             position=position,
         )
-
-
-def _command(known: Document, reader: Reader, event_id: str) -> ConfirmMemory | ReinforceLesson | None:
-    own = f"confirm:{blake2b(f'{event_id}:{known.id}'.encode(), digest_size=16).hexdigest()}"
-    match known:
-        case Memory() if known.is_latest:
-            return ConfirmMemory(event_id=own, project=known.project, agent_id=reader.agent_id, memory=known.id)
-        case Lesson() if not known.retired_ms:
-            return ReinforceLesson(event_id=own, project=known.project, agent_id=reader.agent_id, lesson=known.id)
-        case _:
-            return None

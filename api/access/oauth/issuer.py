@@ -59,7 +59,7 @@ class IssuerKeys:
             headers=_HEADERS, timeout=FETCH_S, follow_redirects=False, **proxy_options(rules.jwks or rules.issuer)
         )
         self._keys: Mapping[str, SigningKey] = {}
-        self._fault = "they were not read yet"
+        self._error = "they were not read yet"
         self._begun_s = self._read_s = -math.inf
         self._fetching: asyncio.Task[None] | None = None
 
@@ -77,15 +77,15 @@ class IssuerKeys:
 
     async def find(self, kid: str) -> SigningKey | None:
         """The key of this id; None where the issuer has none. Raises IssuerUnavailable where nobody can tell."""
-        known = kid in self._keys
+        exists = kid in self._keys
         age_s = self._now_s() - self._begun_s
-        if age_s >= (FRESH_S if known and not self._fault else AGAIN_S):
+        begin = age_s >= (FRESH_S if exists and not self._error else AGAIN_S)
+        if begin:
             self._begin()
-            await self._fetched()
-        elif not known:
-            await self._fetched()
-        if self._fault and (kid not in self._keys or self._now_s() - self._read_s > STALE_S):
-            raise IssuerUnavailable(f"the keys of the issuer {self._rules.issuer} cannot be read: {self._fault}")
+        if self._fetching is not None and (begin or not exists):
+            await asyncio.shield(self._fetching)  # a caller that disconnects must not cancel it for the others
+        if self._error and (kid not in self._keys or self._now_s() - self._read_s > STALE_S):
+            raise IssuerUnavailable(f"the keys of the issuer {self._rules.issuer} cannot be read: {self._error}")
         return self._keys.get(kid)
 
     def _begin(self) -> None:
@@ -93,30 +93,22 @@ class IssuerKeys:
             self._begun_s = self._now_s()
             self._fetching = asyncio.create_task(self._fetch(), name="keys of the issuer")
 
-    async def _fetched(self) -> None:
-        """Return when the fetch that is in progress, if any, has ended; it continues when the one who waits is gone."""
-        if self._fetching is not None:
-            await asyncio.shield(self._fetching)  # a caller that disconnects must not cancel it for the others
-
     async def _fetch(self) -> None:
         try:
             async with asyncio.timeout(FETCH_S):
                 address = self._rules.jwks or await self._address_of_keys()
                 document = await self._get(address)
             self._keys = _usable(address, lambda: signing_keys(document))
-        except _Unusable as fault:
-            self._failed(str(fault))
+            reason, self._read_s = "", self._now_s()
+        except _Unusable as error:
+            reason = str(error)
         except TimeoutError:
-            self._failed(f"no answer within {FETCH_S:g} s")
+            reason = f"no answer within {FETCH_S:g} s"
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            self._failed(f"{type(error).__name__}: {error}")
-        else:
-            self._read_s, self._fault = self._now_s(), ""
-
-    def _failed(self, reason: str) -> None:
-        if reason != self._fault:
+            reason = f"{type(error).__name__}: {error}"
+        if reason and reason != self._error:
             logger.warning("the keys of the issuer %s cannot be read: %s", self._rules.issuer, reason)
-        self._fault = reason
+        self._error = reason
 
     async def _address_of_keys(self) -> str:
         """Where the issuer's metadata says that its keys are."""
@@ -132,8 +124,8 @@ class IssuerKeys:
                 raise _Unusable(
                     f"{address} is of the issuer {metadata.issuer!r}: write MNEMOLOG_OAUTH_ISSUER like that"
                 )
-            if fault := fault_of_url(metadata.jwks_uri, query=True):
-                raise _Unusable(f"{address}: jwks_uri {fault}")
+            if problem := fault_of_url(metadata.jwks_uri, query=True):
+                raise _Unusable(f"{address}: jwks_uri {problem}")
             return metadata.jwks_uri
         raise _Unusable(f"there is no metadata at {', '.join(addresses)}; MNEMOLOG_OAUTH_JWKS can name the keys")
 
@@ -154,5 +146,5 @@ class IssuerKeys:
 def _usable(address: str, parse: Callable[[], Any]) -> Any:
     try:
         return parse()
-    except (msgspec.MsgspecError, ValueError, RecursionError) as fault:
-        raise _Unusable(f"{address}: {fault}") from None
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise _Unusable(f"{address}: {error}") from None

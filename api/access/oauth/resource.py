@@ -47,7 +47,7 @@ class Resource:
     def scopes_for(self, roles: Iterable[str]) -> list[str]:
         """Scopes that give these roles, as far as scopes do; of several that give one, that which gives least."""
         missing, chosen = set(roles), list[str]()
-        for scope, given in sorted(self._rules.roles_by_scope.items(), key=lambda one: len(one[1])):
+        for scope, given in sorted(self._rules.roles_by_scope.items(), key=lambda item: len(item[1])):
             if missing & given:
                 chosen.append(scope)
                 missing -= given
@@ -86,36 +86,29 @@ def stepping_up(send: Send, resource: Resource, principal: Principal, denied: li
     A tool or resource of MCP answers a refusal with 200, as models need it. A client that can ask for tokens needs the
     status: it gets the refusal as an error of JSON-RPC instead. An answer that has begun continues.
     """
-    begun, body, header = False, bytearray(), ""
+    begun, body, header = False, bytearray(), b""
 
     async def answer(message: Message) -> None:
         nonlocal begun, header
         if message["type"] == "http.response.start" and denied:
-            header = resource.step_up(principal, denied[0])
+            header = resource.step_up(principal, denied[0]).encode("latin-1")
         if begun or not header:
             begun = True
             await send(message)
         elif message["type"] == "http.response.start":
             if message["status"] == 403:
                 begun = True
-                await send({**message, "headers": [*message["headers"], _challenge(header)]})
+                await send({**message, "headers": [*message["headers"], (b"www-authenticate", header)]})
         elif message["type"] == "http.response.body":
             body.extend(message.get("body", b""))
             if not message.get("more_body", False):
                 begun = True
-                await _send_rpc_error(send, _challenge(header), bytes(body), str(denied[0]))
+                requested = msgspec.json.decode(bytes(body), type=_RpcAnswer).id
+                error = {"code": FORBIDDEN_RPC, "message": str(denied[0])}
+                reply = msgspec.json.encode({"jsonrpc": "2.0", "id": requested, "error": error})
+                length = (b"content-length", str(len(reply)).encode())
+                headers = [(b"content-type", b"application/json"), length, (b"www-authenticate", header)]
+                await send({"type": "http.response.start", "status": 403, "headers": headers})
+                await send({"type": "http.response.body", "body": reply})
 
     return answer
-
-
-def _challenge(header: str) -> tuple[bytes, bytes]:
-    return b"www-authenticate", header.encode("latin-1")
-
-
-async def _send_rpc_error(send: Send, challenge: tuple[bytes, bytes], answered: bytes, reason: str) -> None:
-    error = {"code": FORBIDDEN_RPC, "message": reason}
-    requested = msgspec.json.decode(answered, type=_RpcAnswer).id
-    body = msgspec.json.encode({"jsonrpc": "2.0", "id": requested, "error": error})
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), challenge]
-    await send({"type": "http.response.start", "status": 403, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

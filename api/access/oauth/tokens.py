@@ -49,15 +49,14 @@ def signing_keys(document: bytes) -> dict[str, SigningKey]:
     """
     try:
         listed = msgspec.json.decode(document, type=_KeySet).keys
-    except (msgspec.MsgspecError, RecursionError) as fault:
-        raise ValueError(f"is no JWK set: {fault}") from None
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise ValueError(f"is no JWK set: {error}") from None
     if len(listed) > MAX_KEYS:
         raise ValueError(f"has {len(listed)} keys; {MAX_KEYS} are read at most")
-    named = ((str(one.get("kid", "")), _signing_key(one)) for one in listed)
-    found = {kid: key for kid, key in named if key is not None}
-    if not found:
+    keys = {str(stated.get("kid", "")): key for stated in listed if (key := _signing_key(stated)) is not None}
+    if not keys:
         raise ValueError("has no key that can be used: RSA of 2048 bits or more, P-256, P-384, P-521 or Ed25519")
-    return found if len(found) > 1 else {**found, "": next(iter(found.values()))}
+    return keys if len(keys) > 1 else {**keys, "": next(iter(keys.values()))}
 
 
 def _signing_key(stated: dict[str, Any]) -> SigningKey | None:
@@ -94,11 +93,13 @@ def key_id_of(token: str, issuer: str) -> str:
         raise TokenRefused("this is neither a key nor a signed token (JWT)") from None
     header, claims = opened["header"], opened["payload"]
     if header.get("alg") not in ALGORITHMS:
-        raise TokenRefused(f"the token's signature is {_shown(header.get('alg'))}; taken are {', '.join(_BY_NAME)}")
+        raise TokenRefused(f"the token's signature is {_quoted(header.get('alg'))}; taken are {', '.join(_BY_NAME)}")
     if str(header.get("typ", "")).lower() not in _TYPES:
-        raise TokenRefused(f"the token is no access token: its `typ` is {_shown(header['typ'])}")
+        raise TokenRefused(f"the token is no access token: its `typ` is {_quoted(header['typ'])}")
     if claims.get("iss") != issuer:
-        raise TokenRefused(f"the token is of the issuer {_shown(claims.get('iss'))}; MNEMOLOG_OAUTH_ISSUER is {issuer}")
+        raise TokenRefused(
+            f"the token is of the issuer {_quoted(claims.get('iss'))}; MNEMOLOG_OAUTH_ISSUER is {issuer}"
+        )
     return str(header.get("kid", ""))
 
 
@@ -118,8 +119,8 @@ def verified_claims(token: str, key: SigningKey, rules: TokenRules) -> Mapping[s
         raise TokenRefused("the token has expired") from None
     except jwt.ImmatureSignatureError:
         raise TokenRefused("the token is not valid yet: compare the clocks of the issuer and of this server") from None
-    except jwt.MissingRequiredClaimError as fault:
-        raise TokenRefused(f"the token has no claim `{fault.claim}`") from None
+    except jwt.MissingRequiredClaimError as error:
+        raise TokenRefused(f"the token has no claim `{error.claim}`") from None
     except jwt.InvalidAudienceError:
         raise TokenRefused(
             f"the token is not for this server: its `aud` has none of {', '.join(rules.audiences)}"
@@ -135,5 +136,5 @@ def verified_claims(token: str, key: SigningKey, rules: TokenRules) -> Mapping[s
 _BY_NAME = sorted(ALGORITHMS)
 
 
-def _shown(value: object) -> str:
+def _quoted(value: object) -> str:
     return repr(value)[:200]

@@ -48,18 +48,18 @@ class AccessTokens:
             return None
         try:
             return await self._principal(credential)
-        except TokenRefused as refused:
-            logger.debug("an access token was refused: %s", refused)
+        except TokenRefused as error:
+            logger.debug("an access token was refused: %s", error)
             raise
 
     async def _principal(self, token: str) -> Principal:
         digest = sha256(token.encode()).digest()
-        known = self._verified.get(digest)
-        kid = key_id_of(token, self._rules.issuer) if known is None else known.kid
+        cached = self._verified.get(digest)
+        kid = key_id_of(token, self._rules.issuer) if cached is None else cached.kid
         key = await self._keys.find(kid)
-        if known is not None and known.key is key and to_ms(self._clock()) < known.principal.expires_ms:
+        if cached is not None and cached.key is key and to_ms(self._clock()) < cached.principal.expires_ms:
             self._verified.move_to_end(digest)
-            return known.principal
+            return cached.principal
         self._verified.pop(digest, None)
         if key is None:
             raise TokenRefused(
@@ -117,7 +117,7 @@ def scopes_of(claims: Mapping[str, Any]) -> list[str]:
             case str(text):
                 return text.split()
             case list(listed):  # pyright: ignore[reportUnknownVariableType]
-                return [one for one in listed if isinstance(one, str)]  # pyright: ignore[reportUnknownVariableType]
+                return [name for name in listed if isinstance(name, str)]  # pyright: ignore[reportUnknownVariableType]
             case _:
                 pass
     return []
@@ -129,7 +129,7 @@ def _names(claims: Mapping[str, Any], claim: str, kind: Any) -> tuple[str, ...]:
         return ()
     stated = claims.get(claim)
     listed: list[str] = _claim({claim: [stated] if isinstance(stated, str) else stated}, claim, kind)
-    if not listed:  # a reach without names is all there is: that has to be said
+    if not listed:  # a key scope without names would allow everything, so the token must say so
         raise TokenRefused(f"the token's claim {claim!r} is empty; {EVERY!r} in it means all")
     return () if EVERY in listed else tuple(sorted(set(listed)))
 
@@ -139,5 +139,5 @@ def _claim(claims: Mapping[str, Any], claim: str, kind: Any) -> Any:
         raise TokenRefused(f"the token has no claim {claim!r}, which the settings name")
     try:
         return msgspec.convert(claims[claim], kind)
-    except msgspec.ValidationError as fault:
-        raise TokenRefused(f"the token's claim {claim!r} cannot be used: {fault}") from None
+    except msgspec.ValidationError as error:
+        raise TokenRefused(f"the token's claim {claim!r} cannot be used: {error}") from None
