@@ -58,7 +58,7 @@ class Keyring:
         """Read the keys now; raises what Redis raises."""
         version = await self.registry.version()
         if version != self._version:
-            self._keys = {one.id: (one, one.principal()) for one in await self.registry.all()}
+            self._keys = {key.id: (key, key.principal()) for key in await self.registry.all()}
             self._version = version
         self._known_s = time.monotonic()
 
@@ -74,7 +74,7 @@ class Keyring:
         ):
             return self._root
         token = parse(credential)
-        # an id that nobody has goes the same way as a wrong secret
+        # an unknown id takes the same path as a wrong secret, so timing reveals nothing
         key, principal = self._keys.get(token.id if token else "", (None, None))
         digest = token.digest if token else _NO_DIGEST
         same = hmac.compare_digest(digest, key.digest if key else _NO_DIGEST)
@@ -96,11 +96,11 @@ class Keyring:
     async def _look(self) -> None:
         """Have one look, however many requests wait for it."""
         if self._looking is None or self._looking.done():
-            # set before the look: requests that arrive while it runs go on with what is known
+            # set before the look: requests that arrive meanwhile use the keys read before
             self._due_s = time.monotonic() + FRESH_S
             self._looking = asyncio.create_task(self.load(), name="keys")
         try:
-            # shielded: a request that gives up must not cancel the look that others wait for
+            # shielded: a request that disconnects must not cancel the look that others wait for
             await asyncio.wait_for(asyncio.shield(self._looking), LOOK_S)
         except (RedisError, OSError) as error:
             if time.monotonic() - self._known_s > STALE_S:

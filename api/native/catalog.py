@@ -20,7 +20,7 @@ from api.monitoring import ops
 from api.native import admin, common, documents, forgetting, keys, log, memories, sessions, work, writes
 from api.viewer import room as viewer
 from ingest.durability import LEVELS
-from ingest.roles import ANY, WRITE, Needs
+from ingest.roles import ANY, WRITE
 from mcp_gateway.profiles import server_version
 from projections.queries.views import Items
 
@@ -167,46 +167,43 @@ _MESSAGE = {
 }
 
 
-def faults(one: Endpoint) -> Mapping[int, str]:
+def faults(endpoint: Endpoint) -> Mapping[int, str]:
     """What can go wrong with a request to an endpoint, told from what it is asked and from the roles that it needs."""
-    found = {403: _STRANGER}
-    if one.open:
-        return found
-    found |= {401: "No key, or one that does not hold."}
-    if one.needs:
-        found |= {403: _denied(one.needs), 429: "The key asked more often than it may; nothing was done."}
-    found |= {503: "The log does not answer, or `after` is not projected yet. Ask again."}
-    if one.body is not None:
-        found |= {400: "The body is not what its content type says.", 413: "The body is too large."}
-    if one.body is not None or one.query is not None or _is_write(one):
-        found |= {422: "A value does not fit; `field` names it."}
-    if "{" in one.path:
-        found |= {404: "It is not there, or not for this reader."}
-    if one.status == 202:
-        found |= {429: "Too much waits to be done (`reason` says what), or the key asked too often; nothing was done."}
-    return found
+    texts = {403: _STRANGER}
+    if endpoint.open:
+        return texts
+    texts |= {401: "No key, or one that does not hold."}
+    if endpoint.needs:
+        roles = " and ".join(f"`{role}`" for role in sorted(endpoint.needs))
+        denied = f"The key has not {roles}, or is not for that project, agent or tenant. {_STRANGER}"
+        texts |= {403: denied, 429: "The key asked more often than it may; nothing was done."}
+    texts |= {503: "The log does not answer, or `after` is not projected yet. Ask again."}
+    if endpoint.body is not None:
+        texts |= {400: "The body is not what its content type says.", 413: "The body is too large."}
+    if endpoint.body is not None or endpoint.query is not None or _is_write(endpoint):
+        texts |= {422: "A value does not fit; `field` names it."}
+    if "{" in endpoint.path:
+        texts |= {404: "It is not there, or not for this reader."}
+    if endpoint.status == 202:
+        texts |= {429: "Too much waits to be done (`reason` says what), or the key asked too often; nothing was done."}
+    return texts
 
 
-def headers(one: Endpoint) -> Mapping[str, RequestHeader]:
+def headers(endpoint: Endpoint) -> Mapping[str, RequestHeader]:
     """The request headers that count for an endpoint; who is asked for no key asks nothing of anybody."""
-    if one.open:
+    if endpoint.open:
         return {}
-    return {"X-Agent-Id": _AGENT} | ({"X-Durability": _DURABILITY} if _is_write(one) else {})
+    return {"X-Agent-Id": _AGENT} | ({"X-Durability": _DURABILITY} if _is_write(endpoint) else {})
 
 
-def _is_write(one: Endpoint) -> bool:
-    return one.needs >= WRITE
-
-
-def _denied(needs: Needs) -> str:
-    roles = " and ".join(f"`{role}`" for role in sorted(needs))
-    return f"The key has not {roles}, or is not for that project, agent or tenant. {_STRANGER}"
+def _is_write(endpoint: Endpoint) -> bool:
+    return endpoint.needs >= WRITE
 
 
 def endpoints(mcp: Route, further: Sequence[Endpoint] = ()) -> list[Endpoint]:
     """The endpoints of the native API with those that describe it; `mcp` is the route of the MCP API, `further` are
     those that the settings ask for."""
-    described = [*(one for module in MODULES for one in module.ENDPOINTS), *further]
+    described = [*(endpoint for module in MODULES for endpoint in module.ENDPOINTS), *further]
     return documented(ABOUT, [*described, _mcp(mcp)])
 
 
@@ -227,26 +224,22 @@ def _mcp(route: Route) -> Endpoint:
 
 
 def details(endpoint: Endpoint) -> Details:
-    """What the document says of an endpoint of the native API."""
+    """What the OpenAPI document says about an endpoint of the native API.
+
+    Its description is what the docstrings of its handler, query and body say beyond its summary. The shapes of `common`
+    are shared by several endpoints, so they add nothing.
+    """
+    handler = _docstring(endpoint.handler) if is_function(endpoint.handler) else endpoint.description
+    texts = [handler, _docstring(endpoint.query), _docstring(endpoint.body)]
     group = endpoint.path.removeprefix("/v1").removeprefix("/admin").split("/")[1]
     own = {name.split()[1]: about for name, about in PARAMETERS.items() if name.startswith(f"{endpoint.path} ")}
     return Details(
         _TAG_OF.get(group, group),
-        _description(endpoint),
+        "\n\n".join(dict.fromkeys(text for text in texts if text not in ("", endpoint.summary))),
         {**PARAMETERS, "id": Parameter("Its id.", _IDS.get(group)), **own},
         _SENT_AT[endpoint.path] if endpoint.path in _SENT_AT else SENT.get(_name(endpoint.body)),
         _ANSWERED_AT[endpoint.path] if endpoint.path in _ANSWERED_AT else _example_of(endpoint.answer),
     )
-
-
-def _description(endpoint: Endpoint) -> str:
-    """What the docstrings of an endpoint's handler and of what it is asked with say beyond its summary.
-
-    The shapes of `common` are shared by several endpoints, so they say nothing about one.
-    """
-    handler = _docstring(endpoint.handler) if is_function(endpoint.handler) else endpoint.description
-    texts = [handler, _docstring(endpoint.query), _docstring(endpoint.body)]
-    return "\n\n".join(dict.fromkeys(text for text in texts if text not in ("", endpoint.summary)))
 
 
 def _docstring(thing: Any) -> str:

@@ -68,11 +68,11 @@ async def get_timeline(call: NativeCall, query: ListRequest) -> SomeRetired[Any]
 @route("GET /v1/around", READ)
 async def get_around(call: NativeCall, query: AroundRequest) -> Around:
     """The observations around a moment."""
-    found = await call.queries.around.timeline(
+    timeline = await call.queries.around.timeline(
         call.reader(), query.anchor, query.project, query.session_id, query.before, query.behind
     )
-    items = [view(entry.observation) | {"relative_position": entry.position} for entry in found.entries]
-    return Around(items=items, anchor_index=found.anchor_index, reason=found.reason)
+    items = [view(entry.observation) | {"relative_position": entry.position} for entry in timeline.entries]
+    return Around(items=items, anchor_index=timeline.anchor_index, reason=timeline.reason)
 
 
 @route("POST /v1/enrich", READ)

@@ -95,20 +95,20 @@ async def post_search(call: NativeCall, body: LessonSearch) -> Items[FoundLesson
 
     By relevance, confidence and recency.
     """
-    found = await call.queries.lessons.search(
+    lessons = await call.queries.lessons.search(
         call.reader(), body.query, body.project, system_clock(), min_confidence=body.min_confidence, limit=body.limit
     )
-    return Items([view(lesson) | {"score": score} for lesson, score in found])
+    return Items([view(lesson) | {"score": score} for lesson, score in lessons])
 
 
 @route("GET /v1/lessons/surest", READ)
 async def get_surest(call: NativeCall, query: SurestRequest) -> Items[SureLesson]:
     """The lessons with the most confidence left, and how much that is."""
     now = system_clock()
-    found = await call.queries.lessons.surest(
+    lessons = await call.queries.lessons.surest(
         call.reader(), query.project, now, source=query.origin, min_confidence=query.min_confidence, limit=query.limit
     )
-    return Items([view(lesson) | {"confidence_now": lesson.confidence_at(now)} for lesson in found])
+    return Items([view(lesson) | {"confidence_now": lesson.confidence_at(now)} for lesson in lessons])
 
 
 @route("PATCH /v1/lessons/{id}", WRITE, 202)
@@ -244,5 +244,6 @@ async def get_frontier(call: NativeCall, query: FrontierRequest) -> Frontier:
     """The work items that can be done now, most urgent first."""
     reader = call.reader(query.agent_id)
     actions, ready, _ = await call.queries.actions.open_work(reader, query.project, query.agent_id or reader.agent_id)
-    items = [view(actions[one.item.id]) | {"score": one.score, "leased": one.leased} for one in ready[: query.limit]]
+    shown = ready[: query.limit]
+    items = [view(actions[task.item.id]) | {"score": task.score, "leased": task.leased} for task in shown]
     return Frontier(items=items, open=len(actions))

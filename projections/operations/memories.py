@@ -82,7 +82,7 @@ class MemoryOperations:
 
     async def show_to(
         self,
-        known: Memory,
+        memory: Memory,
         visibility: Visibility | None,
         shared_with: list[str] | None,
         reader: Reader,
@@ -93,14 +93,14 @@ class MemoryOperations:
 
         What is None becomes as it is of the newest of them.
         """
-        _check_owner(known, reader)
-        versions, _ = await self._current.versions(known)
+        _check_owner(memory, reader)
+        versions, _ = await self._current.versions(memory)
         newest = [version for version in versions if _owns(version, reader)][-1]
         visibility = visibility or newest.visibility
-        if visibility != "public" and not (known.agent_id or known.owner):
+        if visibility != "public" and not (memory.agent_id or memory.owner):
             raise CommandRejected("the memory has no creator and no owner: nobody could read it", "visibility")
-        readers = newest.shared_with if shared_with is None and newest.id != known.id else shared_with
-        command = _showing(known, visibility, readers, reader, event_id)
+        readers = newest.shared_with if shared_with is None and newest.id != memory.id else shared_with
+        command = _showing(memory, visibility, readers, reader, event_id)
         accepted = await self._current.give(command, caller)
         readers = newest.shared_with if shared_with is None else shared_with
         return await self._show_others(versions, visibility, readers, accepted, reader, caller)
@@ -134,13 +134,13 @@ class MemoryOperations:
 
 
 def _showing(
-    known: Memory, visibility: Visibility, shared_with: list[str] | None, reader: Reader, event_id: str
+    memory: Memory, visibility: Visibility, shared_with: list[str] | None, reader: Reader, event_id: str
 ) -> ChangeVisibility:
     return ChangeVisibility(
         event_id=event_id,
-        project=known.project,
+        project=memory.project,
         agent_id=reader.agent_id,
-        memory=known.id,
+        memory=memory.id,
         visibility=visibility,
         shared_with=shared_with,
     )
@@ -150,20 +150,20 @@ def _event_id(first: str, name: str) -> str:
     return f"show:{blake2b(f'{first}:{name}'.encode(), digest_size=16).hexdigest()}"
 
 
-def _owns(known: Memory, reader: Reader) -> bool:
+def _owns(memory: Memory, reader: Reader) -> bool:
     """Whether the reader may decide who reads it; of what is nobody's anybody may."""
-    return reader.operator or not (known.agent_id or known.owner) or may_change(known, reader.agent_id)
+    return reader.operator or not (memory.agent_id or memory.owner) or may_change(memory, reader.agent_id)
 
 
-def _check_owner(known: Memory, reader: Reader) -> None:
-    if not _owns(known, reader):
-        raise Forbidden(f"memory {known.id} is not yours: its creator or its owner may change it")
+def _check_owner(memory: Memory, reader: Reader) -> None:
+    if not _owns(memory, reader):
+        raise Forbidden(f"memory {memory.id} is not yours: its creator or its owner may change it")
 
 
-def _revision(known: Memory, changes: MemoryChanges, reader: Reader) -> ReviseMemory:
+def _revision(memory: Memory, changes: MemoryChanges, reader: Reader) -> ReviseMemory:
     def chosen(name: str) -> object:
         value = getattr(changes, name)
-        return getattr(known, name) if value is None else value
+        return getattr(memory, name) if value is None else value
 
     fields = {name: chosen(name) for name in (*_OF_A_VERSION, "visibility", "shared_with")}
     if changes.content is not None and changes.title is None:
@@ -171,15 +171,15 @@ def _revision(known: Memory, changes: MemoryChanges, reader: Reader) -> ReviseMe
     return ReviseMemory(
         **fields,  # type: ignore[arg-type]
         event_id=changes.event_id,
-        memory=known.id,
-        project=known.project,
-        session_id=known.session_id,
-        user_id=known.user_id,
-        agent_id=reader.agent_id or known.agent_id,
-        creator=known.agent_id,
-        owner=known.owner,
-        forget_after=known.forget_after,
-        keep_duplicates=known.keep_duplicates,
-        derived_from=known.derived_from,
-        metadata=known.metadata,
+        memory=memory.id,
+        project=memory.project,
+        session_id=memory.session_id,
+        user_id=memory.user_id,
+        agent_id=reader.agent_id or memory.agent_id,
+        creator=memory.agent_id,
+        owner=memory.owner,
+        forget_after=memory.forget_after,
+        keep_duplicates=memory.keep_duplicates,
+        derived_from=memory.derived_from,
+        metadata=memory.metadata,
     )

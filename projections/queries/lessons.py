@@ -91,7 +91,7 @@ class Lessons:
         """A project's lessons, newest first; retired ones only on request."""
         listing, within = lessons(reader.tenant, project), times.in_log_order()
         page = await self._documents.of_project(listing, reader, project, cursor, limit, within)
-        return page_view(page, lambda found: retired or (isinstance(found, Lesson) and not found.retired_ms))
+        return page_view(page, lambda lesson: retired or (isinstance(lesson, Lesson) and not lesson.retired_ms))
 
     async def match(
         self, reader: Reader, tool_name: str, preview: str, project: str | None, limit: int = 5

@@ -109,13 +109,13 @@ class EventView(NamedTuple):
             return [DocumentId(str(data.get("memory", "")))]
         return []
 
-    def shown(self, reader: Reader, known: Mapping[DocumentId, Document]) -> dict[str, Any]:
+    def shown(self, reader: Reader, existing: Mapping[DocumentId, Document]) -> dict[str, Any]:
         """The event for a reader. What is not projected yet goes by what the event itself says.
 
         Raises LogUnavailable where what it is about could not be read: who can see it now is not known.
         """
         for name in self.about():
-            document = known.get(name)
+            document = existing.get(name)
             partition = int(self.event["position"].partition(":")[0])
             if document is None and not reader.operator and partition in (unread := left_out()):
                 raise LogUnavailable(

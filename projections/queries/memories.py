@@ -74,7 +74,7 @@ class Memories:
         if not names or not await self._projected(after):
             return 0
         located = await self._documents.find_all(list(names))
-        memories = [place.document for place in located if isinstance(place.document, Memory)]
+        memories = [memory for _, memory in located if isinstance(memory, Memory)]
         return sum(memory.separate_parent and memory.tenant == tenant for memory in memories)
 
     async def _projected(self, token: Token) -> bool:
@@ -116,7 +116,7 @@ class Memories:
         """A project's memories, newest first; superseded ones included unless `latest`."""
         listing, within = memories(reader.tenant, project), times.in_log_order()
         page = await self._documents.of_project(listing, reader, project, cursor, limit, within)
-        return page_view(page, lambda found: not latest or (isinstance(found, Memory) and found.is_latest))
+        return page_view(page, lambda memory: not latest or (isinstance(memory, Memory) and memory.is_latest))
 
     async def history(self, name: str, reader: Reader) -> list[Memory]:
         """Every version of a memory that the reader can see, oldest first. Forgotten ones are not there."""
@@ -134,7 +134,7 @@ class Memories:
                 (at,) = await self._documents.get([(located.partition, DocumentId(towards))])
                 if isinstance(at, Memory) and may_read(at, reader):
                     versions.append(at)
-        return sorted(versions, key=lambda one: one.version)
+        return sorted(versions, key=lambda version: version.version)
 
 
 class MemoryPage(Struct, frozen=True):
@@ -165,12 +165,12 @@ class MemoryPages:
         ProjectionBehind before the index is loaded.
         """
         allowed, now_ms = key_scope(reader, project, kinds=["memory"], **narrowing), to_ms(self._clock())
-        seen = await self._index.ask(lambda index: index.window(allowed, now_ms, offset, limit))
-        documents = await self._documents.get([place for _, place in seen.found])
+        window = await self._index.ask(lambda index: index.window(allowed, now_ms, offset, limit))
+        documents = await self._documents.get([location for _, location in window.found])
         dated = [
-            ((at_ms, "" if at_ms in seen.crowded else name(one)), one)
-            for (at_ms, _), one in zip(seen.found, documents, strict=True)
-            if isinstance(one, Memory) and may_read(one, reader)
+            ((at_ms, "" if at_ms in window.crowded else name(memory)), memory)
+            for (at_ms, _), memory in zip(window.found, documents, strict=True)
+            if isinstance(memory, Memory) and may_read(memory, reader)
         ]
-        ordered = [one for _, one in sorted(dated, key=lambda pair: pair[0], reverse=True)]
-        return MemoryPage(ordered[seen.skipped : seen.skipped + limit], seen.total)
+        ordered = [memory for _, memory in sorted(dated, key=lambda pair: pair[0], reverse=True)]
+        return MemoryPage(ordered[window.skipped : window.skipped + limit], window.total)

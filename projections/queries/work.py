@@ -220,11 +220,11 @@ class Relations:
         """The relations that begin or end at any of these, as far as the reader can see what they relate."""
         everywhere = range(self._documents.partitions)
         members = [
-            place
+            member
             for name in names
-            for place in await self._documents.members(edges(reader.tenant, name), everywhere, MAX_EDGES)
+            for member in await self._documents.members(edges(reader.tenant, name), everywhere, MAX_EDGES)
         ]
-        locations = [(partition, DocumentId(member)) for partition, member in dict.fromkeys(members)]
+        locations = [(partition, DocumentId(name)) for partition, name in dict.fromkeys(members)]
         return await self.readable(await self._documents.get(locations), reader)
 
     async def readable(self, documents: Sequence[Document | None], reader: Reader) -> list[Relation]:
