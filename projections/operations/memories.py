@@ -120,13 +120,13 @@ class MemoryOperations:
         that are newer than the first are not what it was about.
         """
         first = Token.parse(accepted.position)
-        commands = [
-            _showing(version, visibility, shared_with, reader, _event_id(accepted.event_id, version.id))
-            for version in versions
-            if version.id != accepted.id
-            and _owns(version, reader)
-            and Position.parse(version.position) <= max(first.values())
-        ]
+        commands: list[ChangeVisibility] = []
+        for version in versions:
+            if version.id == accepted.id or not _owns(version, reader):
+                continue
+            if Position.parse(version.position) <= max(first.values()):
+                digest = blake2b(f"{accepted.event_id}:{version.id}".encode(), digest_size=16).hexdigest()
+                commands.append(_showing(version, visibility, shared_with, reader, f"show:{digest}"))
         if not commands:
             return accepted
         position = await self._current.append_batch(commands, caller)
@@ -146,10 +146,6 @@ def _showing(
     )
 
 
-def _event_id(first: str, name: str) -> str:
-    return f"show:{blake2b(f'{first}:{name}'.encode(), digest_size=16).hexdigest()}"
-
-
 def _owns(memory: Memory, reader: Reader) -> bool:
     """Whether the reader may decide who reads it; of what is nobody's anybody may."""
     return reader.operator or not (memory.agent_id or memory.owner) or may_change(memory, reader.agent_id)
@@ -161,11 +157,8 @@ def _check_owner(memory: Memory, reader: Reader) -> None:
 
 
 def _revision(memory: Memory, changes: MemoryChanges, reader: Reader) -> ReviseMemory:
-    def chosen(name: str) -> object:
-        value = getattr(changes, name)
-        return getattr(memory, name) if value is None else value
-
-    fields = {name: chosen(name) for name in (*_OF_A_VERSION, "visibility", "shared_with")}
+    names = (*_OF_A_VERSION, "visibility", "shared_with")
+    fields = {name: getattr(memory if getattr(changes, name) is None else changes, name) for name in names}
     if changes.content is not None and changes.title is None:
         fields["title"] = ""
     return ReviseMemory(

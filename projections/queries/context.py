@@ -223,17 +223,12 @@ def summary_block(began_at: datetime, summary: Summary) -> ContextPart | None:
 def session_block(began_at: datetime, title: str, observations: Iterable[Observation]) -> ContextPart | None:
     """What mattered in a past session: its most important observations, in the order they happened."""
     important = sorted(
-        (seen for seen in observations if seen.importance >= IMPORTANT),
-        key=lambda seen: (-seen.importance, seen.position),
+        (observation for observation in observations if observation.importance >= IMPORTANT),
+        key=lambda observation: (-observation.importance, observation.position),
     )[:SESSION_OBSERVATIONS]
-    shown = sorted(important, key=lambda seen: (seen.occurred_at, seen.position))
-    return part(
-        "session",
-        _dated(began_at, title),
-        [_short(f"- {prose(seen) or headline(seen)}") for seen in shown],
-        [seen.id for seen in shown],
-        by_line=True,
-    )
+    shown = sorted(important, key=lambda observation: (observation.occurred_at, observation.position))
+    lines = [_short(f"- {prose(observation) or headline(observation)}") for observation in shown]
+    return part("session", _dated(began_at, title), lines, [observation.id for observation in shown], by_line=True)
 
 
 def _dated(at: datetime, title: str) -> str:

@@ -219,21 +219,18 @@ class AroundQueries:
             when = _moment(anchor)
             if when is None:
                 return _nothing("invalid_date")
-            locations = await self._observations(
-                await self._near(lambda index, now_ms: index.nearest(allowed, now_ms, to_ms(when))), reader
+            nearest = await self._near(lambda index, now_ms: index.nearest(allowed, now_ms, to_ms(when)))
+            chosen = next(iter(await self._observations(nearest, reader)), None)
+        elif anchor.startswith(f"{OBSERVATION}_"):
+            named = [observation for _, observation in await self._lookup.documents([anchor], reader)]
+            matching = (
+                observation
+                for observation in named
+                if isinstance(observation, Observation)
+                and project in (None, observation.project)
+                and session_id in ("", observation.session_id)
             )
-            return (
-                await self._beside(locations[0], allowed, reader, before, after) if locations else _nothing("no_match")
-            )
-        if anchor.startswith(f"{OBSERVATION}_"):
-            documents = [located.document for located in await self._lookup.documents([anchor], reader)]
-            chosen = documents[0] if documents else None
-            if (
-                not isinstance(chosen, Observation)
-                or project not in (None, chosen.project)
-                or session_id not in ("", chosen.session_id)
-            ):
-                return _nothing("no_match")
+            chosen = next(matching, None)
         else:
             chosen = await self._newest_saying(anchor, allowed, reader)
         return await self._beside(chosen, allowed, reader, before, after) if chosen else _nothing("no_match")
