@@ -4,6 +4,7 @@ Guarantee: pure, never raises on JSON-like data, one tool call is one line.
 """
 
 import re
+from collections.abc import Iterable
 from typing import Any, cast
 
 import msgspec
@@ -63,22 +64,22 @@ def prose(observation: Observation) -> str:
     if data.get("tool_name") == "conversation":
         return "\n".join(filter(None, (_text(data.get("tool_input")), _text(data.get("tool_output")))))
     if data.get("tool_name"):
-        said = _text(data.get("tool_input"))
-        return (
-            said if said == _text(data.get("tool_output")) else ""
-        )  # agent_observe keeps what an agent says like this
-    return next((said for field in _PROSE_FIELDS if (said := _text(data.get(field)))), "")
+        text = _text(data.get("tool_input"))
+        return text if text == _text(data.get("tool_output")) else ""  # agent_observe stores an agent's words like this
+    return _first_text(data, _PROSE_FIELDS)
 
 
 def account(observation: Observation) -> str:
     """Returns the observation's prose, else its tool call in one line, else whatever short form it has."""
-    return (
-        prose(observation)
-        or _call(observation)
-        or _pairs(observation.data)
-        or observation.narrative
-        or observation.title
+    if text := prose(observation) or _call(observation):
+        return text
+    values = {name: value for name, value in observation.data.items() if isinstance(value, str | int | float)}
+    pairs = (
+        f"{name}: {shortened(str(value)[:SCAN_CHARS], _TARGET_CHARS)}"
+        for name, value in values.items()
+        if name != "hookType"
     )
+    return shortened(", ".join(pairs), SCAN_CHARS) or observation.narrative or observation.title
 
 
 def headline(observation: Observation) -> str:
@@ -86,37 +87,32 @@ def headline(observation: Observation) -> str:
     for and how it went (`Bash `pytest`: 1 failed, 12 passed`)."""
     if observation.model and observation.title:
         return observation.title
-    if said := prose(observation):
-        return shortened(next(iter(stated(said)), said), HEADLINE_CHARS)
+    if text := prose(observation):
+        return shortened(next(iter(stated(text)), text), HEADLINE_CHARS)
     if line := _call(observation):
-        outcome = "" if observation.kind == "error" else _went(observation)
+        outcome = "" if observation.kind == "error" else _outcome(observation)
         return shortened(f"{line}: {outcome}" if outcome else line, HEADLINE_CHARS)
     return shortened(account(observation), HEADLINE_CHARS)
 
 
-def _went(observation: Observation) -> str:
-    """How a call went: what was written, or the line of a command's output that says how it ended; "" for neither."""
+def _outcome(observation: Observation) -> str:
+    """The first new line that an edit wrote, or the line of a command's output with its result; "" for neither."""
     data = observation.data
     if observation.kind in MODIFYING:
-        return _gist(data.get("tool_input"))
+        fields = _fields(data.get("tool_input"))
+        written, before = _first_text(fields, _WRITTEN_FIELDS), _first_text(fields, _REPLACED_FIELDS)
+        old_lines = {line.strip() for line in before[:SCAN_CHARS].splitlines()}
+        new_lines = (line.strip() for line in written[:SCAN_CHARS].splitlines())
+        line = next((line for line in new_lines if line and line not in old_lines), "")
+        line = shortened(line, _GIST_CHARS).replace("`", "'")
+        return f"`{line}`" if line else ""
     if observation.kind != "command_run":
         return ""
     output = told_by(data.get("tool_output"))[-_OUTPUT_CHARS:]
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     tested = [line for line in lines if _TESTED.search(line)]
-    faults = [line for line in lines if _FAULT.search(line)]
-    return shortened((tested or faults or [""])[-1].strip("=- "), _REASON_CHARS)
-
-
-def _gist(tool_input: Any) -> str:
-    """The first line that an edit wrote and that was not there before."""
-    fields = _fields(tool_input)
-    written = next((found for field in _WRITTEN_FIELDS if (found := _text(fields.get(field)))), "")
-    before = next((found for field in _REPLACED_FIELDS if (found := _text(fields.get(field)))), "")
-    known = {line.strip() for line in before[:SCAN_CHARS].splitlines()}
-    fresh = (line.strip() for line in written[:SCAN_CHARS].splitlines() if line.strip() and line.strip() not in known)
-    first = shortened(next(fresh, ""), _GIST_CHARS).replace("`", "'")
-    return f"`{first}`" if first else ""
+    errors = [line for line in lines if _FAULT.search(line)]
+    return shortened((tested or errors or [""])[-1].strip("=- "), _REASON_CHARS)
 
 
 def is_call(text: str) -> bool:
@@ -128,35 +124,31 @@ def _call(observation: Observation) -> str:
     tool = _text(observation.data.get("tool_name"))
     if not tool:
         return ""
-    target = _target(observation.data.get("tool_input"))
+    target = observation.data.get("tool_input")
+    if fields := _fields(target):  # the file, command or question that the tool was given
+        values = {name: _command_line(fields.get(name)) for name in _TARGET_FIELDS}
+        target = _first_text(values, _TARGET_FIELDS)
+    target = shortened(_text(target)[:SCAN_CHARS], _TARGET_CHARS).replace("`", "'")
     line = f"{tool} `{target}`" if target else tool
     reason = _reason(observation.data) if observation.kind == "error" else ""
     return f"{line} failed: {reason}" if reason else line
 
 
-def _target(tool_input: Any) -> str:
-    """The file, command or question that a tool was given; hooks send the input of a failed call as JSON text."""
-    if fields := _fields(tool_input):
-        tool_input = next((found for field in _TARGET_FIELDS if (found := _text(_joined(fields.get(field))))), "")
-    return shortened(_text(tool_input)[:SCAN_CHARS], _TARGET_CHARS).replace("`", "'")
-
-
 def _fields(tool_input: Any) -> dict[str, Any]:
-    """The input of a tool by name, also of JSON text, and of such that was cut; empty for anything else."""
+    """The input fields of a tool, also of whole or cut JSON text, as hooks send for failed calls; else empty."""
     if isinstance(tool_input, str) and tool_input.startswith("{"):
         try:
             tool_input = msgspec.json.decode(tool_input)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
-            found = _CUT_FIELD.findall(tool_input[:SCAN_CHARS])
-            return {name: value.replace("\\n", "\n").replace('\\"', '"') for name, value in reversed(found)}
+            pairs = _CUT_FIELD.findall(tool_input[:SCAN_CHARS])
+            return {name: value.replace("\\n", "\n").replace('\\"', '"') for name, value in reversed(pairs)}
     return cast(dict[str, Any], tool_input) if isinstance(tool_input, dict) else {}
 
 
-def _joined(value: Any) -> Any:
-    """A command that is a list of words, as one line without the shell that runs it."""
+def _command_line(value: Any) -> Any:
+    """A command that is a list of words, as one line without the shell that runs it; other values as they are."""
     if isinstance(value, list):
-        words = [one for one in cast(list[Any], value) if isinstance(one, str) and one not in _SHELLS]
-        return " ".join(words)
+        return " ".join(word for word in cast(list[Any], value) if isinstance(word, str) and word not in _SHELLS)
     return value
 
 
@@ -168,14 +160,9 @@ def _reason(data: dict[str, Any]) -> str:
     return shortened(lines[-1] if lines[0].startswith("Traceback") else lines[0], _REASON_CHARS)
 
 
-def _pairs(data: dict[str, Any]) -> str:
-    """The texts and numbers of an object without a known shape, by name."""
-    plain = (
-        (name, value) for name, value in data.items() if name != "hookType" and isinstance(value, str | int | float)
-    )
-    return shortened(
-        ", ".join(f"{name}: {shortened(str(value)[:SCAN_CHARS], _TARGET_CHARS)}" for name, value in plain), SCAN_CHARS
-    )
+def _first_text(fields: dict[str, Any], names: Iterable[str]) -> str:
+    """The first of the named fields that holds a non-empty text; "" if none does."""
+    return next((text for name in names if (text := _text(fields.get(name)))), "")
 
 
 def _text(value: Any) -> str:

@@ -127,7 +127,12 @@ def compress(kind: str, content: str, data: dict[str, Any] | None = None) -> Com
     beside = reading.value(data, SCAN_CHARS) if data else ""
     text = reading.text(content[:SCAN_CHARS]).strip() if content.strip() else beside
     unsaid = reading.names | TOOLS if reading.names else TOOLS
-    found_type = _type(kind, hook)
+    if kind in VALID_TYPES and (hook is None or hook.kind not in _HOOK_TYPES):
+        type_ = kind
+    elif hook and hook.kind in _HOOK_TYPES:
+        type_ = _HOOK_TYPES[hook.kind]
+    else:
+        type_ = _type_of_name(((hook and hook.tool) or ("" if kind in _OTHER_HOOKS else kind))[:SUBTITLE_CHARS])
     input_ = hook.input if hook else None
     if hook:
         title = hook.tool or hook.kind or "observation"
@@ -136,14 +141,14 @@ def compress(kind: str, content: str, data: dict[str, Any] | None = None) -> Com
     return Compressed(
         title=_cut(title, TITLE_CHARS) or "observation",
         subtitle=_cut(as_text(input_, SUBTITLE_CHARS), SUBTITLE_CHARS) or None,
-        type=found_type,
+        type=type_,
         files=input_files(input_, unsaid, SCAN_CHARS)
         if input_ is not None
         else files_in((text, beside if content else ""), unsaid),
         concepts=concepts_in(text, unsaid),
         facts=facts_in(text, unsaid),
         narrative=narrative,
-        importance=_importance(found_type, text),
+        importance=_importance(type_, text),
         role=_ROLES.get(kind, ""),
     )
 
@@ -160,28 +165,20 @@ def told_by(value: Any) -> str:
 
 def _hook(kind: str, data: dict[str, Any]) -> _Hook | None:
     """Returns the hook's parts, or None for a native observation."""
-    named = data.get("hookType")
-    hook_kind = named if isinstance(named, str) else kind if kind in _TOOL_HOOKS or kind in _OTHER_HOOKS else None
+    hook_type = data.get("hookType")
+    hook_kind = (
+        hook_type if isinstance(hook_type, str) else kind if kind in _TOOL_HOOKS or kind in _OTHER_HOOKS else None
+    )
     if hook_kind is None and (not data or all(data.get(field) is None for field in _HOOK_FIELDS)):
         return None
     tool = input_ = output = prompt = None
     if hook_kind is None or hook_kind in _TOOL_HOOKS:
-        name = data.get("tool_name")
-        tool = name if isinstance(name, str) else None
-        input_ = data.get("tool_input")
-        output = data.get("tool_output")
+        tool = name if isinstance(name := data.get("tool_name"), str) else None
+        input_, output = data.get("tool_input"), data.get("tool_output")
         output = data.get("error") if output is None else output
     if hook_kind is None or hook_kind == "prompt_submit":
         prompt = data.get("prompt")
     return _Hook(hook_kind or kind or None, tool, input_, output, prompt)
-
-
-def _type(kind: str, hook: _Hook | None) -> str:
-    if kind in VALID_TYPES and (hook is None or hook.kind not in _HOOK_TYPES):
-        return kind
-    if hook and hook.kind in _HOOK_TYPES:
-        return _HOOK_TYPES[hook.kind]
-    return _type_of_name(((hook and hook.tool) or ("" if kind in _OTHER_HOOKS else kind))[:SUBTITLE_CHARS])
 
 
 @lru_cache(maxsize=1024)
@@ -189,21 +186,17 @@ def _type_of_name(name: str) -> str:
     """Returns the type whose word is a whole segment, or the beginning or the end, of the snake-cased name."""
     name = _CAMEL.sub("_", name).replace("-", "_").replace(" ", "_").lower()
     segments = name.split("_")
-    for found, parts in _NAME_TYPES:
+    for type_, parts in _NAME_TYPES:
         if name.startswith(parts) or name.endswith(parts) or not set(parts).isdisjoint(segments):
-            return found
+            return type_
     return "other"
 
 
-def _importance(found_type: str, text: str) -> int:
-    base = _IMPORTANCE.get(found_type, 5)
-    if base < 5:
+def _importance(type_: str, text: str) -> int:
+    base, lowered = _IMPORTANCE.get(type_, 5), text.lower()
+    if base < 5 or not any(part in lowered for part in _WEIGHTY_PARTS):
         return base
-    lowered = text.lower()
-    for part in _WEIGHTY_PARTS:
-        if part in lowered:
-            return base + any(says(lowered, word) for word in _WEIGHTY)
-    return base
+    return base + any(says(lowered, word) for word in _WEIGHTY)
 
 
 def _cut(text: str, limit: int) -> str:
@@ -214,7 +207,7 @@ def _headline(content: str) -> str:
     """Returns the first sentence or line, whichever ends first, that is more than a removed secret's mark; or ""."""
     head = content.lstrip()[: 4 * TITLE_CHARS]
     start = 0
-    for end in (*(found.end() for found in _SENTENCE_END.finditer(head)), len(head)):
+    for end in (*(match.end() for match in _SENTENCE_END.finditer(head)), len(head)):
         if (first := head[start:end].strip()) and not is_only_marks(first):
             return first
         start = end

@@ -62,7 +62,7 @@ def named(text: str) -> str:
         text = _without_drawings(_EMBEDDED.sub(_marker, text))
     for begins in _SIGNATURES:
         if begins in text:
-            text = _BARE.sub(_bare_marker, text)
+            text = _BARE.sub(lambda match: f"[{_SIGNATURES[match['begins']]}, {_size(match[0]):,} bytes]", text)
             break
     whole = text.strip()
     return f"[base64, {_size(whole):,} bytes]" if is_base64(whole) else text
@@ -90,10 +90,8 @@ def has_any(encoded: bytes) -> bool:
 
 def removed(text: str) -> str:
     """The text without data URLs, base64 and markers: what is left of it says something."""
-    found = named(text)
-    if "[" not in found:
-        return found
-    return _MARKERS.sub(" ", found)
+    text = named(text)
+    return _MARKERS.sub(" ", text) if "[" in text else text
 
 
 def is_base64(word: str) -> bool:
@@ -108,28 +106,24 @@ def is_base64(word: str) -> bool:
     return capitals >= _UPPER_SHARE * len(word) and any(map(str.isdigit, word)) and not word.isupper()
 
 
-def _marker(found: re.Match[str]) -> str:
-    kind = (found["type"] or "text/plain").lower()
-    body = found["body"]
-    is_encoded = found["parameters"].lower().endswith(";base64")
+def _marker(match: re.Match[str]) -> str:
+    kind = (match["type"] or "text/plain").lower()
+    body = match["body"]
+    is_encoded = match["parameters"].lower().endswith(";base64")
     return f"[{kind}, {_size(body) if is_encoded else len(unquote_to_bytes(body)):,} bytes]"
 
 
 def _without_drawings(text: str) -> str:
-    """The text without the SVG, as it is written, that follows a marker which only knows how its data URL begins."""
-    kept: list[str] = []
+    """The text without raw SVG: the marker before it only covers the beginning of its data URL."""
+    parts: list[str] = []
     at = 0
-    while found := _DRAWING.search(text, at):
-        start = found.end() - len("<svg")
+    while match := _DRAWING.search(text, at):
+        start = match.end() - len("<svg")
         end = text.find("</svg>", start)
         end = len(text) if end < 0 else end + len("</svg>")
-        kept += [text[at : found.start()], f"[image/svg+xml, {end - start:,} bytes]"]
+        parts += [text[at : match.start()], f"[image/svg+xml, {end - start:,} bytes]"]
         at = end
-    return "".join([*kept, text[at:]])
-
-
-def _bare_marker(found: re.Match[str]) -> str:
-    return f"[{_SIGNATURES[found['begins']]}, {_size(found[0]):,} bytes]"
+    return "".join([*parts, text[at:]])
 
 
 def _size(base64: str) -> int:
@@ -186,25 +180,25 @@ class Reading:
 
     def value(self, value: Any, limit: int) -> str:
         """What the texts in a JSON value's first `MAX_NODES` nodes say, line by line, `limit` characters at most."""
-        said: list[str] = []
+        lines: list[str] = []
         left = limit
         for field, text in self._leaves(value):
             if left > 0 and self._tells(field, text):
-                said.append(self.text(text[:left]))
+                lines.append(self.text(text[:left]))
                 left -= min(len(text), left) + 1
-        return "\n".join(said)
+        return "\n".join(lines)
 
     def _leaves(self, value: Any) -> Iterator[tuple[str, str]]:
         """Yields the non-empty strings in a JSON value's first nodes with the names of their fields, in order."""
         pending: list[Iterator[tuple[Any, Any]]] = [iter([("", value)])]
         for _ in range(MAX_NODES + 1):
-            found = next(pending[-1], None)
-            if found is None:
+            item = next(pending[-1], None)
+            if item is None:
                 pending.pop()
                 if not pending:
                     return
                 continue
-            name, node = found
+            name, node = item
             field = name if isinstance(name, str) else ""
             self._named(field)
             if isinstance(node, str):
@@ -221,34 +215,34 @@ class Reading:
         whole = _STRING.match(text.strip())
         if whole and whole.end() == len(text.strip()):
             return self._read(_decoded(whole[1]), depth + 1) if "\\" in whole[1] else self._without_keys(whole[1])
-        said: list[str] = []
+        lines: list[str] = []
         at = 0
-        while found := _OPENING.search(text, at):
-            said.append(self._without_keys(text[at : found.start()]))
-            if found["escape"]:
-                said.append(self._read(_decoded(text[found.start() :]), depth + 1))
-                return "\n".join(said)
-            at = self._container(text, found.start(), depth, said)
-        said.append(self._without_keys(text[at:]))
-        return "\n".join(said) if len(said) > 1 else said[0]
+        while opening := _OPENING.search(text, at):
+            lines.append(self._without_keys(text[at : opening.start()]))
+            if opening["escape"]:
+                lines.append(self._read(_decoded(text[opening.start() :]), depth + 1))
+                return "\n".join(lines)
+            at = self._container(text, opening.start(), depth, lines)
+        lines.append(self._without_keys(text[at:]))
+        return "\n".join(lines) if len(lines) > 1 else lines[0]
 
-    def _container(self, text: str, start: int, depth: int, said: list[str]) -> int:
-        """Adds the values of the object or list that begins at `start`; returns where it ends."""
+    def _container(self, text: str, start: int, depth: int, lines: list[str]) -> int:
+        """Add the values of the object or list that begins at `start`; returns where it ends."""
         open_: list[str] = []
         field = last = ""
         at = start
         while at < len(text):
             sign = text[at]
             if sign == '"':
-                found = cast(re.Match[str], _STRING.match(text, at))
-                at = found.end()
+                string = cast(re.Match[str], _STRING.match(text, at))
+                at = string.end()
                 colon = _COLON.match(text, at)
                 if colon or (open_[-1] == "{" and last in "{,"):  # without a colon: cut behind the key, or in it
-                    field, last = _decoded(found[1]), ":"
+                    field, last = _decoded(string[1]), ":"
                     self._named(field)
                     at = colon.end() if colon else at
                 else:
-                    self._value(field, _decoded(found[1]), depth, said)
+                    self._value(field, _decoded(string[1]), depth, lines)
                     last = sign
             elif sign in "{[":
                 open_.append(sign)
@@ -261,25 +255,24 @@ class Reading:
                 if not open_:
                     return at
             else:
-                found = cast(re.Match[str], _BESIDE.match(text, at))
-                beside = found[0].rstrip()
+                match = cast(re.Match[str], _BESIDE.match(text, at))
+                beside = match[0].rstrip()
                 last = beside[-1] if beside else last
-                said += [word for word in _WORD.findall(beside) if word not in _LITERALS]
-                at = found.end()
+                lines += [word for word in _WORD.findall(beside) if word not in _LITERALS]
+                at = match.end()
         return at
 
-    def _value(self, field: str, text: str, depth: int, said: list[str]) -> None:
-        if not text:
-            return
-        self.fields.append((field, text))
-        if self._tells(field, text):
-            said.append(self._read(text, depth + 1))
+    def _value(self, field: str, text: str, depth: int, lines: list[str]) -> None:
+        if text:
+            self.fields.append((field, text))
+            if self._tells(field, text):
+                lines.append(self._read(text, depth + 1))
 
     def _without_keys(self, text: str) -> str:
         if ":" not in text or ('"' not in text and "'" not in text):
             return text
-        for found in _KEY.finditer(text):
-            self._named(found["quoted"] or found["single"] or found["cut"] or "")
+        for key in _KEY.finditer(text):
+            self._named(key["quoted"] or key["single"] or key["cut"] or "")
         values, keys = _KEY.subn("\n", text)
         return "\n".join(line.strip(_SYNTAX) for line in values.split("\n")) if keys else text
 
@@ -302,13 +295,13 @@ def _decoded(raw: str) -> str:
     return _ESCAPE.sub(_unescaped, raw) if "\\" in raw else raw
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    if found["high"]:
-        return chr(0x10000 + ((int(found["high"], 16) - 0xD800) << 10) + int(found["low"], 16) - 0xDC00)
-    if found["one"]:
-        one = int(found["one"], 16)
-        return "\N{REPLACEMENT CHARACTER}" if 0xD800 <= one <= 0xDFFF or not one else chr(one)
-    sign = found["sign"] or ""
+def _unescaped(match: re.Match[str]) -> str:
+    if match["high"]:
+        return chr(0x10000 + ((int(match["high"], 16) - 0xD800) << 10) + int(match["low"], 16) - 0xDC00)
+    if match["one"]:
+        code = int(match["one"], 16)
+        return "\N{REPLACEMENT CHARACTER}" if 0xD800 <= code <= 0xDFFF or not code else chr(code)
+    sign = match["sign"] or ""
     return _SIGNS.get(sign, sign)
 
 

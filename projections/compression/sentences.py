@@ -49,13 +49,13 @@ def statements(text: str) -> list[str]:
 
     Questions and the very short are not statements; list markers are removed, long ones cut with an ellipsis.
     """
-    found: list[str] = []
+    sentences: list[str] = []
     for line in _LINE_END.split(_FENCED.sub("\n", text[:SCAN_CHARS])):
         for piece in pieces(_MARKER.sub("", line.strip(), count=1)):
-            said = shortened(piece, STATEMENT_CHARS)
-            if len(said) >= _SHORTEST and not said.endswith("?") and not is_only_marks(said):
-                found.append(said)
-    return found
+            sentence = shortened(piece, STATEMENT_CHARS)
+            if len(sentence) >= _SHORTEST and not sentence.endswith("?") and not is_only_marks(sentence):
+                sentences.append(sentence)
+    return sentences
 
 
 def stated(text: str, limit: int = SENTENCE_CHARS) -> list[str]:
@@ -64,17 +64,17 @@ def stated(text: str, limit: int = SENTENCE_CHARS) -> list[str]:
     One that begins with "it" or "this" stays with the one before it, as far as both fit into `limit`; a longer one is
     cut with an ellipsis. The very short, and those that only introduce a list, are left out.
     """
-    found: list[str] = []
+    sentences: list[str] = []
     for line in _LINE_END.split(_FENCED.sub("\n", text[:SCAN_CHARS])):
         for piece in pieces(_MARKER.sub("", line.strip(), count=1).replace("**", "")):
-            said = shortened(piece, limit)
-            if len(said) < _SHORTEST or said.endswith(":") or is_only_marks(said):
+            sentence = shortened(piece, limit)
+            if len(sentence) < _SHORTEST or sentence.endswith(":") or is_only_marks(sentence):
                 continue
-            if found and _LEANING.match(said) and len(found[-1]) + 1 + len(said) <= limit:
-                found[-1] = f"{found[-1]} {said}"
+            if sentences and _LEANING.match(sentence) and len(sentences[-1]) + 1 + len(sentence) <= limit:
+                sentences[-1] = f"{sentences[-1]} {sentence}"
             else:
-                found.append(said)
-    return found
+                sentences.append(sentence)
+    return sentences
 
 
 def shortened(text: str, limit: int) -> str:
@@ -105,7 +105,7 @@ def alike_groups(word_sets: Sequence[frozenset[str]], threshold: float) -> list[
     """
     spread = Counter(word for words in word_sets for word in words)
     # Common words have the low bits, so that most masks are short.
-    bits = {word: 1 << place for place, (word, _) in enumerate(spread.most_common())}
+    bits = {word: 1 << rank for rank, (word, _) in enumerate(spread.most_common())}
     masks = [sum(map(bits.__getitem__, words)) for words in word_sets]
     groups: dict[int, list[int]] = {}
     leader_of: dict[int, int] = {}
@@ -124,12 +124,12 @@ def alike_groups(word_sets: Sequence[frozenset[str]], threshold: float) -> list[
 
 
 def distinct(word_sets: Sequence[frozenset[str]], threshold: float = ALIKE) -> list[int]:
-    """Returns the indices, ascending, of the sets that no earlier kept one resembles; empty sets are all kept."""
+    """Returns the indices, ascending, of the sets that resemble no earlier selected one; empty sets are selected."""
     return [group[0] for group in alike_groups(word_sets, threshold)]
 
 
 def distinct_texts(texts: Sequence[str], threshold: float = ALIKE) -> list[str]:
-    """Returns the texts without those that resemble an earlier kept one."""
+    """Returns the texts without those that resemble an earlier selected one."""
     return [texts[index] for index in distinct([term_set(text) for text in texts], threshold)]
 
 
@@ -138,8 +138,8 @@ def centrality(term_lists: Sequence[Sequence[str]], at_least: int = 1) -> list[f
 
     A list shorter than `at_least` is averaged over that many, so that one frequent word alone is not the best sentence.
     """
-    frequency = Counter(term for one in term_lists for term in one)
-    return [sum(frequency[term] for term in one) / max(len(one), at_least, 1) for one in term_lists]
+    frequency = Counter(term for words in term_lists for term in words)
+    return [sum(frequency[term] for term in words) / max(len(words), at_least, 1) for words in term_lists]
 
 
 def leading(said: Sequence[Sequence[str]], ignored: frozenset[str] = frozenset()) -> list[tuple[float, str]]:
@@ -147,9 +147,9 @@ def leading(said: Sequence[Sequence[str]], ignored: frozenset[str] = frozenset()
 
     `ignored` terms do not count: the names of who speaks are in most sentences and say nothing.
     """
-    about = [[term for term in terms(sentence) if term not in ignored] for one in said for sentence in one]
+    about = [[term for term in terms(sentence) if term not in ignored] for text in said for sentence in text]
     scores = iter(centrality(about, FULL_SENTENCE))
-    return [max([(next(scores), sentence) for sentence in one], key=lambda scored: scored[0]) for one in said]
+    return [max([(next(scores), sentence) for sentence in text], key=lambda scored: scored[0]) for text in said]
 
 
 def best(scores: Sequence[float], count: int) -> list[int]:

@@ -4,7 +4,7 @@ A file is never an address, a host, a pattern, a flag, the name of a tool, or em
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain, islice
 from typing import Any, Generic, TypeVar, cast
 
@@ -26,12 +26,12 @@ class PerWord(dict[str, T], Generic[T]):
         self._find = find
 
     def __missing__(self, word: str) -> T:
-        found = self._find(word)
+        value = self._find(word)
         if len(word) <= LONGEST_KEPT:
             if len(self) >= MOST_KEPT:
                 self.clear()
-            self[word] = found
-        return found
+            self[word] = value
+        return value
 
 
 def words(text: str) -> frozenset[str]:
@@ -124,13 +124,8 @@ def input_files(tool_input: Any, unsaid: Collection[str], scan_chars: int) -> tu
         values = [fields.get(field) for field in _FILE_FIELDS]
     else:
         return ()
-    return tuple(
-        dict.fromkeys(
-            value
-            for value in values
-            if isinstance(value, str) and _is_file_name(value) and value.strip().lower() not in unsaid
-        )
-    )[:MAX_FILES]
+    names = [value for value in values if isinstance(value, str) and _is_file_name(value)]
+    return tuple(dict.fromkeys(name for name in names if name.strip().lower() not in unsaid))[:MAX_FILES]
 
 
 def _is_file_name(text: str) -> bool:
@@ -155,25 +150,21 @@ def _paths(text: str) -> Iterator[str]:
         text = _CLOSING_TAG.sub(" ", text)
     for word in dict.fromkeys([word for word in text.split() if "/" in word or "." in word]):
         if "/" in word or "." in word[:-1]:
-            yield from _paths_in(word)
-
-
-def _paths_in(word: str) -> Sequence[str]:
-    """The paths in a word with what is around it."""
-    if word[0] == word[-1] == "*" and not word.strip("*").startswith("/"):  # bold
-        word = word.strip("*")
-    if word.isascii() and _BARE_PATH.fullmatch(word):
-        parts = [word]
-    else:
-        parts = [part.rpartition("=")[2].rstrip(TRIM) for part in tokens(word)]
-    paths = [path for part in parts if _is_path(path := _LINE_NUMBER.sub("", part) if ":" in part else part)]
-    return paths if paths and not is_pattern(word.rstrip(".,:;!?")) else ()
+            if word[0] == word[-1] == "*" and not word.strip("*").startswith("/"):  # bold
+                word = word.strip("*")
+            if word.isascii() and _BARE_PATH.fullmatch(word):
+                parts = [word]
+            else:
+                parts = [part.rpartition("=")[2].rstrip(TRIM) for part in tokens(word)]
+            paths = [path for part in parts if _is_path(path := _LINE_NUMBER.sub("", part) if ":" in part else part)]
+            if paths and not is_pattern(word.rstrip(".,:;!?")):
+                yield from paths
 
 
 def same_file(stored: str, wanted: str) -> bool:
     """Whether two paths may name one file: equal, or one ends in the other at a slash; a leading `./` is ignored."""
-    one, other = (path.strip().replace("\\", "/").removeprefix("./") for path in (stored, wanted))
-    return bool(one and other) and (one == other or one.endswith(f"/{other}") or other.endswith(f"/{one}"))
+    left, right = (path.strip().replace("\\", "/").removeprefix("./") for path in (stored, wanted))
+    return bool(left and right) and (left == right or left.endswith(f"/{right}") or right.endswith(f"/{left}"))
 
 
 def _is_path(word: str) -> bool:
@@ -221,46 +212,36 @@ _SENTENCE = re.compile(r"[^.!?\n]*+(?:[.!?](?!\s)[^.!?\n]*+)*+(?:[.!?\n]|\Z)")
 def concepts_in(text: str, unsaid: Collection[str]) -> tuple[str, ...]:
     """Returns backticked words, then names, then identifiers, hyphenated words and hashtags, lower-cased."""
     codes: list[str] = _BACKTICKED.findall(text) if "`" in text else []
-    found = [*(code for code in codes if not is_pattern(code)), *_names(text)]
+    found = [code for code in codes if not is_pattern(code)]
+    for match in _NAME.finditer(text):  # two to four capitalized words; the word that opens a sentence does not count
+        before = text[max(0, match.start() - 2) : match.start()].rstrip(" ")
+        name = match[0].partition(" ")[2] if not before or before[-1] in ".!?:\n" else match[0]
+        found += [name] if " " in name else []
     if _CAMEL_CASE.search(text):
         unusual = [token for token in tokens(text) if not (token.isalpha() and token.islower())]
     else:  # then no run of letters is a term
         unusual = [token for token in tokens(text) if not token.isalpha()]
     found += [word.removeprefix("#") for token in unusual if _is_term(word := token.strip(TRIM))]
     distinct = dict.fromkeys([word.strip().lower() for word in found])
-    return tuple(islice((word for word in distinct if _is_concept(word) and word not in unsaid), MAX_CONCEPTS))
-
-
-def _is_concept(word: str) -> bool:
-    return len(word) > 2 and word not in _STOPWORDS and not word.startswith("mcp__")
+    concepts = (word for word in distinct if len(word) > 2 and word not in _STOPWORDS and not word.startswith("mcp__"))
+    return tuple(islice((word for word in concepts if word not in unsaid), MAX_CONCEPTS))
 
 
 def _is_term(word: str) -> bool:
     """snake_case, camelCase, hyphen-ated or a #hashtag; a term starts with a letter."""
     if word.isalpha():
-        is_one = _CAMEL_CASE.search(word) is not None
+        is_term = _CAMEL_CASE.search(word) is not None
     elif word.startswith("#"):
         return word[1:2].isalpha() and word[1:].replace("-", "_").isidentifier()
     elif not word[:1].isalpha():
         return False
     elif "_" in word:
-        is_one = word.isidentifier()
+        is_term = word.isidentifier()
     elif "-" in word:
-        is_one = "--" not in word and word[-1] != "-" and word.replace("-", "").isalnum() and not _UUID.fullmatch(word)
+        is_term = "--" not in word and word[-1] != "-" and word.replace("-", "").isalnum() and not _UUID.fullmatch(word)
     else:
-        is_one = word.isalnum() and _CAMEL_CASE.search(word) is not None
-    return is_one and len(word) <= LONGEST_TERM and not is_base64(word)
-
-
-def _names(text: str) -> Iterator[str]:
-    """Yields runs of two to four capitalised words; the word that opens a sentence does not count."""
-    for found in _NAME.finditer(text):
-        before = text[max(0, found.start() - 2) : found.start()].rstrip(" ")
-        name = found[0]
-        if not before or before[-1] in ".!?:\n":
-            name = name.partition(" ")[2]
-        if " " in name:
-            yield name
+        is_term = word.isalnum() and _CAMEL_CASE.search(word) is not None
+    return is_term and len(word) <= LONGEST_TERM and not is_base64(word)
 
 
 def facts_in(text: str, unsaid: Collection[str]) -> tuple[str, ...]:
@@ -269,23 +250,16 @@ def facts_in(text: str, unsaid: Collection[str]) -> tuple[str, ...]:
     Each once; a command with its flags states nothing, nor does a line of a patch.
     """
     distinct: dict[str, None] = {}
-    for fact in _facts(text, unsaid):
-        distinct[fact] = None
-        if len(distinct) == MAX_FACTS:
-            break
-    return tuple(distinct)
-
-
-def _facts(text: str, unsaid: Collection[str]) -> Iterator[str]:
-    """Yields the short sentences that state something: a number, a `key: value` pair or a verb of `_STATES`."""
-    for found in _SENTENCE.finditer(text):
-        sentence = found[0].strip()
+    for match in _SENTENCE.finditer(text):
+        sentence = match[0].strip()
         if len(sentence) not in FACT_CHARS or sentence.endswith("?"):
             continue
         if not _NUMBER_OR_PAIR.search(sentence) and _STATES.isdisjoint(sentence.lower().split()):
             continue
-        is_json = '"' in sentence and _JSON_SYNTAX.search(sentence)
-        if _COMMAND.search(sentence):
+        if _COMMAND.search(sentence) or ('"' in sentence and _JSON_SYNTAX.search(sentence)):
             continue
-        if not is_json and _WORDS.search(sentence) and sentence.lower() not in unsaid:
-            yield sentence
+        if _WORDS.search(sentence) and sentence.lower() not in unsaid:
+            distinct[sentence] = None
+            if len(distinct) == MAX_FACTS:
+                break
+    return tuple(distinct)

@@ -81,50 +81,41 @@ def diagnose(findings: Measured, categories: Sequence[str] = (), *, operator: bo
     Critical when a vital category fails, degraded when anything else is not as it should be. Who is no `operator` is
     told nothing of the server as a whole.
     """
-    told = [name for name in CATEGORIES if operator or name not in OF_THE_SERVER]
-    asked = [name for name in told if not categories or name in categories]
-    checks = [check for name in asked for check in CATEGORIES[name](findings)]
-    return Diagnosis(_health(checks), checks, _summary(checks))
-
-
-def _health(checks: Sequence[Check]) -> Health:
-    if any(check.status == "fail" and check.category in VITAL for check in checks):
-        return "critical"
-    return "healthy" if all(check.status == "pass" for check in checks) else "degraded"
-
-
-def _summary(checks: Sequence[Check]) -> DiagnosisSummary:
+    names = [name for name in CATEGORIES if operator or name not in OF_THE_SERVER]
+    checks = [check for name in names if not categories or name in categories for check in CATEGORIES[name](findings)]
     outcomes = [check.status for check in checks]
-    return DiagnosisSummary(
-        outcomes.count("pass"), outcomes.count("warn"), outcomes.count("fail"), sum(check.fixable for check in checks)
-    )
+    status: Health = "healthy" if outcomes.count("pass") == len(outcomes) else "degraded"
+    if any(check.status == "fail" and check.category in VITAL for check in checks):
+        status = "critical"
+    fixable = sum(check.fixable for check in checks)
+    passed, warnings, failures = outcomes.count("pass"), outcomes.count("warn"), outcomes.count("fail")
+    return Diagnosis(status, checks, DiagnosisSummary(passed, warnings, failures, fixable))
 
 
 def _of_the_server(category: str, findings: Measured) -> Iterator[Check]:
     """A check for each condition of a category that readiness shows; a passing one where there is none."""
-    found = [one for one in findings.conditions if one.category == category]
-    for one in found:
-        yield _check(category, one.check, one.status, one.message)
+    conditions = [condition for condition in findings.conditions if condition.category == category]
+    for condition in conditions:
+        yield _check(category, condition.check, condition.status, condition.message)
     if category == "storage" and findings.backup_trouble:
         yield _check("storage", "backup", "warn", findings.backup_trouble)
-    if not found:
-        name, told = _passing(category, findings)
-        yield _check(category, name, "pass", told)
+    if not conditions:
+        name, message = _passing(category, findings)
+        yield _check(category, name, "pass", message)
 
 
 def _passing(category: str, findings: Measured) -> tuple[str, str]:
     """The name and message of the check that passes."""
     sample, llm = findings.vitals, findings.llm
     waiting = f"{sample.behind:,} events are not projected yet, the oldest for {sample.oldest_pending_s:.1f} s"
-    embeds = f"{findings.embedder} embeds; {sample.to_embed:,} texts wait"
+    embeds = "no embedder is configured, so search uses keywords"
+    if findings.embedder:
+        embeds = f"{findings.embedder} embeds; {sample.to_embed:,} texts wait"
     return {
         "log": ("lag", waiting if sample.lag else "every event is applied"),
         "dead_letters": ("dead-letters", "no event was refused by a projection"),
         "index": ("index-ready", "the search index answers"),
-        "embedding": (
-            "embedder",
-            embeds if findings.embedder else "no embedder is configured, so search uses keywords",
-        ),
+        "embedding": ("embedder", embeds),
         "storage": ("memory", _memory(sample)),
         "llm": ("llm", f"{llm} writes summaries" if llm else "no language model is configured; none is needed"),
     }[category]
@@ -144,9 +135,9 @@ def _memories(findings: Measured) -> Iterator[Check]:
     """A memory without a project is legitimate here, so however many there are, they are a warning."""
     if findings.unscoped_memories:
         yield _check("memories", "unscoped", "warn", f"{findings.unscoped_memories:,} memories belong to no project")
-    offended = list(_offenders("memories", findings))
-    if not findings.unscoped_memories or any(one.status != "pass" for one in offended):
-        yield from offended
+    checks = list(_offenders("memories", findings))
+    if not findings.unscoped_memories or any(check.status != "pass" for check in checks):
+        yield from checks
 
 
 OFFENCES: dict[str, tuple[Offence, ...]] = {
@@ -175,8 +166,8 @@ def _offenders(category: str, findings: Measured) -> Iterator[Check]:
         ids: list[str] = getattr(findings, field)
         if ids:
             troubled = True
-            told = f"{len(ids):,} {what}: {', '.join(ids[:NAMED])}{', …' if len(ids) > NAMED else ''}"
-            yield _check(category, name, status, told, fixable=name in FIXABLE)
+            message = f"{len(ids):,} {what}: {', '.join(ids[:NAMED])}{', …' if len(ids) > NAMED else ''}"
+            yield _check(category, name, status, message, fixable=name in FIXABLE)
     if not troubled:
         yield _check(category, category, "pass", f"nothing is wrong with {category}")
 

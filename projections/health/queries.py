@@ -8,7 +8,7 @@ not see is not named.
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -35,7 +35,8 @@ from projections.maintenance.backups import backup_trouble, load_status
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import key_scope
 from projections.search.index import DocumentLocation, Index, IndexService
-from projections.search.question import Filter
+
+T = TypeVar("T")
 
 NEWEST = 500
 PROJECTS = 10
@@ -63,42 +64,41 @@ class Diagnose:
 
     async def __call__(self, reader: Reader, categories: Sequence[str] = ()) -> Diagnosis:
         """The checks of these categories, of all without any; for a reader who is no operator, of its tenant's."""
-        return diagnose(await self._findings(reader), categories, operator=not reader.key_scope.within_tenant)
-
-    async def _findings(self, reader: Reader) -> Measured:
         vitals, embedder = await self._watch.look(), self._index.embedder
         conditions = self._watch.readiness.conditions  # of the same look: nothing is awaited between
         written, unscoped = await self._written(reader)
-        found = [one for one in await self._documents.get(written) if one is not None and may_read(one, reader)]
-        memories = [one for one in found if isinstance(one, Memory)]
-        projects = list(dict.fromkeys(["", *(getattr(one, "project", "") for one in found)]))[: PROJECTS + 1]
-        listed, slotted, open_work, old_sessions = await asyncio.gather(
-            self._listed(reader, relations, projects),
-            self._listed(reader, slots, projects),
-            self._everywhere(open_actions(reader.tenant), reader),
-            self._old_sessions(reader),
+        documents = [row for row in await self._documents.get(written) if row is not None and may_read(row, reader)]
+        memories = [document for document in documents if isinstance(document, Memory)]
+        lessons = [document for document in documents if isinstance(document, Lesson)]
+        summaries = [document for document in documents if isinstance(document, Summary)]
+        projects = list(dict.fromkeys(["", *(getattr(document, "project", "") for document in documents)]))
+        projects = projects[: PROJECTS + 1]
+        relations_listed, slots_listed, work, sessions = await asyncio.gather(
+            self._listed(reader, relations, Relation, projects),
+            self._listed(reader, slots, Slot, projects),
+            self._everywhere(open_actions(reader.tenant), Action, reader),
+            self._everywhere(OPEN_SESSIONS, Session, reader),
         )
-        stated = [one for one in listed if isinstance(one, Relation)]
-        held = [one for one in slotted if isinstance(one, Slot)]
-        work = [one for one in open_work if isinstance(one, Action)]
-        gone = await self._gone(_ends(memories, work, stated))
-        return Measured(
+        day_ago_ms = to_ms(self._clock()) - DAY_MS
+        gone = await self._gone(_references(memories, work, relations_listed))
+        measured = Measured(
             vitals=vitals,
             conditions=conditions,
             embedder=embedder.model if embedder.dimensions else "",
-            active_sessions_over_a_day=old_sessions,
-            memories_with_missing_parent=[one.id for one in memories if one.parent_id in gone],
-            latest_but_superseded=[one.id for one in memories if one.is_latest and one.superseded_by],
-            lessons_out_of_range=[one.id for one in found if isinstance(one, Lesson) and not 0 <= one.confidence <= 1],
-            summaries_without_title=[one.id for one in found if isinstance(one, Summary) and not one.title.strip()],
-            actions_waiting_for_nothing=[one.id for one in work if gone.intersection(work_item(one).requires)],
-            action_cycles=[" → ".join(one) for one in cycles({one.id: work_item(one) for one in work})],
-            dangling_relations=[one.id for one in stated if {one.source, one.target} & gone],
-            slots_over_limit=[one.label for one in held if len(one.content) > one.size_limit],
+            active_sessions_over_a_day=[item.session_id for item in sessions if item.seen_ms < day_ago_ms],
+            memories_with_missing_parent=[item.id for item in memories if item.parent_id in gone],
+            latest_but_superseded=[item.id for item in memories if item.is_latest and item.superseded_by],
+            lessons_out_of_range=[item.id for item in lessons if not 0 <= item.confidence <= 1],
+            summaries_without_title=[item.id for item in summaries if not item.title.strip()],
+            actions_waiting_for_nothing=[item.id for item in work if gone.intersection(work_item(item).requires)],
+            action_cycles=[" → ".join(cycle) for cycle in cycles({item.id: work_item(item) for item in work})],
+            dangling_relations=[item.id for item in relations_listed if {item.source, item.target} & gone],
+            slots_over_limit=[item.label for item in slots_listed if len(item.content) > item.size_limit],
             unscoped_memories=unscoped,
             backup_trouble=await self._backup_trouble(),
             llm=self._llm,
         )
+        return diagnose(measured, categories, operator=not reader.key_scope.within_tenant)
 
     async def _written(self, reader: Reader) -> tuple[list[DocumentLocation], int]:
         """The newest documents of each kind, and how many memories that somebody wrote have no project.
@@ -106,39 +106,42 @@ class Diagnose:
         Nothing without an index.
         """
         allowed, now_ms = key_scope(reader), to_ms(self._clock())
+        of_kind = {kind: replace(allowed, kinds=[kind]) for kind in ("memory", "lesson", "summary")}
+        unscoped = replace(of_kind["memory"], project="", without=[("tag", tag) for tag in MADE_TAGS])
+
+        def newest_of_each(index: Index) -> tuple[list[DocumentLocation], int]:
+            newest = [row for filter_ in of_kind.values() for row in index.recorded_last(filter_, now_ms, NEWEST)]
+            return newest, index.count(unscoped, now_ms)
+
         try:
-            return await self._index.ask(lambda index: _newest_of_each(index, allowed, now_ms))
+            return await self._index.ask(newest_of_each)
         except ProjectionBehind:
             return [], 0
 
     async def _listed(
-        self, reader: Reader, listing: Callable[[str, str], str], projects: Sequence[str]
-    ) -> list[Document]:
-        """The newest of some projects' documents."""
+        self, reader: Reader, listing: Callable[[str, str], str], kind: type[T], projects: Sequence[str]
+    ) -> list[T]:
+        """The newest documents of some projects."""
 
         async def of(project: str) -> list[Document]:
             partition = partition_of(project_route(reader.tenant, project), self._documents.partitions)
             with leaving_out(partition, range(self._documents.partitions)):
                 page = await self._documents.page(listing(reader.tenant, project), [partition], limit=NEWEST)
-                return [one.document for one in page.documents if may_read(one.document, reader)]
+                return [row.document for row in page.documents if may_read(row.document, reader)]
             return []
 
-        return [one for found in await asyncio.gather(*map(of, projects)) for one in found][:NEWEST]
+        newest = [document for page in await asyncio.gather(*map(of, projects)) for document in page][:NEWEST]
+        return [document for document in newest if isinstance(document, kind)]
 
-    async def _everywhere(self, listing: str, reader: Reader) -> list[Document]:
+    async def _everywhere(self, listing: str, kind: type[T], reader: Reader) -> list[T]:
         page = await self._documents.page(listing, range(self._documents.partitions), limit=NEWEST, newest_first=False)
-        return [one.document for one in page.documents if may_read(one.document, reader)]
-
-    async def _old_sessions(self, reader: Reader) -> list[str]:
-        """Sessions that are active though nothing was recorded of them for a day."""
-        day_ago_ms = to_ms(self._clock()) - DAY_MS
-        found = [one for one in await self._everywhere(OPEN_SESSIONS, reader) if isinstance(one, Session)]
-        return [one.session_id for one in found if one.seen_ms < day_ago_ms]
+        readable = [row.document for row in page.documents if may_read(row.document, reader)]
+        return [document for document in readable if isinstance(document, kind)]
 
     async def _gone(self, names: Sequence[str]) -> set[str]:
-        """Those of which nothing is known, not even that they were forgotten; none while not all can be read."""
-        found = {one.document.id for one in await self._documents.find_all([DocumentId(name) for name in names])}
-        return set() if left_out() else {*names} - found
+        """The ids that have no document, not even a tombstone; empty while some partition cannot be read."""
+        existing = {row.document.id for row in await self._documents.find_all([DocumentId(name) for name in names])}
+        return set() if left_out() else {*names} - existing
 
     async def _backup_trouble(self) -> str:
         if self._backup_every is None:
@@ -150,19 +153,12 @@ class Diagnose:
         return backup_trouble(status, self._clock(), self._backup_every)
 
 
-def _newest_of_each(index: Index, allowed: Filter, now_ms: int) -> tuple[list[DocumentLocation], int]:
-    of_kind = {kind: replace(allowed, kinds=[kind]) for kind in ("memory", "lesson", "summary")}
-    unscoped = replace(of_kind["memory"], project="", without=[("tag", tag) for tag in MADE_TAGS])
-    newest = [place for one in of_kind.values() for place in index.recorded_last(one, now_ms, NEWEST)]
-    return newest, index.count(unscoped, now_ms)
-
-
-def _ends(memories: Sequence[Memory], work: Sequence[Action], stated: Sequence[Relation]) -> list[str]:
-    """Everything that these refer to by an id; an end that says what it is (`concept:…`) need not be anywhere."""
-    named = [one.parent_id for one in memories]
-    named += [name for one in work for name in work_item(one).requires]
-    named += [end for one in stated for end in (one.source, one.target) if ":" not in end]
-    return list(dict.fromkeys(name for name in named if name))
+def _references(memories: Sequence[Memory], work: Sequence[Action], stated: Sequence[Relation]) -> list[str]:
+    """Every id that these documents refer to; an end that is no id (`concept:…`) need not exist."""
+    names = [memory.parent_id for memory in memories]
+    names += [name for action in work for name in work_item(action).requires]
+    names += [end for relation in stated for end in (relation.source, relation.target) if ":" not in end]
+    return list(dict.fromkeys(name for name in names if name))
 
 
 class ProjectionProgress:
@@ -174,7 +170,9 @@ class ProjectionProgress:
     async def __call__(self) -> list[dict[str, Any]]:
         """For every partition: head of the log, checkpoint, what is searchable, how many entries wait, dead letters."""
         applied, behind = self._index.applied, await self._index.measure_lag()
-        rows = await readable({one: self._of(one, applied, behind) for one in range(self._log.partitions)})
+        rows = await readable(
+            {partition: self._of(partition, applied, behind) for partition in range(self._log.partitions)}
+        )
         return list(rows.values())
 
     async def _of(self, partition: int, applied: Mapping[int, Position], behind: Mapping[int, int]) -> dict[str, Any]:

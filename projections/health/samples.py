@@ -8,6 +8,7 @@ import asyncio
 import shutil
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -15,7 +16,7 @@ from msgspec import Struct
 from redis.exceptions import ResponseError
 
 from ingest.embedded.log_file import trouble
-from ingest.log.keys import LEASE_TTL, REPLICAS, WORKERS, GenerationKeys, PartitionKeys
+from ingest.log.keys import LEASE_TTL, REPLICAS, WORKERS, PartitionKeys
 from ingest.log.lag import entries_behind
 from ingest.log.position import START, Position
 from ingest.platform.clock import Clock, system_clock, to_ms
@@ -26,7 +27,7 @@ from projections.search.waiting import STALE_MS
 from projections.vectors.embedder import waiting_since_ms
 
 QUESTIONS = 8
-"""About a partition, in one pipeline."""
+"""Commands for each partition, in one pipeline."""
 PENDING_WARN_S = 10.0
 """An event is searchable well within a second while workers run; after this many they are late."""
 STALLED_S = 15.0
@@ -175,24 +176,30 @@ class HealthSampler:
             self._jobs_trouble(),
         )
         disk_free, snapshot_age_s, lost_writes = local
-        nodes = await self._nodes()  # behind the rest: what was applied meanwhile counts twice rather than not at all
-        fullest = max(nodes, key=_fullness, default=_Node(None, 0, 0, None))
+        try:  # after the rest: what was applied meanwhile counts twice rather than not at all
+            infos = await info_of_nodes(self._redis, "memory", "persistence", of_any=True)
+        except ResponseError:
+            infos = []
+        nodes = [_Node.of(info) for info in infos]
+        fullest = max(nodes, key=lambda node: node.fullness, default=_Node(None, 0, 0, None))
+        written = [node.log_file_ok for node in nodes if node.log_file_ok is not None]
+        vitals = partitions.values()
         return Sample(
             lag=lag,
             oldest_pending_s=await self._oldest_pending_s(lag, partitions, now_ms),
-            pending_bytes=sum(partitions[one].pending_bytes for one in lag if one in partitions),
-            dead_letters=sum(one.dead for one in partitions.values()),
-            to_embed=sum(one.to_embed for one in partitions.values()),
-            embed_later=sum(one.embed_later for one in partitions.values()),
-            oldest_to_embed_s=max((one.seconds_to_embed(now_ms) for one in partitions.values()), default=0.0),
-            feed_entries=sum(one.feed for one in partitions.values()),
+            pending_bytes=sum(partitions[number].pending_bytes for number in lag if number in partitions),
+            dead_letters=sum(partition.dead for partition in vitals),
+            to_embed=sum(partition.to_embed for partition in vitals),
+            embed_later=sum(partition.embed_later for partition in vitals),
+            oldest_to_embed_s=max((partition.seconds_to_embed(now_ms) for partition in vitals), default=0.0),
+            feed_entries=sum(partition.feed for partition in vitals),
             workers=workers,
             replicas=replicas,
             dimensions=self._dimensions(),
             memory_used=fullest.used,
             memory_limit=fullest.limit,
             machine_memory=fullest.machine,
-            log_file_ok=_all_ok([one.log_file_ok for one in nodes]),
+            log_file_ok=all(written) if written else None,
             disk_free=disk_free,
             snapshot_age_s=snapshot_age_s,
             index_ready=self._index.ready,
@@ -207,40 +214,45 @@ class HealthSampler:
     async def _partitions_and_workers(self, now_ms: int) -> tuple[dict[int, "_PartitionVitals"], int, int]:
         """What is known of the partitions that can be read, and how many workers and index replicas are alive."""
         while True:
-            live = [PartitionKeys(one).of_generation(at) for one, at in enumerate(self._generations)]
+            live = [PartitionKeys(number).of_generation(at) for number, at in enumerate(self._generations)]
             async with self._redis.pipeline(transaction=False) as pipe:
                 pipe.zcount(WORKERS, now_ms - LEASE_TTL.total_seconds() * 1000, "+inf")
                 pipe.zcount(REPLICAS, now_ms - STALE_MS, "+inf")
                 for keys in live:
-                    _ask(pipe, keys)
+                    partition = PartitionKeys(keys.partition)
+                    pipe.get(partition.generation)
+                    pipe.get(keys.checkpoint)
+                    pipe.zcard(keys.embed_queue)
+                    pipe.hget(keys.embed_later, "count")
+                    pipe.zrange(keys.embed_queue, -1, -1, withscores=True)
+                    pipe.xlen(keys.changes)
+                    pipe.zcard(keys.dead)
+                    pipe.mget(partition.appended, partition.applied)
                 workers, replicas, *answers = await pipe.execute(raise_on_error=False)
             self._alive = _or(workers, self._alive[0]), _or(replicas, self._alive[1])
-            rows = {one: answers[one * QUESTIONS : (one + 1) * QUESTIONS] for one in range(self.partitions)}
+            rows = {number: answers[number * QUESTIONS :][:QUESTIONS] for number in range(self.partitions)}
             readable = _readable(rows)
             generations = [
-                int(row[0] or 1) if (row := readable.get(one)) else at for one, at in enumerate(self._generations)
+                int(row[0] or 1) if (row := readable.get(number)) else at for number, at in enumerate(self._generations)
             ]
             if generations == self._generations:
-                return {one: _PartitionVitals.of(*row[1:]) for one, row in readable.items()}, *self._alive
+                return {number: _PartitionVitals.of(*row[1:]) for number, row in readable.items()}, *self._alive
             self._generations = generations
 
     async def _oldest_pending_s(
         self, lag: Mapping[int, int], partitions: Mapping[int, "_PartitionVitals"], now_ms: int
     ) -> float:
         """Seconds since the first event was recorded that is not applied; 0 when there is none."""
-        late = [one for one in lag if one in partitions]
+        late = [partition for partition in lag if partition in partitions]
         if not late:
             return 0.0
         async with self._redis.pipeline(transaction=False) as pipe:
             for partition in late:
                 pipe.xrange(PartitionKeys(partition).log, min=f"({partitions[partition].checkpoint}", count=1)
             answers = await pipe.execute(raise_on_error=False)
-        found = [
-            rows[0][0]
-            for (rows,) in _readable({one: [rows] for one, rows in zip(late, answers, strict=True)}).values()
-            if rows
-        ]
-        return max((max(0, now_ms - Position.parse(at).ms) / 1000 for at in found), default=0.0)
+        readable = _readable({partition: [rows] for partition, rows in zip(late, answers, strict=True)})
+        oldest = [rows[0][0] for (rows,) in readable.values() if rows]
+        return max((max(0, now_ms - Position.parse(at).ms) / 1000 for at in oldest), default=0.0)
 
     async def _jobs_trouble(self) -> str:
         if self._ping_jobs is None:
@@ -254,20 +266,15 @@ class HealthSampler:
             return str(error) or type(error).__name__
         return ""
 
-    async def _nodes(self) -> list["_Node"]:
-        try:
-            return [_Node.of(info) for info in await info_of_nodes(self._redis, "memory", "persistence", of_any=True)]
-        except ResponseError:
-            return []
-
     def _outdated_s(self) -> float:
         """For how long the index has followed an old generation; a switch takes it a moment."""
         now = time.monotonic()
         followed = self._index.at
-        outdated = [
-            one for one, live in enumerate(self._generations) if one in followed and followed[one].generation != live
-        ]
-        self._outdated_since = {one: self._outdated_since.get(one, now) for one in outdated}
+        self._outdated_since = {
+            partition: self._outdated_since.get(partition, now)
+            for partition, live in enumerate(self._generations)
+            if partition in followed and followed[partition].generation != live
+        }
         return max((now - since for since in self._outdated_since.values()), default=0.0)
 
 
@@ -309,6 +316,12 @@ class _Node(NamedTuple):
     machine: int
     log_file_ok: bool | None
 
+    @property
+    def fullness(self) -> float:
+        """The share of its memory that is used; 0 where that is not known."""
+        limit = self.limit or self.machine
+        return (self.used or 0) / limit if limit else 0.0
+
     @classmethod
     def of(cls, info: Mapping[str, Any]) -> "_Node":
         written = info.get("aof_last_write_status") if info.get("aof_enabled") else None
@@ -321,51 +334,27 @@ class _Node(NamedTuple):
 
 
 def _readable(rows: Mapping[int, Sequence[Any]]) -> dict[int, Sequence[Any]]:
-    """Those of the partitions whose node answered; the others are left out. Raises what is another fault."""
-    faults = {one: fault for one, row in rows.items() if (fault := next(filter(_is_fault, row), None)) is not None}
-    for fault in faults.values():
-        if not isinstance(fault, UNREACHABLE):
-            raise fault
-    if faults:
-        leave_out(faults, rows, next(iter(faults.values())))
-    return {one: row for one, row in rows.items() if one not in faults}
+    """The answers of the partitions whose node is reachable; the others are left out. Raises any other error."""
+    errors = {
+        partition: error
+        for partition, row in rows.items()
+        if (error := next((answer for answer in row if isinstance(answer, Exception)), None)) is not None
+    }
+    for error in errors.values():
+        if not isinstance(error, UNREACHABLE):
+            raise error
+    if errors:
+        leave_out(errors, rows, next(iter(errors.values())))
+    return {partition: row for partition, row in rows.items() if partition not in errors}
 
 
-def _is_fault(answer: Any) -> bool:
-    return isinstance(answer, Exception)
-
-
-def _or(answer: int | Exception, known: int) -> int:
-    """The answer, or what was known before where the node that has it is away."""
+def _or(answer: int | Exception, previous: int) -> int:
+    """The answer, or the previous one where the node that has it is away."""
     if isinstance(answer, UNREACHABLE):
-        return known
+        return previous
     if isinstance(answer, Exception):
         raise answer
     return answer
-
-
-def _ask(pipe: Any, keys: GenerationKeys) -> None:
-    """Queue the QUESTIONS about a partition."""
-    partition = PartitionKeys(keys.partition)
-    pipe.get(partition.generation)
-    pipe.get(keys.checkpoint)
-    pipe.zcard(keys.embed_queue)
-    pipe.hget(keys.embed_later, "count")
-    pipe.zrange(keys.embed_queue, -1, -1, withscores=True)
-    pipe.xlen(keys.changes)
-    pipe.zcard(keys.dead)
-    pipe.mget(partition.appended, partition.applied)
-
-
-def _fullness(node: _Node) -> float:
-    limit = node.limit or node.machine
-    return (node.used or 0) / limit if limit else 0.0
-
-
-def _all_ok(said: Sequence[bool | None]) -> bool | None:
-    """Whether all that say anything say yes; None when none does."""
-    known = [one for one in said if one is not None]
-    return all(known) if known else None
 
 
 def _local(log_folder: Path | None, snapshots: Path | None) -> tuple[int | None, float | None, str]:
@@ -376,9 +365,7 @@ def _local(log_folder: Path | None, snapshots: Path | None) -> tuple[int | None,
         free = None
     written: list[float] = []
     for path in snapshots.glob("[!.]*") if snapshots is not None else ():
-        try:
+        with suppress(FileNotFoundError):  # pruned meanwhile
             written.append(path.stat().st_mtime)
-        except FileNotFoundError:
-            pass  # pruned meanwhile
     age_s = max(0.0, time.time() - max(written)) if written else None
     return free, age_s, "" if log_folder is None else trouble(log_folder)

@@ -519,9 +519,9 @@ class Watch:
 
     async def look(self) -> Sample:
         """Take a sample and act on it; looks at the same time share one. Raises LogUnavailable."""
-        asked_at = time.monotonic()
+        requested_at = time.monotonic()
         async with self._one_look:
-            if self.sample is None or self._looked_at < asked_at:
+            if self.sample is None or self._looked_at < requested_at:
                 await self._look()
             assert self.sample is not None
             return self.sample
@@ -541,7 +541,12 @@ class Watch:
         self._room.looked(began, room(sample, self.ceilings), memory_told(sample, self.ceilings))
         shares = self._work.shares(started)
         self._heavy, self._reserve = above_fair_share(shares, "size", self._heavy), reserve(sample, self.ceilings)
-        self._hold(decide(sample, self.ceilings, self.pressure, shares))
+        pressure = decide(sample, self.ceilings, self.pressure, shares)
+        if pressure is not None and (self.pressure is None or pressure.causes != self.pressure.causes):
+            logger.warning("%s", pressure.told)
+        elif pressure is None and self.pressure is not None:
+            logger.info("writes are taken again")
+        self.pressure = pressure
         self.readiness = readiness(sample, self.pressure)
 
     def _lost(self, at: float, why: str) -> None:
@@ -549,13 +554,6 @@ class Watch:
         if at - self._looked_at > self.kept_s:
             self.sample = self.pressure = None
             self._room.forget()
-
-    def _hold(self, pressure: Pressure | None) -> None:
-        if pressure is not None and (self.pressure is None or pressure.causes != self.pressure.causes):
-            logger.warning("%s", pressure.told)
-        elif pressure is None and self.pressure is not None:
-            logger.info("writes are taken again")
-        self.pressure = pressure
 
     async def _look_for_ever(self) -> None:
         while True:
