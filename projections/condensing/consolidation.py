@@ -106,21 +106,26 @@ def find_topics(
     At least `min_members` of them do; the `top` most important, the newest of equals, are told. A topic of which most
     is told under another already is left out, as is one that a single observation is left to tell of.
     """
-    seen = sorted((one for one in observations if one.importance >= min_importance), key=in_time)
-    found: list[Topic] = []
-    told: set[str] = set()
-    for concept, said in sorted(about(seen, _claims).items(), key=lambda one: (-len(one[1]), one[0])):
+
+    def claims(observation: Observation) -> list[str]:
+        return [claim for claim in _facts_in(account(observation)) if len(claim) <= _LINE_CHARS]
+
+    seen = sorted((item for item in observations if item.importance >= min_importance), key=in_time)
+    topics: list[Topic] = []
+    told_lines: set[str] = set()
+    for concept, said in sorted(about(seen, claims).items(), key=lambda item: (-len(item[1]), item[0])):
         if len(said) < min_members:
             continue
-        places = _top([(seen[place].importance, place) for place in said], top)
-        topic = _topic(concept, [seen[place] for place in places], [said[place] for place in places])
+        # the most important, the newest of equals; in time order
+        indexes = sorted(index for _, index in nlargest(top, [(seen[index].importance, index) for index in said]))
+        topic = _topic(concept, [seen[index] for index in indexes], [said[index] for index in indexes])
         lines = topic.content.splitlines()[1:]
-        if len(topic.sources) > 1 and 2 * len(told.intersection(lines)) <= len(lines):
-            told.update(lines)
-            found.append(topic)
-            if len(found) == max_topics:
+        if len(topic.sources) > 1 and 2 * len(told_lines.intersection(lines)) <= len(lines):
+            told_lines.update(lines)
+            topics.append(topic)
+            if len(topics) == max_topics:
                 break
-    return found
+    return topics
 
 
 def facts_of(summaries: Sequence[Digest]) -> list[Fact]:
@@ -131,10 +136,10 @@ def facts_of(summaries: Sequence[Digest]) -> list[Fact]:
     if len(summaries) < FEWEST_SESSIONS:
         return []
     said: list[tuple[int, bool, str]] = []
-    for place in range(len(summaries) - 1, max(-1, len(summaries) - 1 - NEWEST_SESSIONS), -1):
-        one = summaries[place]
-        said += [(place, True, claim) for decision in one.decisions for claim in _facts_in(decision)]
-        said += [(place, False, claim) for claim in _facts_in(one.narrative)]
+    for index in range(len(summaries) - 1, max(-1, len(summaries) - 1 - NEWEST_SESSIONS), -1):
+        summary = summaries[index]
+        said += [(index, True, claim) for decision in summary.decisions for claim in _facts_in(decision)]
+        said += [(index, False, claim) for claim in _facts_in(summary.narrative)]
     sets = [term_set(text) for *_, text in said]
     ranked: list[Fact] = []
     for group in claim_groups([text for *_, text in said], SAME_CLAIM):
@@ -152,36 +157,28 @@ def procedures_of(memories: Iterable[Memory]) -> list[Procedure]:
     that another session said it. A group without a latest version gives nothing. The most often said first.
     """
     newest_first = sorted(
-        (one for one in memories if one.memory_type == "procedural" or PATTERN in map(str.lower, one.tags)),
-        key=lambda one: Position.parse(one.position),
+        (memory for memory in memories if memory.memory_type == "procedural" or PATTERN in map(str.lower, memory.tags)),
+        key=lambda memory: Position.parse(memory.position),
         reverse=True,
     )
-    found: list[tuple[int, Procedure]] = []
-    for group in alike_groups([term_set(one.content) for one in newest_first], SIMILAR_ABOVE):
+    ranked: list[tuple[int, Procedure]] = []
+    for group in alike_groups([term_set(memory.content) for memory in newest_first], SIMILAR_ABOVE):
         members = [newest_first[index] for index in group]
-        sessions = {(one.project, one.session_id) for one in members if one.session_id}
-        latest = next((one for one in members if one.is_latest), None)
+        sessions = {(memory.project, memory.session_id) for memory in members if memory.session_id}
+        latest = next((memory for memory in members if memory.is_latest), None)
         if len(sessions) > 1 and latest is not None:
-            found.append((len(sessions), _procedure(latest, members)))
-    return [procedure for _, procedure in sorted(found, key=lambda one: -one[0])]
+            # its list items as steps, else its sentences; its title is no step unless it is all there is
+            name = shortened(latest.title or latest.content, TITLE_CHARS)
+            items = [shortened(match["step"], _LINE_CHARS) for match in _STEP.finditer(latest.content)]
+            sentences = items if len(items) > 1 else statements(latest.content)
+            steps = [step for step in sentences if step != name] or [shortened(latest.content, _LINE_CHARS)]
+            ranked.append((len(sessions), Procedure(name, steps[:STEPS], [memory.id for memory in members])))
+    return [procedure for _, procedure in sorted(ranked, key=lambda item: -item[0])]
 
 
 def _facts_in(text: str) -> list[str]:
-    return [said for said in claims_in(text) if _is_for_anybody(said)]
-
-
-def _claims(observation: Observation) -> list[str]:
-    return [said for said in _facts_in(account(observation)) if len(said) <= _LINE_CHARS]
-
-
-def _is_for_anybody(said: str) -> bool:
-    """Not told to somebody: what holds for whom one talks to is nothing about the project."""
-    return _ADDRESSED.search(said) is None
-
-
-def _top(members: Iterable[tuple[int, int]], count: int) -> list[int]:
-    """The places of the most important, the newest of equals; in time order."""
-    return sorted(place for _, place in nlargest(count, members))
+    """The claims that address nobody: a statement to one person says nothing about the project."""
+    return [claim for claim in claims_in(text) if _ADDRESSED.search(claim) is None]
 
 
 def _topic(concept: str, members: Sequence[Observation], said: Sequence[Sequence[str]]) -> Topic:
@@ -190,17 +187,8 @@ def _topic(concept: str, members: Sequence[Observation], said: Sequence[Sequence
     leads = [lead for _, lead in leading(said)]
     lines = [f"- {leads[group[0]]}" for group in claim_groups(leads, SAME_CLAIM)]
     content = "\n".join(fitting([title, *lines], CONTENT_CHARS, "\n"))
-    sources: list[str] = [one.id for one, lead in zip(members, leads, strict=True) if says(content, lead)]
+    sources: list[str] = [member.id for member, lead in zip(members, leads, strict=True) if says(content, lead)]
     return Topic(concept, title, content, sources)
-
-
-def _procedure(latest: Memory, members: Iterable[Memory]) -> Procedure:
-    """The latest version's list items as steps, else its sentences; its title is no step unless it is all there is."""
-    name = shortened(latest.title or latest.content, TITLE_CHARS)
-    listed = [shortened(found["step"], _LINE_CHARS) for found in _STEP.finditer(latest.content)]
-    said = listed if len(listed) > 1 else statements(latest.content)
-    steps = [step for step in said if step != name] or [shortened(latest.content, _LINE_CHARS)]
-    return Procedure(name, steps[:STEPS], [one.id for one in members])
 
 
 THRESHOLD = 100
@@ -225,10 +213,11 @@ def summarise(texts: Sequence[str], max_sentences: int = MAX_SENTENCES) -> str:
     if not sentences:
         return ". ".join(texts[:_FALLBACK_MEMORIES])
     words = [[word.lower() for word in _WORD.findall(sentence)] for sentence in sentences]
-    kept = distinct([frozenset(one) for one in words], ALIKE)
-    if len(kept) > max_sentences:
-        kept = [kept[place] for place in best(centrality([words[index] for index in kept]), max_sentences)]
-    return " ".join(sentences[index] for index in kept)
+    selected = distinct(list(map(frozenset, words)), ALIKE)
+    if len(selected) > max_sentences:
+        central = best(centrality([words[index] for index in selected]), max_sentences)
+        selected = [selected[rank] for rank in central]
+    return " ".join(sentences[index] for index in selected)
 
 
 def summary_text(count: int, summary: str) -> str:
@@ -291,7 +280,7 @@ async def consolidate(
 
 async def _made(
     current: Current,
-    newest_kept: Sequence[Memory],
+    newest_memories: Sequence[Memory],
     sources: Sequence[Observation | Summary],
     reader: Reader,
     project: str,
@@ -299,13 +288,17 @@ async def _made(
     """The project's consolidated memories that this may revise: the newest, and those made of these sources."""
     documents = current.documents
     home = [partition_of(project_route(reader.tenant, project), documents.partitions)]
-    names = await documents.members_of([derived(one.id) for one in sources], home)
-    found = [one.document for one in await documents.find_all(list(dict.fromkeys(names)))]
-    by_id = {one.id: one for one in (*newest_kept, *found) if isinstance(one, Memory) and may_read(one, reader)}
+    names = await documents.members_of([derived(source.id) for source in sources], home)
+    documents_made = [row.document for row in await documents.find_all(list(dict.fromkeys(names)))]
+    by_id = {row.id: row for row in (*newest_memories, *documents_made) if isinstance(row, Memory)}
     return [
-        one
-        for one in by_id.values()
-        if one.is_latest and one.visibility == "public" and one.project == project and is_made(one)
+        memory
+        for memory in by_id.values()
+        if may_read(memory, reader)
+        and memory.is_latest
+        and memory.visibility == "public"
+        and memory.project == project
+        and is_made(memory)
     ]
 
 
@@ -443,12 +436,17 @@ async def condense_pair(
     if count <= threshold:
         return 0
     names = [DocumentId(member.rpartition("|")[2]) for member in oldest]
-    found = [one for one in await documents.get([(partition, name) for name in names]) if isinstance(one, Memory)]
-    alike = _largest([one for one in found if one.is_latest])
+    groups: dict[Audience, list[Memory]] = {}
+    for memory in await documents.get([(partition, name) for name in names]):
+        if isinstance(memory, Memory) and memory.is_latest:
+            audience = memory.project, memory.visibility, memory.owner, tuple(sorted(memory.shared_with))
+            groups.setdefault(audience, []).append(memory)
+    # the largest group with the same readers, of equally large ones the oldest: a lone memory holds up no others
+    alike = max(groups.values(), key=len, default=list[Memory]())
     if len(alike) < 2:
         return 0
-    summary = await asyncio.to_thread(summarise, [one.content for one in alike])
-    first, originals = alike[0], [one.id for one in alike]
+    summary = await asyncio.to_thread(summarise, [memory.content for memory in alike])
+    first, originals = alike[0], [memory.id for memory in alike]
     command = CondenseMemories(
         event_id=f"condense:{fingerprint(*originals)}",
         project=first.project,
@@ -462,15 +460,3 @@ async def condense_pair(
     )
     await current.give(command, Caller(tenant, "condense", agent))
     return len(alike)
-
-
-def _audience(memory: Memory) -> Audience:
-    return memory.project, memory.visibility, memory.owner, tuple(sorted(memory.shared_with))
-
-
-def _largest(found: Sequence[Memory]) -> list[Memory]:
-    """Those that most of them share their readers with, of equally many the oldest: a lone one holds up no others."""
-    groups: dict[Audience, list[Memory]] = {}
-    for one in found:
-        groups.setdefault(_audience(one), []).append(one)
-    return max(groups.values(), key=len, default=list[Memory]())

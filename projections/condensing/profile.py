@@ -102,7 +102,7 @@ def profile(
         session_count=session_count,
         total_observations=len(observations),
         concepts=_most_frequent(
-            topic for topic, places in about(newest, _said).items() if len(places) > 1 for _ in places
+            topic for topic, places in about(newest, _statements).items() if len(places) > 1 for _ in places
         ),
         files=_most_frequent(name for seen in newest if seen.kind != "search" for name in set(seen.files)),
         conventions=conventions(name for seen in newest for name in seen.files),
@@ -117,39 +117,26 @@ def conventions(files: Iterable[str]) -> list[str]:
     """What the paths give away, each counted once: the languages, biggest first, a `src/` folder, where tests are."""
     paths = [PurePosixPath(name.replace("\\", "/")) for name in sorted(set(files)) if "*" not in name]
     sources = [path for path in paths if _language(path)]
-    tests = [path for path in sources if _is_test(path)]
-    found = [f"{language} project" for language in _languages(sources)]
-    if _share(sources, lambda path: "src" in path.parts[:-1]) > LAYOUT_SHARE:
-        found.append("Standard src/ directory structure")
-    if tests:
-        found.append(_test_layout(tests))
-    return found
-
-
-def _languages(sources: Sequence[PurePosixPath]) -> list[str]:
+    # by its own name only: any project may be in a folder called test
+    tests = [path for path in sources if path.name.startswith(TEST_PREFIXES) or path.stem.endswith(TEST_SUFFIXES)]
     counts = Counter(_language(path) for path in sources)
     ranked = sorted(counts, key=lambda language: (-counts[language], language))
-    return [language for language in ranked if counts[language] >= LANGUAGE_SHARE * len(sources)]
+    lines = [f"{language} project" for language in ranked if counts[language] >= LANGUAGE_SHARE * len(sources)]
+    if _share(sources, "src") > LAYOUT_SHARE:
+        lines.append("Standard src/ directory structure")
+    if tests:
+        folder = next((folder for folder in TEST_FOLDERS if _share(tests, folder) > LAYOUT_SHARE), "")
+        lines.append(f"Tests in {folder}/" if folder else "Tests beside the code")
+    return lines
 
 
 def _language(path: PurePosixPath) -> str:
     return LANGUAGES.get(path.suffix.removeprefix(".").lower(), "")
 
 
-def _is_test(path: PurePosixPath) -> bool:
-    """By its own name only: any project may lie in a folder called test."""
-    return path.name.startswith(TEST_PREFIXES) or path.stem.endswith(TEST_SUFFIXES)
-
-
-def _test_layout(tests: Sequence[PurePosixPath]) -> str:
-    for folder in TEST_FOLDERS:
-        if _share(tests, lambda path, folder=folder: folder in path.parts[:-1]) > LAYOUT_SHARE:
-            return f"Tests in {folder}/"
-    return "Tests beside the code"
-
-
-def _share(paths: Sequence[PurePosixPath], belongs: Callable[[PurePosixPath], bool]) -> float:
-    return sum(map(belongs, paths)) / len(paths) if paths else 0.0
+def _share(paths: Sequence[PurePosixPath], folder: str) -> float:
+    """The share of the paths that are in a folder of this name, at any depth."""
+    return sum(folder in path.parts[:-1] for path in paths) / len(paths) if paths else 0.0
 
 
 def _most_frequent(names: Iterable[str]) -> list[tuple[str, int]]:
@@ -157,23 +144,19 @@ def _most_frequent(names: Iterable[str]) -> list[tuple[str, int]]:
     return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:MOST_FREQUENT]
 
 
-def _said(seen: Observation) -> list[str]:
-    """What an observation states in words, code and markup left out."""
-    return [said for said in statements(account(seen)) if not _OF_CODE.search(said)]
+def _statements(seen: Observation) -> list[str]:
+    """What an observation states in words, without code and markup."""
+    return [sentence for sentence in statements(account(seen)) if not _OF_CODE.search(sentence)]
 
 
 def _error(seen: Observation) -> str:
     """What went wrong: the line of the error's text that says it; empty where only the tool is known."""
     if not (seen.model and seen.title):
         if text := told_by(seen.data.get("error")) or told_by(seen.content):
-            return _error_line(text)
+            return _fault_line(text) or next((line for line in text.splitlines() if line.strip()), "")
         if text := told_by(seen.data.get("tool_output")):
             return _fault_line(text)
     return seen.title if seen.title != seen.data.get("tool_name") else ""
-
-
-def _error_line(text: str) -> str:
-    return _fault_line(text) or next((line for line in text.splitlines() if line.strip()), "")
 
 
 def _fault_line(text: str) -> str:
@@ -200,15 +183,16 @@ def _recent_activity(newest: Sequence[Observation], titles: Mapping[str, str]) -
 
 def _preferences(memories: Sequence[Memory], user_id: str, now: datetime) -> list[str]:
     """What the user, or anybody under a preference tag, asked to remember and still holds; newest first."""
-    held = [one for one in memories if one.is_latest and (one.forget_after is None or one.forget_after > now)]
-    wanted = sorted((one for one in held if _is_preference(one, user_id)), key=lambda one: one.id)
-    wanted.sort(key=lambda one: one.recorded_at, reverse=True)
-    return _first_distinct(_line(one.content) for one in wanted)
-
-
-def _is_preference(memory: Memory, user_id: str) -> bool:
-    tagged = any(tag.lower() in PREFERENCE_TAGS for tag in memory.tags)
-    return tagged or bool(user_id and memory.user_id == user_id)
+    preferences = [
+        memory
+        for memory in memories
+        if memory.is_latest
+        and (memory.forget_after is None or memory.forget_after > now)
+        and (any(tag.lower() in PREFERENCE_TAGS for tag in memory.tags) or bool(user_id and memory.user_id == user_id))
+    ]
+    preferences.sort(key=lambda memory: memory.id)
+    preferences.sort(key=lambda memory: memory.recorded_at, reverse=True)
+    return _first_distinct(_line(memory.content) for memory in preferences)
 
 
 def _first_distinct(lines: Iterable[str]) -> list[str]:
@@ -259,15 +243,15 @@ def topics_of(concepts: Iterable[str]) -> set[str]:
 
 def _is_named(concept: str) -> bool:
     """Whether it may name something outside of code, of the server and of tools."""
-    said = concept.split()
+    terms = concept.split()
     return (
         1 < len(concept) <= MAX_CHARS
-        and len(said) <= MAX_WORDS
+        and len(terms) <= MAX_WORDS
         and concept not in SERVER_TAGS
         and concept not in TOOLS
         and not _CODE.search(concept)
         and any(character.isalpha() for character in concept)
-        and STOP_WORDS.isdisjoint((said[0], said[-1]))
+        and STOP_WORDS.isdisjoint((terms[0], terms[-1]))
     )
 
 
@@ -279,54 +263,54 @@ def about(
     `said` are the sentences of an observation. What most of them write in camel case, or shout, is of code.
     """
     names = names_of(observations)
-    found: defaultdict[str, dict[int, list[str]]] = defaultdict(dict)
-    for place, observation in enumerate(observations):
-        topics = [one for one in {one.strip().lower() for one in observation.concepts} if is_topic(one, names)]
+    by_topic: defaultdict[str, dict[int, list[str]]] = defaultdict(dict)
+    for index, observation in enumerate(observations):
+        concepts = {concept.strip().lower() for concept in observation.concepts}
+        topics = [concept for concept in concepts if is_topic(concept, names)]
         sentences = said(observation) if topics else ()
         for topic in topics:
-            if mentioning := [one for one in sentences if mentions(one, topic)]:
-                found[topic][place] = mentioning
-    return {topic: places for topic, places in found.items() if not _is_code(written(topic, chain(*places.values())))}
+            if mentioning := [sentence for sentence in sentences if mentions(sentence, topic)]:
+                by_topic[topic][index] = mentioning
+    return {topic: texts for topic, texts in by_topic.items() if not _is_code(written(topic, chain(*texts.values())))}
 
 
 def names_of(observations: Iterable[Observation]) -> frozenset[str]:
     """Returns the lower-cased names of tools and keys in these observations: they say how something was recorded."""
-    found: set[str] = set()
+    names: set[str] = set()
     for seen in observations:
         tool = seen.data.get("tool_name")
         if isinstance(tool, str):
-            found.add(tool.strip().lower())
-        found.update(key.lower() for key in islice(_keys(seen.data), MAX_NODES))
-        found.update(key.lower() for key in _KEY.findall(seen.content[:_SCANNED]))
-    return frozenset(found)
+            names.add(tool.strip().lower())
+        names.update(key.lower() for key in islice(_keys(seen.data), MAX_NODES))
+        names.update(key.lower() for key in _KEY.findall(seen.content[:_SCANNED]))
+    return frozenset(names)
 
 
 def mentions(text: str, concept: str) -> bool:
-    """Returns whether a text says the concept, as words of their own, in any case; several words not as code."""
-    return re.search(_as_words(concept), _outside_code(text, concept), re.IGNORECASE) is not None
+    """Returns whether a text says the concept, as words of their own, in any case; several words not as code.
+
+    A command or a piece of code is no topic, but people put the name of a thing into backticks: a word, or several
+    with capitals.
+    """
+    if " " in concept:
+        text = CODE_SPAN.sub(lambda span: span[0] if _TITLED.fullmatch(span[0]) else " ", text)
+    return re.search(_as_words(concept), text, re.IGNORECASE) is not None
 
 
 def written(topic: str, sentences: Iterable[str]) -> str:
     """Returns a topic as most of the sentences write it, each of which says it."""
-    wanted = re.compile(_as_words(topic), re.IGNORECASE)
-    return Counter(found for one in sentences for found in wanted.findall(one)).most_common(1)[0][0]
+    pattern = re.compile(_as_words(topic), re.IGNORECASE)
+    return Counter(spelling for text in sentences for spelling in pattern.findall(text)).most_common(1)[0][0]
 
 
 def _is_code(name: str) -> bool:
-    in_camel_case = [word for word in name.split() if _CAMEL_CASE.search(word)]
-    return _UPPER_CASE.fullmatch(name) is not None or any(
-        word.lower() not in NAMES_IN_CAMEL_CASE for word in in_camel_case
-    )
+    if _UPPER_CASE.fullmatch(name):
+        return True
+    return any(word.lower() not in NAMES_IN_CAMEL_CASE for word in name.split() if _CAMEL_CASE.search(word))
 
 
 def _as_words(concept: str) -> str:
     return re.escape(concept) if UNSPACED.search(concept) else rf"(?<!\w){re.escape(concept)}(?!\w)"
-
-
-def _outside_code(text: str, concept: str) -> str:
-    """A command or a piece of code is no topic, while people put the name of a thing into backticks: a word, or several
-    with capitals."""
-    return CODE_SPAN.sub(lambda span: span[0] if _TITLED.fullmatch(span[0]) else " ", text) if " " in concept else text
 
 
 def _keys(value: Any) -> Iterator[str]:
@@ -336,9 +320,9 @@ def _keys(value: Any) -> Iterator[str]:
         value = pending.pop()
         match value:
             case dict():
-                known = cast(dict[Any, Any], value)
-                yield from (key for key in known if isinstance(key, str))
-                pending += known.values()
+                fields = cast(dict[Any, Any], value)
+                yield from (key for key in fields if isinstance(key, str))
+                pending += fields.values()
             case list():
                 pending += cast(list[Any], value)
             case str() as text:

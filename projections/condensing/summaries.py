@@ -81,16 +81,20 @@ def digest(observations: Sequence[Observation], title: str = "") -> Digest | Non
     given = "" if is_only_marks(title) else shortened(title, TITLE_CHARS)
     told = chosen(sentences, SUMMARY_CHARS - len(given))
     first = shortened(account(ordered[0]), TITLE_CHARS)
-    headline = given or _headline(_goal(told, len(ordered))) or ("" if is_only_marks(first) else first) or "session"
+    headline = given or _headline(told, len(ordered)) or ("" if is_only_marks(first) else first) or "session"
     told = [*_without(told, headline)] or told
-    remaining = [one for one in told if _is_left(one, len(ordered))][-REMAINING:]
-    decisions = _decisions([one for one in told if one not in remaining], ordered)
-    rest = [one for one in told if one not in remaining and one not in decisions]
+    # what is left to do, in the last third of a session
+    late = [item for item in told if 3 * (item.place + 1) > 2 * len(ordered) and item.part != "result"]
+    remaining = [item for item in late if "left" in item.features][-REMAINING:]
+    candidates = [item for item in told if item not in remaining]
+    plain = [_plainness(item, ordered[item.place]) for item in candidates]
+    decisions = [candidates[index] for index in best(plain, DECISIONS) if plain[index]]
+    rest = [item for item in candidates if item not in decisions]
     return Digest(
         title=headline,
         narrative=_narrative(rest or told, ordered),
-        decisions=[one.text for one in decisions],
-        remaining=[one.text for one in remaining],
+        decisions=[item.text for item in decisions],
+        remaining=[item.text for item in remaining],
         files=modified_first(ordered)[:FILES],
         concepts=frequent_concepts(ordered)[:CONCEPTS],
         observation_count=len(ordered),
@@ -100,7 +104,13 @@ def digest(observations: Sequence[Observation], title: str = "") -> Digest | Non
 def tellable(sentences: Sequence[Sentence]) -> list[Sentence]:
     """Returns the sentences that a summary may tell, unless there are no others: not calls that only looked, nor edits
     of which the agent says later what came of them."""
-    return [one for one in sentences if not _is_idle_call(one)] or list(sentences)
+
+    def is_idle_call(item: Sentence) -> bool:
+        looked = item.part == "call" and not item.features["changes something"]
+        is_idle = looked or bool(item.features.get("summed up later"))
+        return is_idle and not {"done", "failed"} & item.features.keys()
+
+    return [item for item in sentences if not is_idle_call(item)] or list(sentences)
 
 
 def modified_first(observations: Iterable[Observation]) -> list[str]:
@@ -119,68 +129,47 @@ def frequent_concepts(observations: Iterable[Observation]) -> list[str]:
     return [concept for concept, _ in counted.most_common()]
 
 
-def _goal(told: Sequence[Sentence], observations: int) -> list[str]:
-    """Of what is told what the user wanted, the sooner the likelier, with what they said in the same breath; else what
-    matters most. The sentence that counts is the first."""
-    asked = [one for one in told if one.part == "user"]
-    if asked:
-        goal = max(asked, key=lambda one: one.worth * (1 - one.place / observations))
-        return [goal.text, " ".join(one.text for one in asked if one.place == goal.place)]
-    return [one.text for one in sorted(told, key=lambda one: -one.worth)[:1]]
-
-
-def _headline(goal: Sequence[str]) -> str:
-    """The longest of it that fits, or its first sentence, or what fits of that."""
-    fitting = [text for text in goal if len(text) <= TITLE_CHARS]
-    return max(fitting, key=len) if fitting else shortened(pieces(goal[0])[0], TITLE_CHARS) if goal else ""
+def _headline(told: Sequence[Sentence], observations: int) -> str:
+    """What the user wanted, the earlier the likelier, with the rest of the same message if that fits; else the sentence
+    that matters most. Cut to its first sentence, or to what fits of that."""
+    prompts = [item for item in told if item.part == "user"]
+    if prompts:
+        goal = max(prompts, key=lambda item: item.worth * (1 - item.place / observations))
+        texts = [goal.text, " ".join(item.text for item in prompts if item.place == goal.place)]
+    else:
+        texts = [item.text for item in sorted(told, key=lambda item: -item.worth)[:1]]
+    fitting = [text for text in texts if len(text) <= TITLE_CHARS]
+    return max(fitting, key=len) if fitting else shortened(pieces(texts[0])[0], TITLE_CHARS) if texts else ""
 
 
 def _without(told: Iterable[Sentence], headline: str) -> Iterator[Sentence]:
     """What is told besides the title, which is what a user said; what an agent said stays where it was said."""
-    for one in told:
-        rest = one.text.removeprefix(headline)
-        if one.part == "user" and rest != one.text and not rest[:1].isalnum():
+    for item in told:
+        rest = item.text.removeprefix(headline)
+        if item.part == "user" and rest != item.text and not rest[:1].isalnum():
             if rest := rest.lstrip(_BETWEEN):
-                yield one._replace(text=rest)
-        elif one.part != "user" or one.text not in headline:
-            yield one
+                yield item._replace(text=rest)
+        elif item.part != "user" or item.text not in headline:
+            yield item
 
 
-def _is_idle_call(one: Sentence) -> bool:
-    """Whether it is a call that tells nothing of how things stand: it only looked, or the agent sums up later."""
-    looked = one.part == "call" and not one.features["changes something"]
-    return (looked or bool(one.features.get("summed up later"))) and not {"done", "failed"} & one.features.keys()
-
-
-def _decisions(told: Sequence[Sentence], ordered: Sequence[Observation]) -> list[Sentence]:
-    """What an agent decided, or why it did what it did; the plainest of many, in time order."""
-    plain = [_plainness(one, ordered[one.place]) for one in told]
-    kept = best(plain, DECISIONS)
-    return [told[place] for place in kept if plain[place]]
-
-
-def _plainness(one: Sentence, said_in: Observation) -> int:
-    """2 says that it decides, or is what a decision was recorded as; 1 binds or gives a reason; 0 does neither."""
-    if one.part != "assistant" or "offered" in one.features:
+def _plainness(sentence: Sentence, observation: Observation) -> int:
+    """How plainly an agent's sentence is a decision: 2 decides, 1 binds or gives a reason, 0 does neither."""
+    if sentence.part != "assistant" or "offered" in sentence.features:
         return 0
-    if "decided" in one.features or said_in.kind == "decision":
+    if "decided" in sentence.features or observation.kind == "decision":
         return 2
-    return int(_BINDING.search(one.text) is not None or _REASONED.search(one.text) is not None)
-
-
-def _is_left(one: Sentence, observations: int) -> bool:
-    """Whether it says what is left to do, in the last third of a session."""
-    return "left" in one.features and one.part != "result" and 3 * (one.place + 1) > 2 * observations
+    return int(_BINDING.search(sentence.text) is not None or _REASONED.search(sentence.text) is not None)
 
 
 def _narrative(told: Sequence[Sentence], ordered: Sequence[Observation]) -> str:
     """The sentences, in time order; who says one is named where somebody else said the one before it."""
-    agents = {one.agent_id for one in ordered}
+    agents = {observation.agent_id for observation in ordered}
     lines: list[str] = []
     before = ""
-    for one in told:
-        speaker = "User" if one.part == "user" else ordered[one.place].agent_id if len(agents) > 1 else ""
-        lines.append(f"{speaker}: {closed(one.text)}" if speaker and speaker != before else closed(one.text))
+    for item in told:
+        speaker = "User" if item.part == "user" else ordered[item.place].agent_id if len(agents) > 1 else ""
+        lines.append(f"{speaker}: {closed(item.text)}" if speaker and speaker != before else closed(item.text))
         before = speaker
     return " ".join(lines)
 
@@ -191,9 +180,16 @@ def continued(earlier: Digest, later: Digest, observation_count: int) -> Digest:
     Each tells at most half of a full narrative where both do not fit, so that a session that is taken up again and
     again still says how it began; of lists the newest stay.
     """
+    before, after = earlier.narrative, later.narrative
+    if len(before) + len(after) + 1 <= NARRATIVE_CHARS:
+        narrative = " ".join(part for part in (before, after) if part)
+    else:
+        half = NARRATIVE_CHARS // 2 - 1
+        earlier_part = shortened(before, max(half, NARRATIVE_CHARS - 1 - len(after)))
+        narrative = f"{earlier_part} {shortened(after, max(half, NARRATIVE_CHARS - 1 - len(before)))}"
     return Digest(
         title=earlier.title or later.title,
-        narrative=_both(earlier.narrative, later.narrative),
+        narrative=narrative,
         decisions=_newest((*earlier.decisions, *later.decisions), DECISIONS),
         remaining=later.remaining,
         files=_newest((*earlier.files, *later.files), FILES),
@@ -202,16 +198,8 @@ def continued(earlier: Digest, later: Digest, observation_count: int) -> Digest:
     )
 
 
-def _both(before: str, after: str) -> str:
-    if len(before) + len(after) + 1 <= NARRATIVE_CHARS:
-        return " ".join(part for part in (before, after) if part)
-    half = NARRATIVE_CHARS // 2 - 1
-    kept = max(half, NARRATIVE_CHARS - 1 - len(after))
-    return f"{shortened(before, kept)} {shortened(after, max(half, NARRATIVE_CHARS - 1 - len(before)))}"
-
-
-def _newest(found: Iterable[str], most: int) -> list[str]:
-    return list(dict.fromkeys(found))[-most:]
+def _newest(values: Iterable[str], most: int) -> list[str]:
+    return list(dict.fromkeys(values))[-most:]
 
 
 T = TypeVar("T")
@@ -276,8 +264,8 @@ class RelationExtraction:
         """Whether there are relations that were read out of a summary."""
         await self._current.settle_project(session.tenant, session.project)
         home = partition_of(project_route(session.tenant, session.project), self._documents.partitions)
-        known = await self._documents.members_of([derived(summary.id)], [home])
-        return any(name.partition("_")[0] == RELATION for name in known)
+        names = await self._documents.members_of([derived(summary.id)], [home])
+        return any(name.partition("_")[0] == RELATION for name in names)
 
     async def extract(self, session: Session, made: Digest, writing: Writing) -> str:
         """Have the model read relations out of what a session came to; returns why it did not, if so.
@@ -289,13 +277,23 @@ class RelationExtraction:
             return str(graph)
         if not graph.relations:
             return ""
-        if not await self._still_told(session):  # the model took its time; what it read must not come back
+        route = session_route(session.tenant, session.project, session.session_id)
+        now = await self._current.get(route, DocumentId(session.id))
+        # the model took its time; what was forgotten since it read the session must not come back
+        if not isinstance(now, Session) or now.forgotten_at != session.forgotten_at:
             return "something of the session was forgotten meanwhile"
         edges = [
-            (f"concept:{one.source.lower()}", one.relation[:RELATION_CHARS], f"concept:{one.target.lower()}")
-            for one in graph.relations
+            (f"concept:{item.source.lower()}", item.relation[:RELATION_CHARS], f"concept:{item.target.lower()}")
+            for item in graph.relations
         ]
-        stated = await self._stated(session, edges)
+        route = project_route(session.tenant, session.project)
+        home = partition_of(route, self._documents.partitions)
+        existing = await self._documents.get([(home, relation_id(route, *edge)) for edge in edges])
+        stated = {
+            edge
+            for edge, relation in zip(edges, existing, strict=True)
+            if isinstance(relation, Relation) and not relation.sources
+        }
         for edge in edges:
             if edge in stated:
                 continue
@@ -313,21 +311,6 @@ class RelationExtraction:
             )
             await writing.give(command)
         return ""
-
-    async def _still_told(self, session: Session) -> bool:
-        """Whether a session is there and nothing of it was forgotten since it was read."""
-        route = session_route(session.tenant, session.project, session.session_id)
-        now = await self._current.get(route, DocumentId(session.id))
-        return isinstance(now, Session) and now.forgotten_at == session.forgotten_at
-
-    async def _stated(self, session: Session, edges: Sequence[Edge]) -> set[Edge]:
-        """Those of the relations that are there and were not derived from anything."""
-        route = project_route(session.tenant, session.project)
-        home = partition_of(route, self._documents.partitions)
-        found = await self._documents.get([(home, relation_id(route, *edge)) for edge in edges])
-        return {
-            edge for edge, known in zip(edges, found, strict=True) if isinstance(known, Relation) and not known.sources
-        }
 
 
 class Summarised(NamedTuple):
@@ -360,7 +343,8 @@ class SessionSummaries:
         everything = await observations_of(self._current.documents, session)
         seen = readable(everything, reader)
         partial = len(seen) < len(everything)
-        earlier = await self._earlier(session) if session.retired and not partial else None
+        # nothing else tells of retired observations
+        earlier = await self._existing(session) if session.retired and not partial else None
         if earlier is not None and earlier.observation_count >= session.observation_count:
             return self._kept(session, earlier)
         if not seen:
@@ -426,17 +410,14 @@ class SessionSummaries:
 
     async def _by_a_model(self, session: Session) -> Summary | None:
         """The summary of all that a session has observed, if there is one and a model made it."""
-        route = session_route(session.tenant, session.project, session.session_id)
-        known = await self._current.get(route, summary_id(DocumentId(session.id)))
-        if not isinstance(known, Summary) or not known.model or known.observation_count != session.observation_count:
-            return None
-        return known
+        summary = await self._existing(session)
+        is_current = summary is not None and summary.observation_count == session.observation_count
+        return summary if summary is not None and summary.model and is_current else None
 
-    async def _earlier(self, session: Session) -> Summary | None:
-        """The summary there is, of a session some of whose observations are retired: nothing else tells of them."""
+    async def _existing(self, session: Session) -> Summary | None:
         route = session_route(session.tenant, session.project, session.session_id)
-        known = await self._current.get(route, summary_id(DocumentId(session.id)))
-        return known if isinstance(known, Summary) else None
+        summary = await self._current.get(route, summary_id(DocumentId(session.id)))
+        return summary if isinstance(summary, Summary) else None
 
     def _kept(self, session: Session, standing: Summary, fell_back: str = "") -> Summarised:
         """A summary that is there already, as if it had been made now."""
@@ -447,9 +428,9 @@ class SessionSummaries:
 
     async def _resumed(self, session: Session, standing: Summary, caller: Caller) -> Summarised:
         """A summary that is there already; relations are read out of it if none were, as after an outage."""
-        kept = self._kept(session, standing)
+        summarised = self._kept(session, standing)
         if self._relations is None or await self._relations.were_extracted(session, standing):
-            return kept
-        writing = Writing(self._current, caller, kept.position)
-        fell_back = await self._relations.extract(session, kept.digest, writing)
-        return kept._replace(fell_back=fell_back, position=writing.position)
+            return summarised
+        writing = Writing(self._current, caller, summarised.position)
+        fell_back = await self._relations.extract(session, summarised.digest, writing)
+        return summarised._replace(fell_back=fell_back, position=writing.position)
