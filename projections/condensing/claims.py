@@ -191,14 +191,14 @@ class Claim(NamedTuple):
 def claim_groups(texts: Sequence[str], threshold: float) -> list[list[int]]:
     """Returns the indices of texts that claim the same, in groups as `alike_groups` has them."""
     claims = [Claim.of(text) for text in texts]
-    found: list[list[int]] = []
+    groups: list[list[int]] = []
     for group in alike_groups([claim.terms for claim in claims], threshold):
         waiting = group
         while waiting:
             same = [index for index in waiting if not claims[waiting[0]].conflicts(claims[index])]
-            found.append(same)
+            groups.append(same)
             waiting = sorted({*waiting} - {*same})
-    return sorted(found)
+    return sorted(groups)
 
 
 def _names(token: str) -> bool:
@@ -231,10 +231,10 @@ class Remainder(Struct, frozen=True):
 
 def says(text: str, said: str) -> bool:
     """Returns whether a text has these words, one after another; False for no words at all."""
-    wanted = _plain(said).strip(_END)
-    if not any(character.isalnum() for character in wanted):
+    words = _plain(said).strip(_END)
+    if not any(character.isalnum() for character in words):
         return False
-    return re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", _plain(text)) is not None
+    return re.search(rf"(?<!\w){re.escape(words)}(?!\w)", _plain(text)) is not None
 
 
 def sayers(said: str, texts: Mapping[str, str]) -> list[str]:
@@ -244,13 +244,13 @@ def sayers(said: str, texts: Mapping[str, str]) -> list[str]:
 
 def confirmed(content: str, texts: Mapping[str, str]) -> Remainder | None:
     """Returns the content with the sources that say some of it; None unless all of it is said by some of them."""
-    found: dict[str, None] = {}
+    sources: dict[str, None] = {}
     for piece in _pieces(content.splitlines()):
         said_by = sayers(piece, texts)
         if not said_by:
             return None
-        found.update(dict.fromkeys(said_by))
-    return Remainder(content, list(found)) if found else None
+        sources.update(dict.fromkeys(said_by))
+    return Remainder(content, list(sources)) if sources else None
 
 
 def cut(content: str, texts: Mapping[str, str], *, heading: bool) -> Remainder | None:
@@ -260,20 +260,20 @@ def cut(content: str, texts: Mapping[str, str], *, heading: bool) -> Remainder |
     """
     first, *lines = content.splitlines() or [""]
     head = [first] if heading and sayers(first.partition(" ")[2], texts) else []
-    found: dict[str, None] = {}
-    kept: list[str] = []
+    sources: dict[str, None] = {}
+    remaining: list[str] = []
     for line in lines if heading else [first, *lines]:
-        marker = found_marker[0] if (found_marker := _MARKER.match(line)) else ""
+        marker = match[0] if (match := _MARKER.match(line)) else ""
         left: list[str] = []
         for piece in _pieces([line]):
             if said_by := sayers(piece, texts):
                 left.append(piece)
-                found.update(dict.fromkeys(said_by))
+                sources.update(dict.fromkeys(said_by))
         if left:
-            kept.append(marker + " ".join(left))
-    if not kept or (heading and not head):
+            remaining.append(marker + " ".join(left))
+    if not remaining or (heading and not head):
         return None
-    return Remainder("\n".join(head + kept), list(found))
+    return Remainder("\n".join(head + remaining), list(sources))
 
 
 def reworded(content: str, texts: Mapping[str, str], threshold: float) -> Remainder | None:

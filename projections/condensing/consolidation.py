@@ -290,15 +290,12 @@ async def _made(
     home = [partition_of(project_route(reader.tenant, project), documents.partitions)]
     names = await documents.members_of([derived(source.id) for source in sources], home)
     documents_made = [row.document for row in await documents.find_all(list(dict.fromkeys(names)))]
-    by_id = {row.id: row for row in (*newest_memories, *documents_made) if isinstance(row, Memory)}
+    candidates = [row for row in (*newest_memories, *documents_made) if isinstance(row, Memory)]
+    by_id = {memory.id: memory for memory in candidates if may_read(memory, reader)}
     return [
         memory
         for memory in by_id.values()
-        if may_read(memory, reader)
-        and memory.is_latest
-        and memory.visibility == "public"
-        and memory.project == project
-        and is_made(memory)
+        if memory.is_latest and memory.visibility == "public" and memory.project == project and is_made(memory)
     ]
 
 

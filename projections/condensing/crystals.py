@@ -1,7 +1,8 @@
 """Crystals: a memory and lessons from a chain of finished actions."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime
 
 from msgspec import Struct
@@ -68,29 +69,20 @@ def crystal_of(actions: Sequence[DoneAction], observations: Sequence[Observation
 
     Outcomes are those of the actions that were done; a dropped one is named in the narrative and may teach a lesson.
     """
-    return Crystal(
-        narrative=_narrative(actions, observations),
-        key_outcomes=[told(action) for action in actions if is_finished(action.status)][:KEY_OUTCOMES],
-        files_affected=_files(actions, observations),
-        lessons=_lessons(actions),
-    )
-
-
-def _narrative(actions: Sequence[DoneAction], observations: Sequence[Observation]) -> str:
-    """What became of each action, then what the observations tell."""
     lines = [told(action) for action in actions]
     seen = digest(observations)
-    return " ".join(fitting(lines + (pieces(seen.narrative) if seen else []), NARRATIVE_CHARS, " "))
-
-
-def _outcome(action: DoneAction) -> str:
-    """The title, and what the result states first; one of them where it says all that the other does."""
-    title, result = shortened(action.title, _TITLE_CHARS), shortened(action.result, _OUTCOME_CHARS)
-    first = next(iter(statements(action.result)), result)
-    wanted, came = term_set(title), term_set(first)
-    if not first or first.strip(" .!").lower() in _DONE or came < wanted:
-        return title or first
-    return first if wanted <= came else shortened(_titled(action, first), _OUTCOME_CHARS)
+    named = [file for action in actions for file in action.files]
+    modified = [file for item in observations if item.kind in MODIFYING for file in item.files]
+    rules = [(action.id, rule) for action in actions for rule in rules_of(action)]
+    groups = claim_groups([rule for _, rule in rules], SAME_CLAIM)[:LESSONS]
+    return Crystal(
+        narrative=" ".join(fitting(lines + (pieces(seen.narrative) if seen else []), NARRATIVE_CHARS, " ")),
+        key_outcomes=[told(action) for action in actions if is_finished(action.status)][:KEY_OUTCOMES],
+        files_affected=list(dict.fromkeys(named + modified))[:FILES],
+        lessons=[
+            Taught(rules[group[0]][1], list(dict.fromkeys(rules[index][0] for index in group))) for group in groups
+        ],
+    )
 
 
 def _titled(action: DoneAction, said: str) -> str:
@@ -99,18 +91,19 @@ def _titled(action: DoneAction, said: str) -> str:
     return f"{title} {said}" if closed(title) == title else f"{title}: {said}"
 
 
-def _files(actions: Iterable[DoneAction], observations: Iterable[Observation]) -> list[str]:
-    """The distinct files the actions name, then those that were modified meanwhile."""
-    named = [file for action in actions for file in action.files]
-    modified = [file for one in observations if one.kind in MODIFYING for file in one.files]
-    return list(dict.fromkeys(named + modified))[:FILES]
-
-
 def told(action: DoneAction) -> str:
-    """Returns what a crystal tells of an action: its outcome, or what became of it instead."""
-    if is_finished(action.status):
-        return closed(_outcome(action))
-    return _titled(action, f"{action.status}.")
+    """Returns what a crystal tells of an action: its outcome, or what became of it instead.
+
+    An outcome is the title and what the result states first; one of them where it says all that the other does.
+    """
+    if not is_finished(action.status):
+        return _titled(action, f"{action.status}.")
+    title, result = shortened(action.title, _TITLE_CHARS), shortened(action.result, _OUTCOME_CHARS)
+    first = next(iter(statements(action.result)), result)
+    title_terms, result_terms = term_set(title), term_set(first)
+    if not first or first.strip(" .!").lower() in _DONE or result_terms < title_terms:
+        return closed(title or first)
+    return closed(first if title_terms <= result_terms else shortened(_titled(action, first), _OUTCOME_CHARS))
 
 
 def contents(actions: Sequence[DoneAction]) -> str:
@@ -118,20 +111,12 @@ def contents(actions: Sequence[DoneAction]) -> str:
     return "\n".join(fitting([told(action) for action in actions], NARRATIVE_CHARS, "\n"))
 
 
-def _lessons(actions: Iterable[DoneAction]) -> list[Taught]:
-    said = [(action.id, rule) for action in actions for rule in rules_of(action)]
-    groups = claim_groups([rule for _, rule in said], SAME_CLAIM)
-    return [Taught(said[group[0]][1], list(dict.fromkeys(said[index][0] for index in group))) for group in groups][
-        :LESSONS
-    ]
-
-
 def rules_of(action: DoneAction) -> Iterator[str]:
     """Yields the rules that an action states; behind its title where one does not say of what it is."""
     for text in (action.result, action.description):
-        for said in statements(text):
-            if _RULE.search(said) and is_claim(said):
-                yield (said if stands_alone(said) or not action.title else _titled(action, said))
+        for sentence in statements(text):
+            if _RULE.search(sentence) and is_claim(sentence):
+                yield (sentence if stands_alone(sentence) or not action.title else _titled(action, sentence))
 
 
 CRYSTAL_CONFIDENCE = 0.6
@@ -172,7 +157,8 @@ async def crystallize(
     made = crystal_of(done)
     project = project or next((one.project for one in chosen if one.project), "")
     if not project and (session := session_id or chosen[0].session_id):
-        project = await _project_of(current, session, reader)
+        with suppress(CommandRejected, NotFound):  # none where no session has this id, or several projects have one
+            project = (await current.session(session, None, reader)).project
     ids = [one.id for one in chosen]
     content = contents(done)
     quoted = [one.id for one in done if says(content, told(one))]  # not all find room
@@ -191,12 +177,21 @@ async def crystallize(
             keep_duplicates=True,
         )
     )
-    await _teach(made, ids, project, writing)
-    for one in chosen:
+    for taught in made.lessons:
+        lesson = RecordLesson(
+            event_id=f"crystal:{fingerprint(taught.content, *sorted(ids))}",
+            project=project,
+            content=taught.content,
+            confidence=CRYSTAL_CONFIDENCE,
+            origin=CRYSTAL,
+            derived_from=list(taught.sources),
+        )
+        await writing.give(lesson)
+    for action in chosen:
         update = WriteAction(
-            event_id=f"crystal:{fingerprint(one.id, remembered.id)}",
-            project=one.project,
-            action=one.id,
+            event_id=f"crystal:{fingerprint(action.id, remembered.id)}",
+            project=action.project,
+            action=action.id,
             crystallized_into=remembered.id,
         )
         await writing.give(update)
@@ -212,19 +207,6 @@ async def crystallize(
     )
 
 
-async def _teach(made: Crystal, ids: Sequence[str], project: str, writing: Writing) -> None:
-    for taught in made.lessons:
-        lesson = RecordLesson(
-            event_id=f"crystal:{fingerprint(taught.content, *sorted(ids))}",
-            project=project,
-            content=taught.content,
-            confidence=CRYSTAL_CONFIDENCE,
-            origin=CRYSTAL,
-            derived_from=list(taught.sources),
-        )
-        await writing.give(lesson)
-
-
 async def _finished(current: Current, action_ids: Sequence[str], reader: Reader) -> list[Action]:
     """The actions; raises NotFound, CommandRejected if one is not finished."""
     chosen = await current.find_all(list(dict.fromkeys(action_ids)), Action, reader)
@@ -235,14 +217,6 @@ async def _finished(current: Current, action_ids: Sequence[str], reader: Reader)
     if unfinished:
         raise CommandRejected(f"actions are not finished: {', '.join(unfinished[:5])}", "action_ids")
     return chosen
-
-
-async def _project_of(current: Current, session_id: str, reader: Reader) -> str:
-    """The project of a session; empty where there is none, or several projects have one of that id."""
-    try:
-        return (await current.session(session_id, None, reader)).project
-    except (CommandRejected, NotFound):
-        return ""
 
 
 def done_action(action: Action) -> DoneAction:

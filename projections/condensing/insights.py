@@ -125,24 +125,19 @@ def _overview(concept: str, said: Sequence[_ItemStatements]) -> list[Insight]:
 
 def _recurring(concept: str, said: Sequence[_ItemStatements]) -> list[Insight]:
     """What items of at least two origins state alike, in the first wording."""
-    stated = [(one.item, text) for one in said for text in one.statements]
-    found: list[tuple[int, Insight]] = []
+    stated = [(source.item, text) for source in said for text in source.statements]
+    ranked: list[tuple[int, Insight]] = []
     for group in claim_groups([text for _, text in stated], SAME_CLAIM):
         sources = list({stated[index][0].id: stated[index][0] for index in group}.values())
         origins = len({_origin(item) for item in sources})
         if origins >= MIN_ORIGINS:
             content, ids = closed(stated[group[0]][1]), [item.id for item in sources]
-            found.append((origins, Insight(content, _agreed(sources, origins), _concepts(concept, sources), ids)))
-    found.sort(key=lambda one: (-one[0], -one[1].confidence))
-    return [insight for _, insight in found]
-
-
-def _agreed(sources: Sequence[Item], origins: int) -> float:
-    """The surest item's confidence, reinforced by each other origin as a lesson said again is."""
-    confidence = max(item.confidence for item in sources)
-    for _ in range(origins - 1):
-        confidence = strengthened(confidence)
-    return round(confidence, 3)
+            confidence = max(item.confidence for item in sources)
+            for _ in range(origins - 1):  # each other origin reinforces it, as repeating a lesson does
+                confidence = strengthened(confidence)
+            ranked.append((origins, Insight(content, round(confidence, 3), _concepts(concept, sources), ids)))
+    ranked.sort(key=lambda item: (-item[0], -item[1].confidence))
+    return [insight for _, insight in ranked]
 
 
 def _concepts(concept: str, sources: Iterable[Item]) -> list[str]:
@@ -246,21 +241,21 @@ async def reflect_slots(
 
     A reader's are made of what it may see.
     """
-    place = session.project
+    project = session.project
     seen = readable(await observations_of(current.documents, session), reader)[-newest:]
-    route = project_route(caller.tenant, place)
-    known: dict[str, Slot] = default_slots(caller.tenant, place)
+    route = project_route(caller.tenant, project)
+    slots: dict[str, Slot] = default_slots(caller.tenant, project)
     for label in REFLECTED:
-        found = await current.get(route, slot_id(caller.tenant, place, label))
-        if isinstance(found, Slot):
-            known[label] = found
+        stored = await current.get(route, slot_id(caller.tenant, project, label))
+        if isinstance(stored, Slot):
+            slots[label] = stored
     texts = {
-        label: slot_rules.SlotContent(known[label].content, known[label].size_limit)
+        label: slot_rules.SlotContent(slots[label].content, slots[label].size_limit)
         for label in REFLECTED
-        if label in known and not known[label].read_only
+        if label in slots and not slots[label].read_only
     }
     changed = slot_rules.reflect(seen, texts, clock())
     writing = Writing(current, caller)
     for label, content in changed.items():
-        await writing.give(SetSlot(label=label, content=content, project=place, session_id=session.session_id))
+        await writing.give(SetSlot(label=label, content=content, project=project, session_id=session.session_id))
     return SlotsReflected(len(changed), len(seen), writing.position)

@@ -94,25 +94,19 @@ async def remaining(
         texts[name], is_whole = await _text_of_session(reader, name, is_gone)
         reduced |= {name} if not is_whole else set()
     texts = {name: text for name, text in texts.items() if text}
-    return await asyncio.to_thread(lambda: [_remaining(document, texts, reduced) for document in documents])
+    return await asyncio.to_thread(
+        lambda: [Remaining(document, _left(document, texts, reduced)) for document in documents]
+    )
 
 
-def _remaining(document: Derived, all_texts: Mapping[str, str], reduced: Collection[str]) -> Remaining:
+def _left(document: Derived, all_texts: Mapping[str, str], reduced: Collection[str]) -> Remainder | None:
     texts = {name: all_texts[name] for name in sources_of(document) if name in all_texts}
-    if isinstance(document, Relation):  # a model read it out of all that a source said
-        whole = {name: text for name, text in texts.items() if name not in reduced}
-        return Remaining(document, _left_of_relation(document, whole))
-    return Remaining(document, _left(document, texts))
-
-
-def _left_of_relation(relation: Relation, texts: Mapping[str, str]) -> Remainder | None:
-    """A relation stays with the sources that name both of its ends."""
-    ends = [end.partition(":")[2] for end in (relation.source, relation.target)]
-    both = [name for name in relation.sources if name in texts and all(says(texts[name], end) for end in ends)]
-    return Remainder("", both) if both else None
-
-
-def _left(document: Memory | Lesson, texts: Mapping[str, str]) -> Remainder | None:
+    if isinstance(document, Relation):
+        # A relation stays with the sources that name both of its ends. A model read it out of all that a source said.
+        ends = [end.partition(":")[2] for end in (document.source, document.target)]
+        whole = [name for name in document.sources if name in texts and name not in reduced]
+        both = [name for name in whole if all(says(texts[name], end) for end in ends)]
+        return Remainder("", both) if both else None
     if not all(sayers(label, texts) for label in _labels(document)):
         return None
     if whole := confirmed(document.content, texts):

@@ -118,22 +118,28 @@ class _Said(NamedTuple):
 
 def sentences_of(observations: Sequence[Observation]) -> list[Sentence]:
     """The sentences of a session, whose observations are in time order."""
-    said = [one for place, seen in enumerate(observations) for one in _said(place, seen)]
+    said = [
+        _Said(part, text, place, thought, number, len(texts), part == "call" and "tool_name" in seen.data)
+        for place, seen in enumerate(observations)
+        for part, thought, texts in _parts(seen)
+        for number, text in enumerate(texts)
+    ]
     if len(said) > SENTENCES:
         said = said[: SENTENCES // 2] + said[-SENTENCES // 2 :]
-    words = [terms(one.text) for one in said]
+    words = [terms(item.text) for item in said]
     of_place: dict[int, set[str]] = {}
-    for one, found in zip(said, words, strict=True):
-        of_place.setdefault(one.place, set()).update(found)
-    spread = Counter(term for found in of_place.values() for term in found)
+    for item, item_words in zip(said, words, strict=True):
+        of_place.setdefault(item.place, set()).update(item_words)
+    spread = Counter(term for place_words in of_place.values() for term in place_words)
     ends = _Ends.of(said)
-    errors = {one.place for one in said if one.part == "result" and one.number == 0 and _ERROR.match(one.text)}
+    first_results = [item for item in said if item.part == "result" and item.number == 0]
+    errors = {item.place for item in first_results if _ERROR.match(item.text)}
     return [
         Sentence(
-            one.text, one.place, one.part, frozenset(found),
-            _features(one, found, ends, len(observations), sum(map(spread.__getitem__, found)), errors),
+            item.text, item.place, item.part, frozenset(item_words),
+            _features(item, item_words, ends, len(observations), sum(map(spread.__getitem__, item_words)), errors),
         )
-        for one, found in zip(said, words, strict=True)
+        for item, item_words in zip(said, words, strict=True)
     ]  # fmt: skip
 
 
@@ -162,20 +168,14 @@ def chosen(sentences: Sequence[Sentence], room: int) -> list[Sentence]:
     return [sentences[number] for number in sorted(kept)]
 
 
-def _said(place: int, seen: Observation) -> Iterator[_Said]:
-    for part, thought, texts in _parts(seen):
-        for number, text in enumerate(texts):
-            is_report = part == "call" and "tool_name" in seen.data
-            yield _Said(part, text, place, thought, number, len(texts), is_report)
-
-
 def _parts(seen: Observation) -> Iterator[tuple[Part, bool, list[str]]]:
     """Who said what in an observation: part, whether it is a thought, sentences."""
     words = prose(seen).removeprefix(f"{seen.agent_id}:").lstrip() if seen.agent_id else prose(seen)
-    if asked := user_prompt(seen):
-        yield "user", False, stated(asked)
-    elif seen.role == "tool_result":
-        yield "result", False, _outcome(words or account(seen))
+    if prompt := user_prompt(seen):
+        yield "user", False, stated(prompt)
+    elif seen.role == "tool_result":  # how it went; the rest of an output is what was looked at
+        output = stated(words or account(seen))[:RESULT_SENTENCES]
+        yield "result", False, [text for text in output if CUES["done"].search(text) or CUES["failed"].search(text)]
     elif seen.data.get("tool_name") == "conversation" and not seen.model:
         yield "user", False, stated(told_by(seen.data.get("tool_input")))
         yield "assistant", False, stated(told_by(seen.data.get("tool_output")))
@@ -185,11 +185,6 @@ def _parts(seen: Observation) -> Iterator[tuple[Part, bool, list[str]]]:
         yield from _call(words)
     else:
         yield "user" if seen.role == "user" else "assistant", False, stated(words or account(seen))
-
-
-def _outcome(output: str) -> list[str]:
-    """What an output says of how it went: the rest of it is what was looked at."""
-    return [one for one in stated(output)[:RESULT_SENTENCES] if CUES["done"].search(one) or CUES["failed"].search(one)]
 
 
 def _call(text: str) -> Iterator[tuple[Part, bool, list[str]]]:
@@ -212,7 +207,7 @@ class _Ends(NamedTuple):
     """The assistant's, from the end: 0 is the last."""
     messages: Mapping[int, int]
     summed_up: int
-    """The last at which the assistant says more than a few words; -1 for none."""
+    """Index of the last substantive assistant turn, or -1."""
     has_reports: bool
     """Whether hooks report calls: then the agent's own words are those that end its turns, and sum them up."""
 

@@ -39,8 +39,11 @@ def reflect(observations: Sequence[Observation], slots: Mapping[str, SlotContent
     written: dict[str, str] = {}
     if pending := slots.get(PENDING):
         written[PENDING] = _pending(pending, ordered)
-    if patterns := slots.get(PATTERNS):
-        written[PATTERNS] = _patterns(patterns, ordered, now)
+    kinds = [observation.kind for observation in ordered]
+    errors, commands = kinds.count("error"), kinds.count("command_run")
+    if (patterns := slots.get(PATTERNS)) and (errors or commands):
+        time = now.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        written[PATTERNS] = f"{time}: {errors} error, {commands} command_run"[: patterns.size_limit]
     if context := slots.get(CONTEXT):
         written[CONTEXT] = _context(context, ordered)
     return {label: content for label, content in written.items() if content != slots[label].content}
@@ -55,19 +58,19 @@ def contributed(observations: Sequence[Observation]) -> dict[str, set[str]]:
 
 def without(label: str, content: str, said: Set[str]) -> str:
     """Returns a slot's content without the lines that were contributed; the others as they are."""
-    known = _folded if label == PENDING else _file_in
-    return "\n".join(line for line in content.split("\n") if known(line) not in said)
+    key_of = _folded if label == PENDING else _file_in
+    return "\n".join(line for line in content.split("\n") if key_of(line) not in said)
 
 
 def _pending(slot: SlotContent, ordered: Iterable[Observation]) -> str:
     """The content with a line for each todo it does not have yet."""
     lines = slot.content.splitlines()
-    known = {_folded(line) for line in lines}
+    existing = {_folded(line) for line in lines}
     added: list[str] = []
     for todo in (todo for observation in ordered for todo in _todos(observation)):
         line = _BULLET + shortened(todo, _LINE_CHARS)
-        if _folded(line) not in known:
-            known.add(_folded(line))
+        if _folded(line) not in existing:
+            existing.add(_folded(line))
             added.append(line)
     return _tail(lines + added, slot.size_limit) if added else slot.content
 
@@ -106,34 +109,23 @@ def _file_in(line: str) -> str:
 
 def _tail(lines: Sequence[str], size_limit: int) -> str:
     """The last lines that fit together; when not even the last one fits, its end."""
-    kept: list[str] = []
+    last: list[str] = []
     room = size_limit
     for line in reversed(lines):
-        room -= len(line) + bool(kept)
+        room -= len(line) + bool(last)
         if room < 0:
             break
-        kept.append(line)
-    return "\n".join(reversed(kept)) if kept else lines[-1][len(lines[-1]) - size_limit :]
-
-
-def _patterns(slot: SlotContent, ordered: Iterable[Observation], now: datetime) -> str:
-    """When the reflection was made and what it counted; the old content when there was nothing to count."""
-    kinds = [observation.kind for observation in ordered]
-    errors, commands = kinds.count("error"), kinds.count("command_run")
-    if not errors and not commands:
-        return slot.content
-    time = now.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-    return f"{time}: {errors} error, {commands} command_run"[: slot.size_limit]
+        last.append(line)
+    return "\n".join(reversed(last)) if last else lines[-1][len(lines[-1]) - size_limit :]
 
 
 def _context(slot: SlotContent, ordered: Iterable[Observation]) -> str:
     """The content with the file names it does not have yet. It is never cut: people write here too."""
-    known = {_file_in(line) for line in slot.content.splitlines()}
+    existing = {_file_in(line) for line in slot.content.splitlines()}
     content = slot.content
-    for file in [file for file in modified_first(ordered) if file not in known][:NEW_FILES]:
-        longer = (
-            f"{content}\n{_BULLET}{file}" if content and not content.endswith("\n") else f"{content}{_BULLET}{file}"
-        )
+    for file in [file for file in modified_first(ordered) if file not in existing][:NEW_FILES]:
+        line_end = "\n" if content and not content.endswith("\n") else ""
+        longer = f"{content}{line_end}{_BULLET}{file}"
         if len(longer) <= slot.size_limit:
             content = longer
     return content

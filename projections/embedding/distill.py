@@ -71,12 +71,12 @@ def by_stem(words: list[str], vectors: NDArray[np.float32]) -> tuple[list[str], 
         stems = terms(word)
         if len(stems) == 1 and not stems[0].isdigit() and stems[0] not in _MONTHS:
             places.setdefault(stems[0], []).append(place)
-    found = np.zeros((len(places) + 1, vectors.shape[1]), np.float32)
+    rows = np.zeros((len(places) + 1, vectors.shape[1]), np.float32)
     for row, of_stem in enumerate(places.values(), start=1):
         shares = 1 / np.arange(1, len(of_stem[:WORDS_A_STEM]) + 1)
         mean = shares @ vectors[of_stem[:WORDS_A_STEM]] / shares.sum()
-        found[row] = np.log(2 + of_stem[0]) * mean
-    return list(places), found
+        rows[row] = np.log(2 + of_stem[0]) * mean
+    return list(places), rows
 
 
 def tokenizer(vocabulary: list[str]) -> dict[str, Any]:

@@ -68,19 +68,25 @@ class DocumentVectors:
     ) -> list[bytes]:
         """The vectors of each document, one a chunk, packed; nothing for one without text, or that has changed.
 
-        Their vectors are cached for at least `cached`.
+        Vectors are cached for at least `cached`; those of changed texts leave the cache again.
         """
         documents = await self.documents(places)
         chunks = [chunk(_text(document)) for document in documents]
         texts = [text for texts in chunks for text in texts]
         vectors = await self._vectors(embedder, texts, max(cached, self._cached))
-        gone = await self._gone(embedder, places, documents, chunks)
-        found, start = list[bytes](), 0
+        # A purge has no later chance at what was cached after it; what is forgotten after this look, it finds cached.
+        now = await self.documents(places)
+        changed = {n for n, (old, new) in enumerate(zip(documents, now, strict=True)) if _text(old) != _text(new)}
+        keys = [embedding(cache_key(embedder.model, text)) for n in sorted(changed) for text in chunks[n]]
+        if keys:
+            await self._redis.unlink(*keys)
+        packed, start = list[bytes](), 0
+        gone = {places[n].id for n in changed}
         for place, texts in zip(places, chunks, strict=True):
             rows = b"".join(vectors[start : start + len(texts)])
             start += len(texts)
-            found.append(b"" if place.id in gone else rows)
-        return found
+            packed.append(b"" if place.id in gone else rows)
+        return packed
 
     async def documents(self, places: Sequence[DocumentLocation]) -> list[Document | None]:
         """The documents as they are now; None for one that is not there."""
@@ -91,24 +97,6 @@ class DocumentVectors:
             stored = await pipe.execute()
         return [decode(place.id, raw) for place, raw in zip(places, stored, strict=True)]
 
-    async def _gone(
-        self,
-        embedder: Embedder,
-        places: Sequence[DocumentLocation],
-        documents: Sequence[Document | None],
-        chunks: Sequence[list[str]],
-    ) -> set[DocumentId]:
-        """Those whose text is not what it was: their vectors leave the cache again.
-
-        A purge has no later chance at what was cached after it; what is forgotten after this look, it finds cached.
-        """
-        now = await self.documents(places)
-        changed = [n for n, (was, found) in enumerate(zip(documents, now, strict=True)) if _text(was) != _text(found)]
-        keys = [embedding(cache_key(embedder.model, text)) for n in changed for text in chunks[n]]
-        if keys:
-            await self._redis.unlink(*keys)
-        return {places[n].id for n in changed}
-
     async def _vectors(self, embedder: Embedder, texts: Sequence[str], cached: timedelta) -> list[bytes]:
         """Packed vectors of the texts: from the cache, else computed and cached. No texts or no model: none."""
         if not texts or not embedder.dimensions:
@@ -117,7 +105,7 @@ class DocumentVectors:
         async with self._redis.pipeline(transaction=False) as pipe:
             for key in keys:
                 pipe.get(key)
-            vectors: list[bytes | None] = [_unless_away(one) for one in await pipe.execute(raise_on_error=False)]
+            vectors: list[bytes | None] = [_unless_away(answer) for answer in await pipe.execute(raise_on_error=False)]
         missing = [n for n, vector in enumerate(vectors) if vector is None]
         if missing:
             computed = await self._embed(embedder, [texts[n] for n in missing])
@@ -133,11 +121,11 @@ class DocumentVectors:
         """One row a text, in order. The threads take parts of texts of like length, so that little is padding."""
         loop = asyncio.get_running_loop()
         parts = parts_of(list(map(len, texts)))
-        found: dict[int, NDArray[np.float32]] = {}
+        by_number: dict[int, NDArray[np.float32]] = {}
         work = [loop.run_in_executor(self._executor, embedder.embed, [texts[n] for n in part]) for part in parts]
         for part, rows in zip(parts, await asyncio.gather(*work), strict=True):
-            found.update(zip(part, rows, strict=True))
-        return [found[n] for n in range(len(texts))]
+            by_number.update(zip(part, rows, strict=True))
+        return [by_number[n] for n in range(len(texts))]
 
 
 def parts_of(lengths: Sequence[int]) -> list[list[int]]:
@@ -182,9 +170,9 @@ async def live_keys(redis: Client, partitions: Sequence[int]) -> list[Generation
 
 def _readable(entries: Sequence[Stored]) -> Iterator[Recorded]:
     """The events of log entries; without those that this release cannot read, which made no documents."""
-    for one in entries:
+    for entry in entries:
         with suppress(UnreadableEvent):
-            yield decode_event(one.payload, one.position)
+            yield decode_event(entry.payload, entry.position)
 
 
 class _Queued(NamedTuple):
@@ -227,13 +215,13 @@ class EmbeddingQueue:
             for keys in live:
                 pipe.zrange(keys.embed_queue, 0, BATCH - 1, withscores=True)
             answers = await pipe.execute(raise_on_error=False)
-        heads: list[list[tuple[bytes, float]]] = [_unless_away(one) or [] for one in answers]
-        found = [
+        heads: list[list[tuple[bytes, float]]] = [_unless_away(answer) or [] for answer in answers]
+        queued = [
             _Queued(DocumentLocation(keys.partition, keys.generation, DocumentId(name.decode())), score)
             for keys, head in zip(live, heads, strict=True)
             for name, score in head
         ]
-        return sorted(found, key=lambda entry: entry.score)[:BATCH]
+        return sorted(queued, key=lambda entry: entry.score)[:BATCH]
 
 
 class LaterTexts:
@@ -268,9 +256,9 @@ class LaterTexts:
         count, low, high = (int(value or 0) for value in note[:3])
         before = Position.parse(note[3]) if note[3] else Position(high + 1, 0)
         entries = await self._log.read_back(keys.partition, before, LATER_AT_ONCE)
-        wanted = [one for one in entries if one.position.ms >= low]
-        found = await load(self._redis, keys, sorted(documents_of(_readable(wanted))))
-        documents = [one for one in found if isinstance(one, Searched)]
+        recent = [entry for entry in entries if entry.position.ms >= low]
+        rows = await load(self._redis, keys, sorted(documents_of(_readable(recent))))
+        documents = [row for row in rows if isinstance(row, Searched)]
         embedder = await self._embedders.refresh()
         missing = (await cached_vectors(self._redis, embedder.model, embedder.dimensions, documents)).missing
         await queue_to_embed(self._redis, keys, documents, missing)
@@ -279,11 +267,11 @@ class LaterTexts:
             if await pipe.hmget(keys.embed_later, NOTE) != note:
                 return  # more was put off meanwhile, which is newer
             pipe.multi()
-            if len(wanted) < LATER_AT_ONCE:
+            if len(recent) < LATER_AT_ONCE:
                 pipe.delete(keys.embed_later)
             else:
                 left = max(1, count - len(missing))
-                pipe.hset(keys.embed_later, mapping={"count": left, "before": str(wanted[-1].position)})
+                pipe.hset(keys.embed_later, mapping={"count": left, "before": str(recent[-1].position)})
             with suppress(WatchError):
                 await pipe.execute()
 

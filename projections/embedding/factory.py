@@ -33,11 +33,11 @@ def load_default(directory: Path | None = None, threads: int = 1) -> Embedder:
 
     ModelUnavailable when it cannot be had.
     """
-    place = directory or default_directory()
-    prepare_default(place)
+    directory = directory or default_directory()
+    prepare_default(directory)
     from projections.embedding.onnx import OnnxEmbedder
 
-    return OnnxEmbedder(place, threads=threads)
+    return OnnxEmbedder(directory, threads=threads)
 
 
 def prepare_default(directory: Path, on_progress: Callable[[str], None] = logger.info) -> None:
@@ -117,10 +117,10 @@ def build_embedder(
         case "openai", target:
             return openai_compatible(spec, target, api_key, timeout_s)
         case _:
-            known = (
+            specs = (
                 "default, none, onnx:<directory>, sentence-transformers:<name>, openai:<base URL>|<model>|<dimensions>"
             )
-            raise UnknownEmbedder(spec, f"is none of {known}")
+            raise UnknownEmbedder(spec, f"is none of {specs}")
 
 
 def openai_compatible(spec: str, target: str, api_key: str, timeout_s: float) -> Embedder:

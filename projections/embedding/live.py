@@ -51,21 +51,21 @@ async def chosen(redis: Client) -> EmbedderRecord | None:
 
 async def models_of(redis: Client, embedder: Embedder) -> list[str]:
     """Every model that may have left vectors in the cache, that of `embedder` among them."""
-    known = await chosen(redis)
-    return list(dict.fromkeys([embedder.model, *(known.models if known else ())]))
+    record = await chosen(redis)
+    return list(dict.fromkeys([embedder.model, *(record.models if record else ())]))
 
 
 async def declare(redis: Client, choice: Choice) -> EmbedderRecord:
     """Make a choice the live one where there is none yet; returns what is live."""
     await redis.set(EMBEDDER, json.encode(EmbedderRecord(live=choice, models=[choice.model])), nx=True)
-    known = await chosen(redis)
-    assert known is not None, "it is never deleted"
-    return known
+    record = await chosen(redis)
+    assert record is not None, "it is never deleted"
+    return record
 
 
 async def announce(redis: Client, choice: Choice) -> None:
     """A model is about to leave vectors in the cache."""
-    await _change(redis, lambda known: _knowing(known, choice.model))
+    await _change(redis, lambda record: _with_model(record, choice.model))
 
 
 async def make_live(redis: Client, before: Choice, after: Choice, who: str) -> None:
@@ -75,16 +75,17 @@ async def make_live(redis: Client, before: Choice, after: Choice, who: str) -> N
     was written under it. Raises WrongRebuildState when neither is live.
     """
 
-    def switched(known: EmbedderRecord) -> EmbedderRecord:
-        if known.live not in (before, after):
-            raise WrongRebuildState(f"vectors of {known.live.model} are live, neither {before.model} nor {after.model}")
-        return replace(_knowing(known, after.model), live=after)
+    def switch(record: EmbedderRecord) -> EmbedderRecord:
+        live = record.live
+        if live not in (before, after):
+            raise WrongRebuildState(f"vectors of {live.model} are live, neither {before.model} nor {after.model}")
+        return replace(_with_model(record, after.model), live=after)
 
-    await _change(redis, switched, who)
+    await _change(redis, switch, who)
 
 
-def _knowing(known: EmbedderRecord, model: str) -> EmbedderRecord:
-    return replace(known, models=list(dict.fromkeys([model, known.live.model, *known.models]))[:MODELS])
+def _with_model(record: EmbedderRecord, model: str) -> EmbedderRecord:
+    return replace(record, models=list(dict.fromkeys([model, record.live.model, *record.models]))[:MODELS])
 
 
 async def _change(redis: Client, step: Callable[[EmbedderRecord], EmbedderRecord], who: str | None = None) -> None:
@@ -96,9 +97,9 @@ async def _change(redis: Client, step: Callable[[EmbedderRecord], EmbedderRecord
                 raise LeaseLost("the lease on snapshots ran out before another embedder was live")
             if raw is None:
                 raise WrongRebuildState("no process has said yet which embedder is live: start a worker first")
-            known = json.decode(raw, type=EmbedderRecord)
-            after = step(known)
-            if after == known:
+            before = json.decode(raw, type=EmbedderRecord)
+            after = step(before)
+            if after == before:
                 return
             pipe.multi()
             pipe.set(EMBEDDER, json.encode(after))
@@ -112,7 +113,7 @@ async def _change(redis: Client, step: Callable[[EmbedderRecord], EmbedderRecord
 logger = logging.getLogger(__name__)
 
 AGAIN_AFTER_S = 30.0
-"""A live embedder that could not be had is tried again."""
+"""A live embedder that was unavailable is tried again."""
 BUILT_IN = frozenset({"default", "none"})
 """Embedders that need no setting to stay the live ones: they reach no host and no folder but the model's own."""
 BUILT = 2
@@ -141,8 +142,7 @@ class LiveEmbedder:
         Raises EmbeddingError when the one that was to be declared cannot be had.
         """
         self.configured = configured = configured or "default"
-        known = await chosen(self._redis)
-        if known is None:
+        if await chosen(self._redis) is None:
             await declare(self._redis, choice_of(configured, await self.built(configured)))
         live = await self.refresh()
         assert self._live is not None
@@ -167,17 +167,15 @@ class LiveEmbedder:
 
     async def refresh(self) -> Embedder:
         """Look again: one round trip, and some seconds where the embedder has changed."""
-        known = await chosen(self._redis)
-        choice = known.live if known is not None else self._live[0] if self._live is not None else None
+        record = await chosen(self._redis)
+        choice = record.live if record is not None else self._live[0] if self._live is not None else None
         assert choice is not None, "it was declared when this was started"
-        if self._live is None or self._live[0] != choice or self._is_due():
-            self._live, self._tried_at = (choice, await self._embedder_of(choice)), time.monotonic()
-        return self._live[1]
-
-    def _is_due(self) -> bool:
-        """Whether one that could not be had is to be tried again."""
-        missing = self._live is not None and isinstance(self._live[1], Unavailable)
-        return missing and time.monotonic() - self._tried_at > AGAIN_AFTER_S
+        is_retry_due = time.monotonic() - self._tried_at > AGAIN_AFTER_S
+        live = self._live
+        if live is None or live[0] != choice or (is_retry_due and isinstance(live[1], Unavailable)):
+            live = self._live = choice, await self._embedder_of(choice)
+            self._tried_at = time.monotonic()
+        return live[1]
 
     async def built(self, spec: str) -> Embedder:
         """The embedder of a spec; raises EmbedderNotNamed, and EmbeddingError when it cannot be had."""

@@ -70,14 +70,11 @@ class OnnxEmbedder:
         """(n, dimensions) float32, rows of unit length in the order of the texts."""
         self.open()
         vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
-        tokens = [self._tokens(text) for text in texts]
+        # One by one: encode_batch would start a thread a core, whatever `threads` and the niceness say.
+        tokens: list[list[int]] = [self._tokenizer.encode(encodable(text[:MAX_CHARACTERS])).ids for text in texts]
         for rows in runs([len(row) for row in tokens]):
             vectors[rows] = self._run([tokens[row] for row in rows])
         return unit_rows(vectors)
-
-    def _tokens(self, text: str) -> list[int]:
-        # One by one: encode_batch would start a thread a core, whatever `threads` and the niceness say.
-        return self._tokenizer.encode(encodable(text[:MAX_CHARACTERS])).ids
 
     def _run(self, tokens: Sequence[Sequence[int]]) -> NDArray[np.float32]:
         """(n, dimensions) mean of each row's token vectors, padding left out."""

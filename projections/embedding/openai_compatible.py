@@ -63,18 +63,14 @@ class OpenAICompatibleEmbedder:
         """(n, dimensions) float32, rows of unit length in the order of the texts."""
         vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
         for start in range(0, len(texts), MAX_BATCH):
-            batch = texts[start : start + MAX_BATCH]
-            vectors[start : start + len(batch)] = self._embed_batch(batch)
+            limit = self.max_tokens * CHARACTERS_PER_TOKEN
+            batch = [encodable(text[:limit]) or " " for text in texts[start : start + MAX_BATCH]]  # OpenAI refuses ""
+            vectors[start : start + len(batch)] = self._vectors(self._post(batch), len(batch))
         return vectors
 
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
-
-    def _embed_batch(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        limit = self.max_tokens * CHARACTERS_PER_TOKEN
-        sent = [encodable(text[:limit]) or " " for text in texts]  # OpenAI refuses an empty text
-        return self._vectors(self._post(sent), len(sent))
 
     def _post(self, texts: Sequence[str]) -> httpx.Response:
         reason = "never tried"
@@ -88,17 +84,14 @@ class OpenAICompatibleEmbedder:
                 if response.is_success:
                     return response
                 if response.status_code != 429 and response.status_code < 500:
-                    detail = self._without_key(response.text)[:500]
-                    raise EmbeddingServiceRefused(self._url, response.status_code, detail)
+                    # some servers quote the key
+                    detail = response.text.replace(self._key, "[key]") if self._key else response.text
+                    raise EmbeddingServiceRefused(self._url, response.status_code, detail[:500])
                 reason = f"HTTP {response.status_code}"
                 wait_s = retry_after_s(response) or wait_s
             if attempt + 1 < self._attempts:
                 self._sleep(min(wait_s, MAX_WAIT_S))
         raise EmbeddingServiceUnavailable(self._url, self._attempts, reason)
-
-    def _without_key(self, told: str) -> str:
-        """What a server said, without the key, which some quote."""
-        return told.replace(self._key, "[key]") if self._key else told
 
     def _vectors(self, response: httpx.Response, expected: int) -> NDArray[np.float32]:
         """(expected, dimensions) unit rows, put in the order of their `index`, as the contract lets servers answer."""

@@ -131,7 +131,11 @@ class LlmClient:
     async def _post_in_its_dialect(self, prompt: Prompt) -> httpx.Response:
         """The response; options that a server refuses are left out, the next time from the start."""
         messages = [message._asdict() for message in prompt.messages]
-        dialects, dialect = _dialects(prompt), self._dialect
+        # Options in the order of preference. Many servers have no JSON mode; OpenAI's reasoning models refuse
+        # `max_tokens`, and then only the time-out bounds them.
+        limit: dict[str, object] = {"max_tokens": prompt.max_tokens}
+        dialects = ({**limit, "response_format": {"type": "json_object"}}, limit, dict[str, object]())
+        dialect = self._dialect
         while True:
             body = {"model": self.model, "messages": messages, **dialects[dialect]}
             response = await self._client.post(self._url, json=body)
@@ -142,13 +146,13 @@ class LlmClient:
             dialect += 1
 
     def _decoded(self, prompt: Prompt, response: httpx.Response, answer: type[T]) -> ModelAnswer[T]:
-        asked = estimated_tokens(*(message.content for message in prompt.messages))
+        prompt_tokens = estimated_tokens(*(message.content for message in prompt.messages))
         try:
             completion = _decode_completion(response.content)
         except _UNDECODABLE as error:
-            raise LlmUnusable(self.model, f"not a chat completion: {error}", asked) from error
+            raise LlmUnusable(self.model, f"not a chat completion: {error}", prompt_tokens) from error
         content = completion.choices[0].message.content
-        tokens = _reported_tokens(completion.usage) or asked + estimated_tokens(content)
+        tokens = _reported_tokens(completion.usage) or prompt_tokens + estimated_tokens(content)
         try:
             return ModelAnswer(msgspec.json.decode(json_object(content), type=answer, strict=False), tokens)
         except _UNDECODABLE as error:
@@ -164,16 +168,9 @@ def json_object(content: str) -> str:
 
     The reply itself when it has no braces; decoding that fails, as it should.
     """
-    said = content.rpartition("</think>")[2]
-    start, end = said.find("{"), said.rfind("}")
-    return said[start : end + 1] if 0 <= start < end else said
-
-
-def _dialects(prompt: Prompt) -> tuple[dict[str, object], ...]:
-    """Options to send with a request, most wanted first. Many servers know no JSON mode; OpenAI's reasoning models
-    refuse `max_tokens`, and nothing but the time-out bounds them then."""
-    limit: dict[str, object] = {"max_tokens": prompt.max_tokens}
-    return ({**limit, "response_format": {"type": "json_object"}}, limit, {})
+    reply = content.rpartition("</think>")[2]
+    start, end = reply.find("{"), reply.rfind("}")
+    return reply[start : end + 1] if 0 <= start < end else reply
 
 
 def _reported_tokens(usage: Any) -> int:

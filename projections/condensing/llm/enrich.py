@@ -99,14 +99,15 @@ class EnrichJob:
 
     async def _turn(self, partition: int, until: float) -> tuple[int, bool, Skipped | None]:
         """Events appended, whether there may be more to do now, and the reason to stop if there is one."""
-        cursor = await self._cursor(partition)
+        saved = await self._redis.get(PartitionKeys(partition).enriched)
+        cursor = Position.parse(saved) if saved else START
         entries = await self._log.read(partition, cursor, READ)
         done = 0
         for stored in entries:
-            if (found := _long_observation(stored)) is not None:
+            if (candidate := _long_observation(stored)) is not None:
                 if asyncio.get_running_loop().time() >= until:
                     break
-                recorded, document = found
+                recorded, document = candidate
                 if await self._is_settled(partition, recorded, document.id):
                     cursor = stored.position
                     continue
@@ -126,10 +127,10 @@ class EnrichJob:
     async def _is_settled(self, partition: int, recorded: Recorded, name: DocumentId) -> bool:
         """Whether there is nothing to ask: the observation is forgotten or retired, or has a model's compression (its
         log was imported, say). One that is not projected yet is asked about."""
-        (known,) = await self._documents.get([(partition, name)])
-        if known is None:
+        (current,) = await self._documents.get([(partition, name)])
+        if current is None:
             return await self._retired.notes(recorded, name)
-        return isinstance(known, Tombstone) or (isinstance(known, Observation) and known.model != "")
+        return isinstance(current, Tombstone) or (isinstance(current, Observation) and current.model != "")
 
     def _passed_over(self, partition: int, position: Position, skipped: Skipped) -> bool:
         """Whether an observation has held up its partition for long enough. Counted by each process for itself."""
@@ -145,7 +146,7 @@ class EnrichJob:
         return True
 
     def _event(self, recorded: Recorded, document: Observation, answer: Compression) -> Event:
-        said = recorded.envelope
+        source = recorded.envelope
         data = ObservationCompressed(
             observation=document.id,
             title=answer.title,
@@ -161,20 +162,16 @@ class EnrichJob:
             event_id=f"llm-compress:{document.id}",
             type=data.TYPE,
             version=data.VERSION,
-            tenant=said.tenant,
-            project=said.project,
-            agent_id=said.agent_id,
-            session_id=said.session_id,
-            user_id=said.user_id,
+            tenant=source.tenant,
+            project=source.project,
+            agent_id=source.agent_id,
+            session_id=source.session_id,
+            user_id=source.user_id,
             occurred_at=self._clock(),
             source=SOURCE,
-            causation=said.event_id,
+            causation=source.event_id,
         )
         return Event(envelope, cleaned(data, "keep"))
-
-    async def _cursor(self, partition: int) -> Position:
-        raw = await self._redis.get(PartitionKeys(partition).enriched)
-        return Position.parse(raw) if raw else START
 
     async def _save(self, partition: int, position: Position) -> None:
         if position > START:
@@ -187,8 +184,8 @@ def _long_observation(stored: Stored) -> tuple[Recorded, Observation] | None:
         recorded = decode(stored.payload, stored.position)
     except UnreadableEvent:  # its projection parks it as a dead letter
         return None
-    said = recorded.data
-    if not isinstance(said, ObservationRecorded) or (len(said.content) < MIN_CHARS and not said.data):
+    data = recorded.data
+    if not isinstance(data, ObservationRecorded) or (len(data.content) < MIN_CHARS and not data.data):
         return None
-    document = observation(recorded, said, DocumentId(""))
+    document = observation(recorded, data, DocumentId(""))
     return (recorded, document) if len(searchable_text(document)) >= MIN_CHARS else None
