@@ -37,20 +37,26 @@ async def list_actions(request: Request, arguments: Arguments) -> Response:
     await call.wait_for_own_writes()
     reader, project = call.reader(), arguments.chosen("project")
     all_open_actions = (await call.queries.actions.open_work(reader, None)).all_open_actions
-    known = [action_record(one, all_open_actions) for one in await _listed(call, reader, project)]
-    found = [
-        one
-        for one in known
-        if (arguments["status"] is None or same_status(one["status"], arguments["status"]))
-        and (arguments["parentId"] is None or one.get("parentId") == arguments["parentId"])
+    records = [action_record(action, all_open_actions) for action in await _listed(call, reader, project)]
+    status, parent = arguments["status"], arguments["parentId"]
+    matches = [
+        record
+        for record in records
+        if (status is None or same_status(record["status"], status))
+        and (parent is None or record.get("parentId") == parent)
     ]
-    found.sort(key=lambda one: one["createdAt"], reverse=True)
-    return success(actions=found[: arguments.count("limit", MAX_ACTIONS)], total=len(found))
+    matches.sort(key=lambda record: record["createdAt"], reverse=True)
+    return success(actions=matches[: arguments.count("limit", MAX_ACTIONS)], total=len(matches))
 
 
 async def post_action(request: Request, arguments: Arguments) -> Response:
     """A new action, with what it depends on."""
-    edges = [_edge(one) for one in cast("list[dict[str, Any]]", arguments["edges"] or [])]
+    edges: list[dict[str, str]] = []
+    for edge in cast("list[dict[str, Any]]", arguments["edges"] or []):
+        kind, target = edge.get("type"), edge.get("targetActionId") or edge.get("target")
+        if not isinstance(kind, str) or not isinstance(target, str) or not target.strip():
+            raise BadArgument("an edge has a type and a targetActionId", "edges")
+        edges.append({"type": kind, "target": target})
     who = {"agentId": arguments["agentId"] or arguments["createdBy"], "edges": edges}
     return reply(await create_action(call_of(request), arguments | who), 201)
 
@@ -69,25 +75,19 @@ async def post_update(request: Request, arguments: Arguments) -> Response:
 
 
 async def _listed(call: Call, reader: Reader, project: str | None) -> list[dict[str, Any]]:
-    """The actions of a project; without one all that are open, and those of the projects that are known."""
+    """The actions of a project; without one, all open actions and those of the known projects."""
     queries = call.queries
     if project is not None:
         return (await queries.actions.page(reader, project, None, MAX_ACTIONS)).items
-    open_ones = (await queries.actions.open_work(reader, None)).actions.values()
-    found = {one.id: view(one) for one in open_ones}
-    projects = dict.fromkeys(["", *(one.project for one in open_ones), *await queries.lookup.projects(reader)])
+    open_actions = (await queries.actions.open_work(reader, None)).actions.values()
+    actions = {action.id: view(action) for action in open_actions}
+    projects = dict.fromkeys(["", *(action.project for action in open_actions), *await queries.lookup.projects(reader)])
     for name in list(projects)[:PROJECTS]:
-        found |= {one["id"]: one for one in (await queries.actions.page(reader, name, None, MAX_ACTIONS)).items}
-        if len(found) >= MAX_ACTIONS:
+        page = await queries.actions.page(reader, name, None, MAX_ACTIONS)
+        actions |= {action["id"]: action for action in page.items}
+        if len(actions) >= MAX_ACTIONS:
             break
-    return list(found.values())
-
-
-def _edge(given: Mapping[str, Any]) -> dict[str, Any]:
-    kind, target = given.get("type"), given.get("targetActionId") or given.get("target")
-    if not isinstance(kind, str) or not isinstance(target, str) or not target.strip():
-        raise BadArgument("an edge has a type and a targetActionId", "edges")
-    return {"type": kind, "target": target}
+    return list(actions.values())
 
 
 async def create_action(call: Call, arguments: Arguments) -> ToolAnswer:
@@ -112,7 +112,7 @@ async def frontier(call: Call, arguments: Arguments) -> ToolAnswer:
     project = arguments.chosen("project")
     limit = arguments.count("limit", MAX_LIMIT)
     actions, unblocked, items = await call.queries.actions.open_work(reader, project, agent)
-    records = [frontier_record(view(actions[one.item.id]), one, items) for one in unblocked[:limit]]
+    records = [frontier_record(view(actions[ready.item.id]), ready, items) for ready in unblocked[:limit]]
     return succeeded(frontier=records, total=len(records), totalActions=len(actions), totalUnblocked=len(unblocked))
 
 
@@ -123,11 +123,11 @@ async def _written(call: Call, arguments: Arguments, fields: dict[str, object]) 
     accepted = await call.operations.work.write_action(stated, reader, caller)
     call.wrote(caller.agent_id, accepted.position)
     name = stated.action or accepted.id
-    known = await written_document(call, name, agent)
-    if known is None:
+    document = await written_document(call, name, agent)
+    if document is None:
         return succeeded(action={"id": name, "title": stated.title}, edges=[])
     work = await call.queries.actions.open_work(reader, None)
-    return succeeded(action=action_record(known, work.all_open_actions), edges=edge_records(known))
+    return succeeded(action=action_record(document, work.all_open_actions), edges=edge_records(document))
 
 
 def _command_fields(arguments: Arguments, *others: str) -> dict[str, object]:

@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from api.access.gate import Gate
 from api.dialects.agentmemory import maintenance, pages
-from api.dialects.agentmemory.endpoints import Arguments, call_of, failure, read_body, read_query, reply
+from api.dialects.agentmemory.endpoints import call_of, failure, read_body, read_query, reply
 from api.dialects.agentmemory.operations import OPERATIONS, PACKAGE, Operation, argument, fields, text
 from api.dialects.agentmemory.searching import Followups
 from api.dialects.errors import at_the_gate, handlers, usual
@@ -28,7 +28,6 @@ from ingest.errors import AccessDenied, CommandRejected, Forbidden, SessionFull,
 from ingest.platform.settings import Settings
 from ingest.roles import ANY
 from mcp_gateway.server import Gateway
-from mcp_gateway.tools.tool import Call, ToolAnswer
 
 ORIGINS = r"null|https?://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?|vscode-webview://.*|chrome-extension://.*"
 
@@ -37,15 +36,13 @@ def endpoint(operation: Operation) -> Endpoint:
     """The route of an operation."""
     method, path = operation.route.split()
     schema, in_query = operation.request(), operation.sent_in == "query" or method == "GET"
-    function: Callable[..., Awaitable[Any]] = resolve_name(f"{PACKAGE}.{operation.handler or operation.call}")
-    handler: Callable[..., Awaitable[Response]] = function
-    if operation.tool and not operation.handler:
-        handler = _answered_by(function, operation.status)
+    handler: Callable[..., Awaitable[Any]] = resolve_name(f"{PACKAGE}.{operation.handler or operation.call}")
 
     async def handle(request: Request) -> Response:
-        return await handler(
-            request, read_query(request, schema or {}) if in_query else await read_body(request, schema or {})
-        )
+        arguments = read_query(request, schema or {}) if in_query else await read_body(request, schema or {})
+        if operation.tool and not operation.handler:
+            return reply(await handler(call_of(request), arguments), operation.status)
+        return await handler(request, arguments)
 
     return Endpoint(
         method, f"/agentmemory/{path}", operation.needs, handler if len(signature(handler).parameters) == 1 else handle,
@@ -54,15 +51,6 @@ def endpoint(operation: Operation) -> Endpoint:
         faults=operation.errors, answers={200: {"type": "object"}} if operation.answers_200 else {},
         optional=not in_query and schema is not None and not schema["required"],
     )  # fmt: skip
-
-
-def _answered_by(
-    tool: Callable[[Call, Arguments], Awaitable[ToolAnswer]], status: int
-) -> Callable[[Request, Arguments], Awaitable[Response]]:
-    async def handle(request: Request, arguments: Arguments) -> Response:
-        return reply(await tool(call_of(request), arguments), status)
-
-    return handle
 
 
 def _headers(endpoint: Endpoint) -> Mapping[str, RequestHeader]:
@@ -94,7 +82,7 @@ ENDPOINTS = documented(
 
 
 def create_app(settings: Settings, gateway: Gateway) -> Starlette:
-    """The application; its state is given to it by the process."""
+    """The application; the process hands it its state."""
     return Starlette(
         routes=[*routes(ENDPOINTS), *pages.routes()],
         exception_handlers=handlers(fault_response),
@@ -121,7 +109,7 @@ def create_app(settings: Settings, gateway: Gateway) -> Starlette:
 
 
 def fault_response(status: int, message: str, error: Exception) -> Response:
-    """The answer to a fault; what a function refuses to do is its answer, and no fault of the transport."""
+    """The response to an error. A refusal by a function is an answer of its own, not a transport error."""
     match error:
         case AccessDenied():
             return Json({"error": f"forbidden: {message}"}, 403)
@@ -137,7 +125,7 @@ def fault_response(status: int, message: str, error: Exception) -> Response:
 
 
 class AgentmemoryState:
-    """The settings, what is counted and measured."""
+    """The settings, the counters and the meter."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings

@@ -5,7 +5,7 @@ they are over; then memories, a version after the one it follows, and what refer
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from functools import cached_property
 from itertools import islice
@@ -64,6 +64,7 @@ from ingest.ids import ACTION, MEMORY, OBSERVATION, document_id
 from ingest.log.position import project_route, session_route
 from projections.compression.compression import CONFIDENCE, compress
 from projections.documents.actions import BLOCKED
+from projections.documents.document import Document
 from projections.search.similarity import statement_key, states_the_same
 
 SYSTEM = "agentmemory"
@@ -98,38 +99,40 @@ class Export:
     def __init__(self, export: Mapping[str, Any], tenant: str) -> None:
         if not isinstance(export.get("sessions"), list) or not isinstance(export.get("memories"), list):
             raise CommandRejected("this is no export of agentmemory: it has no lists `sessions` and `memories`")
-        self._export, self._tenant = export, tenant
-        self._sessions = {text(one, "id"): one for one in records(export, "sessions") if text(one, "id")}
-        found: Any = export.get("observations")
-        self._observed: dict[str, list[Any]] = {}
-        if isinstance(found, dict):
-            seen = cast("dict[str, Any]", found)
-            self._observed = {name: cast("list[Any]", rows) for name, rows in seen.items() if isinstance(rows, list)}
+        self._export, self.tenant = export, tenant
+        self.own: dict[str, Document] = {}
+        """The rows that are documents here already, under the names that they have: references keep these."""
+        self._sessions = self._by_id("sessions")
+        observed: Any = export.get("observations")
+        lists = cast("dict[str, Any]", observed) if isinstance(observed, dict) else {}
+        self._observed = {name: cast("list[Any]", rows) for name, rows in lists.items() if isinstance(rows, list)}
         self._nameless = len(listed(export, "sessions")) - len(self._sessions)
         for name in self._observed.keys() - self._sessions.keys():
             self._sessions[name] = unlisted(name, self._observed[name])
         self._places = {
-            text(one, "id"): (text(one, "project") or project_of(self._sessions[name]), name)
+            text(record, "id"): (text(record, "project") or project_of(self._sessions[name]), name)
             for name in self._observed
-            for one in records(self._observed, name)
+            for record in records(self._observed, name)
         }
-        self._memories = {text(one, "id"): one for one in records(export, "memories") if text(one, "id")}
-        self._actions = {text(one, "id"): one for one in records(export, "actions") if text(one, "id")}
+        self._memories, self._actions = self._by_id("memories"), self._by_id("actions")
         self._edges: dict[str, list[Record]] = {}
         for edge in records(export, "actionEdges"):
             self._edges.setdefault(text(edge, "sourceActionId"), []).append(edge)
-        self._superseded = {name for one in self._memories.values() for name in follows(one)}
+        self._superseded = {name for memory in self._memories.values() for name in follows(memory)}
+
+    def _by_id(self, field: str) -> dict[str, Record]:
+        return {text(record, "id"): record for record in records(self._export, field) if text(record, "id")}
 
     def rows(self) -> Iterator[ImportRow]:
         """Every row, in an order that is the same every time."""
         export = self._export
-        in_order = sorted(self._sessions.items(), key=lambda one: (text(one[1], "startedAt"), one[0]))
+        in_order = sorted(self._sessions.items(), key=lambda item: (text(item[1], "startedAt"), item[0]))
         yield from (ImportRow(SESSION, f"number {place}", {}) for place in range(self._nameless))
         yield from (ImportRow(SESSION, name, session) for name, session in in_order)
         for name, _ in in_order:
             observed = enumerate(self._observed.get(name, []))
-            seen = [row_of(OBSERVATION_ROW, one, f"{name} {place}", sessionId=name) for place, one in observed]
-            yield from sorted(seen, key=lambda row: text(row.value, "timestamp"))
+            rows = [row_of(OBSERVATION_ROW, value, f"{name} {place}", sessionId=name) for place, value in observed]
+            yield from sorted(rows, key=lambda row: text(row.value, "timestamp"))
         yield from rows_of(SUMMARY, export, "summaries")
         yield from (ImportRow(END, name, session) for name, session in in_order)
         yield from versions(rows_of(MEMORY_ROW, export, "memories"))
@@ -159,7 +162,7 @@ class Export:
             case "memory":
                 return self._memory(row)
             case "lesson":
-                return lesson(row, self._tenant)
+                return lesson(row, self.tenant)
             case "slot":
                 return slot(record)
             case "action":
@@ -186,8 +189,8 @@ class Export:
         """An observation as it came; where something better than the rules compressed it, as it was compressed."""
         record, lost = row.value, list[str]()
         name, session_id = needed(record, "id"), text(record, "sessionId")
-        known = self._sessions.get(session_id, {})
-        project = text(record, "project") or project_of(known)
+        session = self._sessions.get(session_id, {})
+        project = text(record, "project") or project_of(session)
         at = when(record, "timestamp")
         hook, kind = text(record, "hookType") or "other", text(record, "type")
         data = raw_of(record)
@@ -196,7 +199,7 @@ class Export:
             content, data = cast(str, data["content"]), {}
         if not content and not data:
             raise CommandRejected("it says nothing: neither raw, narrative nor title", "raw")
-        agent = text(record, "agentId") or text(known, "agentId")
+        agent = text(record, "agentId") or text(session, "agentId")
         observed = hook_observation(session_id, project, hook, data, kind=kind, content=content, agent_id=agent)
         if record.get("imageData") is not None:
             lost.append("imageData: the image")
@@ -205,12 +208,12 @@ class Export:
 
     def _summary(self, record: Record) -> Mapped:
         session_id, lost = needed(record, "sessionId"), list[str]()
-        known = self._sessions.get(session_id)
-        if known is None:
+        session = self._sessions.get(session_id)
+        if session is None:
             raise CommandRejected("its session is not in the export", "sessionId")
         step = sessions.summarised(
             SYSTEM,
-            project_of(known),
+            project_of(session),
             session_id,
             when(record, "createdAt"),
             title=text(record, "title"),
@@ -241,8 +244,8 @@ class Export:
             raise CommandRejected("it is not current there, and nothing in the export follows it", "isLatest")
         kind = dialect.kind_of(text(record, "type"))
         classified = dialect.classified(kind)
-        found = names(record, "sessionIds", lost)
-        if len(found) > 1:
+        session_ids = names(record, "sessionIds", lost)
+        if len(session_ids) > 1:
             lost.append("sessionIds: all but the first")
         strength = number(record, "strength", dialect.STRENGTH)
         project = text(record, "project")
@@ -251,24 +254,28 @@ class Export:
             "content": content,
             "title": text(record, "title"),
             "agent_id": text(record, "agentId"),
-            "session_id": found[0] if found else "",
-            "concepts": [one for one in names(record, "concepts", lost) if one != kind],
+            "session_id": session_ids[0] if session_ids else "",
+            "concepts": [concept for concept in names(record, "concepts", lost) if concept != kind],
             "files": names(record, "files", lost),
             "importance": min(10.0, max(0.0, strength)),
-            "derived_from": self._observations(names(record, "sourceObservationIds", lost), lost),
             "memory_type": classified["memory_type"],
             "tags": classified["tags"],
             "metadata": {**classified["metadata"], _MEMORY_ID: row.name},
         }
+        sources = names(record, "sourceObservationIds", lost)
+        fields["derived_from"] = [self._observation_id(name) for name in sources if name in self._places]
+        if len(fields["derived_from"]) < len(sources):
+            lost.append("sourceObservationIds: those that are not in the export")
         until = when_given(record, "forgetAfter")
-        known = self._memories.get(parent)
+        predecessor = self._memories.get(parent)
         originals = [] if parent else follows(record)
         command: AnyCommand
-        if originals and all(text(self._memories.get(one, {}), "project") == project for one in originals):
+        if originals and all(text(self._memories.get(name, {}), "project") == project for name in originals):
             lost.append("title, concepts, files: of a memory that was made of several")
-            kept = {name: fields[name] for name in _CONDENSED}
-            command = CondenseMemories(**kept, originals=[self._memory_id(one) for one in originals], model=SYSTEM)
-        elif known is not None and text(known, "project") == project:
+            condensed = {name: fields[name] for name in _CONDENSED}
+            ids = [self._memory_id(name) for name in originals]
+            command = CondenseMemories(**condensed, originals=ids, model=SYSTEM)
+        elif predecessor is not None and text(predecessor, "project") == project:
             command = ReviseMemory(**fields, memory=self._memory_id(parent), purpose="information", forget_after=until)
         else:
             if parent:
@@ -281,22 +288,23 @@ class Export:
 
     def _succeeded(self, record: Record) -> bool:
         """Whether the fold will find a current memory that states the same, and came later."""
-        content, place = text(record, "content"), (text(record, "project"), statement_key(text(record, "content")))
+        content, key = text(record, "content"), (text(record, "project"), statement_key(text(record, "content")))
         return any(
-            text(one, "createdAt") > text(record, "createdAt")
-            and text(record, "agentId") in ("", text(one, "agentId"))
-            and states_the_same(content, text(one, "content"))
-            for one in self._current.get(place, [])
+            text(other, "createdAt") > text(record, "createdAt")
+            and text(record, "agentId") in ("", text(other, "agentId"))
+            and states_the_same(content, text(other, "content"))
+            for other in self._current.get(key, [])
         )
 
     @cached_property
     def _current(self) -> dict[tuple[str, str], list[Record]]:
         """Current memories by project and what they state."""
-        found: dict[tuple[str, str], list[Record]] = {}
-        for one in self._memories.values():
-            if one.get("isLatest") is not False:
-                found.setdefault((text(one, "project"), statement_key(text(one, "content"))), []).append(one)
-        return found
+        current: dict[tuple[str, str], list[Record]] = {}
+        for memory in self._memories.values():
+            if memory.get("isLatest") is not False:
+                key = text(memory, "project"), statement_key(text(memory, "content"))
+                current.setdefault(key, []).append(memory)
+        return current
 
     def _action(self, row: ImportRow) -> Mapped:
         """An action as it was created, and what became of it."""
@@ -342,8 +350,9 @@ class Export:
             if not self._id_of(end):
                 raise CommandRejected("an end of it is not in the export", "sourceId" if end == source else "targetId")
         confidence = record.get("confidence")
+        owner = self._memories.get(source) or self._actions.get(source)
         command = Relate(
-            project=self._project_of(source),
+            project=text(owner, "project") if owner is not None else self._places[source][0],
             source=self._id_of(source),
             target=self._id_of(target),
             relation=needed(record, "type"),
@@ -351,23 +360,22 @@ class Export:
         )
         return Mapped([Step(command, f"{RELATION}\0{source}\0{command.relation}\0{target}", when(record, "createdAt"))])
 
-    def _observations(self, found: Sequence[str], lost: list[str]) -> list[str]:
-        """Our ids of observations."""
-        known = [one for one in found if one in self._places]
-        if len(known) < len(found):
-            lost.append("sourceObservationIds: those that are not in the export")
-        return [self._observation_id(one) for one in known]
-
     def _observation_id(self, name: str) -> str:
-        route = session_route(self._tenant, *self._places[name])
+        if name in self.own:
+            return name
+        route = session_route(self.tenant, *self._places[name])
         return document_id(OBSERVATION, route, event_id(SYSTEM, f"{OBSERVATION_ROW}\0{name}"))
 
     def _memory_id(self, name: str) -> str:
-        route = project_route(self._tenant, text(self._memories[name], "project"))
+        if name in self.own:
+            return name
+        route = project_route(self.tenant, text(self._memories[name], "project"))
         return document_id(MEMORY, route, event_id(SYSTEM, f"{MEMORY_ROW}\0{name}"))
 
     def _action_id(self, name: str) -> str:
-        route = project_route(self._tenant, text(self._actions[name], "project"))
+        if name in self.own:
+            return name
+        route = project_route(self.tenant, text(self._actions[name], "project"))
         return document_id(ACTION, route, event_id(SYSTEM, f"{ACTION_ROW}\0{name}"))
 
     def _id_of(self, name: str) -> str:
@@ -377,10 +385,6 @@ class Export:
         if name in self._places:
             return self._observation_id(name)
         return self._action_id(name) if name in self._actions else ""
-
-    def _project_of(self, name: str) -> str:
-        known = self._memories.get(name) or self._actions.get(name)
-        return text(known, "project") if known is not None else self._places[name][0]
 
 
 def open_source(request: ImportRequest) -> Source:
@@ -398,9 +402,9 @@ def open_source(request: ImportRequest) -> Source:
     if not isinstance(export, dict):
         raise Unusable(f"{place} is no export of agentmemory: it is no JSON object")
     fields = {name: value for name, value in cast(Record, export).items() if name != "exportedAt"}
-    found = Export(fields, request.tenant)
-    source = WholeSource(SYSTEM, found.rows, found.total, found.mapped, fingerprint_of(fields))
-    if any(OURS.fullmatch(row.name) for row in islice(found.rows(), LOOKED_AT)):
+    contents = Export(fields, request.tenant)
+    source = WholeSource(SYSTEM, contents.rows, contents.total, contents.mapped, fingerprint_of(fields))
+    if any(OURS.fullmatch(row.name) for row in islice(contents.rows(), LOOKED_AT)):
         source.notes.append("mnemolog made this export: on the server that made it, everything would be there twice")
     pagination = fields.get("pagination")
     if not is_url(place) and isinstance(pagination, dict) and cast(Record, pagination).get("hasMore"):
@@ -520,10 +524,10 @@ def raw_of(record: Record) -> Record:
     if isinstance(raw, dict) and raw:
         return dict(cast(Record, raw))
     fields = {"tool_name": "toolName", "tool_input": "toolInput", "tool_output": "toolOutput", "prompt": "userPrompt"}
-    found = {ours: record[theirs] for ours, theirs in fields.items() if record.get(theirs) is not None}
+    data = {ours: record[theirs] for ours, theirs in fields.items() if record.get(theirs) is not None}
     if isinstance(raw, str) and raw:
-        found.setdefault("content", raw)
-    return found
+        data.setdefault("content", raw)
+    return data
 
 
 def versions(memories: Iterator[ImportRow]) -> Iterator[ImportRow]:
@@ -534,34 +538,34 @@ def versions(memories: Iterator[ImportRow]) -> Iterator[ImportRow]:
     for place in range(len(rows)):
         waiting = [place]
         while waiting:
-            one = waiting[-1]
-            entered.add(one)
-            before = [places[name] for name in follows(rows[one].value) if name in places]
-            if one not in done and (first := [other for other in before if other not in entered]):
+            last = waiting[-1]
+            entered.add(last)
+            before = [places[name] for name in follows(rows[last].value) if name in places]
+            if last not in done and (first := [other for other in before if other not in entered]):
                 waiting.extend(first)
                 continue
             if waiting.pop() not in done:
-                done.add(one)
-                yield rows[one]
+                done.add(last)
+                yield rows[last]
 
 
 def parent_of(memory: Mapping[str, Any]) -> str:
     """The memory that one is the next version of; empty for none."""
     if parent := text(dict(memory), "parentId"):
         return parent
-    found = listed(memory, "supersedes")
-    return found[0] if len(found) == 1 and isinstance(found[0], str) else ""
+    names = listed(memory, "supersedes")
+    return names[0] if len(names) == 1 and isinstance(names[0], str) else ""
 
 
 def follows(memory: Mapping[str, Any]) -> list[str]:
     """The memories in whose place one is."""
     parent = parent_of(memory)
-    return [parent] if parent else [one for one in listed(memory, "supersedes") if isinstance(one, str)]
+    return [parent] if parent else [name for name in listed(memory, "supersedes") if isinstance(name, str)]
 
 
 def unlisted(name: str, rows: list[Any]) -> Record:
     """A session that an export only has observations of: it began with the first and ended with the last."""
-    times = sorted(filter(None, (text(cast(Record, one), "timestamp") for one in rows if isinstance(one, dict))))
+    times = sorted(filter(None, (text(cast(Record, row), "timestamp") for row in rows if isinstance(row, dict))))
     span = {"startedAt": times[0], "endedAt": times[-1]} if times else {}
     return {"id": name, "project": UNKNOWN_PROJECT, **span}
 
@@ -579,18 +583,18 @@ def row_of(kind: str, value: object, place: str, **more: str) -> ImportRow:
 
 def rows_of(kind: str, export: Mapping[str, Any], field: str) -> Iterator[ImportRow]:
     """The rows of a list."""
-    return (row_of(kind, one, f"{place}") for place, one in enumerate(listed(export, field)))
+    return (row_of(kind, value, f"{place}") for place, value in enumerate(listed(export, field)))
 
 
 def listed(export: Mapping[str, Any], field: str) -> list[Any]:
     """What a list has; nothing when there is none."""
-    found: Any = export.get(field)
-    return cast("list[Any]", found) if isinstance(found, list) else []
+    value: Any = export.get(field)
+    return cast("list[Any]", value) if isinstance(value, list) else []
 
 
 def records(export: Mapping[str, Any], field: str) -> list[Record]:
     """The objects in a list."""
-    return [cast(Record, one) for one in listed(export, field) if isinstance(one, dict)]
+    return [cast(Record, value) for value in listed(export, field) if isinstance(value, dict)]
 
 
 def agentmemory_export(server: RestServer) -> Record:
@@ -603,8 +607,8 @@ def agentmemory_export(server: RestServer) -> Record:
             offset=len(cast("list[Any]", whole.get("sessions", []))),
         )
         if not isinstance(page, dict) or not isinstance(cast(Record, page).get("sessions"), list):
-            fault: Any = cast(Record, page).get("error") if isinstance(page, dict) else None
-            raise Unusable(f"{server.url} answered no export of agentmemory{f': {fault}' if fault else ''}")
+            error: Any = cast(Record, page).get("error") if isinstance(page, dict) else None
+            raise Unusable(f"{server.url} answered no export of agentmemory{f': {error}' if error else ''}")
         part = cast(Record, page)
         if not whole:
             whole = part
@@ -628,19 +632,18 @@ def agentmemory_tables(database: Database) -> Record:
         [_OBSERVATIONS, f"{_OBSERVATIONS}\U0010ffff"],
     )
     export["observations"] = {
-        one["scope"].removeprefix(_OBSERVATIONS): _values(database, one["scope"]) for one in scopes
+        row["scope"].removeprefix(_OBSERVATIONS): _values(database, row["scope"]) for row in scopes
     }
     return export
 
 
 def _values(database: Database, scope: str) -> list[Any]:
     """The values of a scope, oldest first as far as ids tell; what is no JSON stays a text, and is refused later."""
-    found = database.ask("SELECT value FROM kv_store WHERE scope = ? ORDER BY key", [scope])
-    return [_value(one["value"]) for one in found]
-
-
-def _value(stored: Any) -> Any:
-    try:
-        return decoded(stored if isinstance(stored, bytes) else str(stored).encode(), "a value")
-    except Unusable:
-        return stored
+    values: list[Any] = []
+    for row in database.ask("SELECT value FROM kv_store WHERE scope = ? ORDER BY key", [scope]):
+        stored = row["value"]
+        try:
+            values.append(decoded(stored if isinstance(stored, bytes) else str(stored).encode(), "a value"))
+        except Unusable:
+            values.append(stored)
+    return values

@@ -35,35 +35,34 @@ _STEP = re.compile(r"^\d+\. (.*)$")
 
 async def semantic(request: Request, arguments: Arguments) -> Response:
     """What sessions state, or one decided."""
-    kept = await _tagged(call_of(request), arguments, claims.FACT, claims.CONSOLIDATED)
-    found = list(map(fact_record, kept))
-    return Json({"semantic": found, "items": found, "total": len(found)})
+    facts = list(map(fact_record, await _tagged(call_of(request), arguments, claims.FACT, claims.CONSOLIDATED)))
+    return Json({"semantic": facts, "items": facts, "total": len(facts)})
 
 
 async def procedural(request: Request, arguments: Arguments) -> Response:
     """How things are done, as several memories say."""
-    found = [
-        procedure_record(one)
-        for one in await _tagged(call_of(request), arguments, claims.PROCEDURE, claims.CONSOLIDATED)
-    ]
-    return Json({"procedural": found, "items": found, "total": len(found)})
+    memories = await _tagged(call_of(request), arguments, claims.PROCEDURE, claims.CONSOLIDATED)
+    procedures = list(map(procedure_record, memories))
+    return Json({"procedural": procedures, "items": procedures, "total": len(procedures)})
 
 
 async def crystals(request: Request, arguments: Arguments) -> Response:
     """What chains of finished actions came to; of a session, its own and those it has actions of."""
     call = call_of(request)
-    kept = await _tagged(call, arguments | {"limit": MAX_LISTED}, claims.CRYSTAL)
+    memories = await _tagged(call, arguments | {"limit": MAX_LISTED}, claims.CRYSTAL)
     learned = await call.queries.lessons.surest(call.reader(), None, system_clock(), source="crystal", limit=MAX_LISTED)
     lessons = list(map(view, learned))
-    found = [crystal_record(one, lessons) for one in kept]
+    records = [crystal_record(memory, lessons) for memory in memories]
     if session := arguments["sessionId"]:
-        names = list(dict.fromkeys(name for one in found for name in one["sourceActionIds"]))
-        known = await call.queries.lookup.documents(names, call.reader())
-        in_session = {one.document.id for one in known if getattr(one.document, "session_id", "") == session}
-        found = [
-            one for one in found if one.get("sessionId") == session or in_session.intersection(one["sourceActionIds"])
+        names = list(dict.fromkeys(name for record in records for name in record["sourceActionIds"]))
+        documents = [located.document for located in await call.queries.lookup.documents(names, call.reader())]
+        in_session = {document.id for document in documents if getattr(document, "session_id", "") == session}
+        records = [
+            record
+            for record in records
+            if record.get("sessionId") == session or in_session.intersection(record["sourceActionIds"])
         ]
-    return success(crystals=found[: arguments.count("limit", MAX_LISTED)], total=len(found))
+    return success(crystals=records[: arguments.count("limit", MAX_LISTED)], total=len(records))
 
 
 async def get_profile(request: Request, arguments: Arguments) -> Response:
@@ -72,7 +71,7 @@ async def get_profile(request: Request, arguments: Arguments) -> Response:
     if arguments.chosen("project") is not None:
         return reply(await profile(call, arguments))
     await call.wait_for_own_writes()
-    return success(projects=await _projects(call))
+    return success(projects=[name for name in await call.queries.lookup.projects(call.reader()) if name])
 
 
 async def post_reflect(request: Request, arguments: Arguments) -> Response:
@@ -87,14 +86,10 @@ async def _tagged(call: Call, arguments: Arguments, *tags: str) -> list[dict[str
     """The newest memories that have all of these tags, of the project that is named or of all."""
     await call.wait_for_own_writes()
     limit, project = arguments.count("limit", MAX_LISTED), arguments.chosen("project")
-    found = await call.queries.lookup.found(
+    newest = await call.queries.lookup.found(
         lookup.latest, call.reader(), project, limit, kinds=["memory"], tags=list(tags)
     )
-    return list(map(view, found))
-
-
-async def _projects(call: Call) -> list[str]:
-    return [name for name in await call.queries.lookup.projects(call.reader()) if name]
+    return list(map(view, newest))
 
 
 async def profile(call: Call, arguments: Arguments) -> ToolAnswer:
@@ -273,9 +268,9 @@ async def consolidate(call: Call, arguments: Arguments) -> ToolAnswer:
     reflecting = tier in ("all", "reflect")
     if reflecting:
         for project in projects:
-            found = await call.operations.condensing.reflect(reader, project, caller)
-            call.wrote(caller.agent_id, found.position)
-            insights += found.insights
+            reflection = await call.operations.condensing.reflect(reader, project, caller)
+            call.wrote(caller.agent_id, reflection.position)
+            insights += reflection.insights
     few = totals["observations"] < fewest
     if tier == "all" and few and not insights and not (totals["facts"] or totals["procedures"]):
         return succeeded(consolidated=0, totalObservations=totals["observations"], reason="insufficient_observations")
@@ -292,7 +287,17 @@ async def consolidate(call: Call, arguments: Arguments) -> ToolAnswer:
 async def reflect(call: Call, arguments: Arguments) -> ToolAnswer:
     """memory_reflect: slots from a session; without a session, insights from a project."""
     if arguments.chosen("sessionId") is None:
-        return await _insights(call, arguments)
+        clusters = max(1, min(20, int(arguments["maxClusters"] or 10)))
+        caller, project = call.caller(), arguments.chosen("project") or ""
+        made = await call.operations.condensing.reflect(call.reader(), project, caller, clusters)
+        call.wrote(caller.agent_id, made.position)
+        return succeeded(
+            newInsights=made.insights,
+            reinforced=made.reinforced,
+            clustersProcessed=made.insights + made.reinforced,
+            clustersSkipped=0,
+            usedFallback=True,
+        )
     try:
         session = session_of(await one_session(call, arguments))
     except NotFound:
@@ -355,18 +360,3 @@ async def summarised(call: Call, session: Session) -> dict[str, Any]:
         "concepts": made.digest.concepts,
         "observationCount": made.digest.observation_count,
     }
-
-
-async def _insights(call: Call, arguments: Arguments) -> ToolAnswer:
-    clusters = max(1, min(20, int(arguments["maxClusters"] or 10)))
-    caller = call.caller()
-    project = arguments.chosen("project") or ""
-    found = await call.operations.condensing.reflect(call.reader(), project, caller, clusters)
-    call.wrote(caller.agent_id, found.position)
-    return succeeded(
-        newInsights=found.insights,
-        reinforced=found.reinforced,
-        clustersProcessed=found.insights + found.reinforced,
-        clustersSkipped=0,
-        usedFallback=True,
-    )

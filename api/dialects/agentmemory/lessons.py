@@ -37,7 +37,7 @@ async def post_lesson(request: Request, arguments: Arguments) -> Response:
 
 
 async def post_strengthen(request: Request, arguments: Arguments) -> Response:
-    """Say that a lesson proved right again."""
+    """Confirm a lesson, which ranks it higher."""
     call = call_of(request)
     name, agent = arguments.needed("lessonId"), arguments["agentId"] or ""
     caller = call.caller(agent)
@@ -46,19 +46,17 @@ async def post_strengthen(request: Request, arguments: Arguments) -> Response:
     except NotFound:
         return failure("lesson not found")
     call.wrote(caller.agent_id, accepted.position)
-    known = await written_document(call, name, agent)
-    if known is None:
-        return success(lesson={"id": name})
-    return success(lesson=lesson_record(known, known["confidence"]))
+    document = await written_document(call, name, agent)
+    return success(lesson={"id": name} if document is None else lesson_record(document, document["confidence"]))
 
 
 async def delete_lesson(call: Call, arguments: Arguments) -> ToolAnswer:
-    """memory_lesson_delete: forget a lesson, for good."""
+    """memory_lesson_delete: delete a lesson permanently."""
     name, agent = arguments.needed("lessonId"), arguments["agentId"] or ""
     await call.wait_for_own_writes(agent)
     reader, caller = call.reader(agent), call.caller(agent)
-    found = await call.queries.lookup.documents([name], reader)
-    if not any(isinstance(one.document, Lesson) for one in found):
+    located = await call.queries.lookup.documents([name], reader)
+    if not any(isinstance(entry.document, Lesson) for entry in located):
         return failed("lesson not found")
     forgotten = await call.operations.forgetting.document(name, reader, caller, reason="lessons/delete")
     call.wrote(caller.agent_id, forgotten.position)
@@ -69,15 +67,15 @@ async def list_lessons(call: Call, arguments: Arguments) -> ToolAnswer:
     """memory_lessons: the surest ones."""
     await call.wait_for_own_writes()
     now, source, limit = system_clock(), arguments.chosen("source"), arguments.count("limit", MAX_LESSONS)
-    known = await call.queries.lessons.surest(
+    surest = await call.queries.lessons.surest(
         call.reader(),
         arguments.chosen("project"),
         now,
         min_confidence=arguments["minConfidence"],
         limit=MAX_LESSONS if source else limit,
     )
-    records = [lesson_record(view(one), one.confidence_at(now)) for one in known]
-    return succeeded(lessons=[one for one in records if source in (None, one["source"])][:limit])
+    records = [lesson_record(view(lesson), lesson.confidence_at(now)) for lesson in surest]
+    return succeeded(lessons=[record for record in records if source in (None, record["source"])][:limit])
 
 
 async def save_lesson(call: Call, arguments: Arguments) -> ToolAnswer:
@@ -94,19 +92,19 @@ async def save_lesson(call: Call, arguments: Arguments) -> ToolAnswer:
         agent_id=agent,
     )
     accepted = await call.write(lesson)
-    known = await written_document(call, accepted.id, agent)
-    if known is None:
+    document = await written_document(call, accepted.id, agent)
+    if document is None:
         record = {"id": accepted.id, "content": content, "context": lesson.context, "confidence": confidence}
         return succeeded(action="created", lesson=record)
-    action = "strengthened" if known["reinforcements"] else "created"
-    return succeeded(action=action, lesson=lesson_record(known, known["confidence"]))
+    action = "strengthened" if document["reinforcements"] else "created"
+    return succeeded(action=action, lesson=lesson_record(document, document["confidence"]))
 
 
 async def search_lessons(call: Call, arguments: Arguments) -> ToolAnswer:
     """memory_lesson_recall, memory_lesson_search: lessons about a query; with a project, of it alone."""
     await call.wait_for_own_writes()
     now = system_clock()
-    found = await call.queries.lessons.search(
+    hits = await call.queries.lessons.search(
         call.reader(),
         arguments.needed("query"),
         arguments.chosen("project"),
@@ -115,17 +113,19 @@ async def search_lessons(call: Call, arguments: Arguments) -> ToolAnswer:
         limit=arguments.count("limit", MAX_LIMIT),
         everywhere=False,
     )
-    return succeeded(lessons=[lesson_record(view(one), one.confidence_at(now), score) for one, score in found])
+    records = [lesson_record(view(lesson), lesson.confidence_at(now), score) for lesson, score in hits]
+    return succeeded(lessons=records)
 
 
 def lesson_record(learned: View, confidence: float, score: float | None = None) -> Record:
     """A lesson with what is left of its confidence; with its score, if it was searched for."""
     reinforced = learned["reinforcements"] > 0
+    source = _SOURCES.get(learned["origin"], learned["origin"])
     record: Record = {
         **renamed(learned, "id content context"),
         "confidence": round(confidence, 3),
         "reinforcements": learned["reinforcements"],
-        "source": _source(learned["origin"]),
+        "source": source if source in ("crystal", "consolidation") else "manual",
         **renamed(learned, "sourceIds=derived_from tags createdAt=recorded_at updated_at"),
         "decayRate": 0.05,
     }
@@ -149,8 +149,3 @@ def lesson_hint(learned: View, confidence: float, score: float) -> Record:
 
 def _project(learned: View) -> Record:
     return {"project": "" if learned["project"] == EVERY_PROJECT else learned["project"]}
-
-
-def _source(origin: str) -> str:
-    known = _SOURCES.get(origin, origin)
-    return known if known in ("crystal", "consolidation") else "manual"

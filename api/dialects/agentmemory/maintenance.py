@@ -85,9 +85,13 @@ async def forget(call: Call, arguments: Arguments) -> ToolAnswer:
             deleted = forgotten.total
         elif names:
             await call.wait_for_own_writes()
-            found = await call.queries.lookup.documents(names, reader)
-            seen = [one.document for one in found if isinstance(one.document, Observation)]
-            of_session = [one.id for one in seen if one.session_id == arguments["sessionId"]]
+            located = await call.queries.lookup.documents(names, reader)
+            documents = [entry.document for entry in located]
+            of_session = [
+                document.id
+                for document in documents
+                if isinstance(document, Observation) and document.session_id == arguments["sessionId"]
+            ]
             forgotten = await forgetting.documents(of_session, reader, caller)
             deleted = forgotten.documents.get("observation", 0)
         else:
@@ -100,19 +104,19 @@ async def forget(call: Call, arguments: Arguments) -> ToolAnswer:
 
 
 async def diagnose(call: Call, arguments: Arguments) -> ToolAnswer:
-    """memory_diagnose: what was looked at, and how well the server is."""
+    """memory_diagnose: the checks that ran, and the state of the server."""
     await call.wait_for_own_writes()
-    found = await call.queries.diagnose(call.reader(), arguments["categories"] or ())
+    diagnosis = await call.queries.diagnose(call.reader(), arguments["categories"] or ())
     return answer(
         {
             "success": True,
-            "status": found.status,
+            "status": diagnosis.status,
             "service": "agentmemory",
-            "version": server_version() or "0.0.0",
+            "version": version(),
             "database": "valkey",
             "databaseStatus": "connected",
-            "checks": found.checks,
-            "summary": found.summary,
+            "checks": diagnosis.checks,
+            "summary": diagnosis.summary,
         }
     )
 
@@ -157,25 +161,25 @@ async def audit(request: Request, arguments: Arguments) -> Response:
         raise BadArgument("limit must be at least 1", "limit")
     call, limit = call_of(request), min(MAX_LIMIT, int(arguments["limit"]))
     try:
-        found = await entries(call, arguments["operation"] or "", limit, arguments["agentId"] or "")
-    except ReaderUnknown as why:
-        return failure(str(why), entries=[])
-    return success(entries=list(map(audit_record, found)))
+        newest = await entries(call, arguments["operation"] or "", limit, arguments["agentId"] or "")
+    except ReaderUnknown as error:
+        return failure(str(error), entries=[])
+    return success(entries=list(map(audit_record, newest)))
 
 
 async def entries(call: Call, operation: str, limit: int, agent: str = "") -> list[AuditEntry]:
     """Entries of the audit log, newest first; of one operation, in agentmemory's words or ours."""
-    found: list[AuditEntry] = []
+    newest: list[AuditEntry] = []
     cursor: str | None = None
     for _ in range(MAX_PAGES):
         page = await call.queries.audit.entries(
-            call.reader(agent), _EVENTS.get(operation, operation), cursor=cursor, limit=limit - len(found)
+            call.reader(agent), _EVENTS.get(operation, operation), cursor=cursor, limit=limit - len(newest)
         )
-        found += page.entries
+        newest += page.entries
         cursor = page.next
-        if cursor is None or len(found) >= limit:
+        if cursor is None or len(newest) >= limit:
             break
-    return found
+    return newest
 
 
 def audit_record(entry: AuditEntry) -> dict[str, Any]:
@@ -188,7 +192,7 @@ def audit_record(entry: AuditEntry) -> dict[str, Any]:
         "source": entry.source,
         "erased": entry.erased,
     }
-    shown: dict[str, Any] = {
+    record: dict[str, Any] = {
         "id": entry.id,
         "timestamp": dialect.iso(entry.at),
         "operation": WORDS.get(entry.operation, entry.operation),
@@ -196,13 +200,13 @@ def audit_record(entry: AuditEntry) -> dict[str, Any]:
         "targetIds": entry.targets,
         "details": {name: value for name, value in details.items() if value},
     }
-    return shown | ({"userId": entry.user_id} if entry.user_id else {})
+    return record | ({"userId": entry.user_id} if entry.user_id else {})
 
 
 PING_S = 2.0
-"""A store that takes longer to say that it is there is taken to be away."""
+"""A store that takes longer to respond counts as unavailable."""
 LOOK_S = 1.0
-"""Looks that are closer together share what they are compared with."""
+"""Calls closer together are compared with the same earlier measurement."""
 LAG_WARN_MS = 500.0
 DEGRADED_BEHIND = 10_000
 """Events that are not projected yet."""
@@ -245,14 +249,14 @@ def measured() -> Process:
 
 
 class Meter:
-    """Measures the process between one look and the next."""
+    """Measures the process from one call to the next."""
 
     def __init__(self) -> None:
         self.started = time.monotonic()
         self._last = measured()
 
     def used(self) -> dict[str, Any]:
-        """Memory, and the processor since the last look: 100 percent is one processor, all the time."""
+        """Memory, and processor use since the last call: 100 percent is one processor, fully used."""
         now, last = measured(), self._last
         elapsed = now.at - last.at
         percent = 100 * (now.cpu_s - last.cpu_s) / elapsed if elapsed > 0 else 0.0
@@ -264,28 +268,30 @@ class Meter:
 
 
 async def livez(request: Request) -> Response:
-    """That the process answers."""
+    """The process responds."""
     return Json({"status": "ok", "service": "agentmemory", **_ports(request)})
 
 
 async def health(request: Request) -> Response:
-    """How the server is, and what it uses."""
-    at_hand, meter = services(request), _meter(request)
-    lag_ms = await _loop_lag_ms()
+    """Server health, and the resources that it uses."""
+    server, meter = services(request), request.app.state.agentmemory.meter
+    due = time.perf_counter()
+    await asyncio.sleep(0)
+    lag_ms = 1000 * (time.perf_counter() - due)
     latency_ms = await _ping_ms(request)
     with suppress(LogUnavailable):
-        await at_hand.watch.look()  # as /readyz does: the two never say different things of one moment
-    connected, behind = latency_ms is not None, sum(at_hand.search_index.lag.values())
-    wrong = [one for one in at_hand.watch.readiness.conditions if one.code != LOG]
-    notes = [one.message for one in wrong if one.code == "index" or one.weight == "notes"]
+        await server.watch.look()  # as /readyz does, so that the two never contradict each other
+    connected, behind = latency_ms is not None, sum(server.search_index.lag.values())
+    conditions = [condition for condition in server.watch.readiness.conditions if condition.code != LOG]
+    notes = [condition.message for condition in conditions if condition.code == "index" or condition.weight == "notes"]
     alerts = [] if connected else ["the log's server does not answer"]
-    alerts += [one.message for one in wrong if one.message not in notes]
+    alerts += [condition.message for condition in conditions if condition.message not in notes]
     if behind >= DEGRADED_BEHIND:
         alerts.append(f"{behind:,} events are not projected yet")
     if lag_ms > LAG_WARN_MS:
         notes.append(f"the event loop is {lag_ms:.0f} ms late")
     status: Literal["healthy", "degraded", "critical"] = "healthy"
-    if not connected or any(one.weight == "stops" and one.code != "index" for one in wrong):
+    if not connected or any(condition.weight == "stops" and condition.code != "index" for condition in conditions):
         status = "critical"
     elif alerts or notes:
         status = "degraded"
@@ -315,7 +321,7 @@ async def health(request: Request) -> Response:
 
 
 async def flags(request: Request) -> Response:
-    """What is switched on."""
+    """The feature flags."""
     chosen = settings(request)
     model = bool(chosen.llm)
     return Json(
@@ -357,25 +363,14 @@ def version() -> str:
     return server_version() or "0.0.0"
 
 
-def _meter(request: Request) -> Meter:
-    return request.app.state.agentmemory.meter
-
-
 def _ports(request: Request) -> dict[str, Any]:
-    """Where the page and the stream are: on the port of everything else."""
+    """The ports of the page and the stream: the same one as everything else."""
     port = settings(request).port
     return {"viewerPort": port, "viewerSkipped": False, "streamsPort": port}
 
 
-async def _loop_lag_ms() -> float:
-    """How late the event loop is with what is due now."""
-    due = time.perf_counter()
-    await asyncio.sleep(0)
-    return 1000 * (time.perf_counter() - due)
-
-
 async def _ping_ms(request: Request) -> float | None:
-    """How long the log's server takes to answer; None when it does not."""
+    """How long the log's server takes to respond; None if it does not."""
     began = time.perf_counter()
     try:
         async with asyncio.timeout(PING_S):

@@ -1,5 +1,6 @@
 """Memories: saved, listed, deleted; their versions, and how they are related."""
 
+from contextlib import suppress
 from typing import Any
 
 from starlette.requests import Request
@@ -47,7 +48,7 @@ SAVE_TOOL = "memory_save"
 
 
 async def remember(request: Request, arguments: Arguments) -> Response:
-    """Keep a memory."""
+    """Save a memory."""
     if arguments["project"] is not None and not arguments["project"].strip():
         raise BadArgument("project is blank; leave it out for a memory of no project", "project")
     agent = agent_of(arguments)
@@ -60,23 +61,25 @@ async def list_memories(request: Request, arguments: Arguments) -> Response:
     await call.wait_for_own_writes(agent)
     reader = call.reader(agent)
     if arguments["includeOrphans"] and (only := reader.only_agent):
-        all_open_actions = await _all(call, Reader(reader.tenant, only, key_scope=reader.key_scope))
-        found = [one for one in all_open_actions if one["agent_id"] in ("", only)]
+        readable = await _all(call, Reader(reader.tenant, only, key_scope=reader.key_scope))
+        memories = [memory for memory in readable if memory["agent_id"] in ("", only)]
     else:
-        found = await _all(call, reader)
-    latest = [one for one in found if one["is_latest"]]
+        memories = await _all(call, reader)
+    latest = [memory for memory in memories if memory["is_latest"]]
     if arguments["count"]:
-        return Json({"total": len(found), "latestCount": len(latest)})
-    wanted = latest if arguments["latest"] else found
+        return Json({"total": len(memories), "latestCount": len(latest)})
+    selected = latest if arguments["latest"] else memories
     offset, limit = max(0, int(arguments["offset"])), arguments["limit"]
     most = MAX_LIMIT if limit is None else max(0, min(MAX_LIMIT, int(limit)))
     related = dialect.related(await call.queries.relations.newest(reader, MAX_RELATIONS))
-    shown = [dialect.memory(one, related=related.get(one["id"], ())) for one in wanted[offset : offset + most]]
-    return Json({"memories": shown, "total": len(wanted), "offset": offset, "limit": None if limit is None else most})
+    page = selected[offset : offset + most]
+    records = [dialect.memory(memory, related=related.get(memory["id"], ())) for memory in page]
+    applied = None if limit is None else most
+    return Json({"memories": records, "total": len(selected), "offset": offset, "limit": applied})
 
 
 async def delete_memories(request: Request) -> Response:
-    """Forget memories, for good; what is not there is passed over."""
+    """Delete memories permanently; unknown ids are skipped."""
     sent = await object_of(request)
     if not isinstance(sent.get("memoryIds"), list):
         raise BadArgument("memoryIds must be a list", "memoryIds")
@@ -84,19 +87,18 @@ async def delete_memories(request: Request) -> Response:
 
 
 async def governance_delete(call: Call, arguments: Arguments) -> ToolAnswer:
-    """memory_governance_delete: forget memories, for good; an id that is unknown is skipped."""
+    """memory_governance_delete: delete memories permanently; unknown ids are skipped."""
     names = list(dict.fromkeys(name for name in arguments["memoryIds"] if name.strip()))
     try:
         caller, reader = call.caller(), call.reader()
-    except ReaderUnknown as why:
-        return failed(f"nothing was deleted: {why}", deleted=0, total=len(arguments["memoryIds"]))
+    except ReaderUnknown as error:
+        return failed(f"nothing was deleted: {error}", deleted=0, total=len(arguments["memoryIds"]))
     await call.wait_for_own_writes()
-    found = await call.queries.lookup.documents(names, reader)
-    known = [one.document.id for one in found if isinstance(one.document, Memory)]
+    located = await call.queries.lookup.documents(names, reader)
+    memories = [entry.document.id for entry in located if isinstance(entry.document, Memory)]
+    reason = (arguments["reason"] or "")[:REASON_CHARS]
     try:
-        forgotten = await call.operations.forgetting.documents(
-            known, reader, caller, reason=(arguments["reason"] or "")[:512]
-        )
+        forgotten = await call.operations.forgetting.documents(memories, reader, caller, reason=reason)
     except ProjectionBehind as error:
         return failed(f"nothing was deleted, try again: {error}")
     call.wrote(caller.agent_id, forgotten.position)
@@ -105,15 +107,15 @@ async def governance_delete(call: Call, arguments: Arguments) -> ToolAnswer:
 
 async def _all(call: Call, reader: Reader) -> list[dict[str, Any]]:
     """The memories of every project, newest first."""
-    found: list[dict[str, Any]] = []
+    memories: list[dict[str, Any]] = []
     for project in {"", *await call.queries.lookup.projects(reader)}:
         cursor: str | None = None
-        while len(found) < MAX_MEMORIES:
+        while len(memories) < MAX_MEMORIES:
             page = await call.queries.memories.page(reader, project, cursor, PAGE)
-            found += page.items
+            memories += page.items
             if (cursor := page.next) is None:
                 break
-    return sorted(found, key=lambda one: (one["recorded_at"], one["id"]), reverse=True)
+    return sorted(memories, key=lambda memory: (memory["recorded_at"], memory["id"]), reverse=True)
 
 
 async def save_memory(call: Call, arguments: Arguments) -> ToolAnswer:
@@ -148,16 +150,16 @@ async def save_memory(call: Call, arguments: Arguments) -> ToolAnswer:
 
 
 async def _saved(call: Call, remember: Remember, name: str, agent: str, kind: str) -> dict[str, Any]:
-    """The memory as it is kept, and the hint; one that is not projected in time, or nobody reads, as it was said."""
-    known = await written_document(call, name, agent)
-    if known is None:
+    """The stored memory and the hint; the memory as sent if it is not projected in time, or the reader is unknown."""
+    stored = await written_document(call, name, agent)
+    if stored is None:
         title = remember.content.strip().split("\n", 1)[0][:80]
         return {"memory": {"id": name, "type": kind, "title": title, "content": remember.content, "version": 1}}
-    record, reader = dialect.memory(known), call.reader(agent)
+    record, reader = dialect.memory(stored), call.reader(agent)
     besides = frozenset([name, *record["supersedes"]])
     try:
         hint = None if record["version"] > 1 else await alike(call, reader, remember.content, remember.project, besides)
-    except MnemologError:  # it is saved: a hint that cannot be had is none
+    except MnemologError:  # the memory is saved, so a failed hint is left out
         hint = None
     return {"memory": record} | ({} if hint is None else {"similarTo": hint})
 
@@ -167,17 +169,17 @@ MEMORY_NOT_FOUND = "memory not found"
 
 
 async def list_relations(request: Request, arguments: Arguments) -> Response:
-    """Relations, the newest first."""
+    """Relations, newest first."""
     call = call_of(request)
     await call.wait_for_own_writes()
     reader, queries, project = call.reader(), call.queries, arguments.chosen("project")
     limit = arguments.count("limit", MAX_LISTED_RELATIONS)
     if project is None:
-        found = [view(one) for one in await queries.relations.newest(reader, limit)]
+        relations = list(map(view, await queries.relations.newest(reader, limit)))
     else:
-        found = (await queries.relations.page(reader, project, None, limit)).items
-    shown = [relation_record(one) for one in found]
-    return Json({"relations": sorted(shown, key=lambda one: one["createdAt"], reverse=True)})
+        relations = (await queries.relations.page(reader, project, None, limit)).items
+    records = map(relation_record, relations)
+    return Json({"relations": sorted(records, key=lambda record: record["createdAt"], reverse=True)})
 
 
 async def relate(request: Request, arguments: Arguments) -> Response:
@@ -207,8 +209,8 @@ async def get_memory(request: Request) -> Response:
     call = call_of(request)
     await call.wait_for_own_writes()
     reader, name = call.reader(), request.path_params["id"]
-    found = await call.queries.lookup.documents([name], reader)
-    if not found or not isinstance(found[0].document, Memory):
+    located = await call.queries.lookup.documents([name], reader)
+    if not located or not isinstance(located[0].document, Memory):
         check_missing("such a memory")
         raise NotFound(MEMORY_NOT_FOUND)
     related = dialect.related(await call.queries.relations.of_documents([name], reader)).get(name)
@@ -229,17 +231,14 @@ async def evolve(request: Request, arguments: Arguments) -> Response:
     except NotFound:
         return failure(MEMORY_NOT_FOUND)
     call.wrote(caller.agent_id, accepted.position)
-    known = await written_document(call, accepted.id, agent)
-    previous = known["parent_id"] if known else name
-    try:
-        await _related(
-            call, Relate(source=accepted.id, target=previous, relation="supersedes", confidence=1.0, agent_id=agent)
-        )
-    except NotFound:
-        pass  # forgotten meanwhile: there is nothing to relate it to
+    version = await written_document(call, accepted.id, agent)
+    previous = version["parent_id"] if version else name
+    relation = Relate(source=accepted.id, target=previous, relation="supersedes", confidence=1.0, agent_id=agent)
+    with suppress(NotFound):  # deleted in the meantime: there is nothing to relate it to
+        await _related(call, relation)
     try:
         memory = await _with_earlier(call, accepted.id, reader)
-    except NotFound:  # not projected in time, or forgotten meanwhile
+    except NotFound:  # not projected in time, or deleted in the meantime
         memory = {"id": accepted.id, "content": changes.content}
     return success(memory=memory, previousId=previous)
 
@@ -247,17 +246,17 @@ async def evolve(request: Request, arguments: Arguments) -> Response:
 async def _with_earlier(call: Call, name: str, reader: Reader) -> dict[str, Any]:
     """A memory that names the versions before it; raises NotFound."""
     versions = dialect.versions(list(map(view, await call.queries.memories.history(name, reader))))
-    return next(one for one in versions if one["id"] == name)
+    return next(version for version in versions if version["id"] == name)
 
 
 async def _related(call: Call, relation: Relate) -> dict[str, Any]:
-    """The relation, as it is kept; raises NotFound for an end that is not there."""
+    """The stored relation; raises NotFound for an end that does not exist."""
     caller = call.caller(relation.agent_id)
     accepted = await call.operations.work.relate(relation, call.reader(relation.agent_id), caller)
     call.wrote(caller.agent_id, accepted.position)
-    known = await written_document(call, accepted.id, relation.agent_id)
-    if known is not None:
-        return relation_record(known)
+    stored = await written_document(call, accepted.id, relation.agent_id)
+    if stored is not None:
+        return relation_record(stored)
     return {
         "id": accepted.id,
         "sourceId": relation.source,

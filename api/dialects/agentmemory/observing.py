@@ -28,7 +28,7 @@ from api.dialects.agentmemory.operations import MAX_OBSERVATIONS, OF_SESSION, an
 from api.dialects.agentmemory.records import Record
 from api.dialects.agentmemory.sessions import list_sessions, session_records
 from api.dialects.fitting import Fitted, fitted
-from api.dialects.session_projects import SessionProject, home_of, homes, settled
+from api.dialects.session_projects import home_of, homes, settled
 from api.http.http import Json
 from api.importing.sessions import hook_observation
 from ingest.commands.decide import TrackSession, WriteCommand
@@ -48,8 +48,11 @@ async def observe(request: Request, arguments: Arguments) -> Response:
     moment = moment_of(arguments["timestamp"])
     call, agent = call_of(request), agent_of(arguments)
     home, new = await settled(request, session, arguments["project"] or "", agent)
-    fits = await _fitted(request, _data(arguments["data"]))
-    seen = hook_observation(
+    data: Any = {} if arguments["data"] is None else arguments["data"]  # without data only the hook is stored
+    if not isinstance(data, dict):
+        data = {"content" if isinstance(data, str) else "value": data}
+    fits = await _fitted(request, cast("dict[str, Any]", data))
+    observation = hook_observation(
         session,
         home.project,
         hook,
@@ -60,18 +63,27 @@ async def observe(request: Request, arguments: Arguments) -> Response:
         image=fits.image,
         modality=fits.modality,
     )
-    seen = replace(seen, project=home.project)  # a session of another API may be at home in the nameless project
-    events: list[WriteCommand] = [seen]
-    if new and (cwd := arguments.chosen("cwd")):
-        events.append(_started(session, home, cwd[:CWD_CHARS], moment))
-    accepted, *others = await asyncio.gather(*map(call.write, events))
-    for one in (accepted, *others):
-        homes(request).wrote(session, one.position)
-    return Json({"observationId": accepted.id}, 201)
+    # a session of another API may belong to the nameless project
+    commands: list[WriteCommand] = [replace(observation, project=home.project)]
+    if new and (cwd := arguments.chosen("cwd")):  # an observation opens its session, but does not say where it works
+        commands.append(
+            TrackSession(
+                status="started",
+                session_id=session,
+                project=home.project,
+                agent_id=home.agent,
+                cwd=cwd[:CWD_CHARS],
+                occurred_at=moment,
+            )
+        )
+    receipts = await asyncio.gather(*map(call.write, commands))
+    for receipt in receipts:
+        homes(request).wrote(session, receipt.position)
+    return Json({"observationId": receipts[0].id}, 201)
 
 
 async def observe_as_agent(request: Request, arguments: Arguments) -> Response:
-    """Record what an agent says itself, as if it had used a tool."""
+    """Record a text of the agent's own, as if it had used a tool."""
     session, project = arguments.needed("sessionId"), arguments.needed("project")
     agent = agent_of(arguments)
     home, _ = await settled(request, session, project, agent)
@@ -98,27 +110,11 @@ def moment_of(given: str | float) -> datetime | None:
     return moment if 1970 <= moment.year < 2200 else None
 
 
-def _data(given: Any) -> dict[str, Any]:
-    """What was observed, as data; empty for nothing, of which only the hook is kept."""
-    if given is None:
-        return {}
-    if isinstance(given, dict):
-        return cast("dict[str, Any]", given)
-    return {"content" if isinstance(given, str) else "value": given}
-
-
 async def _fitted(request: Request, data: Mapping[str, Any]) -> Fitted:
     declared = request.headers.get("content-length", "")
     if declared.isdigit() and int(declared) <= IN_THREAD_BYTES:
         return fitted(data)
     return await asyncio.to_thread(fitted, data)
-
-
-def _started(session: str, home: SessionProject, cwd: str, moment: datetime | None) -> TrackSession:
-    """Says where a session works. An observation opens its session, but does not say that."""
-    return TrackSession(
-        status="started", session_id=session, project=home.project, agent_id=home.agent, cwd=cwd, occurred_at=moment
-    )
 
 
 async def observe_text(call: Call, arguments: Arguments) -> ToolAnswer:
@@ -129,7 +125,7 @@ async def observe_text(call: Call, arguments: Arguments) -> ToolAnswer:
     session, project = arguments.needed("sessionId"), arguments.needed("project")
     agent = arguments["agentId"] or ""
     if cwd := arguments.chosen("cwd"):
-        await _know_folder(call, session, project, cwd, agent)
+        await _record_folder(call, session, project, cwd, agent)
     kind = arguments.chosen("type") or "other"
     title = arguments.chosen("title") or f"agent_{kind}"
     data = {"tool_name": title, "tool_input": text, "tool_output": text, "type": kind}
@@ -139,14 +135,14 @@ async def observe_text(call: Call, arguments: Arguments) -> ToolAnswer:
     return answer({"observationId": accepted.id})
 
 
-async def _know_folder(call: Call, session: str, project: str, cwd: str, agent: str) -> None:
-    """Say where a session works, unless that is known."""
+async def _record_folder(call: Call, session: str, project: str, cwd: str, agent: str) -> None:
+    """Record the folder that a session works in, unless it has one."""
     try:
         located = await call.queries.sessions.one(call.reader(agent), session, project)
-        known = getattr(located.document, "cwd", "")
+        folder = getattr(located.document, "cwd", "")
     except MnemologError:
-        known = ""
-    if not known:
+        folder = ""
+    if not folder:
         track = command(TrackSession, status="started", session_id=session, project=project, cwd=cwd, agent_id=agent)
         await call.write(track)
 
@@ -171,13 +167,13 @@ _TOOL = ("toolName", "toolInput", "toolOutput")
 
 
 async def get_observations(request: Request) -> Response:
-    """A session's observations, the oldest first; none for a session that nobody knows."""
+    """A session's observations, oldest first; empty for an unknown session."""
     arguments = await _of_session(request)
     return reply(await observations(call_of(request), arguments))
 
 
 async def get_sessions(request: Request, arguments: Arguments) -> Response:
-    """The sessions that can be played back, the newest first."""
+    """The sessions that can be played back, newest first."""
     answer = await list_sessions(call_of(request), arguments)
     return success(**answer.data) if isinstance(answer.data, dict) else reply(answer)
 

@@ -1,9 +1,9 @@
 """The WebSocket of viewers.
 
-Over the WebSocket comes every observation as soon as it can be read. Best effort, and bounded: one task follows the log
-for all viewers that may see the same, while there are any. It never waits for one of them: a viewer that takes nothing
-off until its share is full is let go. Nor does it keep up at any price: of what is written faster than AT_ONCE
-observations in PAUSE_S, a part is passed over.
+The WebSocket sends every observation as soon as it can be read. Best effort, and bounded: one task follows the log for
+all viewers with the same access, while there are any. It never waits for a viewer: one that does not read until its
+queue is full is disconnected. It does not keep up at any price either: when more than AT_ONCE observations are written
+in PAUSE_S, some are skipped.
 """
 
 import asyncio
@@ -58,10 +58,10 @@ class Viewer:
         self.too_slow = asyncio.Event()
         """Set once its queue is full: what it would see has gaps, so it is disconnected."""
         self.key_revoked = False
-        """Whether its key does not hold any more."""
+        """Whether its key is no longer valid."""
 
     def offer(self, frame: str) -> None:
-        """Have a frame sent, unless there is no room."""
+        """Queue a frame; a viewer whose queue is full is marked too slow."""
         if self._chars + len(frame) > MAX_WAITING_CHARS:
             self.too_slow.set()
             return
@@ -94,7 +94,7 @@ class ViewerStream:
         except CommandRejected as refused:
             await socket.close(POLICY_VIOLATION, refused.message[:100])
             return
-        if sum(len(one.viewers) for one in self._audiences.values()) >= MAX_VIEWERS:
+        if sum(len(audience.viewers) for audience in self._audiences.values()) >= MAX_VIEWERS:
             await socket.close(TRY_LATER, "too many viewers are connected")
             return
         viewer = Viewer()
@@ -114,7 +114,7 @@ class ViewerStream:
 
 
 class Audience:
-    """The viewers that may see the same, and the task that follows the log for them."""
+    """The viewers with the same access, and the task that follows the log for them."""
 
     def __init__(self, services: NativeCall, reader: Reader) -> None:
         self._services, self._reader = services, reader
@@ -122,36 +122,35 @@ class Audience:
         self._following: asyncio.Task[None] | None = None
 
     def join(self, viewer: Viewer) -> None:
-        """One viewer more."""
+        """Add a viewer."""
         self.viewers.add(viewer)
         if self._following is None:
             self._following = asyncio.create_task(self._follow(), name="viewers")
 
     async def stop(self) -> None:
-        """Follow no longer, when nobody watches."""
+        """Stop following the log once nobody watches."""
         if self._following is not None:
             following, self._following = self._following, None
             await end(following)
 
     async def _follow(self) -> None:
-        services, reader = self._services, self._reader
         while True:
             try:
-                await self._show(services, reader)
+                await self._show()
             except (MnemologError, RedisError, OSError) as error:
                 logger.warning("the viewers' stream has a gap: %s", error)
-            except Exception:  # a fault of ours in one page of the log: the viewers go on with the next
+            except Exception:  # a bug on one page of the log: the viewers continue with the next page
                 logger.exception("the viewers' stream has a gap")
             await asyncio.sleep(1)
 
-    async def _show(self, services: NativeCall, reader: Reader) -> None:
-        queries = services.queries
+    async def _show(self) -> None:
+        queries, event_filter = self._services.queries, EventFilter(self._reader, ObservationRecorded.TYPE)
         at = queries.log.applied()
-        async for page in follow_events(services, EventFilter(reader, ObservationRecorded.TYPE), at, AT_ONCE):
-            seen = await queries.observations.recorded_by(page, reader)
+        async for page in follow_events(self._services, event_filter, at, AT_ONCE):
+            observations = await queries.observations.recorded_by(page, self._reader)
             sent_chars = 0
-            for one in sorted(seen, key=lambda one: one.recorded_at):
-                for frame in frames(one):
+            for observation in sorted(observations, key=lambda observation: observation.recorded_at):
+                for frame in frames(observation):
                     sent_chars += len(frame)
                     for viewer in self.viewers:
                         viewer.offer(frame)
@@ -173,7 +172,7 @@ async def _send(socket: WebSocket, viewer: Viewer) -> None:
 
 
 async def _until_closed(socket: WebSocket) -> None:
-    """Return when the viewer leaves; what it says until then is passed over."""
+    """Return when the viewer leaves; its messages until then are ignored."""
     while (await socket.receive())["type"] != "websocket.disconnect":
         pass
 
@@ -183,14 +182,14 @@ async def _first_to_end(*parts: Coroutine[Any, Any, Any]) -> None:
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
-            if not isinstance(fault := task.exception(), WebSocketDisconnect | None):
-                raise fault
+            if not isinstance(error := task.exception(), WebSocketDisconnect | None):
+                raise error
     finally:
         await end(*tasks)
 
 
 async def _close(socket: WebSocket, code: int, reason: str) -> None:
-    """Close the connection of a viewer that takes nothing; it is likely not to take this either."""
+    """Close the connection of a viewer that stopped reading; it may not read this either."""
     try:
         async with asyncio.timeout(CLOSE_S):
             await socket.close(code, reason)

@@ -21,8 +21,8 @@ View: TypeAlias = Mapping[str, Any]
 Record: TypeAlias = dict[str, Any]
 Format: TypeAlias = Literal["full", "compact", "narrative"]
 MemoryKind: TypeAlias = Literal["pattern", "preference", "architecture", "bug", "workflow", "fact"]
-MEMORY_KINDS: tuple[MemoryKind, ...] = get_args(MemoryKind)
-FORMATS: tuple[Format, ...] = get_args(Format)
+MEMORY_KINDS: dict[str, MemoryKind] = {kind: kind for kind in get_args(MemoryKind)}
+FORMATS: dict[str, Format] = {form: form for form in get_args(Format)}
 STRENGTH = 7.0
 """Of a memory when it is saved."""
 KIND_FIELD = "type"
@@ -40,7 +40,7 @@ _STATUS = {"ended": "completed"}
 
 def kind_of(given: str | None) -> MemoryKind:
     """The kind a caller names; what is none of them is a fact."""
-    return _known_kind((given or "").strip().lower()) or "fact"
+    return MEMORY_KINDS.get((given or "").strip().lower(), "fact")
 
 
 def classified(kind: MemoryKind, sources: Iterable[str] = ()) -> Record:
@@ -114,20 +114,20 @@ def versions(history: Sequence[View]) -> list[Record]:
 
 
 def related(relations: Iterable[Relation]) -> dict[str, list[str]]:
-    """What each end of these relations is related to, each once."""
-    found: dict[str, dict[str, None]] = {}
-    for one in relations:
-        for end, other in ((one.source, one.target), (one.target, one.source)):
+    """The documents that each end of these relations is related to, without duplicates."""
+    neighbors: dict[str, dict[str, None]] = {}
+    for relation in relations:
+        for end, other in ((relation.source, relation.target), (relation.target, relation.source)):
             if end != other:
-                found.setdefault(end, {})[other] = None
-    return {end: list(others) for end, others in found.items()}
+                neighbors.setdefault(end, {})[other] = None
+    return {end: list(others) for end, others in neighbors.items()}
 
 
 def memory_kind(kept: View) -> MemoryKind:
     """A memory's kind: as it was saved; of one saved otherwise, what its tags or its type come nearest to."""
     stated: list[str] = [kept["metadata"].get(KIND_FIELD, ""), *kept["tags"]]
-    named: list[MemoryKind] = [kind for name in stated if (kind := _known_kind(name)) is not None]
-    return named[0] if named else ("workflow" if kept["memory_type"] == "procedural" else "fact")
+    kinds: list[MemoryKind] = [MEMORY_KINDS[name] for name in stated if name in MEMORY_KINDS]
+    return kinds[0] if kinds else ("workflow" if kept["memory_type"] == "procedural" else "fact")
 
 
 def memory_as_observation(kept: View) -> Record:
@@ -175,15 +175,15 @@ def found(view: View, score: float, form: Format) -> Record:
 
 def packed(items: Sequence[Record], budget: int | None) -> tuple[list[Record], int, bool]:
     """The items up to the first that does not fit a budget of tokens, their tokens, and whether some are left out."""
-    kept: list[Record] = []
+    selected: list[Record] = []
     used = 0
     for item in items:
         tokens = math.ceil(len(json.dumps(item, ensure_ascii=False, separators=(",", ":"))) / 3)
         if budget is not None and used + tokens > budget:
-            return kept, used, True
-        kept.append(item)
+            return selected, used, True
+        selected.append(item)
         used += tokens
-    return kept, used, False
+    return selected, used, False
 
 
 def narrated(items: Iterable[Record]) -> str:
@@ -192,7 +192,7 @@ def narrated(items: Iterable[Record]) -> str:
 
 
 def session(known: View, its_summary: View | None = None, commits: Sequence[str] = ()) -> Record:
-    """A session; `told` is its summary, once there is one."""
+    """A session, with its summary once it has one."""
     record: Record = {
         **renamed(known, "id project cwd started_at updated_at"),
         "status": _STATUS.get(known["status"], known["status"]),
@@ -232,37 +232,31 @@ def commit(known: View) -> Record:
 def renamed(known: View, fields: str) -> Record:
     """Fields of a document in agentmemory's form: `created_at` becomes createdAt, and of `sha=commit` the name comes
     first. Times are text, sequences lists."""
-    return {name: _plain_value(known[field]) for name, field in _pairs(fields)}
+    record: Record = {}
+    for name, field in _pairs(fields):
+        value = known[field]
+        if isinstance(value, datetime):
+            value = iso(value)
+        elif isinstance(value, list | tuple):
+            value = list(cast("Iterable[Any]", value))
+        record[name] = value
+    return record
 
 
 @cache
 def _pairs(fields: str) -> tuple[tuple[str, str], ...]:
-    """What a record calls a field, and what the document calls it."""
-    pairs = (one.split("=") for one in fields.split())
-    return tuple((one[0] if len(one) > 1 else _camel(one[0]), one[-1]) for one in pairs)
-
-
-def _camel(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(map(str.capitalize, others))
-
-
-def _plain_value(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return iso(value)
-    return list(cast("Iterable[Any]", value)) if isinstance(value, list | tuple) else value
+    """The record's name and the document's name of each field."""
+    pairs: list[tuple[str, str]] = []
+    for field in fields.split():
+        name, _, source = field.rpartition("=")
+        first, *others = source.split("_")
+        pairs.append((name or first + "".join(map(str.capitalize, others)), source))
+    return tuple(pairs)
 
 
 def iso(when: datetime) -> str:
     """A time as agentmemory writes it: UTC, to the millisecond, with a Z."""
     return when.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def _known_kind(name: str) -> MemoryKind | None:
-    for kind in MEMORY_KINDS:
-        if kind == name:
-            return kind
-    return None
 
 
 def without_empty(fields: Record) -> Record:

@@ -41,8 +41,8 @@ class RenderedContext(NamedTuple):
 async def context_for(call: Call, reader: Reader, session: str, project: str, budget: int) -> RenderedContext:
     """The context of a project for a session, within a budget of tokens; raises ProjectionBehind without an index."""
     room = max(1, min(MAX_TOKENS, budget) - LONGER_TOKENS)
-    wanted = ContextRequest(project=project, session_id=session, token_budget=room)
-    compiled = await call.queries.context(wanted, reader)
+    context_request = ContextRequest(project=project, session_id=session, token_budget=room)
+    compiled = await call.queries.context(context_request, reader)
     if not compiled.context:
         return RenderedContext()
     inner = compiled.context.removeprefix(f"<{OUR_TAG}").removesuffix(f"</{OUR_TAG}>")
@@ -60,10 +60,10 @@ async def context(request: Request, arguments: Arguments) -> Response:
     call = call_of(request)
     await call.wait_for_own_writes(agent)
     try:
-        known = await context_for(call, call.reader(agent), session, project, budget)
+        rendered = await context_for(call, call.reader(agent), session, project, budget)
     except ProjectionBehind as error:
         return Json({**RenderedContext()._asdict(), "degraded": [str(error)]})
-    return Json(known._asdict())
+    return Json(rendered._asdict())
 
 
 async def enrich(request: Request, arguments: Arguments) -> Response:
@@ -73,11 +73,11 @@ async def enrich(request: Request, arguments: Arguments) -> Response:
         raise BadArgument("files must name at least one file", "files")
     call, agent = call_of(request), arguments.chosen("agentId") or ""
     await call.wait_for_own_writes(agent)
-    known = await call.queries.around.enrich(
+    enrichment = await call.queries.around.enrich(
         call.reader(agent), session, arguments["files"], arguments["terms"] or [], arguments["toolName"] or "",
         arguments.chosen("project"), min_confidence=0.0,  # its clients expect as many as there are
     )  # fmt: skip
-    return Json({"context": known.context, "truncated": known.truncated})
+    return Json({"context": enrichment.context, "truncated": enrichment.truncated})
 
 
 async def bridge(request: Request) -> Response:
@@ -128,14 +128,10 @@ async def post_search(request: Request, arguments: Arguments) -> Response:
         raise BadArgument(f"limit must be at most {MAX_LIMIT}", "limit")
     try:
         return reply(await recall(call_of(request), arguments))
-    except UNANSWERED as why:  # a client that is refused goes on by itself, unseen
-        nothing: dict[str, Any] = {
-            "format": arguments["format"] or "full",
-            "results": [],
-            "tokens_used": 0,
-            "truncated": False,
-        }
-        return Json({**nothing, "degraded": [str(why)]})
+    except UNANSWERED as error:  # a client that is refused silently continues without results
+        form = arguments["format"] or "full"
+        empty: dict[str, Any] = {"format": form, "results": [], "tokens_used": 0, "truncated": False}
+        return Json({**empty, "degraded": [str(error)]})
 
 
 async def post_smart_search(request: Request, arguments: Arguments) -> Response:
@@ -149,8 +145,8 @@ async def post_smart_search(request: Request, arguments: Arguments) -> Response:
     # The session is the one that asks: it narrows nothing.
     try:
         return reply(await smart_search(call_of(request), arguments | {"sessionId": None}))
-    except UNANSWERED as why:
-        return Json({"mode": "compact", "results": [], "lessons": [], "degraded": [str(why)]})
+    except UNANSWERED as error:
+        return Json({"mode": "compact", "results": [], "lessons": [], "degraded": [str(error)]})
 
 
 async def followup(request: Request) -> Response:
@@ -178,43 +174,46 @@ def _followups(request: Request) -> Followups:
 
 async def recall(call: Call, arguments: Arguments) -> ToolAnswer:
     """memory_recall: search results, as many as fit the budget."""
-    form = _format(arguments["format"])
-    results, lacks = await _search(call, arguments)
-    items = [dialect.found(one, score, form) for one, score in results]
+    form = dialect.FORMATS.get((arguments["format"] or "full").strip().lower())
+    if form is None:
+        raise BadArgument(f"format must be one of {', '.join(dialect.FORMATS)}", "format")
+    results, missing = await _search(call, arguments)
+    items = [dialect.found(document, score, form) for document, score in results]
     budget: Any = arguments["token_budget"]
-    kept, used, truncated = dialect.packed(items, None if budget is None else int(budget))
-    record: dict[str, Any] = {"format": form, "results": kept, "tokens_used": used, "truncated": truncated}
+    selected, used, truncated = dialect.packed(items, None if budget is None else int(budget))
+    record: dict[str, Any] = {"format": form, "results": selected, "tokens_used": used, "truncated": truncated}
     record |= {} if budget is None else {"tokens_budget": int(budget)}
-    record |= {"degraded": lacks} if lacks else {}
+    record |= {"degraded": missing} if missing else {}
     if form != "narrative":
         return answer(record)
-    text = dialect.narrated(kept)
+    text = dialect.narrated(selected)
     return answer({**record, "text": text}, text)
 
 
 async def smart_search(call: Call, arguments: Arguments) -> ToolAnswer:
     """memory_smart_search: titles first; what is named by id in full."""
-    given: list[Any] = arguments["expandIds"] or []
-    if wanted := [name for name in map(_named, given) if name]:
-        return await _expanded(call, arguments, wanted)
-    results, lacks = await _search(call, arguments)
-    items = [dialect.found(one, score, "compact") for one, score in results]
+    entries: list[Any] = arguments["expandIds"] or []
+    names = [cast("dict[str, Any]", entry).get("obsId") if isinstance(entry, dict) else entry for entry in entries]
+    if names := [name.strip() for name in names if isinstance(name, str) and name.strip()]:
+        return await _expanded(call, arguments, names)
+    results, missing = await _search(call, arguments)
+    items = [dialect.found(document, score, "compact") for document, score in results]
     lessons: list[dict[str, Any]] = []
     if arguments["includeLessons"]:
         now = system_clock()
         reader = call.reader(arguments["agentId"] or "")
         query = arguments.needed("query")[:QUERY_CHARS]
-        known = call.queries.lessons.search(reader, query, arguments.chosen("project"), now, limit=LESSONS_SHOWN)
-        lessons = [lesson_hint(view(one), one.confidence_at(now), score) for one, score in await known]
+        hits = await call.queries.lessons.search(reader, query, arguments.chosen("project"), now, limit=LESSONS_SHOWN)
+        lessons = [lesson_hint(view(lesson), lesson.confidence_at(now), score) for lesson, score in hits]
     record: dict[str, Any] = {"mode": "compact", "results": items, "lessons": lessons}
-    return answer(record | ({"degraded": lacks} if lacks else {}))
+    return answer(record | ({"degraded": missing} if missing else {}))
 
 
 async def timeline(call: Call, arguments: Arguments) -> ToolAnswer:
     """memory_timeline: what was observed around an anchor."""
     agent = arguments["agentId"] or ""
     await call.wait_for_own_writes(agent)
-    found = await call.queries.around.timeline(
+    surroundings = await call.queries.around.timeline(
         call.reader(agent),
         arguments.needed("anchor"),
         arguments.chosen("project"),
@@ -222,15 +221,16 @@ async def timeline(call: Call, arguments: Arguments) -> ToolAnswer:
         arguments.count("before", MAX_LIMIT, 0),
         arguments.count("after", MAX_LIMIT, 0),
     )
-    entries = [(dialect.observation(view(one.observation)), one.position) for one in found.entries]
-    record: dict[str, Any] = {
-        "entries": [
-            {"observation": one, "sessionId": one["sessionId"], "relativePosition": place} for one, place in entries
+    observations = [dialect.observation(view(entry.observation)) for entry in surroundings.entries]
+    return succeeded(
+        entries=[
+            {"observation": seen, "sessionId": seen["sessionId"], "relativePosition": entry.position}
+            for seen, entry in zip(observations, surroundings.entries, strict=True)
         ],
-        "observations": [one for one, _ in entries],
-        "anchorIndex": found.anchor_index,
-    }
-    return succeeded(**record, **({"reason": found.reason} if found.reason else {}))
+        observations=observations,
+        anchorIndex=surroundings.anchor_index,
+        **({"reason": surroundings.reason} if surroundings.reason else {}),
+    )
 
 
 async def alike(
@@ -241,13 +241,11 @@ async def alike(
         query=content[:ALIKE_CHARS], kinds=["memory"], mode="lexical", limit=ALIKE_LOOKED_AT, fold=False
     )
     candidates = await call.queries.recall(words, reader)
-    near = await call.queries.lookup.documents([one.id for one in candidates.results], reader)
+    near = await call.queries.lookup.documents([hit.id for hit in candidates.results], reader)
     scored = [
-        (similarity(content, one.document.content), one.document)
-        for one in near
-        if isinstance(one.document, Memory)
-        and one.document.id not in besides
-        and (not project or one.document.project in ("", project))
+        (similarity(content, memory.content), memory)
+        for memory in (located.document for located in near)
+        if isinstance(memory, Memory) and memory.id not in besides and (not project or memory.project in ("", project))
     ]
     best = max(scored, key=lambda pair: pair[0], default=None)
     if best is None or best[0] <= SIMILAR_ABOVE:
@@ -270,33 +268,20 @@ async def _search(call: Call, arguments: Arguments) -> tuple[list[tuple[dict[str
     )
 
     missing = await call.wait_for_own_writes(agent)
-    found = await call.queries.recall(question, reader)
-    known = views(await call.queries.lookup.documents([one.id for one in found.results], reader))
-    return [(known[one.id], one.score) for one in found.results if one.id in known], missing + found.degraded
+    recalled = await call.queries.recall(question, reader)
+    documents = views(await call.queries.lookup.documents([hit.id for hit in recalled.results], reader))
+    hits = [(documents[hit.id], hit.score) for hit in recalled.results if hit.id in documents]
+    return hits, missing + recalled.degraded
 
 
-async def _expanded(call: Call, arguments: Arguments, wanted: list[str]) -> ToolAnswer:
+async def _expanded(call: Call, arguments: Arguments, names: list[str]) -> ToolAnswer:
     agent = arguments["agentId"] or ""
     await call.wait_for_own_writes(agent)
-    known = views(await call.queries.lookup.documents(wanted[:MAX_EXPANDED], call.reader(agent)))
-    shown = [
-        dialect.memory_as_observation(one) if "memory_type" in one else dialect.observation(one)
-        for one in known.values()
-        if "memory_type" in one or ("narrative" in one and "data" in one)
+    documents = views(await call.queries.lookup.documents(names[:MAX_EXPANDED], call.reader(agent)))
+    records = [
+        dialect.memory_as_observation(document) if "memory_type" in document else dialect.observation(document)
+        for document in documents.values()
+        if "memory_type" in document or ("narrative" in document and "data" in document)
     ]
-    results = [{"obsId": one["id"], "sessionId": one["sessionId"], "observation": one} for one in shown]
-    return answer({"mode": "expanded", "results": results, "truncated": len(wanted) > MAX_EXPANDED})
-
-
-def _named(given: Any) -> str:
-    """The observation that an entry of expandIds names: by its id, or as an object with it."""
-    if isinstance(given, dict):
-        given = cast("dict[str, Any]", given).get("obsId")
-    return given.strip() if isinstance(given, str) else ""
-
-
-def _format(given: str | None) -> dialect.Format:
-    for form in dialect.FORMATS:
-        if form == (given or "full").strip().lower():
-            return form
-    raise BadArgument(f"format must be one of {', '.join(dialect.FORMATS)}", "format")
+    results = [{"obsId": record["id"], "sessionId": record["sessionId"], "observation": record} for record in records]
+    return answer({"mode": "expanded", "results": results, "truncated": len(names) > MAX_EXPANDED})

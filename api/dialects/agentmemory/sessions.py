@@ -51,7 +51,7 @@ AT_ONCE = 8
 
 
 async def start(request: Request, arguments: Arguments) -> Response:
-    """Start a session, or go on with it; what is known of its project."""
+    """Start or resume a session; the answer has the context of its project."""
     session = arguments.needed("sessionId")
     for name in ("project", "cwd"):
         if arguments[name] is None:
@@ -68,22 +68,32 @@ async def start(request: Request, arguments: Arguments) -> Response:
         title=beginning((arguments["title"] or "").strip(), TITLE_CHARS),
         occurred_at=moment,
     )
-    now = _begun(call, home, started, to_ms(moment))
-    known = None if new else await _known(call, home, session, agent)
+    now_ms = to_ms(moment)
+    current = Session(  # if it was not there before
+        tenant=call.tenant,
+        project=home.project,
+        session_id=session,
+        agent_id=call.caller(home.agent).agent_id,
+        title=started.title,
+        cwd=started.cwd,
+        started_ms=now_ms,
+        updated_ms=now_ms,
+    )
+    existing = None if new else await _existing(call, home, session, agent)
     accepted, context = await asyncio.gather(
         call.write(started), _context(call, session, home.project, settings(request).token_budget, agent)
     )
     homes(request).wrote(session, accepted.position)
-    if known is not None:
+    if existing is not None:
         stated = {"cwd": started.cwd, "title": started.title}
-        now = known.model_copy(
+        current = existing.model_copy(
             update={"status": "active", "ended_ms": 0, **{name: text for name, text in stated.items() if text}}
         )
-    return Json({"session": dialect.session(view(now)), "context": context})
+    return Json({"session": dialect.session(view(current)), "context": context})
 
 
 async def end(request: Request, arguments: Arguments) -> Response:
-    """End a session; one that nobody knows has ended already. Its summary is made by the upkeep."""
+    """End a session; an unknown one counts as ended. Maintenance writes its summary."""
     session = arguments.needed("sessionId")
     if home := await home_of(request, session):
         ended = TrackSession(status="ended", session_id=session, project=home.project, agent_id=home.agent)
@@ -93,30 +103,16 @@ async def end(request: Request, arguments: Arguments) -> Response:
 
 
 async def get_sessions(request: Request, arguments: Arguments) -> Response:
-    """The sessions, the newest first."""
+    """The sessions, newest first."""
     limit = MAX_SESSIONS if arguments["limit"] is None else arguments["limit"]
     try:
         return reply(await list_sessions(call_of(request), arguments | {"limit": limit}))
-    except ReaderUnknown as why:
-        return Json({"sessions": [], "degraded": [str(why)]})
+    except ReaderUnknown as error:
+        return Json({"sessions": [], "degraded": [str(error)]})
 
 
-def _begun(call: Call, home: SessionProject, started: TrackSession, now_ms: int) -> Session:
-    """The session as it will be when it was not there before."""
-    return Session(
-        tenant=call.tenant,
-        project=home.project,
-        session_id=started.session_id,
-        agent_id=call.caller(home.agent).agent_id,
-        title=started.title,
-        cwd=started.cwd,
-        started_ms=now_ms,
-        updated_ms=now_ms,
-    )
-
-
-async def _known(call: Call, home: SessionProject, session: str, agent: str) -> Session | None:
-    """The session as it is, with what was written to it here a moment ago, as far as `agent` may read it."""
+async def _existing(call: Call, home: SessionProject, session: str, agent: str) -> Session | None:
+    """The stored session, including the last writes made here; None if `agent` cannot read it."""
     written = Token(home.written)
     written.include_all(written_elsewhere(call.last_writes.shared, call.tenant, session))
     try:
@@ -133,7 +129,7 @@ async def _known(call: Call, home: SessionProject, session: str, agent: str) -> 
 
 
 async def _context(call: Call, session: str, project: str, budget: int, agent: str) -> str:
-    """The context for `agent`, who need not be the session's own; empty when it is not available in time."""
+    """The context for `agent`, which need not be the session's own; empty if it is not ready in time."""
     try:
         reader = call.reader(agent)
         async with asyncio.timeout(CONTEXT_S):
@@ -156,7 +152,7 @@ async def list_sessions(call: Call, arguments: Arguments) -> ToolAnswer:
 async def session_records(
     call: Call,
     reader: Reader,
-    known: Sequence[Mapping[str, Any]],
+    sessions: Sequence[Mapping[str, Any]],
     summaries: Mapping[tuple[str, str], Mapping[str, Any]] | None = None,
 ) -> list[dict[str, Any]]:
     """Sessions with the summaries they have and the commits made in them, the newest start first.
@@ -176,13 +172,11 @@ async def session_records(
             return summaries.get((session["project"], session["id"]))
         async with turns:
             located = await call.queries.sessions.one(reader, session["id"], session["project"])
-            found = await call.queries.summaries.of_session(reader, located)
-        return None if found is None else view(found)
+            summary = await call.queries.summaries.of_session(reader, located)
+        return None if summary is None else view(summary)
 
-    read = await asyncio.gather(*map(summary_of, known))
-    records = [
-        dialect.session(one, summary, commits.get(one["id"], [])) for one, summary in zip(known, read, strict=True)
-    ]
+    pairs = zip(sessions, await asyncio.gather(*map(summary_of, sessions)), strict=True)
+    records = [dialect.session(session, summary, commits.get(session["id"], [])) for session, summary in pairs]
     return sorted(records, key=lambda record: record["startedAt"], reverse=True)
 
 
@@ -205,15 +199,13 @@ async def link(request: Request, arguments: Arguments) -> Response:
         project=home.project if home else arguments["project"],
         agent_id=arguments.chosen("agentId") or (home.agent if home else None),
         message=arguments["message"],
-        branch=_cut(arguments, "branch"),
-        repo=_cut(arguments, "repo"),
-        author=_cut(arguments, "author"),
+        **{name: (arguments[name] or "")[:NAME_CHARS] for name in ("branch", "repo", "author")},
         authored_at=(arguments["authoredAt"] or "")[:TIME_CHARS],
-        files=[one[:NAME_CHARS] for one in files[:MAX_FILES]],
+        files=[file[:NAME_CHARS] for file in files[:MAX_FILES]],
     )
     accepted = await call.write(linked)
-    known = await written_document(call, accepted.id, arguments.chosen("agentId") or "")
-    return Json({"commit": dialect.commit(known or _as_said(linked))})
+    stored = await written_document(call, accepted.id, arguments.chosen("agentId") or "")
+    return Json({"commit": dialect.commit(stored or _unprojected(linked))})
 
 
 async def commit_lookup(call: Call, arguments: Arguments) -> ToolAnswer:
@@ -221,12 +213,12 @@ async def commit_lookup(call: Call, arguments: Arguments) -> ToolAnswer:
     sha, agent = arguments.needed("sha").strip(), arguments["agentId"] or ""
     await call.wait_for_own_writes(agent)
     reader = call.reader(agent)
-    found = await _commits(call, reader, {"commit": sha}, 1)
-    if not found:
+    matches = await _commits(call, reader, {"commit": sha}, 1)
+    if not matches:
         raise NotFound(f"no session is known for commit {sha}")
-    named = [await call.queries.sessions.named(reader, name) for name in found[0]["session_ids"]]
-    known = [view(one.document) for located in named for one in located]
-    return answer({"commit": dialect.commit(found[0]), "sessions": await session_records(call, reader, known)})
+    lists = [await call.queries.sessions.named(reader, name) for name in matches[0]["session_ids"]]
+    sessions = [view(located.document) for named in lists for located in named]
+    return answer({"commit": dialect.commit(matches[0]), "sessions": await session_records(call, reader, sessions)})
 
 
 async def commits(call: Call, arguments: Arguments) -> ToolAnswer:
@@ -236,30 +228,25 @@ async def commits(call: Call, arguments: Arguments) -> ToolAnswer:
         raise BadArgument("limit must be at least 1", "limit")
     agent = arguments["agentId"] or ""
     await call.wait_for_own_writes(agent)
-    wanted = {name: arguments[name] for name in ("branch", "repo") if arguments[name]}
-    found = await _commits(call, call.reader(agent), wanted, min(limit, MAX_LIMIT))
-    return answer({"commits": list(map(dialect.commit, found))})
+    filters = {name: arguments[name] for name in ("branch", "repo") if arguments[name]}
+    newest = await _commits(call, call.reader(agent), filters, min(limit, MAX_LIMIT))
+    return answer({"commits": list(map(dialect.commit, newest))})
 
 
-async def _commits(call: Call, reader: Reader, wanted: dict[str, str], limit: int) -> list[dict[str, Any]]:
-    """The newest commits in which these fields are as wanted."""
-    found: list[dict[str, Any]] = []
+async def _commits(call: Call, reader: Reader, filters: dict[str, str], limit: int) -> list[dict[str, Any]]:
+    """The newest commits whose fields match the filters."""
+    matches: list[dict[str, Any]] = []
     cursor, seen = None, 0
-    while len(found) < limit and seen < MAX_SEEN:
+    while len(matches) < limit and seen < MAX_SEEN:
         page = await call.queries.commits.page(reader, None, cursor, PAGE)
-        found += [one for one in page.items if all(one[name] == value for name, value in wanted.items())]
+        matches += [commit for commit in page.items if all(commit[name] == value for name, value in filters.items())]
         cursor, seen = page.next, seen + PAGE
         if cursor is None:
             break
-    return found[:limit]
+    return matches[:limit]
 
 
-def _cut(arguments: Arguments, name: str) -> str:
-    return (arguments[name] or "")[:NAME_CHARS]
-
-
-def _as_said(linked: LinkCommit) -> dict[str, Any]:
-    """A commit that is not projected in time."""
+def _unprojected(linked: LinkCommit) -> dict[str, Any]:
     return {
         "commit": linked.commit,
         "branch": linked.branch,

@@ -7,6 +7,7 @@ import asyncio
 import json
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -34,7 +35,7 @@ from ingest.commands.parse import check_values
 from ingest.errors import AccessDenied, CommandRejected, MnemologError, NotFound, RequestTooLarge
 from ingest.events.envelope import Event, route_of
 from ingest.events.session import ObservationRecorded
-from ingest.ids import OBSERVATION, EventId, document_id
+from ingest.ids import OBSERVATION, DocumentId, EventId, document_id
 from ingest.log.position import partition_of
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Call, ToolAnswer
@@ -51,7 +52,7 @@ MAX_SESSIONS_TOLD = 1_000
 
 
 def _resolved(path: Path) -> Path:
-    """Where a path leads in the end: `..` and links count for what they are."""
+    """The path with `..` and links resolved."""
     return path.expanduser().resolve()
 
 
@@ -66,17 +67,18 @@ def transcripts(place: Path) -> TranscriptFiles:
     """The transcripts in a folder and those below it, or the one that is named itself."""
     if place.is_file():
         return TranscriptFiles([place], False)
-    found: list[tuple[float, Path]] = []
-    looked_at = 0
+    entries: list[tuple[float, Path]] = []
+    looked_at, capped = 0, False
     for folder, _, names in os.walk(place):
         for name in names:
             looked_at += 1
             path = Path(folder, name)
             if name.endswith(".jsonl") and not path.is_symlink():
-                found.append((path.stat().st_mtime, path))
-        if looked_at >= MAX_LOOKED_AT:
-            return TranscriptFiles(_newest_first(found), True)
-    return TranscriptFiles(_newest_first(found), False)
+                entries.append((path.stat().st_mtime, path))
+        if capped := looked_at >= MAX_LOOKED_AT:
+            break
+    entries.sort(key=lambda entry: (-entry[0], str(entry[1])))
+    return TranscriptFiles([path for _, path in entries], capped)
 
 
 async def import_transcripts(request: Request, arguments: Arguments) -> Response:
@@ -85,30 +87,30 @@ async def import_transcripts(request: Request, arguments: Arguments) -> Response
         raise BadArgument("maxFiles must be at least 1", "maxFiles")
     most, named = min(MAX_FILES, int(arguments["maxFiles"])), arguments.chosen("path")
     try:
-        place = await asyncio.to_thread(_resolved, Path(named or CLAUDE_CODE))
-    except (OSError, ValueError, RuntimeError) as fault:  # too long, with a NUL, of nobody's home
-        raise BadArgument(f"path cannot be looked up: {fault}", "path") from None
-    folders = await asyncio.to_thread(lambda: [_resolved(one) for one in settings(request).import_folders])
-    if not any(place.is_relative_to(folder) for folder in folders):
+        location = await asyncio.to_thread(_resolved, Path(named or CLAUDE_CODE))
+    except (OSError, ValueError, RuntimeError) as error:  # too long, with a NUL, in the home of no user
+        raise BadArgument(f"path cannot be looked up: {error}", "path") from None
+    folders = await asyncio.to_thread(lambda: list(map(_resolved, settings(request).import_folders)))
+    if not any(location.is_relative_to(folder) for folder in folders):
         raise AccessDenied(
             f"{named or CLAUDE_CODE} is in no folder of MNEMOLOG_IMPORT_FOLDERS: only from those is imported"
         )
-    if not await asyncio.to_thread(place.exists):
-        return failure(f"there is nothing at {place}")
-    found = await asyncio.to_thread(transcripts, place)
+    if not await asyncio.to_thread(location.exists):
+        return failure(f"there is nothing at {location}")
+    discovered = await asyncio.to_thread(transcripts, location)
     call, sessions = call_of(request), dict[str, None]()
     observations = imported = 0
-    for path in found.files[:most]:
-        taken = await _take(call, path, sessions)
-        observations, imported = observations + taken, imported + 1
+    for path in discovered.files[:most]:
+        observations += await _take(call, path, sessions)
+        imported += 1
     return success(
         202,
         imported=imported,
         observations=observations,
         sessionIds=list(islice(sessions, MAX_SESSIONS_TOLD)),
-        discovered=len(found.files),
-        truncated=len(found.files) > most,
-        traversalCapped=found.capped,
+        discovered=len(discovered.files),
+        truncated=len(discovered.files) > most,
+        traversalCapped=discovered.capped,
         maxFiles=most,
         maxFilesUpperBound=MAX_FILES,
     )
@@ -119,30 +121,29 @@ async def _take(call: Call, path: Path, sessions: dict[str, None]) -> int:
     observations = 0
     events = _events(path, call.tenant)
     while some := await asyncio.to_thread(lambda: list(islice(events, ROWS))):
-        fresh = await _not_there(call, some)
+        fresh = await _without_stored(call, some)
         outcome = await call.commands.append_events(fresh)
         call.wrote(call.acting(), str(outcome.token))
         not_stored = {*outcome.repeated, *(place for place, _ in outcome.rejected)}
         observations += sum(
-            isinstance(one.data, ObservationRecorded) and place not in not_stored for place, one in enumerate(fresh)
+            isinstance(event.data, ObservationRecorded) and place not in not_stored for place, event in enumerate(fresh)
         )
-        sessions.update(dict.fromkeys(one.envelope.session_id for one in some))
+        sessions.update(dict.fromkeys(event.envelope.session_id for event in some))
     return observations
 
 
-async def _not_there(call: Call, events: list[Event]) -> list[Event]:
-    """The events without the observations that have a document: the log itself forgets an id in time."""
+async def _without_stored(call: Call, events: list[Event]) -> list[Event]:
+    """The events without the observations that have a document: the log remembers an event's id only for a while."""
     documents = call.operations.current.documents
-    observed = [one for one in events if isinstance(one.data, ObservationRecorded)]
-    routes = [route_of(*one) for one in observed]
-    found = await documents.get(
-        [
-            (partition_of(route, documents.partitions), document_id(OBSERVATION, route, EventId(one.envelope.event_id)))
-            for route, one in zip(routes, observed, strict=True)
-        ]
-    )
-    there = {id(one) for one, document in zip(observed, found, strict=True) if document is not None}
-    return [one for one in events if id(one) not in there]
+    observations = [event for event in events if isinstance(event.data, ObservationRecorded)]
+    keys: list[tuple[int, DocumentId]] = []
+    for event in observations:
+        route = route_of(*event)
+        name = document_id(OBSERVATION, route, EventId(event.envelope.event_id))
+        keys.append((partition_of(route, documents.partitions), name))
+    stored = await documents.get(keys)
+    repeated = {id(event) for event, document in zip(observations, stored, strict=True) if document is not None}
+    return [event for event in events if id(event) not in repeated]
 
 
 def _events(path: Path, tenant: str) -> Iterator[Event]:
@@ -151,7 +152,7 @@ def _events(path: Path, tenant: str) -> Iterator[Event]:
             try:
                 yield from events_of(claude_code.mapped(row), claude_code.SYSTEM, tenant)
             except CommandRejected:
-                continue  # a line that says nothing to keep: most lines of a transcript are such
+                continue  # nothing in the line is stored, as with most lines of a transcript
 
 
 def _lines(file: Iterable[bytes]) -> Iterator[claude_code.TranscriptLine]:
@@ -163,12 +164,8 @@ def _lines(file: Iterable[bytes]) -> Iterator[claude_code.TranscriptLine]:
                 entry = json.loads(line)
             except (ValueError, RecursionError, RequestTooLarge):
                 entry = None
-        known = cast("dict[str, Any]", entry) if isinstance(entry, dict) else None
-        yield claude_code.TranscriptLine(number, known if known is not None and claude_code.is_one(known) else None)
-
-
-def _newest_first(found: list[tuple[float, Path]]) -> list[Path]:
-    return [path for _, path in sorted(found, key=lambda one: (-one[0], str(one[1])))]
+        record = cast("dict[str, Any]", entry) if isinstance(entry, dict) else None
+        yield claude_code.TranscriptLine(number, record if record is not None and claude_code.is_one(record) else None)
 
 
 MODES = ("current_session", "current_folder", "all")
@@ -184,10 +181,10 @@ async def sync(call: Call, arguments: Arguments) -> ToolAnswer:
 
 async def sync_all(call: Call, arguments: Arguments) -> ToolAnswer:
     """memory_antigravity_sync_all: and each session is summarised, and its slots brought up to date."""
-    record, places = await _synced(call, arguments)
+    record, projects = await _synced(call, arguments)
     summaries: dict[str, Any] = {}
     reflections: dict[str, Any] = {}
-    for session_id, project in places.items():
+    for session_id, project in projects.items():
         located = await call.queries.sessions.one(call.reader(EVERYBODY), session_id, project)
         session = session_of(located)
         try:
@@ -212,57 +209,51 @@ async def _synced(call: Call, arguments: Arguments) -> tuple[dict[str, Any], dic
     folder = await asyncio.to_thread(lambda: brain(Path.home()))
     if not await asyncio.to_thread(folder.is_dir):
         return _record({}, 0, f"there is no folder {folder}"), {}
-    found = await asyncio.to_thread(lambda: list(conversations(folder, only)))
+    candidates = await asyncio.to_thread(lambda: list(conversations(folder, only)))
     here = arguments.chosen("currentFolder") or ""
     if mode == "current_folder":
         if not here:
             return _record({}, 0, "currentFolder is needed for current_folder"), {}
-        found = [one for one in found if one.folder.rstrip("/") == here.rstrip("/")]
-    places: dict[str, str] = {}
+        candidates = [candidate for candidate in candidates if candidate.folder.rstrip("/") == here.rstrip("/")]
+    projects: dict[str, str] = {}
     added = 0
-    for one in found:
-        project = one.folder or here or str(Path.cwd())
-        if one.turns:
-            added += await _observe_new_turns(call, one, project)
-            places[one.session_id] = project
+    for candidate in candidates:
+        project = candidate.folder or here or str(Path.cwd())
+        if candidate.turns:
+            added += await _observe_new_turns(call, candidate, project)
+            projects[candidate.session_id] = project
     await call.wait_for_own_writes(AGENT)
-    return _record(places, added), places
+    return _record(projects, added), projects
 
 
 async def _observe_new_turns(call: Call, conversation: Conversation, project: str) -> int:
     """Observe the turns that are new; returns how many."""
     session_id = conversation.session_id
-    known = await _known(call, session_id, project)
-    if not known:
+    await call.wait_for_own_writes(AGENT)
+    prompts: set[str] = set()  # those imported before
+    with suppress(NotFound):
+        page = await call.queries.sessions.observations(
+            call.reader(EVERYBODY), session_id, project, None, MAX_OBSERVATIONS
+        )
+        inputs = [item["data"].get("tool_input") for item in page.items]
+        prompts = {prompt for prompt in inputs if isinstance(prompt, str)}
+    if not prompts:
         started = command(
             TrackSession, status="started", session_id=session_id, project=project, cwd=project, agent_id=AGENT
         )
         await call.write(started)
     added = 0
     for turn in conversation.turns:
-        if turn.prompt in known:
+        if turn.prompt in prompts:
             continue
-        known.add(turn.prompt)
-        seen = observed(session_id, project, turn.prompt, turn.response)
-        added += not (await call.write(seen)).duplicate
+        prompts.add(turn.prompt)
+        observation = observed(session_id, project, turn.prompt, turn.response)
+        added += not (await call.write(observation)).duplicate
     return added
 
 
-async def _known(call: Call, session_id: str, project: str) -> set[str]:
-    """The prompts that were taken over before."""
-    await call.wait_for_own_writes(AGENT)
-    try:
-        page = await call.queries.sessions.observations(
-            call.reader(EVERYBODY), session_id, project, None, MAX_OBSERVATIONS
-        )
-    except NotFound:
-        return set()
-    inputs = [one["data"].get("tool_input") for one in page.items]
-    return {one for one in inputs if isinstance(one, str)}
-
-
-def _record(places: dict[str, str], added: int, error: str = "") -> dict[str, Any]:
-    record: dict[str, Any] = {"success": not error, "syncedSessions": list(places), "observationsAdded": added}
+def _record(projects: dict[str, str], added: int, error: str = "") -> dict[str, Any]:
+    record: dict[str, Any] = {"success": not error, "syncedSessions": list(projects), "observationsAdded": added}
     return record | ({"error": error} if error else {})
 
 

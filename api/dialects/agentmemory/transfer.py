@@ -1,4 +1,4 @@
-"""Taking over an export of agentmemory: its rows become events, whose ids are made of the rows.
+"""Imports an export of agentmemory: its rows become events, whose ids are derived from the rows.
 
 A row is here already when its document is: one that was imported before, or this server's own, of which the export was
 made. What may change (a memory's text, a slot's, how an action stands) is brought up to date then, the rest stays as it
@@ -58,7 +58,7 @@ MAX_IMPORT_BYTES = 64 << 20
 MAX_IMPORT_VALUES = 2_000_000
 LIMITS = {"sessions": 10_000, "memories": 50_000, "summaries": 10_000}
 MAX_PER_SESSION, MAX_OBSERVATIONS = 5_000, 500_000
-STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
+STRATEGIES: dict[str, Strategy] = {strategy: strategy for strategy in get_args(Strategy)}
 FIRST, LAST = (0, 3, 0), (0, 9, 29)
 """Versions of agentmemory whose exports are read; our own are, too."""
 _VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})\.(\d{1,4})")
@@ -73,48 +73,40 @@ _OURS = re.compile(r"(obs|mem|act|lsn|rel)_[0-9a-f]{20}")
 
 
 async def import_export(request: Request) -> Response:
-    """Take over an export."""
+    """Import an export."""
     services(request).key_scope.check_whole()
     if _one_at_a_time.locked():
         raise Overloaded("another export is being imported", retry_after_s=10)
     async with _one_at_a_time:
         raw = await body(request, MAX_IMPORT_BYTES)
         arguments = lenient.read(await in_thread(object_in, raw, MAX_IMPORT_VALUES), fields(EXPORT, ("exportData",)))
-        strategy = _strategy(arguments["strategy"])
+        strategy = STRATEGIES.get(arguments["strategy"].strip().lower())
+        if strategy is None:
+            raise BadArgument(f"strategy must be one of {', '.join(STRATEGIES)}", "strategy")
         export: dict[str, Any] = arguments["exportData"]
-        if fault := _unsupported(export):
-            return failure(fault)
-        return await _taken_over(call_of(request), export, strategy)
-
-
-async def _taken_over(call: Call, export: dict[str, Any], strategy: Strategy) -> Response:
-    reader, caller, operations = call.reader(), call.caller(), call.operations
-    clear = Clear(operations.current, operations.forgetting, call.queries.lookup, call.queries.actions)
-    try:
-        done = await ExportImport(call.commands, operations, clear).run(export, strategy, reader, caller)
-    except CommandRejected as refused:
-        return failure(refused.message)
-    call.wrote(caller.agent_id, done.position)
-    counts = {f"{name[:-1]}ies" if name.endswith("y") else f"{name}s": count for name, count in done.rows.items()}
-    counted: dict[str, Any] = {**dict.fromkeys(("sessions", "observations", "memories", "summaries"), 0), **counts}
-    counted |= {"refused": done.refused, "refusals": done.refusals} if done.refused else {}
-    return success(strategy=strategy, skipped=done.skipped, **counted)
-
-
-def _strategy(given: str) -> Strategy:
-    for one in STRATEGIES:
-        if one == given.strip().lower():
-            return one
-    raise BadArgument(f"strategy must be one of {', '.join(STRATEGIES)}", "strategy")
+        if reason := _unsupported(export):
+            return failure(reason)
+        call = call_of(request)
+        reader, caller, operations = call.reader(), call.caller(), call.operations
+        clear = Clear(operations.current, operations.forgetting, call.queries.lookup, call.queries.actions)
+        try:
+            done = await ExportImport(call.commands, operations, clear).run(export, strategy, reader, caller)
+        except CommandRejected as error:
+            return failure(error.message)
+        call.wrote(caller.agent_id, done.position)
+        counts = {f"{name[:-1]}ies" if name.endswith("y") else f"{name}s": count for name, count in done.rows.items()}
+        record: dict[str, Any] = {**dict.fromkeys(("sessions", "observations", "memories", "summaries"), 0), **counts}
+        record |= {"refused": done.refused, "refusals": done.refusals} if done.refused else {}
+        return success(strategy=strategy, skipped=done.skipped, **record)
 
 
 def _unsupported(export: Mapping[str, Any]) -> str:
-    """Why an export cannot be taken; empty when it can."""
+    """Why an export cannot be imported; empty when it can."""
     version: Any = export.get("version")
-    found = _VERSION.fullmatch(version) if isinstance(version, str) else None
-    own = _VERSION.match(server_version() or "")
-    stated = tuple(map(int, found.groups())) if found else ()
-    ours = tuple(map(int, own.groups())) if own else ()
+    match = _VERSION.fullmatch(version) if isinstance(version, str) else None
+    own_match = _VERSION.match(server_version() or "")
+    stated = tuple(map(int, match.groups())) if match else ()
+    ours = tuple(map(int, own_match.groups())) if own_match else ()
     if not stated or not (FIRST <= stated <= LAST or stated <= ours):
         return f"Unsupported export version: {version}"
     for name, most in LIMITS.items():
@@ -127,8 +119,8 @@ def _unsupported(export: Mapping[str, Any]) -> str:
     return ""
 
 
-def _length(found: Any) -> int:
-    return len(cast("list[Any]", found)) if isinstance(found, list) else 0
+def _length(value: Any) -> int:
+    return len(cast("list[Any]", value)) if isinstance(value, list) else 0
 
 
 class TakenOver(NamedTuple):
@@ -155,7 +147,7 @@ class ExportImport:
         safe.
         """
         await self._operations.current.settle()
-        source = await asyncio.to_thread(_KnownExport, export, caller.tenant)
+        source = await asyncio.to_thread(Export, export, caller.tenant)
         await self._find_own(source, reader)
         done, rows = _ImportProgress(replaces=strategy == "replace"), source.rows()
         while some := await asyncio.to_thread(lambda: list(islice(rows, ROWS))):
@@ -167,7 +159,7 @@ class ExportImport:
 
     async def _take(
         self,
-        source: "_KnownExport",
+        source: Export,
         rows: Sequence[ImportRow],
         strategy: Strategy,
         done: "_ImportProgress",
@@ -175,14 +167,16 @@ class ExportImport:
         caller: Caller,
     ) -> None:
         mapped = await asyncio.to_thread(lambda: list(_mapped(source, rows, done, self._documents.partitions)))
-        documents = await self._documents.get([place for _, _, place, _ in mapped])
+        documents = await self._documents.get([location for _, _, location, _ in mapped])
         fresh: list[Event] = []
         for (row, mapped_row, (_, name), events), stored in zip(mapped, documents, strict=True):
             document = stored or source.own.get(row.name)
+            first = mapped_row.steps[0].command
             done.kept.add(name if document is None else document.id)
             if row.kind == END:
                 fresh += events if row.name in done.opened else []
-            elif document is None and _goes_with(mapped_row, done.opened):
+            elif document is None and (not isinstance(first, SummariseSession) or first.session_id in done.opened):
+                # a summary is stored only in a session that the same import opened
                 fresh += events
                 done.rows[row.kind] += 1
                 done.opened |= {row.name} if row.kind == SESSION else set()
@@ -217,8 +211,8 @@ class ExportImport:
                         position = (await self._operations.work.write_action(changed_action, reader, caller)).position
                 case _:
                     pass
-        except (CommandRejected, NotFound, Forbidden) as fault:
-            done.refuse(row, fault)
+        except (CommandRejected, NotFound, Forbidden) as error:
+            done.refuse(row, error)
         if position:
             done.token.include_all(Token.parse(position))
 
@@ -233,33 +227,19 @@ class ExportImport:
             await asyncio.sleep(1)
         raise AssertionError("the last attempt returned or raised")
 
-    async def _find_own(self, source: "_KnownExport", reader: Reader) -> None:
+    async def _find_own(self, source: Export, reader: Reader) -> None:
         """Which rows are documents of this server under their own names.
 
         Not what is somebody else's: the next version of a row, which is an event at once, would be one of that.
         """
         names = iter(dict.fromkeys(row.name for row in source.rows() if _OURS.fullmatch(row.name)))
         while some := [DocumentId(name) for name in islice(names, ROWS)]:
-            found = [one.document for one in await self._documents.find_all(some)]
-            source.own |= {one.id: one for one in found if isinstance(one, Tombstone) or _may_write(one, reader)}
-
-
-class _KnownExport(Export):
-    """An export some of whose rows are documents here already, and referred to by the names that they have."""
-
-    def __init__(self, export: Mapping[str, Any], tenant: str) -> None:
-        super().__init__(export, tenant)
-        self.tenant = tenant
-        self.own: dict[str, Document] = {}
-
-    def _observation_id(self, name: str) -> str:
-        return name if name in self.own else super()._observation_id(name)
-
-    def _memory_id(self, name: str) -> str:
-        return name if name in self.own else super()._memory_id(name)
-
-    def _action_id(self, name: str) -> str:
-        return name if name in self.own else super()._action_id(name)
+            documents = [located.document for located in await self._documents.find_all(some)]
+            source.own |= {
+                document.id: document
+                for document in documents
+                if isinstance(document, Tombstone) or (may_read(document, reader) and may_forget(document, reader))
+            }
 
 
 class _ImportProgress:
@@ -273,15 +253,15 @@ class _ImportProgress:
         """The documents of all rows; the sessions that this import opened."""
         self.token = Token()
 
-    def refuse(self, row: ImportRow, fault: Exception) -> None:
+    def refuse(self, row: ImportRow, error: Exception) -> None:
         self.refused += 1
         if len(self.refusals) < MAX_REFUSALS:
-            field = fault.field if isinstance(fault, CommandRejected) and fault.field else ""
-            self.refusals.append(f"{row.kind} {row.name}: {f'{field} ' if field else ''}{fault}")
+            field = error.field if isinstance(error, CommandRejected) and error.field else ""
+            self.refusals.append(f"{row.kind} {row.name}: {f'{field} ' if field else ''}{error}")
 
 
 def _mapped(
-    source: "_KnownExport", rows: Sequence[ImportRow], done: _ImportProgress, partitions: int
+    source: Export, rows: Sequence[ImportRow], done: _ImportProgress, partitions: int
 ) -> Iterator[tuple[ImportRow, Mapped, tuple[int, DocumentId], list[Event]]]:
     """The rows that can be taken: what they say, where their documents are, and the events that they become."""
     for row in rows:
@@ -289,14 +269,14 @@ def _mapped(
             continue
         try:
             mapped = source.mapped(row)
-            place = _place(mapped.steps[0], source.tenant, partitions)
-            yield row, mapped, place, events_of(mapped, SYSTEM, source.tenant)
-        except CommandRejected as fault:
+            location = _location(mapped.steps[0], source.tenant, partitions)
+            yield row, mapped, location, events_of(mapped, SYSTEM, source.tenant)
+        except CommandRejected as error:
             if row.kind != END:  # of a session that goes on
-                done.refuse(row, fault)
+                done.refuse(row, error)
 
 
-def _place(step: Step, tenant: str, partitions: int) -> tuple[int, DocumentId]:
+def _location(step: Step, tenant: str, partitions: int) -> tuple[int, DocumentId]:
     """Where the document of a row is, or will be."""
     command = step.command
     if isinstance(command, TrackSession | SummariseSession):
@@ -305,16 +285,6 @@ def _place(step: Step, tenant: str, partitions: int) -> tuple[int, DocumentId]:
         return home, summary_id(name) if isinstance(command, SummariseSession) else name
     decision = decide(checked(command), Caller(tenant, SOURCE), event_id(SYSTEM, step.key), step.at)
     return partition_of(decision.route, partitions), DocumentId(decision.subject)
-
-
-def _may_write(document: Document, reader: Reader) -> bool:
-    return may_read(document, reader) and may_forget(document, reader)
-
-
-def _goes_with(mapped: Mapped, opened: set[str]) -> bool:
-    """Whether a row that is not here can be: a summary counts only in a session that the same import opened."""
-    first = mapped.steps[0].command
-    return not isinstance(first, SummariseSession) or first.session_id in opened
 
 
 DEADLINE_S = 10.0
@@ -339,8 +309,8 @@ async def get_export(request: Request, arguments: Arguments) -> Response:
         raise BadArgument("offset must be at least 0", "offset")
     try:
         return reply(await export(call_of(request), arguments))
-    except (ProjectionBehind, ReaderUnknown) as why:  # an empty export would be taken for all there is
-        return failure(f"nothing can be exported: {why}")
+    except (ProjectionBehind, ReaderUnknown) as error:  # an empty export would pass for a complete one
+        return failure(f"nothing can be exported: {error}")
 
 
 async def export(call: Call, arguments: Arguments) -> ToolAnswer:
@@ -355,24 +325,21 @@ async def export(call: Call, arguments: Arguments) -> ToolAnswer:
 async def _export(call: Call, arguments: Arguments) -> ToolAnswer:
     await call.wait_for_own_writes()
     reader, queries, started = call.reader(), call.queries, time.monotonic()
-    known = [one async for one in _all(lambda cursor: queries.sessions.page(reader, None, cursor, PAGE), MAX_SESSIONS)]
+    listing = _all(lambda cursor: queries.sessions.page(reader, None, cursor, PAGE), MAX_SESSIONS)
+    sessions = [session async for session in listing]
     offset = max(0, int(arguments["offset"]))
     stated: Any = arguments["maxSessions"]
     most = MAX_SESSIONS if stated is None else max(1, min(MAX_PAGE_SESSIONS, int(stated)))
-    wanted = known[offset : offset + most]
+    selected = sessions[offset : offset + most]
     observations: dict[str, list[Record]] = {}
-    done = 0
-    while (
-        done < len(wanted)
-        and time.monotonic() - started < DEADLINE_S
-        and _count(observations) < MAX_EXPORTED_OBSERVATIONS
-    ):
-        some = wanted[done : done + AT_ONCE]
-        for session, seen in zip(
-            some, await asyncio.gather(*(_observations(queries, reader, one) for one in some)), strict=True
-        ):
-            if seen:
-                observations.setdefault(session["id"], []).extend(seen)
+    done = count = 0
+    while done < len(selected) and time.monotonic() - started < DEADLINE_S and count < MAX_EXPORTED_OBSERVATIONS:
+        some = selected[done : done + AT_ONCE]
+        lists = await asyncio.gather(*(_observations(queries, reader, session) for session in some))
+        for session, records in zip(some, lists, strict=True):
+            if records:
+                observations.setdefault(session["id"], []).extend(records)
+                count += len(records)
         done += len(some)
     record: Record = {
         "version": server_version() or "0.0.0",
@@ -382,23 +349,20 @@ async def _export(call: Call, arguments: Arguments) -> ToolAnswer:
         "memories": [],
         "summaries": [],
     }
-    projects = {"", *(one["project"] for one in known), *await queries.lookup.projects(reader)}
+    projects = {"", *(session["project"] for session in sessions), *await queries.lookup.projects(reader)}
     cut = False
     for project in sorted(projects):
         if cut := time.monotonic() - started > LAST_S or len(record["memories"]) >= MAX_MEMORIES:
             break
         for name, records in (await _of_project(queries, reader, project)).items():
             record.setdefault(name, []).extend(records)
-    summaries = {(one["project"], one["session_id"]): one for one in record["summaries"]}
-    record["sessions"] = await session_records(call, reader, wanted[:done], summaries)
+    summaries = {(summary["project"], summary["session_id"]): summary for summary in record["summaries"]}
+    record["sessions"] = await session_records(call, reader, selected[:done], summaries)
     record["summaries"] = list(map(dialect.summary, record["summaries"]))
     record |= {"truncated": True} if cut else {}
-    if stated is not None or done < len(wanted):
-        more = offset + done < len(known)
-        record["pagination"] = {"offset": offset, "limit": done if stated is None else most} | {
-            "total": len(known),
-            "hasMore": more,
-        }
+    if stated is not None or done < len(selected):
+        limit, total = done if stated is None else most, len(sessions)
+        record["pagination"] = {"offset": offset, "limit": limit, "total": total, "hasMore": offset + done < total}
     return answer(record)
 
 
@@ -406,7 +370,7 @@ async def _observations(queries: Queries, reader: Reader, session: Record) -> li
     def page(cursor: str | None) -> Awaitable[Page[Record]]:
         return queries.sessions.observations(reader, session["id"], session["project"], cursor, PAGE)
 
-    return [dialect.observation(one) async for one in _all(page, MAX_EXPORTED_PER_SESSION)]
+    return [dialect.observation(seen) async for seen in _all(page, MAX_EXPORTED_PER_SESSION)]
 
 
 async def _of_project(queries: Queries, reader: Reader, project: str) -> dict[str, list[Record]]:
@@ -418,22 +382,22 @@ async def _of_project(queries: Queries, reader: Reader, project: str) -> dict[st
     def turns(listing: Callable[..., Awaitable[Page[Record]]]) -> AsyncIterator[Record]:
         return _all(lambda cursor: listing(reader, project, cursor, PAGE), MAX_MEMORIES)
 
-    actions = [one async for one in turns(queries.actions.page)]
+    actions = [action async for action in turns(queries.actions.page)]
     optional: dict[str, list[Record]] = {
-        # As of when each was last said, which an import goes by: what is left today follows from it.
-        "lessons": [lesson_record(one, one["confidence"]) async for one in turns(queries.lessons.page)],
+        # The confidence as of the last confirmation: an import computes today's from it.
+        "lessons": [lesson_record(lesson, lesson["confidence"]) async for lesson in turns(queries.lessons.page)],
         "slots": [
-            slot_record(view(one))
-            for one in await queries.slots.of_project(reader, project)
-            if one.created_ms and one.project == project
+            slot_record(view(slot))
+            for slot in await queries.slots.of_project(reader, project)
+            if slot.created_ms and slot.project == project
         ],
-        "actions": [action_record(one, {}) for one in actions],
-        "actionEdges": [edge for one in actions for edge in edge_records(one)],
-        "relations": [relation_record(one) async for one in turns(queries.relations.page)],
+        "actions": [action_record(action, {}) for action in actions],
+        "actionEdges": [edge for action in actions for edge in edge_records(action)],
+        "relations": [relation_record(relation) async for relation in turns(queries.relations.page)],
     }
     return {
-        "memories": [dialect.memory(one) async for one in turns(queries.memories.page)],
-        "summaries": [one async for one in turns(queries.summaries.page)],
+        "memories": [dialect.memory(memory) async for memory in turns(queries.memories.page)],
+        "summaries": [summary async for summary in turns(queries.summaries.page)],
         **{name: records for name, records in optional.items() if records},
     }
 
@@ -444,13 +408,9 @@ async def _all(turn: Turn, most: int) -> AsyncIterator[Record]:
     count = 0
     while count < most:
         page = await turn(cursor)
-        for one in page.items[: most - count]:
-            yield one
+        for item in page.items[: most - count]:
+            yield item
         count += len(page.items)
         cursor = page.next
         if cursor is None:
             return
-
-
-def _count(observations: dict[str, list[Record]]) -> int:
-    return sum(map(len, observations.values()))
