@@ -219,12 +219,11 @@ def _validated(model: type[M], value: Any, where: str) -> M:
 
 
 def _unprocessable(fault: ValidationError, where: tuple[str, ...]) -> Unprocessable:
-    errors = [
-        {**error, "loc": [*where, *error["loc"]], **({"ctx": _plain(error["ctx"])} if "ctx" in error else {})}
-        for error in fault.errors(include_url=False)
-    ]
+    errors: list[dict[str, Any]] = []
+    for error in fault.errors(include_url=False):
+        record: dict[str, Any] = {**error, "loc": [*where, *error["loc"]]}
+        if "ctx" in error:
+            context = error["ctx"].items()
+            record["ctx"] = {name: str(value) if isinstance(value, Exception) else value for name, value in context}
+        errors.append(record)
     return Unprocessable(errors)
-
-
-def _plain(context: dict[str, Any]) -> dict[str, Any]:
-    return {name: str(value) if isinstance(value, Exception) else value for name, value in context.items()}

@@ -8,7 +8,7 @@ from api.dialects.memex.room import MEMEX
 from ingest.platform.settings import DROP_INS, Settings
 from mcp_gateway.profiles import NATIVE_PROFILE, ToolProfiles
 
-DIALECTS: dict[str, Dialect] = {one.name: one for one in (AGENTMEMORY, AGENTD, MEMEX, AGENT_MEMORY)}
+DIALECTS: dict[str, Dialect] = {dialect.name: dialect for dialect in (AGENTMEMORY, AGENTD, MEMEX, AGENT_MEMORY)}
 IMPORTERS: dict[str, str] = {
     **{name: DIALECTS[name].importer for name in ("agentmemory", *DROP_INS) if DIALECTS[name].importer},
     **{name: opener for dialect in DIALECTS.values() for name, opener in dialect.other_importers.items()},
@@ -21,4 +21,4 @@ def listeners_of(settings: Settings) -> list[Listener]:
     return [listener for name in settings.drop_in for listener in DIALECTS[name].listeners]
 
 
-PROFILES = ToolProfiles(NATIVE_PROFILE, *(one.profile() for one in DIALECTS.values()))
+PROFILES = ToolProfiles(NATIVE_PROFILE, *(dialect.profile() for dialect in DIALECTS.values()))

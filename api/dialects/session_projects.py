@@ -91,9 +91,9 @@ def _writer(tenant: str, session_id: str) -> str:
 
 def homes(request: Request) -> SessionProjects:
     """The homes that this process knows, as far as whoever asks may know them."""
-    at_hand = services(request)
-    known: SessionProjects = request.app.state.homes
-    return known.of(at_hand.tenant, at_hand.key_scope.projects, at_hand.last_writes.shared)
+    dependencies = services(request)
+    projects: SessionProjects = request.app.state.homes
+    return projects.of(dependencies.tenant, dependencies.key_scope.projects, dependencies.last_writes.shared)
 
 
 async def home_of(request: Request, session_id: str) -> SessionProject | None:
@@ -101,16 +101,16 @@ async def home_of(request: Request, session_id: str) -> SessionProject | None:
 
     Raises ProjectionBehind for one that another process on this port wrote to, when that is not projected in time.
     """
-    known = homes(request)
-    if home := known.known(session_id):
+    cached = homes(request)
+    if home := cached.known(session_id):
         return home
-    at_hand = services(request)
-    if elsewhere := written_elsewhere(at_hand.last_writes.shared, at_hand.tenant, session_id):
-        await at_hand.search_index.wait_for(elsewhere)
-    found = await at_hand.queries.sessions.named(at_hand.operator(), session_id)
-    if not found or not isinstance(session := found[0].document, Session):
-        return known.known(session_id)  # a request that came meanwhile may have settled it
-    return known.settle(session_id, session.project, session.agent_id)
+    dependencies = services(request)
+    if elsewhere := written_elsewhere(dependencies.last_writes.shared, dependencies.tenant, session_id):
+        await dependencies.search_index.wait_for(elsewhere)
+    located = await dependencies.queries.sessions.named(dependencies.operator(), session_id)
+    if not located or not isinstance(session := located[0].document, Session):
+        return cached.known(session_id)  # a concurrent request may have settled it
+    return cached.settle(session_id, session.project, session.agent_id)
 
 
 async def settled(request: Request, session_id: str, project: str, agent: str) -> tuple[SessionProject, bool]:

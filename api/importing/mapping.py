@@ -15,7 +15,7 @@ from ingest.commands.command import Command
 from ingest.commands.decide import AnyCommand, Caller, decide
 from ingest.commands.parse import rejected
 from ingest.errors import CommandRejected
-from ingest.events.envelope import Envelope, Event
+from ingest.events.envelope import Event
 from ingest.events.session import ObservationCompressed
 from ingest.ids import EventId
 from ingest.platform.clock import to_ms
@@ -71,31 +71,25 @@ def events_of(mapped: Mapped, system: str, tenant: str) -> list[Event]:
 
     A command that names its event keeps that name.
     """
-    return [event for step in mapped.steps for event in _events(step, system, tenant)]
-
-
-def _events(step: Step, system: str, tenant: str) -> list[Event]:
-    recorded_at = _to_the_ms(step.at)
-    name = EventId(step.command.event_id) or event_id(system, step.key)
-    decision = decide(checked(step.command), Caller(tenant, SOURCE), name, recorded_at)
-    envelope, data = decision.event
-    events = [Event(replace(envelope, recorded_at=recorded_at), data)]
-    if step.compressed is not None:
-        events.append(_compressed(step.compressed, decision.subject, events[0].envelope, system, step.key))
+    events: list[Event] = []
+    for step in mapped.steps:
+        recorded_at = _EPOCH + timedelta(milliseconds=to_ms(step.at))
+        name = EventId(step.command.event_id) or event_id(system, step.key)
+        decision = decide(checked(step.command), Caller(tenant, SOURCE), name, recorded_at)
+        envelope = replace(decision.event.envelope, recorded_at=recorded_at)
+        events.append(Event(envelope, decision.event.data))
+        if step.compressed is not None:
+            data = cleaned(replace(step.compressed, observation=decision.subject), "keep")
+            compressed = replace(
+                envelope,
+                event_id=event_id(system, f"{step.key}\0compressed"),
+                type=data.TYPE,
+                version=data.VERSION,
+                causation=envelope.event_id,
+                metadata={},
+            )
+            events.append(Event(compressed, data))
     return events
-
-
-def _compressed(compressed: ObservationCompressed, observation: str, seen: Envelope, system: str, key: str) -> Event:
-    data = cleaned(replace(compressed, observation=observation), "keep")
-    envelope = replace(
-        seen,
-        event_id=event_id(system, f"{key}\0compressed"),
-        type=data.TYPE,
-        version=data.VERSION,
-        causation=seen.event_id,
-        metadata={},
-    )
-    return Event(envelope, data)
 
 
 def checked(command: C) -> C:
@@ -150,19 +144,20 @@ def texts(row: Record, field: str, lost: list[str]) -> list[str]:
     if not isinstance(value, list):
         lost.append(f"{field}: no list")
         return []
-    found = [repair_text(one) for one in cast("list[Any]", value) if isinstance(one, str) and one]
-    if len(found) < len(cast("list[Any]", value)):
+    entries = cast("list[Any]", value)
+    items = [repair_text(entry) for entry in entries if isinstance(entry, str) and entry]
+    if len(items) < len(entries):
         lost.append(f"{field}: entries that are no text")
-    return found
+    return items
 
 
 def names(row: Record, field: str, lost: list[str]) -> list[str]:
     """The names of a list, as many and as long as a command takes."""
-    found = list(dict.fromkeys(texts(row, field, lost)))
-    kept = [one for one in found if len(one) <= NAME_CHARS][:MAX_NAMES]
-    if len(kept) < len(found):
+    distinct = list(dict.fromkeys(texts(row, field, lost)))
+    selected = [name for name in distinct if len(name) <= NAME_CHARS][:MAX_NAMES]
+    if len(selected) < len(distinct):
         lost.append(f"{field}: names after the first {MAX_NAMES}, or longer than {NAME_CHARS} characters")
-    return kept
+    return selected
 
 
 def when(row: Record, *fields: str) -> datetime:
@@ -176,32 +171,22 @@ def when(row: Record, *fields: str) -> datetime:
         if value is None or value == "" or isinstance(value, bool):
             continue
         try:
-            found = _time(value)
+            if isinstance(value, int | float):
+                moment = _EPOCH + timedelta(milliseconds=value if value >= _LATEST_S else value * 1000)
+            else:
+                moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value).strip())
+            moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
         except (ValueError, OverflowError, TypeError):
             raise CommandRejected("is no time", field) from None
-        if found < _EPOCH:
+        if moment < _EPOCH:
             raise CommandRejected("is before 1970", field)
-        return found
+        return moment
     raise CommandRejected("has no time", fields[0])
 
 
 def when_given(row: Record, *fields: str) -> datetime | None:
     """Like `when`, None when there is none."""
     return when(row, *fields) if any(row.get(field) not in (None, "") for field in fields) else None
-
-
-def _time(value: Any) -> datetime:
-    if isinstance(value, datetime):
-        found = value
-    elif isinstance(value, int | float):
-        found = _EPOCH + timedelta(milliseconds=value if value >= _LATEST_S else value * 1000)
-    else:
-        found = datetime.fromisoformat(str(value).strip())
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
-
-
-def _to_the_ms(at: datetime) -> datetime:
-    return _EPOCH + timedelta(milliseconds=to_ms(at))
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

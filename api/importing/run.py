@@ -72,7 +72,7 @@ class ImportReport(Struct):
     @property
     def rows(self) -> int:
         """How many rows were dealt with."""
-        return sum(one.taken + one.skipped for one in self.kinds.values())
+        return sum(kind.taken + kind.skipped for kind in self.kinds.values())
 
 
 def _count(reasons: dict[str, ReasonCount], reason: str, row: str) -> None:
@@ -98,8 +98,8 @@ def show(output: Output, report: ImportReport, *, dry: bool) -> None:
         if kind.superseded:
             output.line(Text(f"superseded, {name}: {kind.superseded:,} that later ones state again"))
         for title, reasons in (("skipped", kind.why), ("not kept", kind.lost)):
-            for reason, counted in sorted(reasons.items(), key=lambda one: -one[1].rows):
-                some = ", ".join(one_line(one, 40) for one in counted.examples)
+            for reason, counted in sorted(reasons.items(), key=lambda item: -item[1].rows):
+                some = ", ".join(one_line(example, 40) for example in counted.examples)
                 more = ", …" if counted.rows > len(counted.examples) else ""
                 line = f"{title}, {name}: {counted.rows:,} × {one_line(reason)} ({some}{more})"
                 output.line(Text(line, style="yellow" if title == "skipped" else "dim"))
@@ -216,10 +216,10 @@ class Run:
             events = events_of(mapped, self._source.system, self._tenant)
             lines = [line_of(Recorded(START, *event)) for event in events]
             self._chunk.take(row, lines, list(mapped.lost), placed.cursor)
-        except CommandRejected as fault:
-            self._chunk.skip(row, f"{fault.field}: {fault}" if fault.field else str(fault), placed.cursor)
-        except Exception as fault:  # a row that no mapping was written for, such as a time beyond the calendar's end
-            self._chunk.skip(row, f"cannot be read: {type(fault).__name__}", placed.cursor)
+        except CommandRejected as error:
+            self._chunk.skip(row, f"{error.field}: {error}" if error.field else str(error), placed.cursor)
+        except Exception as error:  # a row that no mapping handles, such as a time past the end of the calendar
+            self._chunk.skip(row, f"cannot be read: {type(error).__name__}", placed.cursor)
 
     def _flush(self) -> None:
         """Send what was gathered, count it, and save the state."""
@@ -280,7 +280,7 @@ class _Chunk:
 
     def refused(self, rejected: list[RejectedLine]) -> dict[int, str]:
         """Why rows were refused, by their place; lines count from 1, the header's."""
-        return {self._row_of[one.line - 2]: f"{one.code}: {one.message}" for one in rejected}
+        return {self._row_of[rejection.line - 2]: f"{rejection.code}: {rejection.message}" for rejection in rejected}
 
 
 def _line(value: ExportHeader | End) -> bytes:

@@ -271,26 +271,26 @@ class RestServer:
                 answer = self._http.get(f"{self.url}{path}", params=query)
                 if answer.status_code == 200:
                     return decoded(answer.content, f"the answer of {self.url}{path}")
-                fault = f"{self.url}{path} answered {answer.status_code}: {' '.join(answer.text.split())[:200]}"
+                reason = f"{self.url}{path} answered {answer.status_code}: {' '.join(answer.text.split())[:200]}"
                 if answer.status_code != 429 and answer.status_code < 500:
-                    raise Unusable(fault)
+                    raise Unusable(reason)
             except httpx.TransportError as error:
-                fault = f"{self.url} does not answer: {error or type(error).__name__}"
+                reason = f"{self.url} does not answer: {error or type(error).__name__}"
             if waited + pause > PATIENCE_S:
-                raise Unusable(fault, busy=True)
+                raise Unusable(reason, busy=True)
             time.sleep(pause)
             waited, pause = waited + pause, 2 * pause
 
     def pages(self, path: str, field: str, limit: int, **query: str | int) -> list[Record]:
         """All items of a list that is paged by `limit` and `offset`; `field` is where an answer has them, if any."""
-        found: list[Record] = []
+        records: list[Record] = []
         while True:
-            items = self.items(path, field, limit=limit, offset=len(found), **query)
-            found += items
-            if len(found) > MAX_ITEMS:
+            items = self.items(path, field, limit=limit, offset=len(records), **query)
+            records += items
+            if len(records) > MAX_ITEMS:
                 raise Unusable(f"{self.url}{path} has over {MAX_ITEMS:,} items; import from its database instead")
             if len(items) < limit:
-                return found
+                return records
 
     def items(self, path: str, field: str, **query: str | int) -> list[Record]:
         """The objects in one answer's list."""

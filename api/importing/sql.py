@@ -162,7 +162,18 @@ class SqlSource:
         """The rows after a cursor; raises Unusable."""
         first, keys = (int(after[0]), after[1:]) if after else (0, [])
         for place, section in enumerate(self._sections[first:], first):
-            yield from self._section(place, section, keys if place == first else [])
+            order = ", ".join(section.keys)
+            last = keys if place == first else []
+            while True:
+                marks = ", ".join([self._database.mark] * len(last))
+                where = f" WHERE ({order}) > ({marks})" if last else ""
+                query = f"SELECT * FROM ({section.query}) AS q{where} ORDER BY {order} LIMIT {PAGE}"
+                page = self._database.ask(query, last)
+                for row in page:
+                    last = [row[key] if isinstance(row[key], int) else str(row[key]) for key in section.keys]
+                    yield Placed(ImportRow(section.kind, str(row[section.name]), row), [place, *last])
+                if len(page) < PAGE:
+                    break
 
     def mapped(self, row: ImportRow) -> Mapped:
         """What a row says; raises CommandRejected when it cannot be taken."""
@@ -171,19 +182,6 @@ class SqlSource:
     def close(self) -> None:
         """Give the connection back."""
         self._database.close()
-
-    def _section(self, place: int, section: Section, after: Cursor) -> Iterator[Placed]:
-        order = ", ".join(section.keys)
-        while True:
-            marks = ", ".join([self._database.mark] * len(after))
-            where = f" WHERE ({order}) > ({marks})" if after else ""
-            query = f"SELECT * FROM ({section.query}) AS q{where} ORDER BY {order} LIMIT {PAGE}"
-            found = self._database.ask(query, after)
-            for one in found:
-                after = [one[key] if isinstance(one[key], int) else str(one[key]) for key in section.keys]
-                yield Placed(ImportRow(section.kind, str(one[section.name]), one), [place, *after])
-            if len(found) < PAGE:
-                return
 
 
 def tables_source(
@@ -199,5 +197,5 @@ def tables_source(
 
 def named_or_null(database: Database, table: str, alias: str, wanted: tuple[str, ...]) -> str:
     """Those of the columns that a table has, the others as NULL."""
-    known = database.columns(table)
-    return ", ".join(f"{alias}.{name}" if name in known else f"NULL AS {name}" for name in wanted)
+    existing = database.columns(table)
+    return ", ".join(f"{alias}.{name}" if name in existing else f"NULL AS {name}" for name in wanted)

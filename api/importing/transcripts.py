@@ -181,11 +181,11 @@ def conversation_rows(file: Path) -> Iterator[ImportRow]:
         yield ImportRow(TURN, str(file), {"reason": reason})
         return
     place = file.parents[len(TRANSCRIPT.parts) - 1] if file.as_posix().endswith(TRANSCRIPT.as_posix()) else None
-    found = conversation(file, file.stem if place is None else place.name)
-    for number, exchange in enumerate(found.turns):
-        fields = {"session_id": found.session_id, "project": found.folder, "prompt": exchange.prompt}
+    parsed = conversation(file, file.stem if place is None else place.name)
+    for number, exchange in enumerate(parsed.turns):
+        fields = {"session_id": parsed.session_id, "project": parsed.folder, "prompt": exchange.prompt}
         more = {"response": exchange.response, "first": number == 0}
-        yield ImportRow(TURN, f"{found.session_id} turn {number + 1}", {**fields, **more})
+        yield ImportRow(TURN, f"{parsed.session_id} turn {number + 1}", {**fields, **more})
 
 
 TRANSCRIPT = Path(".system_generated/logs/transcript.jsonl")
@@ -243,7 +243,9 @@ def turns(lines: Iterable[str]) -> Iterator[Turn]:
         entry = _entry(line)
         kinds = {str(entry.get(field, "")).upper() for field in _KIND_FIELDS}
         if "USER_INPUT" in kinds:
-            prompt = _request_text(_text(entry))
+            content = _text(entry)
+            request = _REQUEST.search(content)
+            prompt = (request[1] if request else content).strip()
         elif "PLANNER_RESPONSE" in kinds and prompt and (response := _text(entry)):
             yield Turn(prompt, response)
             prompt = ""
@@ -251,8 +253,8 @@ def turns(lines: Iterable[str]) -> Iterator[Turn]:
 
 def folder_of(line: str) -> str:
     """The folder that a transcript's first line maps to a name; empty when it does not say."""
-    found = _MAPPING.search(_text(_entry(line)))
-    return found[1].strip().removeprefix("file://") if found else ""
+    match = _MAPPING.search(_text(_entry(line)))
+    return match[1].strip().removeprefix("file://") if match else ""
 
 
 def _entry(line: str) -> dict[str, Any]:
@@ -272,8 +274,3 @@ def _text(entry: dict[str, Any]) -> str:
         if isinstance(value, str) and value.strip():
             return value
     return ""
-
-
-def _request_text(text: str) -> str:
-    found = _REQUEST.search(text)
-    return (found[1] if found else text).strip()

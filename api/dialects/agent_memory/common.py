@@ -156,9 +156,9 @@ def context_of(request: Request) -> Call:
 
 
 def listed(request: Request) -> Listed:
-    """The lists."""
-    at_hand = services(request)
-    return Listed(at_hand.search_index, at_hand.operations.current.documents)
+    """The queries that list documents."""
+    dependencies = services(request)
+    return Listed(dependencies.search_index, dependencies.operations.current.documents)
 
 
 async def read_body(request: Request, model: type[M]) -> M:
@@ -178,11 +178,11 @@ async def numbers(context: Call, noun: Noun, names: Sequence[str]) -> list[int]:
     return await context.queries.numbers(context.tenant, noun).numbers(names)
 
 
-async def numbered(context: Call, found: Sequence[tuple[str, str, str]]) -> list[Numbered]:
-    """What observations go by, of each its id, its session and its project."""
+async def numbered(context: Call, keys: Sequence[tuple[str, str, str]]) -> list[Numbered]:
+    """The numbers of observations, given the id, the session and the project of each."""
     nouns: tuple[Noun, ...] = ("observation", "session", "project")
     columns = await asyncio.gather(
-        *(numbers(context, noun, [one[place] for one in found]) for place, noun in enumerate(nouns))
+        *(numbers(context, noun, [key[column] for key in keys]) for column, noun in enumerate(nouns))
     )
     return [Numbered(*row) for row in zip(*columns, strict=True)]
 

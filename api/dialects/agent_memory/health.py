@@ -88,9 +88,9 @@ async def stats(request: Request) -> Response:
             sessions=await lists.session_count(context.tenant),
             projects=await context.queries.numbers(context.tenant, "project").count(),
             queue={
-                "pending": sum(one["lag"] for one in partitions),
+                "pending": sum(partition["lag"] for partition in partitions),
                 "done": counted.total,
-                "failed": sum(one["dead_letters"] for one in partitions),
+                "failed": sum(partition["dead_letters"] for partition in partitions),
             },
             by_type=dict(by_type),
             by_project=counted.projects,
@@ -108,10 +108,10 @@ async def _database(request: Request) -> dict[str, Any]:
         return {"status": "error", "error": str(error) or type(error).__name__}
     version = about.get("valkey_version") or about.get("redis_version", "")
     name = about.get("server_name") or "redis"
-    told = {"version": f"{name} {version}", "pgvector": True}  # vectors can be searched, which it means
-    for wrong in services(request).watch.readiness.impaired:
-        return {"status": "error", "error": wrong.message, **told}
-    return {"status": "ok", **told}
+    details = {"version": f"{name} {version}", "pgvector": True}  # it stands for "vectors can be searched"
+    for condition in services(request).watch.readiness.impaired:
+        return {"status": "error", "error": condition.message, **details}
+    return {"status": "ok", **details}
 
 
 def _embeddings(request: Request) -> dict[str, Any]:
@@ -166,23 +166,23 @@ BEGUN = {
 
 async def start(request: Request) -> Response:
     """Begin; where one runs already it goes on, and the answer says how far it is."""
-    wanted = parse_query(ReEmbedQuery, request)
+    query = parse_query(ReEmbedQuery, request)
     run = state(request).reembedding
     if run is not None and run.progress.status == "running":
         return Json({"error": "Re-embed job already running", "status": run.progress})
-    at_hand, context = services(request), context_of(request)
+    dependencies, context = services(request), context_of(request)
     run = ReEmbedding(
-        at_hand.redis,
+        dependencies.redis,
         listed(request),
-        at_hand.jobs,
-        model=at_hand.queries.recall.vectors.embedder.model,
-        partitions=at_hand.operations.letters.partitions,
-        only_missing=wanted.only_missing,
-        batch=min(wanted.batch_size, MAX_BATCH),
+        dependencies.jobs,
+        model=dependencies.queries.recall.vectors.embedder.model,
+        partitions=dependencies.operations.letters.partitions,
+        only_missing=query.only_missing,
+        batch=min(query.batch_size, MAX_BATCH),
     )
     state(request).reembedding = run
     await run.start(context.reader())
-    return Json({"status": "started", "only_missing": wanted.only_missing, "batch_size": wanted.batch_size})
+    return Json({"status": "started", "only_missing": query.only_missing, "batch_size": query.batch_size})
 
 
 async def status(request: Request) -> Response:

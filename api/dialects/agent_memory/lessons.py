@@ -48,45 +48,52 @@ from projections.queries.recall import RecallRequest
 
 async def create(request: Request) -> Response:
     """State a rule. One that was stated before is the same lesson, with what is said of it now."""
-    wanted = await read_body(request, NewLesson)
-    _check(wanted.rule, wanted.trigger_pattern)
-    context = context_of(request)
+    body = await read_body(request, NewLesson)
+    _check(body.rule, body.trigger_pattern)
+    context, sources = context_of(request), list[str]()
+    if body.source_observation_id is not None:
+        await context.wait_for_own_writes()
+        source = await observation_of(context, body.source_observation_id)
+        if source is None:
+            number = body.source_observation_id
+            raise unprocessable("there is no such observation", "source_observation_id", given=number)
+        sources.append(source.id)
     fields = {
-        "project": name_of(wanted.project) if wanted.project else EVERY_PROJECT,
-        "content": wanted.rule,
-        "title": wanted.title[:LONGEST_TITLE],
-        "severity": wanted.severity,
-        "trigger_tool": wanted.trigger_tool or "",
-        "trigger_pattern": wanted.trigger_pattern or "",
-        "derived_from": await _source(context, wanted.source_observation_id),
+        "project": name_of(body.project) if body.project else EVERY_PROJECT,
+        "content": body.rule,
+        "title": body.title[:LONGEST_TITLE],
+        "severity": body.severity,
+        "trigger_tool": body.trigger_tool or "",
+        "trigger_pattern": body.trigger_pattern or "",
+        "derived_from": sources,
     }
     stated = parse_object(fields, RecordLesson)
-    name, known = await record(context, stated)
+    name, existing = await record(context, stated)
     await context.wait_for_own_writes()
-    found = (await lessons_of(context, [name])).get(name, known)
-    return Json((await _answers(context, [found or _unseen(name, stated, context.tenant)]))[0])
+    lesson = (await lessons_of(context, [name])).get(name, existing)
+    return Json((await _answers(context, [lesson or _unprojected(name, stated, context.tenant)]))[0])
 
 
 async def listing(request: Request) -> Response:
     """Lessons of a project, or of all: critical ones first, then warnings; the newest first of each."""
-    wanted = parse_query(LessonsQuery, request)
+    query = parse_query(LessonsQuery, request)
     context = context_of(request)
     await context.wait_for_own_writes()
-    found = await listed(request).rules(
-        context.reader(), wanted_project(wanted.project), wanted.severity, active=wanted.active, limit=wanted.limit
+    rules = await listed(request).rules(
+        context.reader(), wanted_project(query.project), query.severity, active=query.active, limit=query.limit
     )
-    return Json(await _answers(context, found))
+    return Json(await _answers(context, rules))
 
 
 async def match(request: Request) -> Response:
     """The lessons that speak up before a tool call, at most 5. It does not count as shown: see `trigger`."""
-    wanted = parse_query(MatchQuery, request)
+    query = parse_query(MatchQuery, request)
     context = context_of(request)
-    found = await context.queries.lessons.match(
-        context.reader(), wanted.tool_name, wanted.tool_input_preview, wanted_project(wanted.project)
+    lessons = await context.queries.lessons.match(
+        context.reader(), query.tool_name, query.tool_input_preview, wanted_project(query.project)
     )
-    known_as = await numbers(context, "lesson", [one.id for one in found])
-    return Json([match_answer(*row) for row in zip(found, known_as, strict=True)])
+    ids = await numbers(context, "lesson", [lesson.id for lesson in lessons])
+    return Json([match_answer(*row) for row in zip(lessons, ids, strict=True)])
 
 
 async def patch(request: Request) -> Response:
@@ -102,26 +109,26 @@ async def patch(request: Request) -> Response:
     _check(changes.get("rule"), changes.get("trigger_pattern"))
     context = context_of(request)
     await context.wait_for_own_writes()
-    known = await _lesson(context, number)
-    if known is None:
+    lesson = await _lesson(context, number)
+    if lesson is None:
         raise NotFound("Lesson not found")
     if "rule" in changes:
         changes["content"] = changes.pop("rule")
     if "title" in changes:
         changes["title"] = changes["title"][:LONGEST_TITLE]
-    await change(context, parse_object({**changes, "lesson": known.id, "project": known.project}, ReviseLesson))
+    await change(context, parse_object({**changes, "lesson": lesson.id, "project": lesson.project}, ReviseLesson))
     await context.wait_for_own_writes()
-    found = (await lessons_of(context, [known.id])).get(known.id, known)
-    return Json((await _answers(context, [found]))[0])
+    revised = (await lessons_of(context, [lesson.id])).get(lesson.id, lesson)
+    return Json((await _answers(context, [revised]))[0])
 
 
 async def trigger(request: Request) -> Response:
     """Count that a lesson was shown; of one that there is not, nothing."""
     number = path_value(int, request, "id")
     context = context_of(request)
-    known = await _lesson(context, number)
-    if known is not None:
-        await change(context, TriggerLesson(lesson=known.id, project=known.project))
+    lesson = await _lesson(context, number)
+    if lesson is not None:
+        await change(context, TriggerLesson(lesson=lesson.id, project=lesson.project))
     return Json(Triggered())
 
 
@@ -130,19 +137,8 @@ def _check(rule: str | None, pattern: str | None) -> None:
         raise unprocessable("the rule is empty", "rule", given=rule)
     try:
         compiled(pattern or "")
-    except CommandRejected as fault:
-        raise HTTPException(400, f"Invalid trigger_pattern: {fault.message}") from None
-
-
-async def _source(context: Call, number: int | None) -> list[str]:
-    """The observation that a lesson was learned from. Raises Unprocessable for one that there is not."""
-    if number is None:
-        return []
-    await context.wait_for_own_writes()
-    found = await observation_of(context, number)
-    if found is None:
-        raise unprocessable("there is no such observation", "source_observation_id", given=number)
-    return [found.id]
+    except CommandRejected as error:
+        raise HTTPException(400, f"Invalid trigger_pattern: {error.message}") from None
 
 
 async def _lesson(context: Call, number: int) -> Lesson | None:
@@ -150,24 +146,21 @@ async def _lesson(context: Call, number: int) -> Lesson | None:
     return None if name is None else (await lessons_of(context, [name])).get(name)
 
 
-async def _answers(context: Call, found: Sequence[Lesson]) -> list[LessonAnswer]:
-    known_as = await numbers(context, "lesson", [one.id for one in found])
-    projects = [one.project for one in found if shown_project(one)]
-    project_numbers = dict(zip(projects, await numbers(context, "project", projects), strict=True))
-    sources = [_learned_from(one) for one in found if _learned_from(one)]
-    source_numbers = dict(zip(sources, await numbers(context, "observation", sources), strict=True))
+async def _answers(context: Call, lessons: Sequence[Lesson]) -> list[LessonAnswer]:
+    ids = await numbers(context, "lesson", [lesson.id for lesson in lessons])
+    projects = [lesson.project for lesson in lessons if shown_project(lesson)]
+    project_ids = dict(zip(projects, await numbers(context, "project", projects), strict=True))
+    prefix = f"{OBSERVATION}_"
+    sources = [next((name for name in lesson.sources if name.startswith(prefix)), "") for lesson in lessons]
+    named = list(filter(None, sources))
+    source_ids = dict(zip(named, await numbers(context, "observation", named), strict=True))
     return [
-        lesson_answer(one, number, project_numbers.get(one.project), source_numbers.get(_learned_from(one)))
-        for one, number in zip(found, known_as, strict=True)
+        lesson_answer(lesson, number, project_ids.get(lesson.project), source_ids.get(source))
+        for lesson, number, source in zip(lessons, ids, sources, strict=True)
     ]
 
 
-def _learned_from(one: Lesson) -> str:
-    return next((source for source in one.sources if source.startswith(f"{OBSERVATION}_")), "")
-
-
-def _unseen(name: str, stated: RecordLesson, tenant: str) -> Lesson:
-    """A lesson that was recorded and cannot be read yet."""
+def _unprojected(name: str, stated: RecordLesson, tenant: str) -> Lesson:
     return Lesson(
         id=name,
         tenant=tenant,
@@ -197,14 +190,14 @@ async def create_lesson(context: Call, arguments: dict[str, Any]) -> ToolAnswer:
         "trigger_pattern": arguments["trigger_pattern"] or "",
     }
     stated = parse_object(fields, RecordLesson)
-    name, known = await record(context, stated)
+    name, existing = await record(context, stated)
     (number,) = await numbers(context, "lesson", [name])
     return json_answer(
         {
             "saved": True,
             "id": number,
-            "title": title or (known and known.title) or default_title(rule),
-            "severity": graver(stated.severity, known.severity) if known else stated.severity,
+            "title": title or (existing and existing.title) or default_title(rule),
+            "severity": graver(stated.severity, existing.severity) if existing else stated.severity,
             "project": arguments["project"] or None,
         }
     )
@@ -217,10 +210,10 @@ async def record(context: Call, stated: RecordLesson) -> tuple[str, Lesson | Non
     """
     accepted = await context.write(stated)
     await context.wait_for_own_writes()
-    known = (await lessons_of(context, [accepted.id])).get(accepted.id)
-    for command in completing(accepted.id, known, stated):
+    existing = (await lessons_of(context, [accepted.id])).get(accepted.id)
+    for command in completing(accepted.id, existing, stated):
         await change(context, command)
-    return accepted.id, known
+    return accepted.id, existing
 
 
 async def change(context: Call, command: ReviseLesson | ReinforceLesson | TriggerLesson) -> None:
@@ -241,13 +234,13 @@ async def search_lessons(context: Call, arguments: dict[str, Any]) -> ToolAnswer
         recency_boost=False,
     )
     answer, _ = await recalled(context, request)
-    known = await lessons_of(context, [one.id for one in answer.results])
-    found = [(known[one.id], one.score) for one in answer.results if one.id in known]
-    known_as = await numbers(context, "lesson", [one.id for one, _ in found])
-    return json_rows([lesson_line(number, *one) for number, one in zip(known_as, found, strict=True)])
+    lessons = await lessons_of(context, [hit.id for hit in answer.results])
+    hits = [(lessons[hit.id], hit.score) for hit in answer.results if hit.id in lessons]
+    ids = await numbers(context, "lesson", [lesson.id for lesson, _ in hits])
+    return json_rows([lesson_line(number, *hit) for number, hit in zip(ids, hits, strict=True)])
 
 
 async def lessons_of(context: Call, names: list[str]) -> dict[str, Lesson]:
     """Those that the reader may see, by id."""
-    found = await context.queries.lookup.documents(names, context.reader())
-    return {str(one.document.id): one.document for one in found if isinstance(one.document, Lesson)}
+    documents = [located.document for located in await context.queries.lookup.documents(names, context.reader())]
+    return {str(document.id): document for document in documents if isinstance(document, Lesson)}

@@ -72,96 +72,98 @@ _MODES: dict[str, Literal["hybrid", "lexical", "vector"]] = {"hybrid": "hybrid",
 
 async def create(request: Request) -> Response:
     """Make an observation. It goes to the project it names, also when its session is at home in another one."""
-    wanted = await read_body(request, NewObservation)
-    project, session, now = name_of(wanted.project), name_of(wanted.session_id), system_clock()
-    fields = wanted.model_dump(exclude={"project", "session_id"})
-    said = ObservationFields(**fields)
+    body = await read_body(request, NewObservation)
+    project, session, now = name_of(body.project), name_of(body.session_id), system_clock()
+    fields = ObservationFields(**body.model_dump(exclude={"project", "session_id"}))
     context = context_of(request)
-    accepted = await context.write(replace(observe(said, project, session), occurred_at=now))
+    accepted = await context.write(replace(observe(fields, project, session), occurred_at=now))
     await settled(request, session, project, "")
     homes(request).wrote(session, accepted.position)
-    (known_as,) = await numbered(context, [(accepted.id, session, project)])
-    return Json(observation_answer(said, project, now, known_as, embedded=False))
+    (ids,) = await numbered(context, [(accepted.id, session, project)])
+    return Json(observation_answer(fields, project, now, ids, embedded=False))
 
 
 async def listing(request: Request) -> Response:
     """Observations and memories, newest first."""
-    wanted = parse_query(ObservationsQuery, request)
+    query = parse_query(ObservationsQuery, request)
     context = context_of(request)
     await context.wait_for_own_writes()
-    types = types_of(wanted.type) if wanted.type else []
-    found = await listed(request).observations(
-        context.reader(), wanted_project(wanted.project), types, wanted.offset, wanted.limit
+    types = types_of(query.type) if query.type else []
+    page = await listed(request).observations(
+        context.reader(), wanted_project(query.project), types, query.offset, query.limit
     )
-    return Json(await _answers(request, context, [(one, None) for one in found]))
+    return Json(await _answers(request, context, [(document, None) for document in page]))
 
 
 async def get(request: Request) -> Response:
     """One observation."""
     number = path_value(int, request, "id")
     context = context_of(request)
-    found = await observation_of(context, number)
-    if found is None:  # it may be too new
+    document = await observation_of(context, number)
+    if document is None:  # it may be too new
         await context.wait_for_own_writes()
-        found = await observation_of(context, number)
-    if found is None:
+        document = await observation_of(context, number)
+    if document is None:
         check_missing("such an observation")
         raise NotFound("Observation not found")
-    return Json((await _answers(request, context, [(found, None)]))[0])
+    return Json((await _answers(request, context, [(document, None)]))[0])
 
 
 async def search(request: Request) -> Response:
     """What matches, best first, also what was remembered elsewhere; nothing for a mode or types that there are not."""
-    wanted = await read_body(request, SearchBody)
-    types = [kind for one in wanted.type or () if one in TYPES for kind in types_of(one)]
-    found: list[tuple[Found, float | None]] = []
+    body = await read_body(request, SearchBody)
+    types = [kind for name in body.type or () if name in TYPES for kind in types_of(name)]
+    hits: list[tuple[Found, float | None]] = []
     context = context_of(request)
-    limit, mode = min(wanted.limit, MAX_FOUND), _MODES.get(wanted.mode)
-    if mode and limit and wanted.query.strip() and (types or not wanted.type):
-        asking = RecallRequest(
-            query=wanted.query[:MAX_QUERY_CHARS],
-            project=None if wanted.cross_project else wanted_project(wanted.project),
+    limit, mode = min(body.limit, MAX_FOUND), _MODES.get(body.mode)
+    if mode and limit and body.query.strip() and (types or not body.type):
+        question = RecallRequest(
+            query=body.query[:MAX_QUERY_CHARS],
+            project=None if body.cross_project else wanted_project(body.project),
             kinds=list(FOUND),
             types=types,
             limit=limit,
             mode=mode,
             ranking="rrf",
         )
-        found += (await searched(context, asking))[0]
-    answers = await _answers(request, context, found)
-    return Json(FoundAnswer(observations=answers, query=wanted.query, mode=wanted.mode, total=len(answers)))
+        hits += (await searched(context, question))[0]
+    answers = await _answers(request, context, hits)
+    return Json(FoundAnswer(observations=answers, query=body.query, mode=body.mode, total=len(answers)))
 
 
 async def _answers(
-    request: Request, context: Call, found: Sequence[tuple[Found, float | None]]
+    request: Request, context: Call, hits: Sequence[tuple[Found, float | None]]
 ) -> list[ObservationAnswer]:
-    in_order = sorted((one for one, _ in found), key=time_of)  # what is older gets lower numbers
-    known_as = await numbered(context, [(one.id, session_of(one), one.project) for one in in_order])
-    by_id = {one.id: numbers for one, numbers in zip(in_order, known_as, strict=True)}
+    oldest_first = sorted((document for document, _ in hits), key=time_of)  # older documents get lower numbers
+    keys = [(document.id, session_of(document), document.project) for document in oldest_first]
+    by_id = {document.id: ids for document, ids in zip(oldest_first, await numbered(context, keys), strict=True)}
     embedded = await listed(request).embedded(list(by_id))
-    return [stored_answer(one, by_id[one.id], embedded=one.id in embedded, score=score) for one, score in found]
+    return [
+        stored_answer(document, by_id[document.id], embedded=document.id in embedded, score=score)
+        for document, score in hits
+    ]
 
 
 async def search_tool(context: Call, arguments: dict[str, Any]) -> ToolAnswer:
     """Titles of what matches, best first: observations, and what else is remembered, shown as such."""
     limit = max(1, min(arguments["limit"], MAX_RESULTS))
     offset = max(0, min(arguments["offset"] or 0, MAX_SEARCHED - limit))
-    wanted = arguments["type"] or arguments["obs_type"]
+    kind = arguments["type"] or arguments["obs_type"]
     request = RecallRequest(
         query=arguments["query"],
         project=arguments["project"] or None,
         kinds=list(FOUND),
-        types=types_of(wanted) if wanted else [],
+        types=types_of(kind) if kind else [],
         from_=start_of(arguments["dateStart"]),
         to=end_of(arguments["dateEnd"]),
         limit=offset + limit,
         ranking="rrf",
     )
-    found, lacks = await searched(context, request)
-    found = found[offset:]
-    known_as = await numbers(context, "observation", [one.id for one, _ in found])
-    rows = [observation_line(number, one, score) for number, (one, score) in zip(known_as, found, strict=True)]
-    return rows_and_reminder(rows, lacks)
+    hits, missing = await searched(context, request)
+    hits = hits[offset:]
+    ids = await numbers(context, "observation", [document.id for document, _ in hits])
+    rows = [observation_line(number, document, score) for number, (document, score) in zip(ids, hits, strict=True)]
+    return rows_and_reminder(rows, missing)
 
 
 async def timeline(context: Call, arguments: dict[str, Any]) -> ToolAnswer:
@@ -169,45 +171,52 @@ async def timeline(context: Call, arguments: dict[str, Any]) -> ToolAnswer:
     anchor, query = arguments["anchor"], (arguments["query"] or "").strip()
     if anchor is None and not query:
         return ToolAnswer("Give an anchor (the id of an observation) or a query.")
-    lacks = await context.wait_for_own_writes()
+    missing = await context.wait_for_own_writes()
     if anchor is not None:
         centre = await observation_of(context, anchor)
     else:
-        centre = await _nearest(context, query, arguments["project"])
+        nearest = RecallRequest(
+            query=query,
+            project=arguments["project"] or None,
+            kinds=["observation"],
+            limit=1,
+            ranking="similarity",
+            alpha=1.0,
+        )
+        hits, _ = await searched(context, nearest)
+        centre = hits[0][0] if hits else None
     if centre is None:
-        missing = f"There is no observation {anchor}" if anchor is not None else f"No observation matches: {query}"
-        return ToolAnswer("; ".join([missing, *lacks]) + ".")
+        reason = f"There is no observation {anchor}" if anchor is not None else f"No observation matches: {query}"
+        return ToolAnswer("; ".join([reason, *missing]) + ".")
     depths = [max(0, min(arguments[name], MAX_DEPTH)) for name in ("depth_before", "depth_after")]
-    before, after = await _beside(context, centre, *depths)
-    placed = [*((one, "before") for one in before), (centre, "anchor"), *((one, "after") for one in after)]
-    known_as = await numbers(context, "observation", [one.id for one, _ in placed])
-    return json_rows([observation_placed(number, *one) for number, one in zip(known_as, placed, strict=True)])
-
-
-async def _beside(context: Call, centre: Found, before: int, after: int) -> tuple[list[Observation], list[Observation]]:
-    """The observations around another one in its session; what is none of a session stands alone."""
-    if not isinstance(centre, Observation):
-        return [], []
-    return await context.queries.observations.beside(centre, context.reader(), before, after)
+    before: list[Observation] = []
+    after: list[Observation] = []
+    if isinstance(centre, Observation):  # other documents are not part of a session
+        before, after = await context.queries.observations.beside(centre, context.reader(), *depths)
+    placed = [*((seen, "before") for seen in before), (centre, "anchor"), *((seen, "after") for seen in after)]
+    ids = await numbers(context, "observation", [document.id for document, _ in placed])
+    return json_rows([observation_placed(number, *entry) for number, entry in zip(ids, placed, strict=True)])
 
 
 async def get_observations(context: Call, arguments: dict[str, Any]) -> ToolAnswer:
     """Everything about some observations, oldest first."""
-    wanted: list[int] = list(dict.fromkeys(arguments["ids"]))
-    if not wanted:
+    ids: list[int] = list(dict.fromkeys(arguments["ids"]))
+    if not ids:
         return json_rows([])
-    if len(wanted) > MAX_IDS:
+    if len(ids) > MAX_IDS:
         raise CommandRejected(f"at most {MAX_IDS:,} at once", "ids")
-    lacks = await context.wait_for_own_writes()
-    names = await context.queries.numbers(context.tenant, "observation").ids(wanted)
-    named = {name: number for number, name in zip(wanted, names, strict=True) if name is not None}
-    known = await observations_of(context, list(named))
+    missing = await context.wait_for_own_writes()
+    names = await context.queries.numbers(context.tenant, "observation").ids(ids)
+    numbers_by_name = {name: number for number, name in zip(ids, names, strict=True) if name is not None}
+    documents = await observations_of(context, list(numbers_by_name))
     project = arguments["project"]
-    found = [(named[name], one) for name, one in known.items() if project in (None, one.project)]
-    found.sort(key=lambda pair: (time_of(pair[1]), pair[0]), reverse=arguments["orderBy"] == "date_desc")
+    rows = [
+        (numbers_by_name[name], document) for name, document in documents.items() if project in (None, document.project)
+    ]
+    rows.sort(key=lambda row: (time_of(row[1]), row[0]), reverse=arguments["orderBy"] == "date_desc")
     if arguments["limit"] is not None:
-        found = found[: max(0, arguments["limit"])]
-    return rows_and_reminder([observation_in_full(number, one) for number, one in found], lacks)
+        rows = rows[: max(0, arguments["limit"])]
+    return rows_and_reminder([observation_in_full(number, document) for number, document in rows], missing)
 
 
 async def save_memory(context: Call, arguments: dict[str, Any]) -> ToolAnswer:
@@ -231,9 +240,9 @@ async def save_memory(context: Call, arguments: dict[str, Any]) -> ToolAnswer:
 
 async def searched(context: Call, request: RecallRequest) -> tuple[list[tuple[Found, float]], list[str]]:
     """What a search finds with its scores, best first, and what it may lack."""
-    answer, lacks = await recalled(context, request)
-    known = await observations_of(context, [one.id for one in answer.results])
-    return [(known[one.id], one.score) for one in answer.results if one.id in known], lacks
+    answer, missing = await recalled(context, request)
+    documents = await observations_of(context, [hit.id for hit in answer.results])
+    return [(documents[hit.id], hit.score) for hit in answer.results if hit.id in documents], missing
 
 
 async def recalled(context: Call, request: RecallRequest) -> tuple[RecallAnswer, list[str]]:
@@ -245,18 +254,8 @@ async def recalled(context: Call, request: RecallRequest) -> tuple[RecallAnswer,
     async def ask(after: str) -> RecallAnswer:
         return await context.queries.recall(replace(request, after=after), reader)
 
-    answer, lacks = await context.read_own_writes(context.acting(), ask)
-    return answer, [*lacks, *answer.degraded]
-
-
-async def _nearest(context: Call, query: str, project: str | None) -> Found | None:
-    """The observation most like a query."""
-    request = RecallRequest(
-        query=query, project=project or None, kinds=["observation"], limit=1, ranking="similarity", alpha=1.0
-    )
-    answer, _ = await recalled(context, request)
-    known = await observations_of(context, [one.id for one in answer.results])
-    return next(iter(known.values()), None)
+    answer, missing = await context.read_own_writes(context.acting(), ask)
+    return answer, [*missing, *answer.degraded]
 
 
 async def observation_of(context: Call, number: int) -> Found | None:

@@ -21,13 +21,15 @@ A lesson is a rule with a title; a global one is in the nameless project. Ours a
 nobody confirms them; agent-memory's stay until they are switched off. `completing` makes up for both.
 """
 
+from contextlib import suppress
 from datetime import datetime
 from hashlib import blake2b
 from pathlib import PurePosixPath
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ingest.commands.decide import Observe, RecordLesson, ReinforceLesson, ReviseLesson
 from ingest.platform.clock import from_ms
@@ -73,21 +75,6 @@ class ObservationFields(Struct, frozen=True, kw_only=True, omit_defaults=True):
     subtitle: str | None = None
     type: ObservationType = "discovery"
     narrative: str | None = None
-    facts: list[str] = []
-    concepts: list[str] = []
-    files_read: list[str] = []
-    files_modified: list[str] = []
-    tool_name: str | None = None
-    prompt_number: int | None = None
-
-
-class _StoredFields(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What `data` has under FIELD."""
-
-    title: str
-    subtitle: str | None = None
-    type: ObservationType = "discovery"
-    narrative: UnsetType | None = UNSET
     facts: list[str] = []
     concepts: list[str] = []
     files_read: list[str] = []
@@ -154,10 +141,11 @@ def session_of(document: Found) -> str:
 
 def _observed(observation: Observation) -> ObservationFields:
     if FIELD in observation.data:
-        try:
-            return _given(observation, msgspec.convert(observation.data[FIELD], _StoredFields))
-        except msgspec.ValidationError:  # somebody else's data of that name
-            pass
+        stored: Any = observation.data[FIELD]
+        with suppress(msgspec.ValidationError):  # another program's data under that name
+            fields = msgspec.convert(stored, ObservationFields)
+            if fields.narrative is None:
+                return replace(fields, narrative=None if "narrative" in stored else observation.content)
     tool_name = observation.data.get("tool_name")
     written = observation.kind in _WRITING
     return ObservationFields(
@@ -175,9 +163,9 @@ def _observed(observation: Observation) -> ObservationFields:
 
 def nearest_type(kind: str) -> ObservationType:
     """The type that an observation of our kind is shown with."""
-    for one in TYPES:
-        if one == kind:
-            return one
+    for observation_type in TYPES:
+        if observation_type == kind:
+            return observation_type
     return _NEAREST.get(kind, "discovery")
 
 
@@ -226,11 +214,11 @@ def _if_new(stated: str, known: str) -> str | None:
 
 
 def _title(observation: Observation, tool_name: str) -> str:
-    """The title; a tool's name alone says too little: with the file, or what it was told to do."""
+    """The title. A tool's name alone says too little, so the file or the command is added."""
     if not tool_name or observation.title != tool_name:
         return observation.title
-    told = observation.data.get("tool_input")
-    fields = cast("dict[str, object]", told) if isinstance(told, dict) else {}
+    tool_input = observation.data.get("tool_input")
+    fields = cast("dict[str, object]", tool_input) if isinstance(tool_input, dict) else {}
     for name in _ABOUT:
         about = fields.get(name)
         if isinstance(about, str) and about.strip():
@@ -238,21 +226,6 @@ def _title(observation: Observation, tool_name: str) -> str:
                 about = about.replace("\\", "/").rstrip("/").rpartition("/")[2]
             return f"{tool_name}: {named(' '.join(about.split()))}"[:TITLE_CHARS]
     return tool_name
-
-
-def _given(observation: Observation, kept: _StoredFields) -> ObservationFields:
-    return ObservationFields(
-        title=kept.title,
-        subtitle=kept.subtitle,
-        type=kept.type,
-        narrative=observation.content if kept.narrative is UNSET else None,
-        facts=kept.facts,
-        concepts=kept.concepts,
-        files_read=kept.files_read,
-        files_modified=kept.files_modified,
-        tool_name=kept.tool_name,
-        prompt_number=kept.prompt_number,
-    )
 
 
 def name_of(text: str) -> str:

@@ -10,7 +10,6 @@ import logging
 import os
 import re
 import time
-from collections.abc import Sequence
 from hashlib import blake2b
 from itertools import count
 from pathlib import Path
@@ -56,17 +55,17 @@ OURS = {theirs: ours for ours, theirs in STATUSES.items()}
 
 async def create(request: Request) -> Response:
     """Begin a session. AlreadyThere when one of its id was heard of, also by the queue, whatever its project."""
-    wanted = await read_body(request, NewSession)
-    session, project = name_of(wanted.session_id), name_of(wanted.project)
+    body = await read_body(request, NewSession)
+    session, project = name_of(body.session_id), name_of(body.project)
     home, is_new = await settled(request, session, project, "")
     if not is_new:
         raise AlreadyThere(f"Session {session} already exists")
     context = context_of(request)
     now = from_ms(to_ms(system_clock()))  # sessions know milliseconds
-    begun = started(session, home.project, wanted.project_path, wanted.agent_type)
+    command = started(session, home.project, body.project_path, body.agent_type)
     try:
-        accepted = await context.write(replace(begun, occurred_at=now))
-    except BaseException:  # cancelled, too: nothing is stored, so the session is not there and may begin elsewhere
+        accepted = await context.write(replace(command, occurred_at=now))
+    except BaseException:  # canceled as well: nothing is stored, so the session can still start elsewhere
         homes(request).forget(session)
         raise
     homes(request).wrote(session, accepted.position)
@@ -77,7 +76,7 @@ async def create(request: Request) -> Response:
             session_id=session,
             project_id=project_number,
             project_name=home.project,
-            agent_type=begun.agent_type,
+            agent_type=command.agent_type,
             status="active",
             started_at=time_text(now),
         )
@@ -86,22 +85,22 @@ async def create(request: Request) -> Response:
 
 async def patch(request: Request) -> Response:
     """Say what became of a session: that it goes on, is over or failed, or what it came to."""
-    wanted = await read_body(request, SessionChanges)
-    if not wanted.status and not wanted.summary:
+    changes = await read_body(request, SessionChanges)
+    if not changes.status and not changes.summary:
         raise HTTPException(400, "Nothing to update: give a status or a summary")
     session = name_of(request.path_params["session_id"])
     home = await home_of(request, session)
     if home is None:
         raise NotFound("Session not found")
     context = context_of(request)
-    if wanted.summary:
-        await _summarise(request, context, session, home.project, wanted.summary)
-    if wanted.status:
+    if changes.summary:
+        await _summarise(request, context, session, home.project, changes.summary)
+    if changes.status:
         command = TrackSession(
-            status="started" if wanted.status == "active" else "ended",
+            status="started" if changes.status == "active" else "ended",
             project=home.project,
             session_id=session,
-            outcome="failed" if wanted.status == "failed" else "completed",
+            outcome="failed" if changes.status == "failed" else "completed",
         )
         homes(request).wrote(session, (await context.write(command)).position)
     return Json(Done(status="updated"))
@@ -109,29 +108,29 @@ async def patch(request: Request) -> Response:
 
 async def listing(request: Request) -> Response:
     """Sessions, those first that began last."""
-    wanted = parse_query(SessionsQuery, request)
+    query = parse_query(SessionsQuery, request)
     context = context_of(request)
     await context.wait_for_own_writes(HOOKS)
-    statuses = [OURS[wanted.status]] if wanted.status else list(STATUSES)
-    found = await listed(request).sessions(context.reader(), wanted_project(wanted.project), statuses, wanted.limit)
-    found.reverse()  # what is older gets lower numbers
-    names = [one.session.session_id for one in found], [one.session.project for one in found]
-    known_as, projects = await _numbers(context, *names)
-    answers = [session_answer(*row) for row in zip(found, known_as, projects, strict=True)]
+    statuses = [OURS[query.status]] if query.status else list(STATUSES)
+    rows = await listed(request).sessions(context.reader(), wanted_project(query.project), statuses, query.limit)
+    rows.reverse()  # older sessions get lower numbers
+    names = [row.session.session_id for row in rows], [row.session.project for row in rows]
+    ids, project_ids = await _numbers(context, *names)
+    answers = [session_answer(*row) for row in zip(rows, ids, project_ids, strict=True)]
     return Json(answers[::-1])
 
 
 async def _summarise(request: Request, context: Call, session: str, project: str, text: str) -> None:
     """Put a summary in the place of the one there was. It covers what was observed so far."""
-    known = await services(request).operations.current.session(session, project, context.reader())
+    current = await services(request).operations.current.session(session, project, context.reader())
     command = SummariseSession(
         project=project,
         session_id=session,
         title=default_title(" ".join(text.split())),
         narrative=text,
         model=SOURCE,
-        observation_count=max(1, known.observation_count),
-        forgotten_at=known.told_from,
+        observation_count=max(1, current.observation_count),
+        forgotten_at=current.told_from,
     )
     caller = context.caller()
     accepted = await context.commands.handle(command, caller)
@@ -231,8 +230,8 @@ def spooled(content: bytes, name: str) -> list[WriteCommand]:
     """
     try:
         item = parse(QueueItem, content)
-    except Unprocessable as fault:
-        first = fault.errors[0]
+    except Unprocessable as error:
+        first = error.errors[0]
         where = ".".join(str(part) for part in first["loc"])
         raise MalformedRequest(f"no item of the queue: {where}: {first['msg']}") from None
     return [] if item.skipped else [observe(item, content, project_of(item.cwd), name)]
@@ -273,12 +272,12 @@ async def queue(request: Request) -> Response:
     """
     raw = await body(request, MAX_ITEM_BYTES)
     item = await parsed(raw, lambda raw: parse(QueueItem, raw))
-    name, at_hand = new_name(), services(request)
+    name, dependencies = new_name(), services(request)
     try:
         await _record(request, item, raw, name)
     except (LogUnavailable, Overloaded, RedisError) as error:
-        if not (at_hand.key_scope.whole and at_hand.tenant == state(request).settings.tenant):
-            raise  # what comes out of the spool is stored without a look at who put it in
+        if not (dependencies.key_scope.whole and dependencies.tenant == state(request).settings.tenant):
+            raise  # the spool is stored without a check of who wrote to it
         if not await asyncio.to_thread(keep, state(request).settings.agent_memory_spool, name, raw):
             raise
         logger.warning("a hook's report waits in the spool folder: %s", error)
@@ -289,19 +288,14 @@ async def _record(request: Request, item: QueueItem, raw: bytes, name: str) -> N
     home, is_new = await settled(request, item.session, project_of(item.cwd), "")
     commands: list[WriteCommand] = [started(item.session, home.project, item.cwd)] if is_new else []
     if not item.skipped:
-        made = item, raw, home.project, name
-        commands.append(await parsed(raw, lambda _: observe(*made)))
+        commands.append(await parsed(raw, lambda _: observe(item, raw, home.project, name)))
+    dependencies, caller = services(request), context_of(request).caller()
     try:
-        await _write(request, item.session, commands)
-    except BaseException:  # cancelled, too: what is not stored has opened no session
+        for command in commands:
+            accepted = await dependencies.commands.handle(command, caller)
+            homes(request).wrote(item.session, accepted.position)
+            dependencies.last_writes.wrote(HOOKS, accepted.position)
+    except BaseException:  # canceled as well: what is not stored has opened no session
         if is_new:
             homes(request).forget(item.session)
         raise
-
-
-async def _write(request: Request, session: str, commands: Sequence[WriteCommand]) -> None:
-    at_hand, caller = services(request), context_of(request).caller()
-    for command in commands:
-        accepted = await at_hand.commands.handle(command, caller)
-        homes(request).wrote(session, accepted.position)
-        at_hand.last_writes.wrote(HOOKS, accepted.position)

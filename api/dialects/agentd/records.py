@@ -232,14 +232,15 @@ async def read_body(request: Request, cls: type[T], refused: tuple[str, ...] = (
     """The body. Raises HTTPException: 415 for what does not call itself JSON, 400 for a key that is missing, 422 for a
     value that does not fit (400 where its key is one of `refused`); MalformedRequest and RequestTooLarge.
     """
-    if not _is_json(request.headers.get("content-type", "")):
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
         raise HTTPException(415, "send the body as `Content-Type: application/json`")
     try:
         return await read_json(request, cls, MAX_BODY_BYTES)
-    except CommandRejected as fault:
-        bad = "missing required field" in fault.message or fault.field in refused
-        where = f"{fault.field}: " if fault.field and fault.field not in fault.message else ""
-        raise HTTPException(400 if bad else 422, f"{where}{fault.message}") from None
+    except CommandRejected as error:
+        bad = "missing required field" in error.message or error.field in refused
+        where = f"{error.field}: " if error.field and error.field not in error.message else ""
+        raise HTTPException(400 if bad else 422, f"{where}{error.message}") from None
 
 
 def listing(given: Mapping[str, str]) -> Listing:
@@ -280,11 +281,6 @@ def creator(name: str) -> None:
     not_blank(name, "created_by")
     if name == EVERYBODY:
         raise CommandRejected(f"created_by must be a name, and {EVERYBODY!r} is nobody's", "created_by")
-
-
-def _is_json(content_type: str) -> bool:
-    kind = content_type.partition(";")[0].strip().lower()
-    return kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
 
 
 def _one_of(given: Mapping[str, str], field: str, choices: tuple[str, ...]) -> str | None:

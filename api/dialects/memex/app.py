@@ -76,11 +76,11 @@ async def create(request: Request) -> Response:
     """Store a memory; the same text again is another one."""
     body = await _read_body(MemoryCreate, request)
     state(request).creates.count(body.agent_id, system_clock())
-    kept = await memories.keep(
+    stored = await memories.keep(
         _context_of(request), body.agent_id, body.user_id, body.content, body.memory_type.value, body.importance
     )
     state(request).metrics.done("create")
-    return Json(kept, 201)
+    return Json(stored, 201)
 
 
 async def search(request: Request) -> Response:
@@ -90,10 +90,10 @@ async def search(request: Request) -> Response:
     await _caught_up(request, body.agent_id)
     _watch_embedding(request)
     kind = None if body.memory_type is None else body.memory_type.value
-    wanted = memories.MemorySearchRequest(body.agent_id, body.user_id, body.query, body.top_k, body.alpha, kind)
-    found, _ = await memories.search(_context_of(request), wanted)
+    question = memories.MemorySearchRequest(body.agent_id, body.user_id, body.query, body.top_k, body.alpha, kind)
+    records, _ = await memories.search(_context_of(request), question)
     state(request).metrics.done("search")
-    return Json(Found(found, body.query, len(found)))
+    return Json(Found(records, body.query, len(records)))
 
 
 async def delete(request: Request) -> Response:
@@ -109,8 +109,8 @@ async def count(request: Request) -> Response:
     """How much an agent remembers of a user."""
     pair = parse_query(OfPair, request)
     await _caught_up(request, pair.agent_id)
-    there = await memories.count(_context_of(request), pair.agent_id, pair.user_id)
-    return Json(Counted(pair.agent_id, pair.user_id, there))
+    total = await memories.count(_context_of(request), pair.agent_id, pair.user_id)
+    return Json(Counted(pair.agent_id, pair.user_id, total))
 
 
 async def health(request: Request) -> Response:
@@ -118,10 +118,10 @@ async def health(request: Request) -> Response:
     try:
         async with asyncio.timeout(PING_S):
             await services(request).redis.ping()
-    except (RedisError, OSError, TimeoutError) as fault:
-        return Json(Health("degraded", f"error: {fault or type(fault).__name__}"))
-    for wrong in services(request).watch.readiness.impaired:
-        return Json(Health("degraded", f"error: {wrong.message}"))
+    except (RedisError, OSError, TimeoutError) as error:
+        return Json(Health("degraded", f"error: {error or type(error).__name__}"))
+    for condition in services(request).watch.readiness.impaired:
+        return Json(Health("degraded", f"error: {condition.message}"))
     return Json(Health("ok", "ok"))
 
 
@@ -132,7 +132,7 @@ async def metrics(request: Request) -> Response:
 
 
 async def info(request: Request) -> Response:
-    """What this is."""
+    """About this service."""
     return Json(Info())
 
 
@@ -160,11 +160,11 @@ async def _read_body(model: type[M], request: Request) -> M:
 
 async def _caught_up(request: Request, agent: str) -> None:
     """Wait for what the agent wrote through this process; raises ProjectionBehind where that takes too long."""
-    at_hand = services(request)
-    if not at_hand.search_index.ready:
-        await at_hand.search_index.wait_ready(WAIT_S)
-    if after := at_hand.last_writes.after(agent):
-        await at_hand.search_index.wait_for(Token.parse(after), WAIT_S)
+    dependencies = services(request)
+    if not dependencies.search_index.ready:
+        await dependencies.search_index.wait_ready(WAIT_S)
+    if after := dependencies.last_writes.after(agent):
+        await dependencies.search_index.wait_for(Token.parse(after), WAIT_S)
 
 
 def _watch_embedding(request: Request) -> None:
@@ -320,12 +320,9 @@ class Instrument:
             handler = getattr(scope.get("route"), "path", UNMATCHED)
             seconds = time.perf_counter() - started
             metrics: MemexMetrics = scope["app"].state.memex.metrics
-            metrics.answered(scope["method"], handler, status, seconds, _declared(scope), size)
-
-
-def _declared(scope: Scope) -> int:
-    declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
-    return int(declared) if declared.isdigit() else 0
+            declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+            request_size = int(declared) if declared.isdigit() else 0
+            metrics.answered(scope["method"], handler, status, seconds, request_size, size)
 
 
 RETRY_AFTER_S = 60

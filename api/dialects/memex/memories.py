@@ -71,9 +71,13 @@ async def search(context: Call, wanted: MemorySearchRequest, after: str = "") ->
         ranking="similarity",
         after=after,
     )
-    found = await context.queries.recall.found(request, context.reader(wanted.agent))
-    current = [(hit, one) for hit, one, _ in found.hits if isinstance(one, Memory) and one.is_latest]
-    return [shown(one, hit.score) for hit, one in current], found.degraded
+    recalled = await context.queries.recall.found(request, context.reader(wanted.agent))
+    records = [
+        shown(document, hit.score)
+        for hit, document, _ in recalled.hits
+        if isinstance(document, Memory) and document.is_latest
+    ]
+    return records, recalled.degraded
 
 
 async def delete(context: Call, agent: str, uuid: UUID) -> bool:
@@ -130,30 +134,29 @@ async def search_tool(context: Call, arguments: dict[str, Any]) -> ToolAnswer:
     async def ask(after: str) -> tuple[list[Shown], list[str]]:
         return await search(context, wanted, after)
 
-    (found, degraded), lacks = await context.read_own_writes(agent, ask)
-    return answer(listed(query, found), [*lacks, *degraded])
+    (records, degraded), missing = await context.read_own_writes(agent, ask)
+    return answer(listed(query, records), [*missing, *degraded])
 
 
 async def delete_tool(context: Call, arguments: dict[str, Any]) -> ToolAnswer:
     """Forget a memory of the agent's, and what it stands for."""
     agent = _agent(arguments)
-    given = str(arguments["memory_id"])
+    name = str(arguments["memory_id"])
     try:
-        uuid = UUID(given.strip())
+        uuid = UUID(name.strip())
     except ValueError:
-        return answer(f"Invalid memory_id '{given}': not a valid UUID.")
-    gone = await delete(context, agent, uuid)
-    if gone:
+        return answer(f"Invalid memory_id '{name}': not a valid UUID.")
+    if await delete(context, agent, uuid):
         return answer(f"Deleted memory {uuid}.")
-    return answer(f"Memory {given} was not found, or does not belong to this agent.")
+    return answer(f"Memory {name} was not found, or does not belong to this agent.")
 
 
 async def count_tool(context: Call, arguments: dict[str, Any]) -> ToolAnswer:
     """Count what an agent remembers of a user."""
     agent, user = _pair(arguments)
-    lacks = await context.wait_for_own_writes(agent)
-    there = await count(context, agent, user)
-    return answer(f"Agent '{agent}' has {there} {_memories(there)} for user '{user}'.", lacks)
+    missing = await context.wait_for_own_writes(agent)
+    total = await count(context, agent, user)
+    return answer(f"Agent '{agent}' has {total} {_memories(total)} for user '{user}'.", missing)
 
 
 def _pair(arguments: dict[str, Any]) -> tuple[str, str]:
@@ -176,9 +179,9 @@ def listed(query: str, found: Sequence[Shown]) -> str:
     if not found:
         return f"No memories found for query: {query}"
     lines = [f"Found {len(found)} {_memories(len(found))} for query: {query}"]
-    for number, one in enumerate(found, 1):
-        lines.append(f"{number}. [{one.memory_type}] score={one.score or 0.0:.4f}  id={one.id}")
-        lines += [f"   {line}" for line in one.content.splitlines()]
+    for number, memory in enumerate(found, 1):
+        lines.append(f"{number}. [{memory.memory_type}] score={memory.score or 0.0:.4f}  id={memory.id}")
+        lines += [f"   {line}" for line in memory.content.splitlines()]
     return "\n".join(lines)
 
 
@@ -200,5 +203,5 @@ def _no_type(name: str) -> str:
     return f"Invalid memory_type '{name}'. Must be one of: {', '.join(TYPES)}."
 
 
-def _memories(count_tool: int) -> str:
-    return "memory" if count_tool == 1 else "memories"
+def _memories(total: int) -> str:
+    return "memory" if total == 1 else "memories"
