@@ -229,7 +229,7 @@ class TestOnnxFloat32(EmbedderConformance):
 
 
 def token_count(embedder: OnnxEmbedder, text: str) -> int:
-    return len(embedder._tokens(text))  # pyright: ignore[reportPrivateUsage]
+    return len(embedder._tokenizer.encode(text).ids)  # pyright: ignore[reportPrivateUsage]
 
 
 class TestOpenAICompatible(EmbedderConformance):
