@@ -59,7 +59,9 @@ class Spooling:
         """Append the commands; returns why those of a file were refused, by its name."""
         owners = [file.name for file in taken for _ in file.commands]
         try:
-            outcome = await self._commands.handle_batch([one for file in taken for one in file.commands], self._caller)
+            outcome = await self._commands.handle_batch(
+                [command for file in taken for command in file.commands], self._caller
+            )
         except (LogUnavailable, Overloaded):
             raise
         except Exception as error:  # a bug in one file holds up no other

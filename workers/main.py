@@ -151,7 +151,10 @@ class WorkerProcess:
     def _applied(self, partition: int, changes: Changes) -> None:
         if changes.documents:
             self._documents_changed.set()
-        if any(isinstance(one.after, Session) and one.after.awaits_summary for one in changes.documents.values()):
+        if any(
+            isinstance(document.after, Session) and document.after.awaits_summary
+            for document in changes.documents.values()
+        ):
             self._session_ended.set()
 
     def _rebuilding(

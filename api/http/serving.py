@@ -226,7 +226,7 @@ _NO_SUCH_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 def ports_of(settings: Settings) -> dict[int, str]:
     """Every port the settings ask for, with the variable that names it; raises InvalidSetting when two name one."""
     settings_of_ports = [("MNEMOLOG_PORT", (settings.port,))]
-    settings_of_ports += [(one.variable, one.ports(settings)) for one in listeners_of(settings)]
+    settings_of_ports += [(listener.variable, listener.ports(settings)) for listener in listeners_of(settings)]
     variables: dict[int, str] = {}
     for variable, ports in settings_of_ports:
         for port in ports:
@@ -237,7 +237,9 @@ def ports_of(settings: Settings) -> dict[int, str]:
 
 def ports_of_one(settings: Settings) -> frozenset[int]:
     """The ports whose clients have sessions in the memory of a process: of several processes, the first has them."""
-    return frozenset(port for one in listeners_of(settings) if one.has_sessions for port in one.ports(settings))
+    return frozenset(
+        port for listener in listeners_of(settings) if listener.has_sessions for port in listener.ports(settings)
+    )
 
 
 def bind(host: str, port: int, *, shared: bool = False) -> list[socket.socket]:

@@ -84,7 +84,7 @@ def _observed(entry: Record, waiting: dict[str, tuple[Record, Record]]) -> Itera
         return
     content: Any = cast(Record, message).get("content")
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else _objects(content)
-    spoken = "\n".join(text(one, "text") for one in blocks if one.get("type") == "text").strip()
+    spoken = "\n".join(text(block, "text") for block in blocks if block.get("type") == "text").strip()
     if spoken:
         what = "prompt" if entry["type"] == "user" else "answer"
         yield _row(entry, text(entry, "uuid"), what=what, text=spoken)
@@ -125,7 +125,7 @@ def _plain(answered: object) -> object:
     if not isinstance(answered, list):
         return answered
     blocks = _objects(cast(object, answered))
-    return "\n".join(text(one, "text") or f"[{text(one, 'type') or 'block'}]" for one in blocks)
+    return "\n".join(text(block, "text") or f"[{text(block, 'type') or 'block'}]" for block in blocks)
 
 
 def _cut(value: object, lost: list[str]) -> object:

@@ -144,7 +144,7 @@ def stands_alone(text: str) -> bool:
 
 def claims_in(text: str) -> list[str]:
     """Returns what a text claims in sentences that can be read without the others, whole; without who says it."""
-    said = (_SPEAKER.sub("", one) for one in statements(text))
+    said = (_SPEAKER.sub("", statement) for statement in statements(text))
     return [one for one in said if is_claim(one) and stands_alone(one)]
 
 

@@ -327,7 +327,7 @@ async def _write_facts(
     facts = [
         fact
         for fact in facts_of([digest_of(one) for one in in_time])
-        if not any(Claim.of(fact.content).is_within(one) for one in claims)
+        if not any(Claim.of(fact.content).is_within(claim) for claim in claims)
     ]
     for fact in facts:
         sources = [in_time[place].id for place in fact.sources]

@@ -200,7 +200,7 @@ async def crystallize(
         narrative=made.narrative,
         key_outcomes=made.key_outcomes,
         files_affected=made.files_affected,
-        lessons=[one.content for one in made.lessons],
+        lessons=[lesson.content for lesson in made.lessons],
         source_action_ids=ids,
         created_at=clock(),
         position=writing.position,

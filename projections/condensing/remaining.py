@@ -140,7 +140,7 @@ async def _text_of_session(reader: DocumentReader, name: str, is_gone: Callable[
         return "", False
     if summary is not None and not is_gone(summary):
         return _text_of(summary), True
-    left = [one for one in await observations_of(reader, session) if not is_gone(one)]
+    left = [observation for observation in await observations_of(reader, session) if not is_gone(observation)]
     return "\n".join(_text_of(one) for one in left), False
 
 

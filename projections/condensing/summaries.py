@@ -118,14 +118,16 @@ def modified_first(observations: Iterable[Observation]) -> list[str]:
 
     What was searched for is left out: a pattern, or a folder to look in, stands among a search's files.
     """
-    seen = [one for one in observations if one.kind != "search"]
+    seen = [observation for observation in observations if observation.kind != "search"]
     modified = [file for one in seen if one.kind in MODIFYING for file in one.files]
     return list(dict.fromkeys(modified + [file for one in seen for file in one.files]))
 
 
 def frequent_concepts(observations: Iterable[Observation]) -> list[str]:
     """Returns the lower-cased concepts, the one of most observations first; of equally frequent ones the earlier."""
-    counted = Counter(concept for one in observations for concept in dict.fromkeys(map(str.lower, one.concepts)))
+    counted = Counter(
+        concept for observation in observations for concept in dict.fromkeys(map(str.lower, observation.concepts))
+    )
     return [concept for concept, _ in counted.most_common()]
 
 
@@ -237,13 +239,17 @@ async def observations_of(documents: DocumentReader, session: Session) -> list[O
     route = session_route(session.tenant, session.project, session.session_id)
     home = [partition_of(route, documents.partitions)]
     page = await documents.page(session_observations(session.id), home, limit=OBSERVATIONS_READ)
-    return [one.document for one in reversed(page.documents) if isinstance(one.document, Observation)]
+    return [document.document for document in reversed(page.documents) if isinstance(document.document, Observation)]
 
 
 async def newest(documents: DocumentReader, listing: str, kind: type[T], limit: int, reader: Reader) -> list[T]:
     """Of the newest documents of a listing, those of a kind that the reader may see."""
     page = await documents.page(listing, range(documents.partitions), limit=limit)
-    return [one.document for one in page.documents if isinstance(one.document, kind) and may_read(one.document, reader)]
+    return [
+        document.document
+        for document in page.documents
+        if isinstance(document.document, kind) and may_read(document.document, reader)
+    ]
 
 
 Edge: TypeAlias = tuple[str, str, str]

@@ -102,8 +102,8 @@ class Forgetting:
         """
         run = await self._begin(caller, "memory", "", reason)
         documents = await run.plan.find(list(dict.fromkeys(names)))
-        documents = [one for one in documents if may_read(one, reader) and type(one) in KINDS]
-        documents = [one for one in documents if may_forget(one, reader)]
+        documents = [document for document in documents if may_read(document, reader) and type(document) in KINDS]
+        documents = [document for document in documents if may_forget(document, reader)]
         if documents:
             run.kind, run.subject = KINDS[type(documents[0])], documents[0].id
         older = [one for one in await self._older(documents, reader) if one.id not in kept]
@@ -155,7 +155,7 @@ class Forgetting:
     async def _older(self, documents: Sequence[Document], reader: Reader) -> list[Memory]:
         """The versions that these memories revised and this reader may forget, too."""
         older: dict[DocumentId, Memory] = {}
-        for version in [one for one in documents if isinstance(one, Memory)]:
+        for version in [document for document in documents if isinstance(document, Memory)]:
             home = partition_of(project_route(version.tenant, version.project), self._current.log.partitions)
             while version.parent_id and not version.separate_parent and version.parent_id not in older:
                 (before,) = await self._current.documents.get([(home, DocumentId(version.parent_id))])
@@ -224,7 +224,7 @@ class _Run:
                     await self._append(
                         self._tombstone(suffix, *stream, documents=[document.id for document in documents])
                     )
-                    self._counts.update(KINDS.get(type(one)) or "event" for one in documents)
+                    self._counts.update(KINDS.get(type(document)) or "event" for document in documents)
                 case Keep(document, taken, digest):
                     suffix = f":{digest}:stays"
                     await self._append(self._tombstone(suffix, document.project, kept=[document.id], sources=taken))
@@ -350,7 +350,7 @@ class Clear:
         """
         token, everywhere = Token(), range(self._documents.partitions)
         projects = {"", *await self._lookup.projects(reader)}
-        projects |= {one.project for one in (await self._actions.open_work(reader, None)).actions.values()}
+        projects |= {action.project for action in (await self._actions.open_work(reader, None)).actions.values()}
         async for page in self._documents.located(sessions(reader.tenant), everywhere, PAGE):
             for partition, session in page:
                 if not isinstance(session, Session) or not may_read(session, reader):
@@ -417,7 +417,7 @@ class Sweep:
         old = await self._lookup.found(
             unimportant, reader, None, MOST, UNIMPORTANT, kinds=["observation"], to_ms=until_ms
         )
-        outlived: list[str] = [one.id for one in memories]
+        outlived: list[str] = [memory.id for memory in memories]
         minor: list[str] = [one.id for one in old if isinstance(one, Observation) and not await self._is_source(one)]
         token = Token()
         if not dry_run:

@@ -304,7 +304,7 @@ class RetireJob:
             page = await reader.page(
                 session_observations(session.id), [partition], cursor=cursor, limit=PAGE, newest_first=False
             )
-            seen = [one.document for one in page.documents if isinstance(one.document, Observation)]
+            seen = [document.document for document in page.documents if isinstance(document.document, Observation)]
             marks = await reader.members_of([entries(one.id) for one in seen], [partition])
             await self._drop_vectors(seen)
             yield [*(one.id for one in seen), *marks], len(seen)
@@ -312,7 +312,7 @@ class RetireJob:
                 break
         while True:
             page = await reader.page(entries(session.id), [partition], cursor=cursor, limit=PAGE, newest_first=False)
-            yield [one.document.id for one in page.documents], 0
+            yield [document.document.id for document in page.documents], 0
             if (cursor := page.next) is None:
                 break
 

@@ -204,7 +204,7 @@ class Plan:
     async def find(self, names: Sequence[str]) -> list[Document]:
         """Those of the documents that are there; retired observations are read out of the log."""
         documents: list[Document] = [one.document for one in await self._reader.find_all([*map(DocumentId, names)])]
-        present = {one.id for one in documents}
+        present = {document.id for document in documents}
         return documents + await self._retired.find([name for name in names if name not in present], self._tenant)
 
     # what becomes of it
@@ -215,11 +215,15 @@ class Plan:
         The derived ones first: a forgetting that is interrupted in between finds them again by what they are derived
         from.
         """
-        going = {one.id: one for one in documents if one.id not in self.gone and not self._is_late(one)}
+        going = {
+            document.id: document
+            for document in documents
+            if document.id not in self.gone and not self._is_late(document)
+        }
         going = {name: one for name, one in going.items() if _stream_of(one) is not None}
         self.gone.update(going)
         sources = [one for one in going.values() if type(one) in KINDS]
-        self._touched.update(name for one in sources if (name := _session_of(one)) is not None)
+        self._touched.update(name for source in sources if (name := _session_of(source)) is not None)
         steps, derived_too = await self._fates(sources)
         others = [one for one in going.values() if type(one) not in KINDS]
         return [*steps, *self._erasures([*derived_too, *sources, *others])]
@@ -245,7 +249,7 @@ class Plan:
         steps = await self._made_of_gone([*self.gone, *map(summary_id, self._touched)])
         stayed = [name for name in self._stays if name not in self.gone]
         documents = [one.document for one in await self._reader.find_all([*map(DocumentId, stayed)])]
-        judged, going = await self._judge([one for one in documents if isinstance(one, Derived)])
+        judged, going = await self._judge([document for document in documents if isinstance(document, Derived)])
         self.gone.update(one.id for one in going)
         return [*steps, *judged, *self._erasures(going)]
 
@@ -288,12 +292,14 @@ class Plan:
             session = name if name.startswith(f"{SESSION}_") else None if isinstance(one, str) else _session_of(one)
             names += [name] if session is None else [name, summary_id(DocumentId(session))]
         made = await self._reader.members_of([derived(name) for name in dict.fromkeys(names)], self._partitions)
-        made += [DocumentId(name) for one in sources if isinstance(one, Memory) for name in one.condensed]
+        made += [DocumentId(name) for source in sources if isinstance(source, Memory) for name in source.condensed]
         return [one.document for one in await self._reader.find_all(list(dict.fromkeys(made)))]
 
     async def _judge(self, candidates: Sequence[Derived]) -> tuple[list[Step], list[Document]]:
         """Steps for those of which something is left; and the others."""
-        candidates = [one for one in candidates if is_derived_by_server(one) or not self._is_late(one)]
+        candidates = [
+            candidate for candidate in candidates if is_derived_by_server(candidate) or not self._is_late(candidate)
+        ]
         if not candidates:
             return [], []
         steps: list[Step] = []
@@ -324,12 +330,12 @@ class Plan:
     def _erasures(self, documents: Iterable[Document]) -> list[Step]:
         """Tombstones of documents, each in its stream."""
         streams: dict[Stream, list[Document]] = {}
-        for one in documents:
-            if (stream := _stream_of(one)) is not None:
-                streams.setdefault(stream, []).append(one)
-            if isinstance(one, Observation):
-                lines_of = self._lines.setdefault(one.project, {})
-                for label, lines in contributed([one]).items():
+        for document in documents:
+            if (stream := _stream_of(document)) is not None:
+                streams.setdefault(stream, []).append(document)
+            if isinstance(document, Observation):
+                lines_of = self._lines.setdefault(document.project, {})
+                for label, lines in contributed([document]).items():
                     lines_of.setdefault(label, set()).update(lines)
         steps: list[Step] = []
         for stream, going in streams.items():
@@ -429,8 +435,10 @@ class Retired:
     ) -> AsyncIterator[list[Observation]]:
         """The wanted observations of one part of a ledger, as they were, model's compressions included."""
         entries = unpacked(ledger)
-        chosen = [one for one in entries if one.is_observation and wanted(one)]
-        compressed = {one.subject: one for one in entries if one.was == ObservationCompressed.TYPE and not one.erased}
+        chosen = [entry for entry in entries if entry.is_observation and wanted(entry)]
+        compressed = {
+            entry.subject: entry for entry in entries if entry.was == ObservationCompressed.TYPE and not entry.erased
+        }
         for start in range(0, len(chosen), RETIRED_PAGE):
             page = chosen[start : start + RETIRED_PAGE]
             yield await self._read(ledger, page, [compressed[one.name] for one in page if one.name in compressed])

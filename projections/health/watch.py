@@ -145,13 +145,13 @@ class Pressure(Struct, frozen=True):
 
     def of(self, tenant: str | None) -> "Pressure | None":
         """What of it holds a tenant's writes back; with None, what holds everybody's."""
-        held = tuple(one for one in self.excesses if one.tenants is None or tenant in one.tenants)
+        held = tuple(excess for excess in self.excesses if excess.tenants is None or tenant in excess.tenants)
         return Pressure(held) if held else None
 
     @property
     def tenants(self) -> frozenset[str]:
         """The tenants that are above their fair share of something."""
-        return frozenset(name for one in self.excesses for name in one.tenants or ())
+        return frozenset(name for excess in self.excesses for name in excess.tenants or ())
 
     @property
     def told(self) -> str:
@@ -164,17 +164,17 @@ class Pressure(Struct, frozen=True):
     @property
     def causes(self) -> list[Cause]:
         """The ceilings that are engaged."""
-        return [one.cause for one in self.excesses]
+        return [excess.cause for excess in self.excesses]
 
     @property
     def reason(self) -> str:
         """All reasons, in words."""
-        return "; ".join(one.reason for one in self.excesses)
+        return "; ".join(excess.reason for excess in self.excesses)
 
     @property
     def retry_after_s(self) -> int:
         """When to come back: the latest of all."""
-        return max(one.retry_after_s for one in self.excesses)
+        return max(excess.retry_after_s for excess in self.excesses)
 
 
 def needed(events: int, size: int, dimensions: int) -> int:
@@ -219,17 +219,17 @@ def decide(
 
     `shares` is the recent work of the active tenants: events count for the lag, bytes for memory and disk.
     """
-    before = {} if previous is None else {one.cause: one for one in previous.excesses}
+    before = {} if previous is None else {excess.cause: excess for excess in previous.excesses}
     held: list[LimitExceeded] = []
-    for one in _measures(sample, ceilings):
-        was, near = before.get(one.cause), NEAR[one.cause]
-        if one.level >= (RELEASE if was is not None and was.tenants is None else 1):
-            held.append(LimitExceeded(one.cause, one.told, _retry_after_s(one.level)))
-        elif one.level >= near * (1 if was is None else RELEASE):
-            unit = "events" if one.cause == "lag" else "size"
+    for measure in _measures(sample, ceilings):
+        was, near = before.get(measure.cause), NEAR[measure.cause]
+        if measure.level >= (RELEASE if was is not None and was.tenants is None else 1):
+            held.append(LimitExceeded(measure.cause, measure.told, _retry_after_s(measure.level)))
+        elif measure.level >= near * (1 if was is None else RELEASE):
+            unit = "events" if measure.cause == "lag" else "size"
             if above := above_fair_share(shares, unit, (was and was.tenants) or ()):
-                told = f"this tenant has written more than its fair share lately, and {one.told}"
-                held.append(LimitExceeded(one.cause, told, _retry_after_s(one.level / near), above))
+                told = f"this tenant has written more than its fair share lately, and {measure.told}"
+                held.append(LimitExceeded(measure.cause, told, _retry_after_s(measure.level / near), above))
     return Pressure(tuple(held)) if held else None
 
 
@@ -309,13 +309,13 @@ class Readiness(Struct, frozen=True):
     @property
     def stopped(self) -> Condition | None:
         """What stops it, the worst first."""
-        return next((one for one in self.conditions if one.weight == "stops"), None)
+        return next((condition for condition in self.conditions if condition.weight == "stops"), None)
 
     @property
     def impaired(self) -> list[Condition]:
         """What stops it or limits it, beside a log that does not answer: the doors of dialects ask that themselves,
         and do not call healthy what has any of these."""
-        return [one for one in self.conditions if one.weight != "notes" and one.code != LOG]
+        return [condition for condition in self.conditions if condition.weight != "notes" and condition.code != LOG]
 
 
 def unavailable(reason: str) -> Readiness:

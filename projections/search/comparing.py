@@ -194,7 +194,7 @@ class _Work(NamedTuple):
             documents = await load(self.redis, self.keys, names)
             gone = [name for name, one in zip(names, documents, strict=True) if index_entry(one) is None]
             await self.in_thread(self.replica.remove_unless, gone, self.comparison.changed)
-            missed = [one for one in documents if isinstance(one, Searched)]
+            missed = [document for document in documents if isinstance(document, Searched)]
             at = [DocumentLocation(Position.parse(one.position or str(START)), DocumentId(one.id)) for one in missed]
             inserted += await self.put([place for place in at if place.position <= self.comparison.up_to])
         return inserted
@@ -217,7 +217,7 @@ class _Work(NamedTuple):
             self.redis,
             self.replica.model,
             self.replica.vectors.dimensions,
-            [one for one in documents if one is not None and one.id in wanted],
+            [document for document in documents if document is not None and document.id in wanted],
         )
         items = deque((entries[item.id].terms, item) for item in found.items)
         while items:
@@ -290,5 +290,5 @@ def _entries(documents: Sequence[Document | None]) -> list[IndexEntry]:
 
 def _texts(documents: Sequence[Document]) -> dict[str, list[str]]:
     """The parts of each document's text that get a vector each; none for one without text."""
-    texts = {one.id: chunk(searchable_text(one)) for one in documents if isinstance(one, Searched)}
+    texts = {document.id: chunk(searchable_text(document)) for document in documents if isinstance(document, Searched)}
     return {name: parts for name, parts in texts.items() if parts}

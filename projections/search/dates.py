@@ -333,8 +333,8 @@ def _value(table: str, word: str | None) -> str:
 def _any(*alternatives: str) -> str:
     """A pattern of any of the words; of a script with spaces only whole ones."""
     words = [one for some in alternatives for one in re.split(r"\|(?![^(]*\))", some)]
-    unspaced = [one for one in words if UNSPACED.search(one)]
-    spaced = "|".join(one for one in words if one not in unspaced)
+    unspaced = [word for word in words if UNSPACED.search(word)]
+    spaced = "|".join(word for word in words if word not in unspaced)
     return "|".join([rf"(?<!\w)(?:{spaced})(?!\w)", *unspaced])
 
 

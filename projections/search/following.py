@@ -222,7 +222,11 @@ class Followers:
             self._wanted.clear()
             partition = min(
                 self._live.comparisons,
-                key=lambda one: (one in self.away, self._live.comparisons[one].complete, one),
+                key=lambda comparison: (
+                    comparison in self.away,
+                    self._live.comparisons[comparison].complete,
+                    comparison,
+                ),
                 default=None,
             )
             if partition is None:

@@ -201,7 +201,7 @@ def _of_time(
     """(n,), whether each occurred in the named time, or says a date of it other than its own."""
     occurred = rows.occurred_ms.values[documents]
     occurs = (named.from_ms <= occurred) & (occurred < named.to_ms)
-    return np.any([occurs, *(said.in_order(one, DATE_TERMS) for one in named.dates)], axis=0)
+    return np.any([occurs, *(said.in_order(date, DATE_TERMS) for date in named.dates)], axis=0)
 
 
 def _time_lift(inside: NDArray[np.bool_], scores: Scores, counted: NDArray[np.bool_]) -> Floats:
@@ -232,14 +232,14 @@ def _whole_lift(question: Question, said: TermRows) -> Floats:
     if not identifiers:
         return np.zeros(len(said))
     share = sum(map(len, identifiers)) / len({*terms(question.text)})
-    said_whole = np.sum([said.in_order(one) for one in identifiers], axis=0).astype(np.float64)
+    said_whole = np.sum([said.in_order(identifier) for identifier in identifiers], axis=0).astype(np.float64)
     return said_whole * (WHOLE_LIFT * min(1.0, share) / len(identifiers))
 
 
 def _listed(candidates: Candidates, question: Question, named: NamedTime) -> list[Hit]:
     """The most important of a time, newest first; prompts and tool output after statements."""
     rows, inside = candidates.rows, candidates.within(named.from_ms, named.to_ms)
-    dated = [ordinal for one in named.dates for ordinal in candidates.by_words(one, LISTED, every=True)]
+    dated = [ordinal for date in named.dates for ordinal in candidates.by_words(date, LISTED, every=True)]
     documents = np.unique(np.array([*inside.newest(LISTED), *inside.newest(LISTED, IMPORTANT), *dated], np.int64))
     said = rows.terms.rows(documents)
     selected = _of_time(rows, documents, said, named)

@@ -214,7 +214,7 @@ class ReplicaService(Waiting):
 
     @staticmethod
     def _lacks_a_partition(live: Loaded) -> bool:
-        return any(not one.complete and not one.base for one in live.comparisons.values())
+        return any(not comparison.complete and not comparison.base for comparison in live.comparisons.values())
 
     def partition_of(self, name: str) -> int | None:
         return None if self._live is None else self._live.index.partition_of(name)
@@ -370,7 +370,7 @@ def _account(comparisons: Mapping[int, Comparison]) -> str | None:
     if not comparisons:
         return None
     names = ", ".join(map(str, sorted(comparisons)))
-    done = sum(one.done for one in comparisons.values())
+    done = sum(comparison.done for comparison in comparisons.values())
     first = comparisons[min(comparisons)]
     return (
         f"the index of partitions {names} is being made from their documents ({done:,} so far), "

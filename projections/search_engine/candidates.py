@@ -213,7 +213,7 @@ class EngineCandidates:
             said = (row[TERMS.encode()].decode().split() for _, row in found(answer, fields=True).rows)
             near = {decoded_term(word) for words in said for word in words}
         words = sorted(one for one in near if is_slip(term, one))[:MOST_LIKE]
-        saying = [f"{name} {words_query(self._allowed, self._now_ms, [one])}" for one in words]
+        saying = [f"{name} {words_query(self._allowed, self._now_ms, [word])}" for word in words]
         counts = self._count(saying) if saying else []
         return [{one} for one, count in zip(words, counts, strict=True) for _ in range(min(count, LIKE))]
 

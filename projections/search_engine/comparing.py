@@ -59,8 +59,11 @@ class Compared(NamedTuple):
     async def _puts(self, names: list[DocumentId]) -> Sequence[Placed]:
         found = await load(self.redis, self.documents, names)
         documents = [one for one in found if isinstance(one, Searched)]
-        entries = [entry for one in documents if (entry := index_entry(one)) is not None]
-        places = [StoredPlace(Position.parse(one.position or str(START)), DocumentId(one.id)) for one in documents]
+        entries = [entry for document in documents if (entry := index_entry(document)) is not None]
+        places = [
+            StoredPlace(Position.parse(document.position or str(START)), DocumentId(document.id))
+            for document in documents
+        ]
         puts = [
             Placed(Put(entry), order_of(place.position), exact=True)
             for entry, place in zip(entries, places, strict=True)

@@ -193,9 +193,9 @@ class EngineIndex:
         rows = self._rows([search(self._of.name, query, SUREST, sort="confidence", fields=[ENTRY]) for query in wanted])
         entries = list(rows.values())
         weight = lesson_weights(
-            np.array([one.confidence for one in entries], np.float64),
-            np.array([one.renewed_ms for one in entries], np.int64),
-            np.array([one.project == project for one in entries], np.bool_),
+            np.array([entry.confidence for entry in entries], np.float64),
+            np.array([entry.renewed_ms for entry in entries], np.int64),
+            np.array([entry.project == project for entry in entries], np.bool_),
             now_ms,
         )
         best = sorted((-value, name, place) for value, (place, name) in zip(weight.tolist(), rows, strict=True))
@@ -216,10 +216,10 @@ class EngineIndex:
         rows = self._rows(commands)
         entries = list(rows.values())
         weight = memory_weights(
-            np.array([one.importance for one in entries], np.float32),
-            np.array([one.recorded_ms for one in entries], np.int64),
-            np.array([bool(project) and one.project == project for one in entries], np.bool_),
-            np.array([bool(allowed.reader) and one.agent_id == allowed.reader for one in entries], np.bool_),
+            np.array([entry.importance for entry in entries], np.float32),
+            np.array([entry.recorded_ms for entry in entries], np.int64),
+            np.array([bool(project) and entry.project == project for entry in entries], np.bool_),
+            np.array([bool(allowed.reader) and entry.agent_id == allowed.reader for entry in entries], np.bool_),
             now_ms,
         )
         best = sorted((-value, place[1], place) for value, place in zip(weight.tolist(), rows, strict=True))

@@ -233,7 +233,7 @@ class EngineService(Waiting):
         table = None if self._embedder is None else table_of(self._embedder)
         indexed = EngineIndexed(
             self._engine, live.name, live.identity, table,
-            sum(one.documents for one in states), sum(one.embedded for one in states),
+            sum(state.documents for state in states), sum(state.embedded for state in states),
             self._frequencies, self._matching,
         )  # fmt: skip
         return EngineIndex(indexed, self._partitions)

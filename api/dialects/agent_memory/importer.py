@@ -131,7 +131,7 @@ def _lesson(row: ImportRow, tenant: str) -> Mapped:
     record, lost = row.value, list[str]()
     severity = text(record, "severity") or "warning"
     if severity not in get_args(Severity):
-        raise CommandRejected(f"is none of {', '.join(one for one in get_args(Severity) if one)}", "severity")
+        raise CommandRejected(f"is none of {', '.join(arg for arg in get_args(Severity) if arg)}", "severity")
     project, rule = text(record, "project_name", "project") or EVERY_PROJECT, needed(record, "rule")
     at = when(record, "created_at")
     command = RecordLesson(
@@ -169,11 +169,13 @@ class AgentMemory:
         stats: Any = server.get("/api/admin/stats")
         named: Any = cast(Record, stats).get("by_project") if isinstance(stats, dict) else None
         projects = sorted(
-            {str(one.get("project_name") or "") for one in self.observations}
+            {str(observation.get("project_name") or "") for observation in self.observations}
             | set(cast("dict[str, Any]", named if isinstance(named, dict) else {}))
         )
         self.sessions = self._listed(
-            server, "/api/sessions", [{"project": one, "status": status} for one in projects for status in STATUSES]
+            server,
+            "/api/sessions",
+            [{"project": project, "status": status} for project in projects for status in STATUSES],
         )
         self.lessons = self._listed(
             server,
@@ -182,7 +184,7 @@ class AgentMemory:
                 {"severity": severity, "active": active, **project}
                 for severity in SEVERITIES
                 for active in ("true", "false")
-                for project in ({}, *({"project": one} for one in projects))
+                for project in ({}, *({"project": project} for project in projects))
             ],
         )
 
@@ -221,12 +223,12 @@ def open_source(request: ImportRequest) -> Source:
 
 def _server_rows(found: AgentMemory) -> Iterator[ImportRow]:
     """The rows of an agent-memory server: its observations name their sessions by number."""
-    called = {one.get("id"): text(one, "session_id") for one in found.sessions}
+    called = {session.get("id"): text(session, "session_id") for session in found.sessions}
     observed: dict[str, list[Record]] = {}
-    for one in sorted(found.observations, key=lambda one: whole(one, "id")):
+    for one in sorted(found.observations, key=lambda observation: whole(observation, "id")):
         name = called.get(one.get("session_id")) or f"session-{one.get('session_id')}"
         observed.setdefault(name, []).append({**one, "session": name})
-    known = [*sorted(found.sessions, key=lambda one: text(one, "started_at"))]
+    known = [*sorted(found.sessions, key=lambda session: text(session, "started_at"))]
     for name in observed.keys() - set(called.values()):
         first = observed[name][0]
         known.append({"session_id": name, "project": first.get("project_name"), "started_at": first.get("created_at")})
@@ -234,7 +236,7 @@ def _server_rows(found: AgentMemory) -> Iterator[ImportRow]:
         one["observation_count"] = len(observed.get(text(one, "session_id"), []))
     yield from (ImportRow(SESSION, text(one, "session_id"), one) for one in known)
     for rows in observed.values():
-        yield from (ImportRow(OBSERVATION, text(one, "id"), one) for one in rows)
+        yield from (ImportRow(OBSERVATION, text(row, "id"), row) for row in rows)
     yield from rows_by_time(found.lessons, LESSON_ROW, "created_at")
     yield from (ImportRow(END, text(one, "session_id"), one) for one in known)
 

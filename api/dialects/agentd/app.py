@@ -174,7 +174,7 @@ async def listed(request: Request) -> Response:
         agent_id=body.created_by or "",
         visibility=body.visibility or "",
     )
-    items = [agentd.view(one) for one in page.memories]
+    items = [agentd.view(memory) for memory in page.memories]
     return Json(Page(items=items, total=page.total, limit=body.limit, offset=body.offset))
 
 
@@ -257,7 +257,7 @@ async def search(request: Request) -> Response:
     found: list[MemoryView] = []
     if body.limit:
         recalled, _ = await context.read_own_writes(EVERY_CLIENT, ask)
-        found = [agentd.view(one.document) for one in recalled.hits if isinstance(one.document, Memory)]
+        found = [agentd.view(hit.document) for hit in recalled.hits if isinstance(hit.document, Memory)]
     _state(request).metrics.searched += 1
     return Json(Found(memories=found, total=len(found)))
 

@@ -44,7 +44,7 @@ def mapped(row: ImportRow, tenant: str, project: str) -> Mapped:
         content=needed(record, "content"),
         purpose=cast(Purpose, _one_of(record, "type", Purpose, "information")),
         tags=names(record, "tags", lost),
-        references=[memory_id(tenant, project, one) for one in names(record, "references", lost)],
+        references=[memory_id(tenant, project, name) for name in names(record, "references", lost)],
         visibility=cast(Visibility, visibility),
         shared_with=shared_with,
         owner=text(record, "owner"),

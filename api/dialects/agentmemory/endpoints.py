@@ -156,7 +156,7 @@ async def written_document(call: Call, name: str, agent: str) -> dict[str, Any] 
 def views(found: list[Located]) -> dict[str, dict[str, Any]]:
     """Documents as readers get them, by id."""
     documents: list[Document] = [one.document for one in found]
-    return {one.id: view(one) for one in documents}
+    return {document.id: view(document) for document in documents}
 
 
 def _decoded(raw: bytes) -> Any:

@@ -147,7 +147,9 @@ def crystal_record(kept: View, lessons: Iterable[View] = ()) -> Record:
         "keyOutcomes": outcomes,
         **renamed(kept, "filesAffected=files"),
         "lessons": [
-            one["content"] for one in lessons if one["derived_from"] and actions.issuperset(one["derived_from"])
+            lesson["content"]
+            for lesson in lessons
+            if lesson["derived_from"] and actions.issuperset(lesson["derived_from"])
         ],
         **renamed(kept, "sourceActionIds=references project createdAt=recorded_at"),
         **without_empty(renamed(kept, "session_id")),
@@ -211,9 +213,9 @@ async def crystallize_finished(request: Request, arguments: Arguments) -> Respon
     reader, caller = call.reader(), call.caller()
     before = system_clock() - timedelta(days=max(0.0, min(MAX_DAYS, arguments["olderThanDays"])))
     groups: dict[tuple[str, str], list[str]] = {}
-    async for one in _actions(call, reader, arguments.chosen("project")):
-        if is_finished(one["status"]) and not one["crystallized_into"] and one["updated_at"] <= before:
-            groups.setdefault((one["project"], one["parent"]), []).append(one["id"])
+    async for action in _actions(call, reader, arguments.chosen("project")):
+        if is_finished(action["status"]) and not action["crystallized_into"] and action["updated_at"] <= before:
+            groups.setdefault((action["project"], action["parent"]), []).append(action["id"])
     made: list[str] = []
     for names in [] if arguments["dryRun"] else list(groups.values())[:MAX_GROUPS]:
         crystal = await call.operations.condensing.crystallize(names[:MAX_CHAIN], reader, caller)

@@ -48,7 +48,7 @@ def classified(kind: MemoryKind, sources: Iterable[str] = ()) -> Record:
 
     Those are told, and no more: nothing says that it was made of them. Of many, as many as metadata has room for.
     """
-    named = ",".join(distinct(one.strip() for one in sources if "," not in one))
+    named = ",".join(distinct(source.strip() for source in sources if "," not in source))
     if len(named.encode()) > SOURCES_BYTES:
         named = named.encode()[:SOURCES_BYTES].decode(errors="ignore").rpartition(",")[0]
     metadata = {KIND_FIELD: kind, **without_empty({SOURCES_FIELD: named})}
