@@ -73,7 +73,10 @@ def main() -> None:
             memory.actions.update(task.id, status="done", result="left to the next session")
 
         memory.sessions.end(session, project=PROJECT, outcome="failed" if failed else "completed")
-        print("observed:", [one.headline for one in memory.sessions.observations(session, project=PROJECT)])
+        print(
+            "observed:",
+            [observation.headline for observation in memory.sessions.observations(session, project=PROJECT)],
+        )
 
 
 if __name__ == "__main__":

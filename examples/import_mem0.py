@@ -55,7 +55,7 @@ def main() -> None:
     project, *files = sys.argv[1:]
     stored = known = 0
     with Mnemolog() as client:
-        commands = (command(one, project) for file in files for one in memories(Path(file)))
+        commands = (command(memory, project) for file in files for memory in memories(Path(file)))
         while batch := list(islice(commands, BATCH)):
             done = client.batch(batch)
             stored, known = stored + done.accepted, known + done.duplicates

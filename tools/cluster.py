@@ -128,7 +128,7 @@ class LocalCluster:
         names = {"primary": self.nodes.nodes[:PRIMARIES], "replica": self.nodes.nodes[PRIMARIES:], "jobs": [self.jobs]}
         if self.search is not None:
             names["search"] = [self.search]
-        servers = [(name, one.url, one.pid) for name, processes in names.items() for one in processes]
+        servers = [(name, process.url, process.pid) for name, processes in names.items() for process in processes]
         children = [("API", url, child.pid) for url, child in zip(self.urls, self.apis, strict=True)]
         children += [("worker", str(child.log), child.pid) for child in self.workers]
         return [f"{name:<8} {place:<26} process {pid}" for name, place, pid in [*children, *servers]]

@@ -36,7 +36,8 @@ def on_config(config: MkDocsConfig) -> None:
     decisions = [f"decisions/{path.name}" for path in sorted((ROOT / "docs/decisions").glob("*.md"))]
     entries: list[Any] = config.nav or []
     config.nav = [
-        {**one, "Decisions": ["decisions/index.md", *decisions]} if "Decisions" in one else one for one in entries
+        {**entry, "Decisions": ["decisions/index.md", *decisions]} if "Decisions" in entry else entry
+        for entry in entries
     ]
 
 

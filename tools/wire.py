@@ -217,7 +217,7 @@ def _free_ports(count: int) -> list[int]:
     try:
         for one in sockets:
             one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
+        return [socket.getsockname()[1] for socket in sockets]
     finally:
         for one in sockets:
             one.close()

@@ -115,7 +115,7 @@ async def test_a_session_of_hooks_is_a_session_of_observations(server: Server, a
 
         async def ended() -> bool:
             sessions = await all_pages(client, "/v1/sessions", project=agent.folder.parent.name)
-            return [one["status"] for one in sessions] == ["ended"]
+            return [session["status"] for session in sessions] == ["ended"]
 
         await wait_until(ended, PATIENCE_S)
         seen = await observations(client, agent)
@@ -739,7 +739,7 @@ async def test_a_checkout_keeps_the_project_that_it_had_before_and_its_context(
 
         async def recorded() -> bool:
             names = [await all_pages(client, "/v1/sessions", project=one) for one in (project, f"umbra/{project}")]
-            return [len(one) for one in names] == [2, 1]
+            return [len(name) for name in names] == [2, 1]
 
         await wait_until(recorded, PATIENCE_S)
 

@@ -297,7 +297,7 @@ def variants(way: Way, ids: Mapping[str, str], before: str) -> list[tuple[dict[s
             default: list[dict[str, str]] = [{}, {"project": PROJECT}]
             queries = QUERIES.get(asked, default)
             known = {**ids, "before": before}
-            return [({name: value.format(**known) for name, value in one.items()}, None) for one in queries]
+            return [({name: value.format(**known) for name, value in query.items()}, None) for query in queries]
         return [({}, body) for body in native_bodies(ids).get(asked, [{}])]
     sink = kitchen_sink(ids)
     if way.method in ("GET", "DELETE"):
@@ -340,7 +340,7 @@ def calls(ids: Mapping[str, str]) -> list[tuple[str, str, dict[str, Any]]]:
         "action": "list",
     }
     found: list[tuple[str, str, dict[str, Any]]] = []
-    for tool in (one for profile in PROFILES.values() for one in profile.tools):
+    for tool in (tool for profile in PROFILES.values() for tool in profile.tools):
         properties = tool.input_schema["properties"]
         arguments = {name: sink[name] for name in properties if name in sink and name not in ("agent_id", "type")}
         found.append((f"tool {tool.name}", "tools/call", {"name": tool.name, "arguments": arguments}))
@@ -352,12 +352,15 @@ def calls(ids: Mapping[str, str]) -> list[tuple[str, str, dict[str, Any]]]:
     ]
     attached = PROFILES.offer(tuple(PROFILES)).attachments
     found += [(method, method, {}) for method in attached.lists()]
-    for uri in [*(str(one.uri) for one in attached.resources), *(one.uri_template for one in attached.templates)]:
+    for uri in [
+        *(str(resource.uri) for resource in attached.resources),
+        *(template.uri_template for template in attached.templates),
+    ]:
         for address in addresses(uri, ids):
             found.append((f"resource {uri}", "resources/read", {"uri": address}))
-    for one in attached.prompts:
+    for prompt in attached.prompts:
         stated = {"task_description": WORD, "task": WORD, "topic": WORD, "project": PROJECT, "session_id": SESSION}
-        found.append((f"prompt {one.name}", "prompts/get", {"name": one.name, "arguments": stated}))
+        found.append((f"prompt {prompt.name}", "prompts/get", {"name": prompt.name, "arguments": stated}))
     return found
 
 
@@ -537,7 +540,7 @@ async def test_keys_of_another_tenant_and_of_another_project_meet_nothing_of_wha
     planted: Planted, operator: httpx.AsyncClient
 ):
     shown = set[str]()
-    reading = [one for one in ways() if one.method == "GET" or f"{one.method} {one.path}" in ASKING]
+    reading = [way for way in ways() if way.method == "GET" or f"{way.method} {way.path}" in ASKING]
     for way in reading:
         told = b"".join(said for _, said in await ask(operator, planted, way))
         if MARK.encode() in told:
@@ -587,7 +590,7 @@ ASKING = {
     "POST /agentmemory/lessons/search", "POST /agentmemory/mcp/call", "POST /agentmemory/mcp/tools",
     "POST /agentmemory/timeline", "POST /memories/search", "POST /api/observations/search", "POST /v1/memories/search",
 }  # fmt: skip
-READING_TOOLS = {f"tool {one.name}" for profile in PROFILES.values() for one in profile.tools if one.reads_only}
+READING_TOOLS = {f"tool {tool.name}" for profile in PROFILES.values() for tool in profile.tools if tool.reads_only}
 SHOWN = {
     "agent_memory GET /api/lessons",
     "agent_memory GET /api/observations",
@@ -833,7 +836,7 @@ async def test_a_diagnosis_tells_an_admin_of_its_tenants_documents_alone(planted
                 client.post(f"{native}/agentmemory/diagnostics"),
             ]
             answers = [(await one).json()["checks"] for one in asked]
-            categories[key] = {one["category"] for checks in answers for one in checks}
+            categories[key] = {check["category"] for checks in answers for check in checks}
     assert categories["operator"] == set(CATEGORIES)
     for key in ("admin of the tenant", "another tenant", "another project"):
         assert categories[key] == set(CATEGORIES) - OF_THE_SERVER
@@ -948,7 +951,7 @@ async def test_no_secret_is_in_any_log_file_or_metric(planted: Planted):
     logs = {path.name: path.read_text(errors="replace") for path in (planted.server.data_dir / "logs").iterdir()}
     assert {"api.log", "worker.log"} <= logs.keys()
     for name, text in {**logs, "/metrics": measured}.items():
-        assert [one for one in secrets if one in text] == [], name
+        assert [secret for secret in secrets if secret in text] == [], name
 
 
-TOOLS = {one.name: one for profile in PROFILES.values() for one in profile.tools}
+TOOLS = {tool.name: tool for profile in PROFILES.values() for tool in profile.tools}

@@ -153,7 +153,7 @@ def test_a_server_that_lost_everything_starts_with_its_newest_backup(place: Docu
             again = write(client, path, **body)
             assert (again["id"], again["position"], again["duplicate"]) == (first["id"], first["position"], True)
         checks = client.get("/v1/diagnose", params={"categories": "storage"}).json()["checks"]
-        assert [one["status"] for one in checks] == ["pass"]
+        assert [check["status"] for check in checks] == ["pass"]
         write(client, "/v1/memories", project="shop", content="and life goes on")
         assert len(export(client).splitlines()) == len(before.splitlines()) + 1
 
@@ -281,7 +281,7 @@ def test_an_archived_log_answers_as_before_and_damage_is_named(archived: Documen
         segments = short_path / "archive"
         eventually(lambda: any("segment-0000000002" in path.name for path in segments.rglob("*.zst")))
         assert client.post("/v1/admin/projections/rebuild").status_code == 202
-        eventually(lambda: all(one["generation"] == 2 for one in _partitions(client)))
+        eventually(lambda: all(partition["generation"] == 2 for partition in _partitions(client)))
         asked = {"query": WORDS[7], "mode": "lexical", "after": str(last["position"])}
         found = client.post("/v1/recall", json=asked).json()["results"]
         assert WORDS[7] in [one["content"] for one in found]

@@ -102,7 +102,7 @@ async def test_partitions_are_spread_over_the_nodes_and_shared_by_the_workers(st
     assert len(nodes) == 3
 
     async def shared() -> bool:
-        holders = Counter(one["worker"] for one in await projections(client))
+        holders = Counter(projection["worker"] for projection in await projections(client))
         return sorted(holders.values()) == [PARTITIONS // 2] * 2
 
     await wait_until(shared)
@@ -125,12 +125,12 @@ async def test_what_is_written_is_recalled_and_forgotten(stack: Stack, client: h
 
 async def test_a_partition_is_rebuilt_and_a_snapshot_written(stack: Stack, client: httpx.AsyncClient, redis: Client):
     """Jobs go through a server of their own: the cluster has no key of arq."""
-    before = {one["partition"]: one["generation"] for one in await projections(client)}
+    before = {projection["partition"]: projection["generation"] for projection in await projections(client)}
     answer = await client.post("/v1/admin/projections/rebuild", json={"partition": 3})
     assert answer.json() == {"queued": [3]}
 
     async def rebuilt() -> bool:
-        now = {one["partition"]: one["generation"] for one in await projections(client)}
+        now = {projection["partition"]: projection["generation"] for projection in await projections(client)}
         return now == {**before, 3: before[3] + 1}
 
     await wait_until(rebuilt)
@@ -211,7 +211,7 @@ async def test_writes_survive_the_death_of_a_primary(stack: Stack, client: httpx
     log = RedisLog(redis, PARTITIONS)
 
     async def projected() -> bool:
-        return not any(one["lag"] for one in await projections(client))
+        return not any(projection["lag"] for projection in await projections(client))
 
     await wait_until(projected, 90)
     stored = Counter[str]()

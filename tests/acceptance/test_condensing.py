@@ -233,7 +233,7 @@ async def test_reflecting_gives_insights_and_confirms_them(client: Client, proje
     assert made["insights"] >= 1
     page = await read(client, "/v1/lessons", project=project, after=made["position"])
     assert {*names(page, "origin")} == {"reflection"}
-    assert any("restore test every month" in one for one in names(page, "content"))
+    assert any("restore test every month" in name for name in names(page, "content"))
     again = await write(client, "/v1/reflect", project=project, max_clusters=5)
     assert (again["insights"], again["reinforced"]) == (0, made["insights"])
     assert (await read(client, "/v1/lessons", project=project))["items"] == page["items"]

@@ -127,7 +127,7 @@ async def test_an_import_of_lines_keeps_every_fact_and_counts_what_is_superseded
     server: Server, client: httpx.AsyncClient, project: str, tmp_path: Path
 ):
     facts = ["The port is 8080", "The port is 8081", "The port is 8082", "The port is 8082."]
-    lines = [json.dumps({"type": "remember", "project": project, "agent_id": "ada", "content": one}) for one in facts]
+    lines = [json.dumps({"type": "remember", "project": project, "agent_id": "ada", "content": fact}) for fact in facts]
     (tmp_path / "facts.jsonl").write_text("\n".join(lines))
     variables = {"MNEMOLOG_URL": server.url, "MNEMOLOG_SECRET": server.secret, "XDG_STATE_HOME": str(tmp_path)}
     done = await asyncio.to_thread(run, variables, "import", "jsonl", str(tmp_path / "facts.jsonl"), "--json")

@@ -106,7 +106,7 @@ async def test_a_local_process_makes_no_key_and_locks_nobody_out(user: User):
         await refused()
     async with user.server.client(secret=json.loads(first.stdout)["key"]) as operator:
         keys = (await operator.get("/v1/admin/keys")).json()["keys"]
-        assert [(one["name"], one["status"]) for one in keys] == [("first", "active")]
+        assert [(key["name"], key["status"]) for key in keys] == [("first", "active")]
         assert (await operator.post("/v1/admin/keys", json={"name": "second", "roles": ["read"]})).status_code == 201
 
 

@@ -284,7 +284,7 @@ async def answers(client: httpx.AsyncClient, planted: Planted) -> dict[str, byte
 async def projected(client: httpx.AsyncClient) -> bool:
     """Whether everything is folded, embedded and searchable."""
     rows = (await client.get("/v1/admin/projections")).json()["partitions"]
-    return all(not one["lag"] and not one["to_embed"] and one["searchable"] == one["checkpoint"] for one in rows)
+    return all(not row["lag"] and not row["to_embed"] and row["searchable"] == row["checkpoint"] for row in rows)
 
 
 async def rewritten(redis: Client) -> bool:
@@ -393,13 +393,13 @@ async def _condensed(client: httpx.AsyncClient, memory: str) -> bool:
 
 
 async def _done(client: httpx.AsyncClient, receipts: list[dict[str, Any]]) -> bool:
-    told = [await send(client, "GET", f"/v1/forget/{one['id']}") for one in receipts]
+    told = [await send(client, "GET", f"/v1/forget/{receipt['id']}") for receipt in receipts]
     return all(one["status"] == "done" for one in told)
 
 
 async def _rebuilt(client: httpx.AsyncClient) -> bool:
     rows = (await client.get("/v1/admin/projections")).json()["partitions"]
-    return all(one["generation"] == 2 for one in rows)
+    return all(row["generation"] == 2 for row in rows)
 
 
 async def _purged(redis: Client) -> bool:

@@ -384,7 +384,7 @@ async def get(importer: Importer, path: str, **query: str) -> Any:
 async def all_searchable(importer: Importer) -> bool:
     """Whether everything in the log is projected and can be found."""
     partitions = (await get(importer, "/v1/admin/projections"))["partitions"]
-    return all(one["searchable"] == one["head"] for one in partitions)
+    return all(partition["searchable"] == partition["head"] for partition in partitions)
 
 
 async def settled(importer: Importer, path: str, count: int, **query: str) -> list[dict[str, Any]]:
@@ -474,7 +474,7 @@ async def test_agent_memory_is_read_from_its_server(importer: Importer):
     routes: dict[str, Answer] = {
         "/api/observations": lambda query: page(observations, query),
         "/api/admin/stats": lambda query: {"by_project": {"harbour": 130}},
-        "/api/sessions": lambda query: [one for one in sessions if one["status"] == query["status"]],
+        "/api/sessions": lambda query: [session for session in sessions if session["status"] == query["status"]],
         "/api/lessons": lessons,
     }
     with serving(routes) as url:
@@ -491,7 +491,7 @@ def postgres_bin() -> Path | None:
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     on_path = shutil.which("initdb")
     places = [*found, *([Path(on_path).resolve().parent] if on_path else [])]
-    return next((one for one in places if (one / "initdb").exists() and (one / "postgres").exists()), None)
+    return next((place for place in places if (place / "initdb").exists() and (place / "postgres").exists()), None)
 
 
 @pytest.fixture
@@ -607,7 +607,7 @@ async def test_commands_and_transcripts_are_told_apart_and_a_broken_line_is_repo
          "message": {"role": "user", "content": [
              {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "text", "text": "open"}]}]}},
     ]  # fmt: skip
-    (folder / "cc-1.jsonl").write_text("".join(json.dumps(one) + "\n" for one in turns))
+    (folder / "cc-1.jsonl").write_text("".join(json.dumps(turn) + "\n" for turn in turns))
     said = [
         {"type": "USER_INPUT", "content": "<USER_REQUEST>where is the boat?</USER_REQUEST>\n/home/ada/canal -> canal"},
         {"type": "PLANNER_RESPONSE", "content": "In the lock."},

@@ -170,16 +170,16 @@ async def test_the_audit_tells_who_wrote_and_who_deleted(server: Server, project
         gone = await remove(bob, f"/v1/memories/{edited['id']}", reason="it was wrong")
         page = await read(ada, "/v1/audit", project=project, after=gone["position"])
         entries = page["entries"]
-        assert [(one["operation"], one["agent_id"]) for one in entries if not one["erased"]] == [
+        assert [(entry["operation"], entry["agent_id"]) for entry in entries if not entry["erased"]] == [
             ("subject.forgotten", "bob"),
             ("memory.recorded", "ada"),
         ]
         assert (entries[0]["targets"], entries[0]["reason"]) == ([edited["id"]], "it was wrong")
         assert "said" not in entries[0]
-        assert [one["targets"] for one in entries if one["erased"]] == [[edited["id"]]]
+        assert [entry["targets"] for entry in entries if entry["erased"]] == [[edited["id"]]]
         assert "kept by ada" not in str(page)
         with_observations = (await read(ada, "/v1/audit", project=project, operation="*"))["entries"]
-        assert [one["operation"] for one in with_observations][-1] == "observation.recorded"
+        assert [observation["operation"] for observation in with_observations][-1] == "observation.recorded"
         only = (await read(ada, "/v1/audit", project=project, agent_id="ada"))["entries"]
         assert kept["id"] in [name for one in only for name in one["targets"]]
         only = (await read(ada, "/v1/audit", project=project, operation="subject.forgotten"))["entries"]

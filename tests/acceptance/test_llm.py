@@ -137,7 +137,7 @@ async def test_a_session_is_summarised_by_the_model(client: Client, model: LlmSt
     assert (told["data"]["model"], told["data"]["prompt_version"]) == (MODEL, "summarise/1")
 
     edges = await relations(client, project, made["position"])
-    assert {(one["source"], one["relation"], one["target"]) for one in edges} == {
+    assert {(edge["source"], edge["relation"], edge["target"]) for edge in edges} == {
         ("concept:payments", "uses", "concept:valkey"),
         ("concept:payments", "needs", "concept:kafka"),
     }

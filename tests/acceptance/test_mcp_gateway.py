@@ -240,7 +240,7 @@ async def test_resources_are_listed_and_read(every_client: OpenClient, project: 
         said = "Orders are exported at midnight."
         kept = await call(client, "remember", content=said, project=place)
         await call(client, "observe", session_id=f"{project}-s", content="Looked at the exporter.", project=place)
-        listed = {one.uri: one.title for one in (await client.list_resources()).resources}
+        listed = {resource.uri: resource.title for resource in (await client.list_resources()).resources}
         address = f"mnemolog://projects/{project}%2Fapp%201/context"
         assert listed["mnemolog://projects"] == "Projects"
         assert listed[address] == f"Context of {place}"
@@ -250,7 +250,7 @@ async def test_resources_are_listed_and_read(every_client: OpenClient, project: 
         summary = await client.read_resource(f"mnemolog://sessions/{project}-s/summary?project={project}%2Fapp%201")
         assert "no summary yet" in read_text(summary)
         templates = (await client.list_resource_templates()).resource_templates
-        assert [one.uri_template for one in templates] == [
+        assert [template.uri_template for template in templates] == [
             "mnemolog://projects/{project}/context",
             "mnemolog://documents/{id}",
             "mnemolog://sessions/{session_id}/summary{?project}",
@@ -276,7 +276,11 @@ async def test_prompts_are_listed_and_become_what_a_model_is_asked(every_client:
     async with every_client() as client:
         said = f"The {project} gateway retries three times, because the network drops packets."
         await call(client, "remember", content=said, project=project)
-        assert [one.name for one in (await client.list_prompts()).prompts] == ["catch-up", "remember-session", "recall"]
+        assert [prompt.name for prompt in (await client.list_prompts()).prompts] == [
+            "catch-up",
+            "remember-session",
+            "recall",
+        ]
         assert said in await asked("catch-up", project=project)
         assert said in await asked("recall", topic="Why does the gateway retry?", project=project)
         assert f"in project {project}" in await asked("remember-session", project=project)
@@ -413,7 +417,7 @@ async def test_the_bridge_survives_a_server_that_is_down_and_uses_it_when_it_is_
     port = free_port()
     async with over_stdio(f"http://127.0.0.1:{port}", server.secret, "legacy") as client:
         assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
-        assert [one.uri for one in (await client.list_resources()).resources] == ["mnemolog://projects"]
+        assert [resource.uri for resource in (await client.list_resources()).resources] == ["mnemolog://projects"]
         assert len((await client.list_resource_templates()).resource_templates) == 3
         assert len((await client.list_prompts()).prompts) == 3
         with pytest.raises(MCPError, match="mnemolog up"):

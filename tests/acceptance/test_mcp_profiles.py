@@ -181,7 +181,7 @@ async def _sessions(agent: Agent) -> None:
 
     around = await agent("memory_timeline", anchor=observations[5]["id"], before=2, after="1")
     assert [one["relativePosition"] for one in around["entries"]] == [-2, -1, 0, 1]
-    assert [one["id"] for one in around["observations"]] == [one["id"] for one in observations[3:7]]
+    assert [one["id"] for one in around["observations"]] == [observation["id"] for observation in observations[3:7]]
     assert around["anchorIndex"] == 2
     nothing = await agent("memory_timeline", anchor="zeppelin")
     assert (nothing["entries"], nothing["reason"]) == ([], "no_match")
@@ -349,10 +349,10 @@ async def _forgetting(agent: Agent) -> None:
     assert "quince" not in json.dumps(await agent("memory_recall", query="quince tree"))
     assert "quince" not in json.dumps(await agent("memory_export"))
     observations = (await agent("memory_observations", sessionId="s1"))["observations"]
-    some = [one["id"] for one in observations[:2]]
+    some = [observation["id"] for observation in observations[:2]]
     assert (await agent("memory_forget", sessionId="s1", observationIds=",".join(some)))["deleted"] == 2
     left = await agent("memory_observations", sessionId="s1")
-    assert [one["id"] for one in left["observations"]] == [one["id"] for one in observations[2:]]
+    assert [one["id"] for one in left["observations"]] == [observation["id"] for observation in observations[2:]]
     assert (await agent("memory_forget", sessionId="s1"))["deleted"] == len(observations)  # two less, two more
     assert [one["id"] for one in (await agent("memory_sessions"))["sessions"]] == [SYNCED]
     assert (await agent("memory_forget", sessionId="s1"))["deleted"] == 0

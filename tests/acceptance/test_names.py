@@ -339,7 +339,7 @@ async def test_an_agent_exports_what_it_may_read(tenants: tuple[Tenant, Tenant],
         assert len(events_of(hers)) == len(everything) - 1
         bakery = await ada.get("/v1/export", params={"project": "bakery"})
         assert bakery.headers["content-disposition"] == f'attachment; filename="mnemolog-{project}-bakery.ndjson"'
-        assert [one["project"] for one in events_of(bakery.content)] == ["bakery"]
+        assert [event["project"] for event in events_of(bakery.content)] == ["bakery"]
         assert events_of(await export(ada, project="")) == []
 
 

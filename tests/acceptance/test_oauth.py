@@ -134,7 +134,7 @@ async def connected(tokens: Tokens, browser: Browser, kept: Remembered) -> Async
 async def test_a_client_that_knows_only_the_address_gets_a_token_and_is_let_in(tokens: Tokens):
     browser, kept = Browser(), Remembered()
     async with connected(tokens, browser, kept) as client:
-        assert "remember" in {one.name for one in (await client.list_tools()).tools}
+        assert "remember" in {tool.name for tool in (await client.list_tools()).tools}
         arguments = {"project": "shop", "content": "the till is blue"}
         assert not (await client.call_tool("remember", arguments)).is_error
         found = await client.call_tool("recall", {"project": "shop", "query": "till", "min_confidence": 0})

@@ -29,7 +29,7 @@ from tests.support.ports import free_port
 from tests.support.waiting import wait_until
 
 NAMES = {str(page.relative_to(ROOT)): page for page in PAGES}
-RUN = [name for name, page in NAMES.items() if {one.kind for one in blocks(page.read_text())} - WITHOUT_SERVER]
+RUN = [name for name, page in NAMES.items() if {block.kind for block in blocks(page.read_text())} - WITHOUT_SERVER]
 
 
 @pytest.mark.parametrize("name", NAMES)

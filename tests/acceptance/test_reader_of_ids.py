@@ -124,8 +124,8 @@ async def identities(client: httpx.AsyncClient, urls: Mapping[str, str]) -> dict
                 if taken:
                     found[Way(call, method.upper(), route)] = taken
     undescribed = [
-        one for one in ways() if (one.call, one.method, re.sub(r":\w+}", "}", one.path)) not in described
-        and one.path != "/mcp" and not one.path.startswith(("/openapi", "/docs", "/redoc"))
+        way for way in ways() if (way.call, way.method, re.sub(r":\w+}", "}", way.path)) not in described
+        and way.path != "/mcp" and not way.path.startswith(("/openapi", "/docs", "/redoc"))
     ]  # fmt: skip
     assert undescribed == [], "these are in no OpenAPI document, which the walk reads"
     return found
@@ -169,7 +169,7 @@ def naming(stated: dict[str, Any], schemas: Mapping[str, Any], *, agents: bool) 
 
 def requests_of(planted: Planted, taken: Mapping[Way, Mapping[str, Any]], *, agents: bool) -> Iterator[Request]:
     """A request to every route that takes an identity, with the author's."""
-    by_route = {(one.call, one.method, re.sub(r":\w+}", "}", one.path)): one for one in ways()}
+    by_route = {(way.call, way.method, re.sub(r":\w+}", "}", way.path)): way for way in ways()}
     for described, schemas in taken.items():
         way = by_route[described.call, described.method, described.path]
         for query, body in variants(way, planted.ids, planted.before):
@@ -296,12 +296,12 @@ async def answers(
     planted = scoped.planted
     async with client_of(scoped, "the operator", "") as operator:
         taken = await identities(operator, planted.urls)
-    for one in requests_of(planted, taken, agents=agents):
-        if bool(DESTRUCTIVE.search(one.name.partition(" ")[2])) is destructive and one.way is not None:
+    for request in requests_of(planted, taken, agents=agents):
+        if bool(DESTRUCTIVE.search(request.name.partition(" ")[2])) is destructive and request.way is not None:
             status, told = await heard(
-                client, one.way.method, planted.urls[one.way.call] + one.path, one.query, one.body
+                client, request.way.method, planted.urls[request.way.call] + request.path, request.query, request.body
             )
-            yield one.name, status, told
+            yield request.name, status, told
     for what, method, params in calls(planted.ids):
         if bool(DESTRUCTIVE.search(what)) is not destructive:
             continue
@@ -345,7 +345,7 @@ async def test_what_takes_an_id_answers_its_caller_and_not_whom_the_id_belongs_t
 async def _answered_to_the_author(scoped: Scoped, *, destructive: bool) -> set[str]:
     """What shows the mark to its author; each request must be one that the server can carry out for somebody."""
     async with client_of(scoped, "author", AUTHOR) as client:
-        told = [one async for one in answers(client, scoped, agents=True, destructive=destructive)]
+        told = [answer async for answer in answers(client, scoped, agents=True, destructive=destructive)]
     answered = {what for what, status, _ in told if status < 300 or (destructive and status == 404)}
     unasked = [f"{one[0]}: {one[1]} {one[2][:300]!r}" for one in told if one[0] not in answered | UNANSWERED.keys()]
     assert not unasked, "the walk does not know how to ask these:\n" + "\n".join(unasked)

@@ -83,7 +83,7 @@ async def test_a_retired_session_says_so_and_keeps_its_summary(session: Session)
     assert {one["kind"] for one in found["results"]} <= {"summary"}
     summary = await session.read("/summary")
     assert "granite" in " ".join([summary["narrative"], *summary["decisions"]])
-    contents = [one["data"]["content"] for one in await session.events("observation.recorded")]
+    contents = [event["data"]["content"] for event in await session.events("observation.recorded")]
     assert contents == ["We decided to use granite", "The walrus asked for ice"]
     assert len(await session.events("session.retired")) == 1
 

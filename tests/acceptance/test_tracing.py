@@ -96,7 +96,7 @@ async def test_a_batch_is_projected_once_in_the_trace_of_its_request(traced: Tra
     projected = [one for one in traced.receiver.of(trace) if one.name == "project"]
     assert 1 <= len(projected) < 20
     wholes = {link[1] for one in projected for link in one.links}
-    for whole in (one for one in traced.receiver.spans if one.id in wholes):
+    for whole in (span for span in traced.receiver.spans if span.id in wholes):
         assert whole.parent == ""
         assert trace in {link[0] for link in whole.links}
 

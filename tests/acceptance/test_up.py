@@ -326,7 +326,7 @@ async def test_acknowledged_events_that_the_log_came_back_without_are_told_every
             assert told in condition["message"]
             assert position in condition["message"]
             checks = (await client.get("/v1/diagnose")).json()["checks"]
-            assert [one["status"] for one in checks if one["name"] == "lost-writes"] == ["fail"]
+            assert [check["status"] for check in checks if check["name"] == "lost-writes"] == ["fail"]
         variables = {**second.variables, "MNEMOLOG_URL": second.url}
         assert position in run(variables, "health").stdout
         shown = run(second.variables, "log-file")
@@ -524,9 +524,9 @@ async def test_a_log_that_is_printed_is_in_the_order_of_time(tenants: tuple[Tena
         return [json.loads(line) for line in shown.stdout.splitlines()]
 
     events = printed("--type", "observation.recorded")
-    assert len({one["position"] for one in events}) == len(events) == batches * each > 2 * PAGE
-    assert len({one["position"].partition(":")[0] for one in events}) == 4
-    times = [datetime.fromisoformat(one["recorded_at"]) for one in events]
+    assert len({event["position"] for event in events}) == len(events) == batches * each > 2 * PAGE
+    assert len({event["position"].partition(":")[0] for event in events}) == 4
+    times = [datetime.fromisoformat(event["recorded_at"]) for event in events]
     assert times == sorted(times)
     everything = printed()
     half = len(everything) // 2

@@ -234,14 +234,14 @@ CANNOT_SHOW: dict[str, str] = {
 def ways_in() -> set[str]:
     """Every route with its method, every tool, resource and prompt of every profile."""
     app = create_app(Settings(redis_url="redis://localhost:1", data_dir=Path("-"), cache_dir=Path("-")))
-    routes = [one for one in app.routes if isinstance(one, Route)]
+    routes = [route for route in app.routes if isinstance(route, Route)]
     assert len(routes) == len(app.routes), "mounted applications are not looked into"
-    found = {f"{method} {one.path}" for one in routes for method in sorted((one.methods or set()) - {"HEAD"})}
-    found |= {f"tool {one.name}" for profile in PROFILES.values() for one in profile.tools}
+    found = {f"{method} {route.path}" for route in routes for method in sorted((route.methods or set()) - {"HEAD"})}
+    found |= {f"tool {tool.name}" for profile in PROFILES.values() for tool in profile.tools}
     attached = PROFILES.offer(tuple(PROFILES)).attachments
-    found |= {f"resource {one.uri}" for one in attached.resources}
-    found |= {f"resource {one.uri_template}" for one in attached.templates}
-    return found | {f"prompt {one.name}" for one in attached.prompts}
+    found |= {f"resource {resource.uri}" for resource in attached.resources}
+    found |= {f"resource {template.uri_template}" for template in attached.templates}
+    return found | {f"prompt {prompt.name}" for prompt in attached.prompts}
 
 
 def test_every_way_in_is_in_the_table_or_cannot_show_a_memory():
@@ -274,9 +274,9 @@ async def test_the_matrix_follows_when_it_is_decided_anew_who_may_read(
 
 async def _decide(owner: httpx.AsyncClient, memories: Sequence[Planted]) -> None:
     """Let those read the memories who may; returns when it is projected."""
-    for one in memories:
-        changes = {"visibility": one.visibility, "shared_with": list(one.friends)}
-        told = await write(owner, f"/v1/memories/{one.id}", **changes)
+    for memory in memories:
+        changes = {"visibility": memory.visibility, "shared_with": list(memory.friends)}
+        told = await write(owner, f"/v1/memories/{memory.id}", **changes)
         answer = await owner.get("/v1/memories", params={"after": told["position"]})
         assert answer.status_code == 200, answer.text
 

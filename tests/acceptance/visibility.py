@@ -225,7 +225,7 @@ async def _plant(server: Server) -> list[Planted]:
 async def _embedded(client: httpx.AsyncClient, planted: Planted) -> bool:
     asked = {"query": planted.word, "mode": "vector", "project": planted.project, "limit": 200, "explain": True}
     results = (await client.post("/v1/recall", json=asked)).json()["results"]
-    return sum("cosine" in one["explain"] for one in results) == 3
+    return sum("cosine" in result["explain"] for result in results) == 3
 
 
 async def faults(clients: dict[str, httpx.AsyncClient], planted: Sequence[Planted], reads: Sequence[Read]) -> list[str]:

@@ -157,7 +157,7 @@ class Faults:
         loop, key = asyncio.get_running_loop(), PartitionKeys(0).log
         giver, given = await self._primary(key)
         taker, _ = await self._primary(PartitionKeys(min({*self._partitions()} - given.partitions)).log)
-        slots = sorted(slot_of(PartitionKeys(one).log) for one in given.partitions)
+        slots = sorted(slot_of(PartitionKeys(partition).log) for partition in given.partitions)
         moving = dict.fromkeys([*slots[: len(slots) // 2], slot_of(key)])
         words = [word for slot in moving for word in ("SLOTSRANGE", slot, slot, "NODE", _name(taker))]
         began = loop.time()
@@ -178,7 +178,7 @@ class Faults:
         def look() -> tuple[Process, Damage]:
             nodes = self._cluster.nodes
             victim = nodes.primary_of_key(key)
-            lost = frozenset(one for one in self._partitions() if nodes.primary_of(one) is victim)
+            lost = frozenset(partition for partition in self._partitions() if nodes.primary_of(partition) is victim)
             return victim, Damage(lost, loses=True)
 
         return await asyncio.to_thread(look)

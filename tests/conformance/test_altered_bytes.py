@@ -119,7 +119,7 @@ def test_every_bit_of_an_entry_and_of_a_stub_is_noticed(folder: Path):
     """The ordinary run takes a sample of these places; here each bit of two commands is flipped in turn."""
     increment = entries_of(files_of(folder)[-1])
     whole = increment.file.read_bytes()
-    stub = next(one for one in increment.places if b"ZADD" in whole[one.start : one.stop])
+    stub = next(place for place in increment.places if b"ZADD" in whole[place.start : place.stop])
     for place in (increment.places[0], stub):
         for at in place:
             for bit in range(8):

@@ -251,7 +251,7 @@ async def assert_no_stray_files(shop: Workshop) -> None:
         if archived.version:
             manifest = await log.archive.manifest(partition, archived)
             there = {path.name for path in (folder / f"p{partition:02d}").iterdir()}
-            assert there == {manifest.name, *(one.name for one in manifest.segments)}
+            assert there == {manifest.name, *(segment.name for segment in manifest.segments)}
 
 
 # forgetting

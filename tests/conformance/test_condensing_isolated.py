@@ -78,7 +78,7 @@ async def test_a_project_is_consolidated_from_what_the_reader_may_see(shop: Work
     made = await condensing(shop).consolidate(reader, "atlas", AS_ADA, fewest_observations=1)
     await shop.project()
     assert (made.observations, made.summaries) == (6 * len(seen), len(seen))
-    told = "\n".join(one.content for one in await shop.memories())
+    told = "\n".join(memory.content for memory in await shop.memories())
     assert {agent for agent in ("ada", "bob") if f"{agent}-fruit" in told} == seen
 
 

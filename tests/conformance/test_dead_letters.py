@@ -67,7 +67,7 @@ class Letters(Log):
     async def places(self, **wanted: Any) -> list[str]:
         """The positions that a list shows."""
         page = await self.letters.page(Selection(**wanted), ADA, 200)
-        return [one["position"] for one in page.dead_letters]
+        return [letter["position"] for letter in page.dead_letters]
 
     async def redrive(self, *positions: Position) -> None:
         """Ask for these, in this order."""
@@ -526,7 +526,7 @@ async def test_pages_follow_one_another_and_filters_choose(log: Letters, fold: F
     cursor: str | None = None
     while True:
         page = await log.letters.page(Selection(cursor=cursor), ADA, 2)
-        found += [one["position"] for one in page.dead_letters]
+        found += [letter["position"] for letter in page.dead_letters]
         assert len(page.dead_letters) <= 2
         if page.next is None:
             break
@@ -557,7 +557,7 @@ async def test_another_tenant_sees_only_what_is_nobodys(log: Letters, fold: Fold
         strange = Position.parse(await log.redis.xadd(KEYS.log, {"e": b"\xc1"}))
         await wait_until(lambda: log.applied_up_to(strange))
     page = await log.letters.page(Selection(), STRANGER, 50)
-    assert [one["position"] for one in page.dead_letters] == [f"{PARTITION}:{strange}"]
+    assert [letter["position"] for letter in page.dead_letters] == [f"{PARTITION}:{strange}"]
     with pytest.raises(NotFound):
         await log.letters.show(LogLocation(PARTITION, position), STRANGER)
     with pytest.raises(NotFound):

@@ -47,7 +47,7 @@ async def forget(shop: Workshop, session: str) -> None:
 
 
 async def kept(shop: Workshop, tag: str) -> dict[str, Memory]:
-    return {one.content: one for one in await shop.memories() if tag in one.tags}
+    return {memory.content: memory for memory in await shop.memories() if tag in memory.tags}
 
 
 async def stored(shop: Workshop, mark: str) -> list[str]:
@@ -146,11 +146,11 @@ async def test_a_consolidated_memory_loses_what_only_the_forgotten_said(shop: Wo
 async def test_what_is_left_of_a_memory_has_its_readers(shop: Workshop):
     await sessions(shop, {name: [said] for name, said in ABOUT.items()})
     await consolidate(shop)
-    (made,) = [one for one in await shop.memories() if one.title == "About redis"]
+    (made,) = [memory for memory in await shop.memories() if memory.title == "About redis"]
     await shop.say(ChangeVisibility(project="atlas", memory=made.id, visibility="shared", shared_with=["bob"]))
     await shop.project()
     await forget(shop, "s1")
-    (left,) = [one for one in await shop.memories() if one.title == "About redis"]
+    (left,) = [memory for memory in await shop.memories() if memory.title == "About redis"]
     assert (left.visibility, left.shared_with, left.agent_id) == ("shared", ["bob"], "ada")
 
 
@@ -160,7 +160,7 @@ async def test_forgettings_at_the_same_time_leave_nothing_of_what_any_of_them_fo
     found = [await shop.session(name) for name in ("s1", "s2", "s3", "s1f", "s2f", "s3f", "s4f", "s5f")]
     await asyncio.gather(*(Forgetting(shop.another_current()).session(one, CALLER) for one in found))
     await shop.project()
-    assert {one.content for one in await shop.memories()} == {ABOUT["s4"], f"About redis\n- {ABOUT['s4']}"}
+    assert {memory.content for memory in await shop.memories()} == {ABOUT["s4"], f"About redis\n- {ABOUT['s4']}"}
     for mark in ("zqxv", "appendfsync", "failover", "gateway"):
         assert await stored(shop, mark) == []
 
@@ -189,7 +189,7 @@ async def test_a_crystal_loses_what_only_the_forgotten_action_said(shop: Worksho
     await shop.project()
     made = await Condensing(shop.current, clock=shop.clock).crystallize(names, READER, CALLER)
     await shop.project()
-    assert {one.content: one.sources for one in await lessons_of(shop)} == {
+    assert {lesson.content: lesson.sources for lesson in await lessons_of(shop)} == {
         "Always rotate zqxv at dawn.": [names[0]],
         "Raise the pool: Never raise it above the limit.": [names[1]],
     }
@@ -200,19 +200,19 @@ async def test_a_crystal_loses_what_only_the_forgotten_action_said(shop: Worksho
     assert (left.derived_from, left.references) == ([names[1]], [names[1]])
     assert await shop.gone(made.id)
     assert (await shop.document(names[1], Action)).crystallized_into == left.id
-    assert [one.content for one in await lessons_of(shop)] == ["Raise the pool: Never raise it above the limit."]
+    assert [lesson.content for lesson in await lessons_of(shop)] == ["Raise the pool: Never raise it above the limit."]
     assert await stored(shop, "zqxv") == []
 
 
 async def lessons_of(shop: Workshop) -> list[Lesson]:
     everywhere = range(shop.documents.partitions)
     page = await shop.documents.page(lessons(TENANT, "atlas"), everywhere, cursor=None, limit=100, newest_first=False)
-    return [one.document for one in page.documents if isinstance(one.document, Lesson)]
+    return [document.document for document in page.documents if isinstance(document.document, Lesson)]
 
 
 async def test_what_somebody_wrote_stays_only_if_another_source_says_all_of_it(shop: Workshop):
     sources = [await shop.observe("The pool is at fifty.", "s1"), await shop.observe("The pool is at fifty!", "s2")]
-    own = {"derived_from": [one.id for one in sources]}
+    own = {"derived_from": [source.id for source in sources]}
     said = await shop.remember("The pool is at fifty.", **own)
     more = await shop.remember("The pool is at fifty. Its password is swordfish.", **own)
     tagged = await shop.remember("The pool is at fifty.", tags=["swordfish"], **own)
@@ -238,10 +238,10 @@ async def test_topics_of_one_run_are_memories_of_their_own_however_alike_they_ar
         await shop.observe(f"All of {', '.join(f'`{one}`' for one in TOPICS)} are restarted in week {n} of a month.")
     await shop.project()
     await consolidate(shop)
-    assert {one.title for one in await shop.memories()} == {f"About {topic}" for topic in TOPICS}
-    again = {one.id for one in await shop.memories()}
+    assert {memory.title for memory in await shop.memories()} == {f"About {topic}" for topic in TOPICS}
+    again = {memory.id for memory in await shop.memories()}
     await consolidate(shop)
-    assert {one.id for one in await shop.memories()} == again
+    assert {memory.id for memory in await shop.memories()} == again
 
 
 async def test_new_evidence_revises_the_memory_of_its_topic(shop: Workshop):
@@ -268,7 +268,7 @@ async def test_what_somebody_wrote_does_not_take_the_place_of_a_consolidated_mem
     own = await shop.remember(made.content, keep_duplicates=False)
     await shop.project()
     await consolidate(shop)
-    assert {one.id for one in await shop.memories()} == {made.id, own.id}
+    assert {memory.id for memory in await shop.memories()} == {made.id, own.id}
 
 
 # insights

@@ -48,8 +48,8 @@ async def _without_vectors(redis: Client) -> set[str]:
     """The searchable documents whose vectors nobody has made."""
     missing = set[str]()
     for keys in LIVE:
-        documents = await load(redis, keys, [one.id for one in await places(redis, keys)])
-        found = [one for one in documents if one is not None]
+        documents = await load(redis, keys, [place.id for place in await places(redis, keys)])
+        found = [document for document in documents if document is not None]
         embedder = HashEmbedder()
         missing |= (await cached_vectors(redis, embedder.model, embedder.dimensions, found)).missing
     return missing
@@ -96,7 +96,7 @@ async def test_what_is_kept_on_purpose_stays_and_what_was_reported_is_put_off(pe
 
 async def _partitions_of_memories(redis: Client) -> set[int]:
     return {
-        keys.partition for keys in LIVE for one in await places(redis, keys) if one.id.startswith("mem_")
+        keys.partition for keys in LIVE for place in await places(redis, keys) if place.id.startswith("mem_")
     }  # fmt: skip
 
 

@@ -436,7 +436,7 @@ async def test_vectors_that_find_nothing_wait_and_say_so(shop: Workshop, machine
     assert rebuild.state == "ready"
     assert rebuild.canaries is not None
     assert rebuild.why.startswith("by meaning the new vectors find ")
-    assert {one.what for one in rebuild.canaries.differences} == {"recall"}
+    assert {difference.what for difference in rebuild.canaries.differences} == {"recall"}
     with pytest.raises(WrongRebuildState, match="by meaning"):
         await shop.rebuilds.change(rebuild.id, steps.to_switch)
     assert await live_model(shop) == "test/old"

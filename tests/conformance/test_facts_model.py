@@ -132,15 +132,15 @@ class Facts(RuleBasedStateMachine):
     def time_passes(self, days: int) -> None:
         self.shop.clock.advance(timedelta(days=days))
         now = self.shop.clock()
-        due = [one.id for one in self._memories() if one.forget_after and one.forget_after <= now]
+        due = [memory.id for memory in self._memories() if memory.forget_after and memory.forget_after <= now]
 
         async def expire() -> None:
             await self.shop.upkeep().forget_expired()
             await self.shop.project()
 
         self.runner.run(expire())
-        left = {one.id for one in self._memories()}
-        assert not [one.id for one in self._memories() if one.is_latest and one.id in due]
+        left = {memory.id for memory in self._memories()}
+        assert not [memory.id for memory in self._memories() if memory.is_latest and memory.id in due]
         for name in due:  # a superseded one stays until it is current again
             if name not in left:
                 self._versions_go(name)

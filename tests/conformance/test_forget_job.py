@@ -368,7 +368,7 @@ async def test_slots_that_a_session_was_reflected_into_lose_its_lines_and_keep_t
         if found is not None and isinstance(found.document, Slot):
             await shop.say(SetSlot(label=label, content=found.document.content))
     await shop.project()
-    assert any("Slot(" in one for one in await slots_of(shop, place))
+    assert any("Slot(" in slot for slot in await slots_of(shop, place))
     assert MARK in repr(await slots_of(shop, place))
     await ask(shop, "session", "s1", "atlas")
     assert await shop.forget_job().run() == 1

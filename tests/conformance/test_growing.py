@@ -199,7 +199,7 @@ async def test_the_documents_are_the_same_once_they_are_projected(lived: Worksho
     before = await manifest_of(lived.redis, range(PARTITIONS))
     await folded(await grown(lived, target), target)
     assert manifest_differences(await documents_of(target, GROWN, PARTITIONS), before) == []
-    kinds = {kind for one in before.partitions.values() for kind in one.kinds}
+    kinds = {kind for partition in before.partitions.values() for kind in partition.kinds}
     assert {"memory", "observation", "session", "lesson", "slot", "action", "relation", "commit", "tombstone"} <= kinds
 
 
@@ -343,9 +343,9 @@ async def test_cached_vectors_come_along_for_the_time_they_have_left(lived: Work
 async def test_what_was_forgotten_just_before_is_purged_from_the_new_log(lived: Workshop, target: Client):
     await lived.redis.sadd(PartitionKeys(0).purging, b"an earlier one")
     keys = [PartitionKeys(one) for one in range(PARTITIONS)]
-    notes = {one: {*await lived.redis.smembers(one.purge), *await lived.redis.smembers(one.purging)} for one in keys}
+    notes = {key: {*await lived.redis.smembers(key.purge), *await lived.redis.smembers(key.purging)} for key in keys}
     await grown(lived, target)
-    assert {one: await target.smembers(one.purge) for one in keys} == notes
+    assert {key: await target.smembers(key.purge) for key in keys} == notes
     assert sum(map(len, notes.values())) > 2
 
 
@@ -672,7 +672,7 @@ async def test_a_listing_goes_on_in_the_grown_log_and_refuses_a_cursor_from_befo
             page = await listing.page(EventFilter(ADMIN), after, 7, None)
             if not page.events:
                 break
-            names += [one["position"].partition(":")[2] for one in page.events]
+            names += [event["position"].partition(":")[2] for event in page.events]
             after = page.next or ""
         return names, after
 
@@ -713,7 +713,7 @@ async def test_the_audit_log_goes_on_in_the_grown_log_and_refuses_a_cursor_from_
         names: list[str] = []
         for _ in range(most):
             page = await Audit(log).entries(ADMIN, "*", "", None, cursor, 10)
-            names += [one.position.partition(":")[2] for one in page.entries]
+            names += [entry.position.partition(":")[2] for entry in page.entries]
             if (cursor := page.next) is None:
                 break
         return names, cursor

@@ -181,7 +181,7 @@ def test_damage_in_the_middle_stops_the_start_and_changes_nothing(folder: Path, 
     written = write(folder, 4)
     file = newest_file(folder)
     data = bytearray(file.read_bytes())
-    begin = max(one for one in transactions(file) if one < data.index(b"event 1"))
+    begin = max(transaction for transaction in transactions(file) if transaction < data.index(b"event 1"))
     at = data.index(b"$", begin + 30)
     data[at : at + len(damage)] = damage
     file.write_bytes(data)

@@ -169,7 +169,7 @@ def names(drawn: Drawing) -> set[str]:
 
 
 def edges(drawn: Drawing) -> set[tuple[str, str, str]]:
-    return {(one.source, one.type, one.target) for one in drawn.edges}
+    return {(edge.source, edge.type, edge.target) for edge in drawn.edges}
 
 
 async def test_memories_and_sessions_are_drawn_with_what_they_are_in_and_about(desk: Desk, graph: Graph):

@@ -61,7 +61,7 @@ def diagnose(desk: Desk, watch: Watch, later: ManualClock) -> Diagnose:
 async def troubles(diagnose: Diagnose, reader: Reader = ADA, *categories: str) -> dict[str, str]:
     """The messages of what did not pass, by category and name."""
     found = await diagnose(reader, categories)
-    return {f"{one.category}/{one.name}": one.message for one in found.checks if one.status != "pass"}
+    return {f"{check.category}/{check.name}": check.message for check in found.checks if check.status != "pass"}
 
 
 async def test_an_empty_memory_is_healthy(diagnose: Diagnose):
@@ -346,8 +346,8 @@ async def test_a_partition_that_the_first_page_of_the_audit_log_lacks_is_in_a_la
     assert left_out == {HOME}
     log.away.clear()
     rest = await audit.entries(ADA, cursor=first.next)
-    assert [one.project for one in first.entries] == [ELSEWHERE]
-    assert sorted(one.project for one in rest.entries) == sorted(["atlas", ELSEWHERE])
+    assert [entry.project for entry in first.entries] == [ELSEWHERE]
+    assert sorted(entry.project for entry in rest.entries) == sorted(["atlas", ELSEWHERE])
 
 
 async def test_pages_behind_one_that_left_a_partition_out_leave_it_out_and_say_so(
@@ -358,7 +358,7 @@ async def test_pages_behind_one_that_left_a_partition_out_leave_it_out_and_say_s
         await desk.observe("tea at four", session_id=f"s{n}")
     await desk.settle()
     whole = await documents.newest(sessions(TENANT), Reader(TENANT), None, None, 100)
-    there = [one.document.id for one in whole.documents if one.partition != HOME]
+    there = [document.document.id for document in whole.documents if document.partition != HOME]
     assert len(whole.documents) == 12 > len(there) > 2
     take_away(HOME)
     with partial_reads() as missing:

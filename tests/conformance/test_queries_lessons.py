@@ -147,7 +147,7 @@ async def test_a_context_tells_a_lesson_of_another_project_only_where_it_is_mean
     await desk.settle()
     compiling = Compile(desk.replica, desk.documents, desk.recall, ProjectProfiles(desk.replica, desk.documents))
     context = await compiling(ContextRequest(project="atlas"), ADA)
-    (block,) = (one for one in context.blocks if one.kind == "lessons")
+    (block,) = (block for block in context.blocks if block.kind == "lessons")
     assert [line.split(") ")[1] for line in block.text.splitlines()[1:]] == ["own", "for every project"]
 
 
@@ -184,7 +184,7 @@ async def test_of_sessions_of_one_id_the_first_is_listed(desk: Desk, lists: List
     await begin(desk, "s", 1, 2)
     await begin(desk, "s", 3, 4, "another")
     await desk.settle()
-    assert [one.session.project for one in await lists.sessions(ADA, None, ACTIVE, 10)] == [PROJECT]
+    assert [session.session.project for session in await lists.sessions(ADA, None, ACTIVE, 10)] == [PROJECT]
 
 
 async def test_observations_come_newest_first_page_by_page(desk: Desk, lists: Listed):
@@ -193,7 +193,7 @@ async def test_observations_come_newest_first_page_by_page(desk: Desk, lists: Li
     await desk.settle()
 
     async def steps(project: str | None, offset: int, limit: int) -> list[str]:
-        return [one.content for one in await lists.observations(ADA, project, [], offset, limit)]
+        return [observation.content for observation in await lists.observations(ADA, project, [], offset, limit)]
 
     assert await steps(None, 0, 2) == ["step 4", "step 3"]
     assert await steps(None, 2, 100) == ["step 2", "step 1", "step 0"]
@@ -219,7 +219,7 @@ async def test_rules_come_by_severity_and_those_switched_off_only_when_asked_for
     await desk.settle()
 
     async def rules(project: str | None, severity: str | None, *, active: bool = True, limit: int = 10) -> list[str]:
-        return [one.content for one in await lists.rules(ADA, project, severity, active=active, limit=limit)]
+        return [rule.content for rule in await lists.rules(ADA, project, severity, active=active, limit=limit)]
 
     assert await rules(None, None) == ["graver", "grave", "told", "plain"]
     assert await rules(None, None, limit=2) == ["graver", "grave"]

@@ -110,8 +110,8 @@ async def test_only_one_rebuild_is_under_way_at_a_time(shop: Workshop):
     answers = await asyncio.gather(
         *(shop.rebuilds.start("documents", range(PARTITIONS)) for _ in range(5)), return_exceptions=True
     )
-    begun = [one for one in answers if isinstance(one, Rebuild)]
-    refused = [one for one in answers if isinstance(one, RebuildUnderWay)]
+    begun = [answer for answer in answers if isinstance(answer, Rebuild)]
+    refused = [answer for answer in answers if isinstance(answer, RebuildUnderWay)]
     assert (len(begun), len(refused)) == (1, 4)
     assert {one.rebuild for one in refused} == {begun[0].id}
     await carried(shop, begun[0].id)
@@ -222,7 +222,7 @@ async def test_a_rebuild_that_answers_otherwise_waits_and_says_what_differs(shop
     rebuild, missing = await planted(shop)
     assert rebuild.state == "ready"
     assert rebuild.canaries is not None
-    assert [(one.what, one.name, one.said) for one in rebuild.canaries.differences] == [
+    assert [(difference.what, difference.name, difference.said) for difference in rebuild.canaries.differences] == [
         ("document", missing, "not in what was rebuilt")
     ]
     assert await generations(shop) == [1] * PARTITIONS
@@ -270,7 +270,7 @@ async def test_the_first_rebuild_after_an_upgrade_names_new_fields_and_stops_for
     rebuild = await carried(shop, begun.id, until=("ready", "switched"))
     assert rebuild.canaries is not None
     assert "act.occurred_ms, cmt.occurred_ms, rel.occurred_ms, slot.occurred_ms" in rebuild.canaries.said
-    assert [one.name for one in rebuild.canaries.differences] == ([memories[-1]] if differs else [])
+    assert [difference.name for difference in rebuild.canaries.differences] == ([memories[-1]] if differs else [])
     assert rebuild.state == ("ready" if differs else "switched")
 
 

@@ -54,7 +54,7 @@ async def recall(desk: Desk) -> Any:
 async def contents(recall: Recall, query: str, reader: Reader = ADA, **fields: Any) -> list[str]:
     """What was stated, without the output of tools."""
     answer = await recall(RecallRequest(query=query, **fields), reader)
-    return [one.content for one in answer.results if one.content and "and so on" not in one.content]
+    return [result.content for result in answer.results if result.content and "and so on" not in result.content]
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ async def test_a_question_that_names_only_a_time_lists_that_time_statements_firs
     recall: Recall, query: str, days: list[int]
 ):
     answer = await recall(RecallRequest(query=query, project=PROJECT, limit=20), ADA)
-    said = [one.content for one in answer.results][: len(days)]
+    said = [result.content for result in answer.results][: len(days)]
     assert said == [SAID[day] for day in days]
     assert len(answer.results) == 2 * len(days), "and the output of tools behind them"
     assert answer.confidence is None
@@ -115,7 +115,7 @@ async def test_a_past_state_is_asked_in_its_own_time(recall: Recall, desk: Desk)
     """By the clock of the test, yesterday is the 24th; `as_of` is a week behind it."""
     desk_now = max(datetime.now(UTC), NOW) + timedelta(days=7)
     asked = RecallRequest(query="what did we do yesterday?", project=PROJECT, as_of=desk_now)
-    assert [one.content for one in (await recall(asked, ADA)).results] == []
+    assert [result.content for result in (await recall(asked, ADA)).results] == []
 
 
 async def notes(recall: Recall, reader: Reader = ADA, **fields: Any) -> list[str]:
@@ -159,7 +159,7 @@ async def test_a_context_resolves_the_time_of_its_query_and_says_that_a_project_
     compiling = Compile(desk.replica, desk.documents, recall, profiles, ManualClock(NOW))
     asked = ContextRequest(project=PROJECT, query="what did we do yesterday?", time_zone="Pacific/Auckland")
     context = await compiling(asked, ADA)
-    (told,) = [one.text for one in context.blocks if one.kind == "recall"]
+    (told,) = [block.text for block in context.blocks if block.kind == "recall"]
     assert [days for days, text in SAID.items() if text in told] == [1]
     assert context.notes == []
     assert "similar: 'atlas'" in (await compiling(ContextRequest(project="atlsa"), ADA)).notes[0]

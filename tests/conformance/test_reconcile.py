@@ -61,7 +61,7 @@ class Store:
         report = await self.job(dimensions).run(force=True)
         assert report is not None
         assert report.finished_at is not None
-        assert all(not one.not_compared for one in report.partitions)
+        assert all(not partition.not_compared for partition in report.partitions)
         return {fault: count for fault, count in report.found.items() if count}
 
     async def missing(self) -> list[str]:
@@ -70,8 +70,8 @@ class Store:
         for _ in range(20):
             report = await self.job().run(force=True)
             assert report is not None
-            for one in report.partitions:
-                found |= dict.fromkeys(one.first.get("document_missing", []))
+            for partition in report.partitions:
+                found |= dict.fromkeys(partition.first.get("document_missing", []))
             self.shop.clock.advance(timedelta(seconds=1))
         return list(found)
 
@@ -115,8 +115,8 @@ async def test_a_clean_store_reports_nothing_and_is_not_changed(store: Store):
     assert report is not None
     assert {fault: count for fault, count in report.found.items() if count} == {}
     assert report.advice == []
-    assert sum(one.documents for one in report.partitions) > 10
-    assert sum(one.events_sampled for one in report.partitions) > 0
+    assert sum(partition.documents for partition in report.partitions) > 10
+    assert sum(partition.events_sampled for partition in report.partitions) > 0
     assert await everything(store.redis) == before
     assert await load_report(store.redis) == report
 
@@ -247,8 +247,8 @@ async def test_a_run_goes_on_where_the_last_one_stopped(store: Store):
         report = await store.job(slice_s=0).run(force=not reports)
         assert report is not None
         reports.append(report)
-    assert [one.next for one in reports] == [*range(1, PARTITIONS), None]
-    assert [one.partition for one in reports[-1].partitions] == list(range(PARTITIONS))
+    assert [report.next for report in reports] == [*range(1, PARTITIONS), None]
+    assert [partition.partition for partition in reports[-1].partitions] == list(range(PARTITIONS))
 
 
 async def test_it_runs_once_a_day(store: Store):
@@ -289,5 +289,5 @@ async def test_every_partition_is_compared_though_a_snapshot_trims_the_feeds_mea
     report = await job.run(force=True)
     assert report is not None
     assert log.written
-    assert [one.not_compared for one in report.partitions] == [""] * PARTITIONS
+    assert [partition.not_compared for partition in report.partitions] == [""] * PARTITIONS
     assert not any(report.found.values())

@@ -154,7 +154,7 @@ async def test_a_big_session_goes_in_parts_and_a_crash_between_them_loses_nothin
     assert await observations(shop) == []
     ledgers = [one for one in await shop.everything() if isinstance(one, Ledger)]
     assert sorted(map(count_of, ledgers)) == [24, MAX_RETIRED], "21 observations, and marks of start, end and summary"
-    assert all(len(one.data.documents) <= MAX_RETIRED for one in await shop.events(SessionRetired.TYPE))  # type: ignore[union-attr]
+    assert all(len(event.data.documents) <= MAX_RETIRED for event in await shop.events(SessionRetired.TYPE))  # type: ignore[union-attr]
     await assert_equals_replay(shop.redis, shop.log, PARTITIONS)
 
 
@@ -301,7 +301,7 @@ async def test_forgetting_erases_what_was_retired(
     left = await anywhere(shop, PLANTED)
     if forget in (forget_each, forget_together):  # the session's start names its user, and is nobody's observation
         assert all(":log" in key or ":doc:led_" in key or ":list:user:" in key or "row:" in key for key in left)
-        assert not [one for one in await shop.events(ObservationRecorded.TYPE) if PLANTED in repr(one.data)]
+        assert not [event for event in await shop.events(ObservationRecorded.TYPE) if PLANTED in repr(event.data)]
         assert not [one for one in await shop.everything() if PLANTED in getattr(one, "narrative", "")]
     else:
         assert left == []
@@ -322,7 +322,7 @@ async def test_of_a_session_that_many_users_speak_in_a_forgotten_user_leaves_the
     assert isinstance(left.data, ObservationRecorded)
     assert left.data.content == "eve said so"
     ledgers = [one for one in await shop.everything() if isinstance(one, Ledger)]
-    assert [one.users for one in ledgers] == [["", "eve"]]
+    assert [ledger.users for ledger in ledgers] == [["", "eve"]]
     session = await shop.session()
     assert (session.observation_count, session.retired) == (1, 1)
     await assert_equals_replay(shop.redis, shop.log, PARTITIONS)

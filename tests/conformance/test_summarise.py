@@ -69,7 +69,7 @@ class Bench:
         page = await self.shop.documents.page(
             relations(TENANT, "atlas"), [home], cursor=None, limit=100, newest_first=False
         )
-        found = [one.document for one in page.documents if isinstance(one.document, Relation)]
+        found = [document.document for document in page.documents if isinstance(document.document, Relation)]
         return sorted((one.source, one.relation, one.target) for one in found)
 
     def asked(self) -> int:

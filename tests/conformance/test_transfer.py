@@ -193,7 +193,9 @@ async def write_history(log: EventLog, clock: ManualClock, backend: Backend) -> 
     await said(ForgetSubject(project="atlas", session_id="s1", kind="observation", subject=first))
     state = await projected(backend, log)
     told_from = next(
-        one["told_from"] for one in state.documents.values() if one.get("session_id") == "s2" and "told_from" in one
+        document["told_from"]
+        for document in state.documents.values()
+        if document.get("session_id") == "s2" and "told_from" in document
     )
     summary = SummariseSession(
         project="atlas",
@@ -234,9 +236,11 @@ class TransferConformance:
         clock.advance(timedelta(days=30))
         target = await backend.fresh(PARTITIONS)
         await imported(target, body)
-        found = [one for store in (await projected(backend, target)).stores for one in store.documents.values()]
+        found = [
+            document for store in (await projected(backend, target)).stores for document in store.documents.values()
+        ]
         recorded = {one.recorded_at for one in found if hasattr(one, "recorded_at")}  # pyright: ignore
-        listed = {datetime.fromisoformat(one["recorded_at"]) for one in lines_of(body)}
+        listed = {datetime.fromisoformat(line["recorded_at"]) for line in lines_of(body)}
         assert recorded
         assert recorded <= listed
         assert [one.session for one in found if isinstance(one, Summary)] == [SUMMARISED]
@@ -275,7 +279,7 @@ class TransferConformance:
         await write_history(source, clock, backend)
         body = await exported(source)
         assert SECRET.encode() not in body
-        types = [one["type"] for one in lines_of(body)]
+        types = [line["type"] for line in lines_of(body)]
         assert types.count("event.erased") == types.count("subject.forgotten") == 2
 
     async def test_what_was_forgotten_after_an_export_is_not_brought_back_by_it(
@@ -321,7 +325,7 @@ class TransferConformance:
         handler = CommandHandler(GroupCommit(source), 1, clock)
         await handler.handle(Remember(content="ours"), ADA)
         await handler.handle(Remember(content="theirs"), Caller("emca"))
-        assert [one["data"]["content"] for one in lines_of(await exported(source))] == ["ours"]
+        assert [line["data"]["content"] for line in lines_of(await exported(source))] == ["ours"]
 
     async def test_importing_twice_stores_nothing_twice(self, backend: Backend, clock: ManualClock):
         source = await backend.fresh(PARTITIONS)
@@ -355,7 +359,7 @@ class TransferConformance:
         await handler.handle(RecordLesson(content="learned", event_id="e1"), ADA)
         before = await projected(backend, source)
         body = await exported(source)
-        assert [one["type"] for one in lines_of(body)] == ["memory.recorded", "event.erased", "lesson.recorded"]
+        assert [line["type"] for line in lines_of(body)] == ["memory.recorded", "event.erased", "lesson.recorded"]
         target = await backend.fresh(1)
         assert (await imported(target, body)).events == 3
         assert await exported(target) == body

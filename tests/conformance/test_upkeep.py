@@ -188,8 +188,8 @@ async def test_a_memory_is_forgotten_when_its_time_has_run_out(shop: Workshop):
     assert await shop.upkeep().forget_expired() == 1
     await shop.project()
     assert await shop.gone(brief.id)
-    assert [one.id for one in await shop.memories()] == [lasting.id, forever.id]
-    assert [one.data.was for one in await shop.events(EventErased.TYPE) if isinstance(one.data, EventErased)]
+    assert [memory.id for memory in await shop.memories()] == [lasting.id, forever.id]
+    assert [event.data.was for event in await shop.events(EventErased.TYPE) if isinstance(event.data, EventErased)]
     assert await shop.upkeep().forget_expired() == 0
 
 
@@ -368,10 +368,10 @@ async def test_semantic_and_procedural_memories_are_not_touched(shop: Workshop):
         kind = "semantic" if n % 2 else "procedural"
         await shop.remember(episode(n), memory_type=kind, agent_id="ada", user_id="kim")
     await live(shop, 101)
-    before = {one.id: one for one in await shop.memories() if one.memory_type != "episodic"}
+    before = {memory.id: memory for memory in await shop.memories() if memory.memory_type != "episodic"}
     assert await shop.upkeep().condense() == 50
     await shop.project()
-    after = {one.id: one for one in await shop.memories()}
+    after = {memory.id: memory for memory in await shop.memories()}
     assert len(before) == 120
     assert {name: after.get(name) for name in before} == before
     assert len(after) == 120 + 52
@@ -465,7 +465,7 @@ async def test_memories_of_different_readers_are_not_mixed(shop: Workshop):
     upkeep = shop.upkeep(condense=Condense(threshold=10, batch=5))
     assert await upkeep.condense() == 4
     await shop.project()
-    (summary,) = [one for one in await shop.memories() if one.memory_type == "semantic"]
+    (summary,) = [memory for memory in await shop.memories() if memory.memory_type == "semantic"]
     assert secret.id not in summary.condensed
     assert (summary.visibility, len(summary.condensed)) == ("public", 4)
     assert (await shop.document(secret.id, Memory)).is_latest

@@ -32,7 +32,7 @@ def refusals(answer: httpx.Response) -> list[Refusal]:
 
 def places(answer: httpx.Response) -> list[list[str | int]]:
     """Where a 422 says that something is wrong."""
-    return [one.loc for one in refusals(answer)]
+    return [refusal.loc for refusal in refusals(answer)]
 
 
 def said(answer: httpx.Response, status: int) -> str:

@@ -145,7 +145,7 @@ def test_grafana_has_the_dashboard_and_prometheus_and_no_account():
     (source,) = yaml.safe_load((ROOT / "deploy/grafana/datasource.yml").read_text())["datasources"]
     assert (source["type"], source["url"], source["isDefault"]) == ("prometheus", "http://prometheus:9090", True)
     variables = json.loads((ROOT / "deploy/grafana-dashboard.json").read_text())["templating"]["list"]
-    assert [(one["name"], one["query"]) for one in variables] == [("datasource", source["type"])]
+    assert [(variable["name"], variable["query"]) for variable in variables] == [("datasource", source["type"])]
     assert environment["GF_AUTH_ANONYMOUS_ORG_ROLE"] == "Viewer"
     assert environment["GF_SECURITY_DISABLE_INITIAL_ADMIN_CREATION"] == "true"
 
@@ -185,7 +185,9 @@ def test_the_worker_is_checked_by_a_command_that_exists():
     program, command, option = SERVICES["worker"]["healthcheck"]["test"][1:]
     assert (program, command, option) == ("mnemolog", "worker", "--check")
     options = {
-        opt for one in cast(Any, typer.main.get_command(application())).commands["worker"].params for opt in one.opts
+        opt
+        for param in cast(Any, typer.main.get_command(application())).commands["worker"].params
+        for opt in param.opts
     }
     assert option in options
 

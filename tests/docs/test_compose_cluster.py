@@ -67,7 +67,7 @@ def test_the_cluster_is_made_of_all_nodes_each_primary_with_a_replica():
 
 def test_apis_and_workers_read_the_same_settings_and_find_the_cluster():
     environments = [SERVICES[name]["environment"] for name in OURS]
-    assert all(one == environments[0] for one in environments)
+    assert all(environment == environments[0] for environment in environments)
     stated: dict[str, str] = environments[0]
     assert set(stated) <= {"REDIS_URL", *VARIABLES}
     assert stated["MNEMOLOG_SECRET"].startswith("${MNEMOLOG_SECRET:?")
@@ -96,8 +96,8 @@ def test_ports_are_those_listened_on_and_reached_from_this_machine_alone():
 def test_snapshots_are_shared_and_every_process_has_a_cache_of_its_own():
     places = [dict(volume.split(":")[::-1] for volume in SERVICES[name]["volumes"]) for name in OURS]
     environment = SERVICES["api-1"]["environment"]
-    assert {one[environment["MNEMOLOG_DATA_DIR"]] for one in places} == {"snapshots"}
-    assert [one[environment["MNEMOLOG_CACHE_DIR"]] for one in places] == OURS
+    assert {place[environment["MNEMOLOG_DATA_DIR"]] for place in places} == {"snapshots"}
+    assert [place[environment["MNEMOLOG_CACHE_DIR"]] for place in places] == OURS
 
 
 def test_every_volume_is_declared_and_used():

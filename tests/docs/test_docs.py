@@ -131,7 +131,7 @@ def test_every_field_of_a_request_is_in_the_api_page(route: str, request_type: t
     """Those of a route below its heading, those of every write in the section about them."""
     text = page("api.md")
     sections = [section(text, f"### `{name}`") for name in {route, SAME_FIELDS.get(route, route)}]
-    known = set(re.findall(r"\w+", " ".join(name for one in sections for name in named(one))))
+    known = set(re.findall(r"\w+", " ".join(name for section in sections for name in named(section))))
     if issubclass(request_type, Command):
         known |= named(section(text, "## Fields that every write takes"))
     if issubclass(request_type, Bounds):
@@ -209,17 +209,19 @@ def test_every_argument_of_a_dialects_tool_is_in_its_row(profile: str, tool: Too
 @pytest.mark.parametrize(("profile", "of"), [("native", "## {}")])
 def test_every_resource_and_prompt_is_in_the_mcp_page_and_every_one_there_exists(profile: str, of: str):
     offered, text = PROFILES[profile].attachments, page("mcp.md")
-    addresses = [one.uri for one in offered.resources] + [one.uri_template for one in offered.templates]
+    addresses = [resource.uri for resource in offered.resources] + [
+        template.uri_template for template in offered.templates
+    ]
     assert first_cells(section(text, of.format("Resources"))) == addresses
-    assert first_cells(section(text, of.format("Prompts"))) == [one.name for one in offered.prompts]
+    assert first_cells(section(text, of.format("Prompts"))) == [prompt.name for prompt in offered.prompts]
 
 
 @pytest.mark.parametrize(
-    "prompt", [one for of in PROFILES.values() for one in of.attachments.prompts], ids=lambda one: one.name
+    "prompt", [prompt for of in PROFILES.values() for prompt in of.attachments.prompts], ids=lambda one: one.name
 )
 def test_every_argument_of_a_prompt_is_in_its_row(prompt: types.Prompt):
     row = next(line for line in page("mcp.md").splitlines() if line.startswith(f"| `{prompt.name}` |"))
-    assert {one.name for one in prompt.arguments or ()} <= named(row)
+    assert {argument.name for argument in prompt.arguments or ()} <= named(row)
 
 
 @cache

@@ -33,7 +33,7 @@ def _functions(parent: ast.Module | ast.ClassDef, nightly: bool) -> Iterator[tup
 
 def _marks_nightly(marks: Sequence[ast.expr]) -> bool:
     """Whether a mark stands there for all of a test's cases; those of single parameters are passed over."""
-    listed = [one for mark in marks for one in (mark.elts if isinstance(mark, ast.List | ast.Tuple) else [mark])]
+    listed = [elt for mark in marks for elt in (mark.elts if isinstance(mark, ast.List | ast.Tuple) else [mark])]
     return any(ast.unparse(one) == "pytest.mark.nightly" for one in listed)
 
 

@@ -27,7 +27,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="mnemo-") as folder:
         seed_cache(Path(folder))
         with all_doors(Path(folder)) as doors:
-            chosen = doors._replace(doors=[one for one in doors.doors if not asked.call or one.name in asked.call])
+            chosen = doors._replace(doors=[door for door in doors.doors if not asked.call or door.name in asked.call])
             for one in chosen.doors:
                 one.document["paths"] = {path: it for path, it in one.document["paths"].items() if asked.path in path}
             reports = fuzz(chosen, asked.examples, asked.seed, lambda line: print(line, file=sys.stderr))

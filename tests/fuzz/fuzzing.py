@@ -239,7 +239,7 @@ def _ask(
         try:
             sent = _spoilt(case, headers, rng) if spoil else _request(case, headers)
             params: Mapping[str, Any] = sent.get("params") or {}
-            if len(sent["url"]) + 12 * sum(len(str(one)) for one in params.values()) > MAX_URL_BYTES:
+            if len(sent["url"]) + 12 * sum(len(str(param)) for param in params.values()) > MAX_URL_BYTES:
                 return
             if sent["headers"].get("X-Durability") == "replicated" and rng.random() > REPLICATED_IN:
                 del sent["headers"]["X-Durability"]
@@ -250,9 +250,9 @@ def _ask(
             if answer.headers.get("content-type", "") == "application/json" and answer.content:
                 names.heard(answer.json(), place)
         except FailureGroup as found:
-            for one in cast("Any", found).exceptions:
-                what = f"{one.title}: {one.message}"
-                _failed(report, operation, one.title, what, case, headers)
+            for exception in cast("Any", found).exceptions:
+                what = f"{exception.title}: {exception.message}"
+                _failed(report, operation, exception.title, what, case, headers)
         except requests.RequestException as broken:
             _failed(report, operation, type(broken).__name__, str(broken), case, headers)
 
@@ -367,12 +367,12 @@ def _sent(sent: dict[str, Any], session: requests.Session) -> requests.Response:
 def table(reports: Iterable[Report]) -> str:
     """What was asked of each door, and what failed."""
     rows = [f"{'call':14}{'operations':>11}{'examples':>10}{'2xx':>8}{'4xx':>8}{'repeated':>10}{'failures':>10}"]
-    for one in reports:
+    for report in reports:
         good, bad = (
-            sum(count for status, count in one.statuses.items() if status // 100 == hundred) for hundred in (2, 4)
+            sum(count for status, count in report.statuses.items() if status // 100 == hundred) for hundred in (2, 4)
         )
         rows.append(
-            f"{one.call:14}{len(one.examples):>11}{one.total:>10}{good:>8}{bad:>8}{one.repeated:>10}"
-            f"{len(one.failures):>10}"
+            f"{report.call:14}{len(report.examples):>11}{report.total:>10}{good:>8}{bad:>8}{report.repeated:>10}"
+            f"{len(report.failures):>10}"
         )
     return "\n".join(rows)

@@ -29,7 +29,11 @@ def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
 
 def faults(reports: list[Report]) -> list[str]:
     """Every failure, with the request that shows it."""
-    return [f"{one.operation}: {one.what}\n{one.request}" for report in reports for one in report.failures.values()]
+    return [
+        f"{failure.operation}: {failure.what}\n{failure.request}"
+        for report in reports
+        for failure in report.failures.values()
+    ]
 
 
 def test_every_door_answers_what_its_document_says(doors: Doors):

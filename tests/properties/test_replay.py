@@ -105,7 +105,11 @@ def test_a_replay_may_be_cut_anywhere_too(history: History, data: st.DataObject)
 
 @given(histories())
 def test_what_is_erased_is_nothing_that_is_still_read(history: History):
-    living = [one for one in history.live.documents.values() if not isinstance(one, Tombstone | SupersededEvent)]
+    living = [
+        document
+        for document in history.live.documents.values()
+        if not isinstance(document, Tombstone | SupersededEvent)
+    ]
     read = {getattr(document, "position", "") for document in living}
     retired = [entry for one in living if isinstance(one, Ledger) for entry in unpacked(one)]
     read |= {str(entry.position) for entry in retired if not entry.erased}
@@ -135,7 +139,8 @@ def forgotten_words(history: History) -> set[str]:
 def stored(documents: Iterable[Document]) -> bytes:
     """Everything that is kept of documents, as bytes."""
     return b"\n".join(
-        one.model_dump_json().encode() if isinstance(one, Row) else encode_document(one) for one in documents
+        document.model_dump_json().encode() if isinstance(document, Row) else encode_document(document)
+        for document in documents
     )
 
 

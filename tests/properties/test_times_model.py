@@ -99,8 +99,8 @@ async def _walked(
     while True:
         page = await READ[listing](reader, name, cursor, limit, times)
         assert len(page.documents) <= limit
-        for one in page.documents:
-            yield one.document
+        for document in page.documents:
+            yield document.document
         if (cursor := page.next) is None:
             return
         cursors.append(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode())

@@ -63,7 +63,8 @@ def data_of(cls: type[EventData], said: st.SearchStrategy[str] = texts) -> st.Se
     }
     fields = msgspec.structs.fields(cls)
     return st.builds(
-        cls, **{one.name: of_type[one.type] if one.type in of_type else st.from_type(one.type) for one in fields}
+        cls,
+        **{field.name: of_type[field.type] if field.type in of_type else st.from_type(field.type) for field in fields},
     )
 
 

@@ -64,9 +64,9 @@ def rows(system: System) -> list[Row]:
     """The endpoints and tools of a system, each with the tests that cover it."""
     tests = covered(system.suite)
     found = [
-        Row(name, one.level, str(one.status), one.summary, tests.get(name, []))
-        for one in system.endpoints
-        for name in [f"{one.method} {_CONVERTER.sub('}', one.path)}"]
+        Row(name, endpoint.level, str(endpoint.status), endpoint.summary, tests.get(name, []))
+        for endpoint in system.endpoints
+        for name in [f"{endpoint.method} {_CONVERTER.sub('}', endpoint.path)}"]
     ]
     found += [Row(name, "M", "", "", tests.get(name, [])) for name in system.further]
     tools = PROFILES[system.profile].tools if system.profile else ()

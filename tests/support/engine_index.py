@@ -47,7 +47,7 @@ async def content_of(engine: Client, index: Named, partition: int) -> Content:
             found.vectors[name.removeprefix(vectors)] = await engine.get(name)
         elif name.startswith(episodes):
             members: list[bytes] = await engine.zrange(name, 0, -1)
-            found.episodes[name.removeprefix(episodes)] = [one.decode().partition("|")[2] for one in members]
+            found.episodes[name.removeprefix(episodes)] = [member.decode().partition("|")[2] for member in members]
     return found
 
 
@@ -57,7 +57,7 @@ async def content_wanted(redis: Client, index: Named, partition: int) -> Content
     names: set[DocumentId] = {name async for batch in scanned(redis, keys, 100) for name in batch}
     documents = [one for one in await load(redis, keys, sorted(names)) if isinstance(one, Searched)]
     wanted = Content({}, {}, {})
-    for one in sorted(documents, key=lambda one: Position.parse(one.position or str(START))):
+    for one in sorted(documents, key=lambda document: Position.parse(document.position or str(START))):
         entry = index_entry(one)
         assert entry is not None
         wanted.documents[one.id] = packed(entry), hashes_of(entry.terms)

@@ -126,7 +126,7 @@ class History:
 
     def of(self, kind: Any) -> list[Any]:
         """The documents of a kind."""
-        return [one for one in self.live.documents.values() if isinstance(one, kind)]
+        return [document for document in self.live.documents.values() if isinstance(document, kind)]
 
     def say(self, command: Command, *, at: EventId | None = None) -> str:
         """Append what a command becomes; returns its subject."""
@@ -165,7 +165,7 @@ class History:
             repeated = self.events[index]._replace(position=self._next())
             words = [one for one in self.said if one.position == self.events[index].position]
             self._append(repeated)
-            self.said += [one._replace(position=repeated.position) for one in words]
+            self.said += [word._replace(position=repeated.position) for word in words]
             self.forgot += [
                 one._replace(position=repeated.position)
                 for one in self.forgot
@@ -253,11 +253,11 @@ def retire(history: History) -> None:
     session_id = history.choose("s1", "s2")
     session = session_document_id(TENANT, PROJECT, session_id)
     documents = history.live.documents.values()
-    names = [one.id for one in documents if isinstance(one, Observation) and one.session == session]
+    names = [document.id for document in documents if isinstance(document, Observation) and document.session == session]
     names += [
-        one.id
-        for one in documents
-        if isinstance(one, SupersededEvent) and (one.subject == session or one.subject in names)
+        document.id
+        for document in documents
+        if isinstance(document, SupersededEvent) and (document.subject == session or document.subject in names)
     ]
     chosen = history.choose(names, names, history.some(names, 3))
     known = history.live.documents.get(session)
@@ -435,7 +435,7 @@ def commit(history: History) -> None:
 def forget_one(history: History) -> None:
     """One document, or a condensed memory with what it stands for."""
     others = SupersededEvent | Tombstone | Summary | Session | Ledger
-    names = [one.id for one in history.live.documents.values() if not isinstance(one, others)]
+    names = [document.id for document in history.live.documents.values() if not isinstance(document, others)]
     if names:
         name = history.choose(*names)
         known = history.live.documents[DocumentId(name)]
@@ -451,7 +451,9 @@ def forget_some(history: History) -> None:
     chosen: list[str] = history.some(names, 5)
     if history.flag():
         marks = [history.live.documents[DocumentId(name)] for name in chosen]
-        chosen += [one.subject for one in marks if isinstance(one, SupersededEvent) and one.was not in SESSION_TYPES]
+        chosen += [
+            mark.subject for mark in marks if isinstance(mark, SupersededEvent) and mark.was not in SESSION_TYPES
+        ]
     if chosen:
         history.forget("user", "usr_1", list(dict.fromkeys(chosen)), session_id)
 
@@ -476,7 +478,7 @@ def forget_session(history: History) -> None:
 def retired_of(history: History, session: str) -> list[DocumentId]:
     """The observations that the ledgers of a session note."""
     ledgers = [one for one in history.of(Ledger) if one.session == session]
-    return [entry.name for one in ledgers for entry in unpacked(one) if entry.is_observation]
+    return [entry.name for ledger in ledgers for entry in unpacked(ledger) if entry.is_observation]
 
 
 def forget_retired(history: History) -> None:

@@ -147,7 +147,7 @@ class HubStub:
         assert self.commits is not None
         found = [self._described(path, content) for path, content in self.commits[-1].items()]
         folders = sorted({path.partition("/")[0] for path in self.commits[-1]})
-        return JSONResponse([*({"type": "directory", "path": one, "oid": "0" * 40} for one in folders), *found])
+        return JSONResponse([*({"type": "directory", "path": folder, "oid": "0" * 40} for folder in folders), *found])
 
     def _described(self, path: str, content: bytes | str) -> dict[str, Any]:
         if isinstance(content, bytes):

@@ -20,4 +20,4 @@ def events(system: str, mapped: Callable[[ImportRow], Mapped], rows: Iterable[Im
 def documents(found: Sequence[Event], kind: type[D]) -> list[D]:
     """The documents of one kind that the events end in."""
     store = folded([Recorded(place(number), *event) for number, event in enumerate(found, 1)])
-    return [one for one in store.documents.values() if isinstance(one, kind)]
+    return [document for document in store.documents.values() if isinstance(document, kind)]

@@ -42,7 +42,7 @@ class Log(Struct):
     async def append(self, *contents: str) -> list[Position]:
         """Append observations of one session; their event ids are their contents."""
         events = [event(ObservationRecorded(content=content), event_id=content) for content in contents]
-        entries = [Entry(EventId(one.envelope.event_id), encode(one)) for one in events]
+        entries = [Entry(EventId(event.envelope.event_id), encode(event)) for event in events]
         return [appended.position for appended in (await self.log.append({PARTITION: entries}))[PARTITION]]
 
     async def fence(self, worker: str = "w1") -> int:
@@ -107,7 +107,7 @@ class Fold:
         self.sizes: list[int] = []
 
     async def __call__(self, store: StateStore, events: Sequence[Recorded]) -> Changes:
-        contents = [one.data.content for one in events if isinstance(one.data, ObservationRecorded)]
+        contents = [event.data.content for event in events if isinstance(event.data, ObservationRecorded)]
         self.sizes.append(len(contents))
         if POISON in contents and self.ends_workers:
             raise SystemExit

@@ -104,17 +104,17 @@ def spans_of(body: bytes) -> Iterator[Span]:
     for resource in cast(Any, ExportTraceServiceRequest.FromString(body)).resource_spans:
         process = _attributes(resource.resource.attributes)["mnemolog.process"]
         for scope in resource.scope_spans:
-            for one in scope.spans:
+            for span in scope.spans:
                 yield Span(
                     process,
-                    one.name,
-                    KINDS[one.kind],
-                    one.trace_id.hex(),
-                    one.span_id.hex(),
-                    one.parent_span_id.hex(),
-                    [(link.trace_id.hex(), link.span_id.hex()) for link in one.links],
-                    _attributes(one.attributes),
-                    one.status.code == one.status.STATUS_CODE_ERROR,
+                    span.name,
+                    KINDS[span.kind],
+                    span.trace_id.hex(),
+                    span.span_id.hex(),
+                    span.parent_span_id.hex(),
+                    [(link.trace_id.hex(), link.span_id.hex()) for link in span.links],
+                    _attributes(span.attributes),
+                    span.status.code == span.status.STATUS_CODE_ERROR,
                 )
 
 

@@ -50,7 +50,7 @@ def used(expression: str) -> list[Used]:
 def _used(expr: promql.Expr, grouped: frozenset[str]) -> Iterator[Used]:
     match expr:
         case promql.VectorSelector():
-            yield Used(cast(str, expr.name), grouped | {one.name for one in expr.matchers.matchers})
+            yield Used(cast(str, expr.name), grouped | {matcher.name for matcher in expr.matchers.matchers})
         case promql.MatrixSelector():
             yield from _used(expr.vector_selector, grouped)
         case promql.AggregateExpr():
@@ -84,7 +84,7 @@ def _evaluated(expr: promql.Expr, scrape: Mapping[str, Vector]) -> Vector | floa
             groups: dict[Labels, list[float]] = {}
             by = _labels(expr)
             for labels, value in cast(Vector, _evaluated(expr.expr, scrape)).items():
-                groups.setdefault(frozenset(one for one in labels if one[0] in by), []).append(value)
+                groups.setdefault(frozenset(label for label in labels if label[0] in by), []).append(value)
             return {labels: _AGGREGATES[str(expr.op)](values) for labels, values in groups.items()}
         case promql.BinaryExpr():
             return _combined(str(expr.op), _evaluated(expr.lhs, scrape), _evaluated(expr.rhs, scrape))
@@ -104,10 +104,10 @@ def _combined(op: str, left: Vector | float, right: Vector | float) -> Vector:
 
 
 def _matches(labels: Mapping[str, str], selector: promql.VectorSelector) -> bool:
-    for one in selector.matchers.matchers:
-        assert one.op in (promql.MatchOp.Equal, promql.MatchOp.Re)
-        pattern = one.value if one.op == promql.MatchOp.Re else re.escape(one.value)
-        if not re.fullmatch(pattern, labels.get(one.name, "")):
+    for matcher in selector.matchers.matchers:
+        assert matcher.op in (promql.MatchOp.Equal, promql.MatchOp.Re)
+        pattern = matcher.value if matcher.op == promql.MatchOp.Re else re.escape(matcher.value)
+        if not re.fullmatch(pattern, labels.get(matcher.name, "")):
             return False
     return True
 

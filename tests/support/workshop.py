@@ -188,7 +188,11 @@ class Workshop:
         page = await self.documents.page(
             f"memories:{TENANT}\0{project_name}", [home], cursor=None, limit=1000, newest_first=False
         )
-        return [one.document for one in page.documents if isinstance(one.document, Memory) and one.document.is_latest]
+        return [
+            document.document
+            for document in page.documents
+            if isinstance(document.document, Memory) and document.document.is_latest
+        ]
 
     async def events(self, kind: str) -> list[Recorded]:
         """The events of a type that the log has."""

@@ -21,7 +21,7 @@ OURS = canonicalize_name(PROJECT["name"])
 
 def names(requirements: Iterable[str]) -> set[str]:
     """The packages that are asked for."""
-    return {canonicalize_name(Requirement(one).name) for one in requirements}
+    return {canonicalize_name(Requirement(requirement).name) for requirement in requirements}
 
 
 def closure(requirements: Iterable[str]) -> set[str]:

@@ -113,7 +113,7 @@ class Spool:
         self._sizes = {number: self._path(number).stat().st_size for number in self._numbers()}
         self._offset = self._acknowledged()
         self._repair()
-        self._count = sum(_lines_behind(self._path(one), self._start(one)) for one in self._sizes)
+        self._count = sum(_lines_behind(self._path(siz), self._start(siz)) for siz in self._sizes)
 
     @property
     def count(self) -> int:

@@ -50,7 +50,9 @@ def test_another_client_reads_what_it_was_handed_the_position_of(server: Server,
     with client_of(server) as writer, client_of(server, agent="bob") as reader:
         writer.observations.create("s1", "the tests are red", project=project)
         reader.advance(writer.position)
-        assert [one.content for one in reader.sessions.observations("s1", project=project)] == ["the tests are red"]
+        assert [observation.content for observation in reader.sessions.observations("s1", project=project)] == [
+            "the tests are red"
+        ]
 
 
 def test_lessons_slots_actions_and_sessions(server: Server, project: str):
@@ -75,9 +77,9 @@ def test_lessons_slots_actions_and_sessions(server: Server, project: str):
         assert client.sessions.summarise("s/1", project=project).summary.observation_count == 1
         assert client.sessions.summary("s/1", project=project).session_id == "s/1"
         assert "Pin the toolchain" in client.context(project).context
-        assert project in {one.project for one in client.projects(page_size=1) if one.documents}
-        assert {one.agent_id for one in client.agents(project)} == {"ada"}
-        assert {one.type for one in client.events(project=project)} >= {"observation.recorded", "action.updated"}
+        assert project in {project.project for project in client.projects(page_size=1) if project.documents}
+        assert {agent.agent_id for agent in client.agents(project)} == {"ada"}
+        assert {event.type for event in client.events(project=project)} >= {"observation.recorded", "action.updated"}
         receipt = client.forget("project", project)
         assert client.receipts.wait(receipt.id).status == "done"
         assert list(client.memories.list(project)) == []
@@ -122,7 +124,7 @@ async def test_a_server_that_is_killed_loses_doubles_and_disorders_nothing_that_
         assert emitter.stats.accepted + emitter.stats.duplicates == EVENTS
         assert emitter.stats.rejected == 0
         for session in range(SESSIONS):
-            said = [one.content for one in client.sessions.observations(f"s{session}", project=project)]
+            said = [observation.content for observation in client.sessions.observations(f"s{session}", project=project)]
             assert said == [str(n) for n in range(session, EVENTS, SESSIONS)]
-        logged = Counter(one.event_id for one in client.events(project=project, type="observation.recorded"))
+        logged = Counter(event.event_id for event in client.events(project=project, type="observation.recorded"))
     assert logged == Counter(ids)

@@ -92,9 +92,9 @@ def test_a_flush_sends_at_once_and_returns_when_all_is_settled(client: Mnemolog,
         assert emitter.stats == (0, 2, 0, 1, None)
     sent = stub.received[0]
     assert sent.headers["content-type"] == "application/x-ndjson"
-    assert [one["event_id"] for one in sent.commands] == ids
-    assert {one["agent_id"] for one in sent.commands} == {"ada"}
-    assert all(one["occurred_at"] for one in sent.commands)
+    assert [command["event_id"] for command in sent.commands] == ids
+    assert {command["agent_id"] for command in sent.commands} == {"ada"}
+    assert all(command["occurred_at"] for command in sent.commands)
     assert client.position == "3:7-0"
 
 
@@ -128,7 +128,9 @@ async def test_trouble_is_told_while_it_lasts(client: Mnemolog, stub: Stub, capl
     assert raised.value.left == 1
     assert isinstance(raised.value.trouble, Unauthorized)
     assert isinstance(emitter.stats.trouble, Unauthorized)
-    assert [one.message for one in caplog.records].count("1 commands wait: unauthorized: because of unauthorized") == 1
+    assert [record.message for record in caplog.records].count(
+        "1 commands wait: unauthorized: because of unauthorized"
+    ) == 1
     with pytest.raises(NotDelivered):
         emitter.close(timeout_s=0.0)
 

@@ -213,7 +213,7 @@ def test_pages_are_asked_for_as_they_are_needed(stub: Stub):
         receipts = client.receipts.list(page_size=2)
         assert [next(receipts).id, next(receipts).id] == ["0", "1"]
         assert len(stub.received) == 1
-        assert [one.id for one in receipts] == ["2", "3"]
+        assert [receipt.id for receipt in receipts] == ["2", "3"]
     assert [one.query for one in stub.received] == [{"limit": "2"}, {"limit": "2", "cursor": "c1"}]
 
 
@@ -267,7 +267,7 @@ def test_the_log_is_read_to_its_head_through_empty_pages(stub: Stub):
 
     stub.answers.extend([page(1, "0:1-0"), page(0, "0:9-0"), page(1, "0:10-0"), page(0, "0:10-0")])
     with client_of(stub, position="0:99-0") as client:
-        assert [one.position for one in client.events(project="shop")] == ["0:0-0", "0:0-0"]
+        assert [event.position for event in client.events(project="shop")] == ["0:0-0", "0:0-0"]
     assert [one.query.get("after") for one in stub.received] == [None, "0:1-0", "0:9-0", "0:10-0"]
 
 
@@ -298,7 +298,7 @@ async def test_the_asyncio_client_does_the_same(stub: Stub):
         with pytest.raises(InvalidRequest):
             await client.search("")
     writes = stub.received[:3]
-    assert len({one.content for one in writes}) == 1
+    assert len({write.content for write in writes}) == 1
     assert stub.received[3].body["after"] == "1:5-0"
 
 

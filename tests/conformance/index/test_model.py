@@ -62,23 +62,23 @@ class Asked:
 
     def by_time(self) -> list[IndexEntry]:
         """Newest first, of one moment the greatest id."""
-        return sorted(self.entries, key=lambda one: (one.occurred_ms, one.id), reverse=True)
+        return sorted(self.entries, key=lambda entry: (entry.occurred_ms, entry.id), reverse=True)
 
     def saying(self, words: Sequence[str]) -> list[IndexEntry]:
         text = " ".join(words)
         return [one for one in self.by_time() if {*words} <= {*one.terms.split()} or text in one.concepts]
 
     def links(self, name: str, value: str) -> Links:
-        having = [one for one in self.entries if value in values_of(one, name)]
+        having = [entry for entry in self.entries if value in values_of(entry, name)]
         episodes = {one.episode for one in having if one.kind == "observation"}
         return Links(sum(one.kind == "memory" for one in having), len(episodes))
 
     def surest(self, project: str, now_ms: int) -> list[tuple[float, str]]:
         lessons = self.entries
         weights = lesson_weights(
-            np.array([one.confidence for one in lessons]),
-            np.array([one.renewed_ms for one in lessons], np.int64),
-            np.array([one.project == project for one in lessons], np.bool_),
+            np.array([lesson.confidence for lesson in lessons]),
+            np.array([lesson.renewed_ms for lesson in lessons], np.int64),
+            np.array([lesson.project == project for lesson in lessons], np.bool_),
             now_ms,
         )
         return sorted((-weight, one.id) for weight, one in zip(weights.tolist(), lessons, strict=True))
@@ -86,10 +86,10 @@ class Asked:
     def notable(self, project: str, reader: str, now_ms: int) -> list[str]:
         memories = self.entries
         weights = memory_weights(
-            np.array([one.importance for one in memories], np.float32),
-            np.array([one.recorded_ms for one in memories], np.int64),
-            np.array([project == one.project != "" for one in memories], np.bool_),
-            np.array([reader == one.agent_id != "" for one in memories], np.bool_),
+            np.array([memory.importance for memory in memories], np.float32),
+            np.array([memory.recorded_ms for memory in memories], np.int64),
+            np.array([project == memory.project != "" for memory in memories], np.bool_),
+            np.array([reader == memory.agent_id != "" for memory in memories], np.bool_),
             now_ms,
         )
         return [name for _, name in sorted((-w, one.id) for w, one in zip(weights.tolist(), memories, strict=True))]
@@ -107,7 +107,7 @@ def assert_answers_as(model: Model, index: Index, feed: RandomFeed, seed: int) -
     assert index.with_vectors([*model.entries, "mem_none"]) == model.rows.keys()
     places = [(partition_of(name), entry) for name, entry in model.entries.items()]
     told = index.facets([*placed(model.entries), (0, "mem_none")])  # type: ignore[list-item]
-    assert [sorted(one) for one in told] == [*(sorted(entry_facets(*one)) for one in places), []]
+    assert [sorted(one) for one in told] == [*(sorted(entry_facets(*place)) for place in places), []]
     for _ in range(QUESTIONS):
         allowed, now_ms = feed.filter(), random.randrange(90)
         for name in ("project", "session", "file", "concept"):
@@ -115,7 +115,7 @@ def assert_answers_as(model: Model, index: Index, feed: RandomFeed, seed: int) -
             linked = {value for one in matching for value in values_of(model.entries[one], name)} - {""}
             assert {*index.linked_values(allowed, now_ms, name, 100)} - {""} == linked
         asked = Asked(model, allowed, now_ms)
-        names = [one.id for one in asked.entries]
+        names = [entry.id for entry in asked.entries]
         assert_lists(index, allowed, now_ms, asked, model, random)
         assert {*index.every(allowed, now_ms)} == {*placed(names)}
         assert index.count(allowed, now_ms) == len(names)
@@ -123,7 +123,7 @@ def assert_answers_as(model: Model, index: Index, feed: RandomFeed, seed: int) -
         having = [one for one in model.matching(only, now_ms) if (one in model.rows) == only.embedded]
         assert index.count(only, now_ms) == len(having) == len(index.every(only, now_ms))
         for name in ("project", "agent", "type"):
-            values = Counter(value for one in asked.entries for value in values_of(one, name))
+            values = Counter(value for entry in asked.entries for value in values_of(entry, name))
             assert index.counts(allowed, now_ms, name) == {
                 value: count for value, count in values.items() if value or name == "project"
             }
@@ -141,7 +141,7 @@ def assert_answers_as(model: Model, index: Index, feed: RandomFeed, seed: int) -
 def assert_lists(index: Index, allowed: Filter, now_ms: int, asked: Asked, model: Model, random: Random) -> None:
     """The lists by time."""
     by_time, count, offset, at = asked.by_time(), random.randrange(12), random.randrange(6), random.randrange(60)
-    newest = sorted(asked.entries, key=lambda one: (-one.recorded_ms, one.id))
+    newest = sorted(asked.entries, key=lambda entry: (-entry.recorded_ms, entry.id))
     assert index.recorded_last(allowed, now_ms, count) == placed(one.id for one in newest[:count])
     assert same_times(index.most_recent(allowed, now_ms, count, offset), by_time[offset : offset + count], model)
     seen = index.window(allowed, now_ms, offset, count)

@@ -135,7 +135,7 @@ async def test_another_embedders_vectors_are_made_before_its_index_is_filled(pen
             assert await strategy.switch(rebuild, back=False)
             index = await in_line(servers, "test/two")
             contents = [await content_of(servers.engine, index, n) for n in range(PARTITIONS)]
-            assert all(one.vectors.keys() == one.documents.keys() != set() for one in contents)
+            assert all(content.vectors.keys() == content.documents.keys() != set() for content in contents)
             assert index != old
             assert await strategy.switch(rebuild, back=True)
     known = await chosen(servers.redis)

@@ -47,11 +47,13 @@ async def test_a_session_start_is_told_what_happened_and_what_to_mind(rest: Rest
     assert done(await rest.http.get("/api/health"))["status"] in ("ok", "degraded")
     await rest.begin(name, name, project_path=f"/home/ada/{name}", agent_type="claude-code")
     observations = done(await rest.http.get(f"/api/observations?project={name}&limit=5"))
-    assert [one["title"] for one in observations] == [f"number {number}" for number in (5, 4, 3, 2, 1)]
-    assert {one["type"] for one in observations} == {"change"}
-    assert all(one["created_at"][10] == "T" for one in observations)
+    assert [observation["title"] for observation in observations] == [f"number {number}" for number in (5, 4, 3, 2, 1)]
+    assert {observation["type"] for observation in observations} == {"change"}
+    assert all(observation["created_at"][10] == "T" for observation in observations)
     lessons = done(await rest.http.get(f"/api/lessons?active=true&limit=10&project={name}&severity=critical"))
-    assert [(one["id"], one["project_name"], one["rule"]) for one in lessons] == [(own["id"], name, f"{name} own")]
+    assert [(lesson["id"], lesson["project_name"], lesson["rule"]) for lesson in lessons] == [
+        (own["id"], name, f"{name} own")
+    ]
 
 
 @pytest.mark.covers("GET /api/lessons")

@@ -59,7 +59,7 @@ def found(mcp: Stdio, query: str, **asked: Any) -> list[dict[str, Any]]:
 
 def of(project: str, lessons: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Those of a project: lessons for all projects are found along with them."""
-    return [one for one in lessons if one["project"] == project]
+    return [lesson for lesson in lessons if lesson["project"] == project]
 
 
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-06-18"])

@@ -32,7 +32,7 @@ def around(mcp: Stdio, **asked: Any) -> list[tuple[int, str]]:
     """A timeline: ids and positions."""
     answer = mcp.call("timeline", **asked)
     assert not answer.failed, answer.text
-    return [(one["id"], one["position"]) for one in json.loads(answer.text)]
+    return [(load["id"], load["position"]) for load in json.loads(answer.text)]
 
 
 @pytest.mark.covers("MCP search")
@@ -114,7 +114,7 @@ def test_a_search_finds_20_unless_up_to_50_are_asked_for(mcp: Stdio, crowd: str,
     asked = {} if limit is None else {"limit": limit}
     hits = found(mcp, "cormorant", project=crowd, **asked)
     assert len(hits) == number
-    assert [one["score"] for one in hits] == sorted((one["score"] for one in hits), reverse=True)
+    assert [hit["score"] for hit in hits] == sorted((hit["score"] for hit in hits), reverse=True)
 
 
 @pytest.mark.covers("MCP search")

@@ -200,7 +200,7 @@ async def test_a_report_without_a_session_is_refused(rest: Rest):
 @pytest.mark.parametrize("content", [b"{", b"hello", b'{"session_id": "a",}'])
 async def test_what_is_no_json_is_refused_as_such(rest: Rest, content: bytes):
     answer = await rest.http.post("/api/queue", content=content, headers=JSON)
-    assert [one.type for one in refusals(answer)] == ["json_invalid"]
+    assert [refusal.type for refusal in refusals(answer)] == ["json_invalid"]
     assert places(answer)[0][0] == "body"
     assert answer.json()["detail"][0]["ctx"].keys() == {"error"}
 
@@ -250,7 +250,7 @@ async def test_reports_are_spooled_while_the_log_is_away(configured: Doors):
             assert (away["status"], away["db"]["status"]) == ("degraded", "error")
             assert away["queue"] == {"pending": -1, "observations_total": -1}
             answers = await asyncio.gather(*(http.post("/api/queue", json=report) for _ in range(3)))
-            assert [one.json() for one in answers] == [{"status": "queued"}] * 3
+            assert [answer.json() for answer in answers] == [{"status": "queued"}] * 3
             assert len(list(configured.agent_memory_spool.glob("*.json"))) == 3
 
         async def all_there() -> bool:

@@ -58,8 +58,8 @@ async def test_a_session_begins_once(rest: Rest, name: str):
 async def test_one_of_six_concurrent_requests_begins_a_session(rest: Rest, name: str):
     body = {"session_id": name, "project": name}
     answers = await asyncio.gather(*(rest.http.post("/api/sessions", json=body) for _ in range(6)))
-    assert sorted(one.status_code for one in answers) == [200] + [409] * 5
-    assert [await only(rest, name)] == [one.json() for one in answers if one.status_code == 200]
+    assert sorted(answer.status_code for answer in answers) == [200] + [409] * 5
+    assert [await only(rest, name)] == [answer.json() for answer in answers if answer.status_code == 200]
 
 
 @pytest.mark.covers("POST /api/sessions", "POST /api/queue")

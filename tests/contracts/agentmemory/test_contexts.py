@@ -63,7 +63,11 @@ def test_a_context_needs_a_session_a_project_and_a_budget_above_nothing(api: Api
 @pytest.mark.covers("POST /agentmemory/context")
 def test_a_lesson_is_a_line_with_its_confidence_and_context(api: Api, name: str):
     lesson(api, f"{name} must not be polled", context="while it warms up", confidence=0.8, project=name)
-    (line,) = [one for one in context(api, name)["context"].splitlines() if f"{name} must not be polled" in one]
+    (line,) = [
+        splitline
+        for splitline in context(api, name)["context"].splitlines()
+        if f"{name} must not be polled" in splitline
+    ]
     assert "0.80" in line
     assert "while it warms up" in line
 

@@ -85,4 +85,4 @@ def test_a_diagnosis_is_health_and_checks_in_one(api: Api):
 @pytest.mark.parametrize("asked", [["lessons"], "lessons", ["lessons", "nothing-like-it"]])
 def test_a_diagnosis_is_narrowed_and_unknown_categories_are_passed_over(api: Api, asked: object):
     checks = ok(api.post("diagnostics", categories=asked))["checks"]
-    assert {one["category"] for one in checks} == {"lessons"}
+    assert {check["category"] for check in checks} == {"lessons"}

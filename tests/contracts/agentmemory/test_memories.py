@@ -187,7 +187,7 @@ def test_short_texts_that_are_equal_are_the_same(api: Api, name: str):
 def test_only_the_latest_may_be_listed(api: Api, name: str):
     old = api.remember(f"{name} {MORNING}", project=name)
     new = api.remember(f"{name} {EVENING}", project=name)
-    listed = [one["id"] for one in api.memories(latest="true", limit=5000)]
+    listed = [memory["id"] for memory in api.memories(latest="true", limit=5000)]
     assert new["id"] in listed
     assert old["id"] not in listed
 
@@ -329,7 +329,7 @@ def test_some_observations_of_a_session_are_forgotten(api: Api, name: str, as_te
     first, second, third = (api.observe(name, tool_name="Bash", tool_input=f"{name}") for _ in range(3))
     ids = f"{first}, {second}" if as_text else [first, second]
     assert ok(api.post("forget", sessionId=name, observationIds=ids)) == {"success": True, "deleted": 2}
-    assert [one["id"] for one in api.observations(name)] == [third]
+    assert [observation["id"] for observation in api.observations(name)] == [third]
     found = {one["obsId"] for one in api.search(name, project=f"p-{name}")}
     assert found & {first, second, third} == {third}
 
@@ -350,7 +350,7 @@ def test_forgetting_is_audited(api: Api, name: str):
     memory = api.remember(f"{name} is kept", project=name)["id"]
     ok(api.post("forget", memoryId=memory))
     rows = ok(api.get("audit", operation="forget", limit=50))["entries"]
-    (row,) = [one for one in rows if memory in one["targetIds"]]
+    (row,) = [row for row in rows if memory in row["targetIds"]]
     assert row["operation"] == "forget"
 
 
@@ -400,7 +400,7 @@ def test_of_two_memories_that_say_the_same_the_older_is_no_longer_the_latest(api
     told = swept(api, dryRun=True)["contradictions"]
     assert old in str(told)
     swept(api)
-    latest = {one["id"] for one in api.memories(latest="true", limit=5000)}
+    latest = {memory["id"] for memory in api.memories(latest="true", limit=5000)}
     assert new in latest
     assert old not in latest
     assert found(api, old) is not None
@@ -419,11 +419,11 @@ def test_memories_that_share_a_concept_and_say_something_else_stay(api: Api, nam
 @pytest.mark.covers("POST /agentmemory/auto-forget", "POST /agentmemory/import")
 def test_an_old_observation_of_little_worth_goes(api: Api, name: str):
     ok(api.post("import", exportData=of_little_worth(name)))
-    (seen,) = [one["id"] for one in api.observations(name) if one["importance"] == 1]
+    (seen,) = [observation["id"] for observation in api.observations(name) if observation["importance"] == 1]
     assert seen in str(swept(api, dryRun=True)["lowValueObs"])
     assert len(api.observations(name)) == 2
     swept(api)
-    assert [one["importance"] for one in api.observations(name)] == [5]
+    assert [observation["importance"] for observation in api.observations(name)] == [5]
 
 
 def of_little_worth(session: str) -> Json:
@@ -508,7 +508,7 @@ def test_the_audit_is_narrowed_to_an_operation(api: Api, name: str):
     api.remember(f"{name} is kept")
     (row, *_) = ok(api.get("audit", limit=1))["entries"]
     rows = ok(api.get("audit", operation=row["operation"]))["entries"]
-    assert {one["operation"] for one in rows} == {row["operation"]}
+    assert {row["operation"] for row in rows} == {row["operation"]}
     assert ok(api.get("audit", operation="nothing-like-it"))["entries"] == []
 
 

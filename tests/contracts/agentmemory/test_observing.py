@@ -403,7 +403,7 @@ def test_memories_lessons_and_slots_lose_their_secrets_too(api: Api, name: str):
 def test_observations_are_listed_oldest_first(api: Api, name: str):
     for day in (2, 3, 1):
         api.hook(name, "notification", timestamp=f"2026-01-0{day}T00:00:00.000Z")
-    assert [one["timestamp"][9] for one in api.observations(name)] == ["1", "2", "3"]
+    assert [observation["timestamp"][9] for observation in api.observations(name)] == ["1", "2", "3"]
 
 
 @pytest.mark.covers("GET /agentmemory/observations")

@@ -135,7 +135,7 @@ async def test_a_session_through_every_hook_is_all_there(
     [row] = [one for one in (await get(doors, "sessions", limit="100"))["sessions"] if one["id"] == session]
     assert (row["project"], row["status"]) == (name, "completed")
     commits = (await get(doors, "commits", limit="100"))["commits"]
-    [commit] = [one for one in commits if session in one["sessionIds"]]
+    [commit] = [commit for commit in commits if session in commit["sessionIds"]]
     assert (commit["message"], commit["branch"], commit["files"]) == ("Reconnect the pool", "main", ["checkout.py"])
     by_commit = await get(doors, "session/by-commit", sha=commit["sha"])
     assert [one["id"] for one in by_commit["sessions"]] == [session]
@@ -196,7 +196,9 @@ async def test_twenty_first_observations_at_once_are_all_stored(
         missing -= {one["toolInput"]["n"] for one in await arrived(doors, session, 20)}
         if not missing:
             break
-    assert sorted(one["toolInput"]["n"] for one in await observations(doors, session)) == list(range(20))
+    assert sorted(observation["toolInput"]["n"] for observation in await observations(doors, session)) == list(
+        range(20)
+    )
 
 
 @pytest.mark.covers("POST /agentmemory/observe")
@@ -315,7 +317,7 @@ async def test_the_command_line_imports_transcripts(doors: Doors, published: Pub
     ]  # fmt: skip
     folder = tmp_path / "projects" / f"-src-{name}"
     folder.mkdir(parents=True)
-    (folder / f"{session}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+    (folder / f"{session}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     for _ in range(2):
         ran = await asyncio.to_thread(published.command, doors.agentmemory, "import-jsonl", str(tmp_path / "projects"))
         assert ran.code == 0, ran
@@ -326,4 +328,4 @@ async def test_the_command_line_imports_transcripts(doors: Doors, published: Pub
     await wait_until(there, SETTLES_S)
     texts = json.dumps(await observations(doors, session))
     assert texts.count(f"what of {name}?") >= 1
-    assert len({one["id"] for one in await observations(doors, session)}) <= 2
+    assert len({observation["id"] for observation in await observations(doors, session)}) <= 2

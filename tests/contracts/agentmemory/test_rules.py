@@ -69,7 +69,7 @@ async def test_what_was_sent_whole_counts_though_the_client_hung_up(doors: Doors
     def all_there() -> bool:
         sessions = {one["id"] for one in ok(api.get("sessions"))["sessions"]}
         commits = {one["sha"] for one in ok(api.get("commits", limit=500))["commits"]}
-        memories = {one["content"] for one in api.memories(limit=5000)}
+        memories = {memory["content"] for memory in api.memories(limit=5000)}
         return {name, f"{name}-o"} <= sessions and name in commits and name in memories
 
     await wait_until(all_there)
@@ -90,7 +90,7 @@ def test_an_observation_is_found_as_soon_as_it_is_acknowledged(api: Api, name: s
 def test_a_memory_is_found_as_soon_as_it_is_acknowledged(api: Api, name: str):
     kept = api.remember(f"the heron {name} stands by the pond", project=name)["id"]
     assert kept in [one["obsId"] for one in api.search(name, project=name)]
-    assert kept in [one["id"] for one in api.memories(limit=5000)]
+    assert kept in [memory["id"] for memory in api.memories(limit=5000)]
 
 
 @pytest.mark.covers("POST /agentmemory/session/start", "POST /agentmemory/session/end", "GET /agentmemory/sessions")
@@ -303,4 +303,4 @@ def test_times_are_utc_and_end_in_z(api: Api, name: str):
         lesson["createdAt"],
         commit["linkedAt"],
     ]
-    assert [one for one in times if not MOMENT.fullmatch(one)] == []
+    assert [time for time in times if not MOMENT.fullmatch(time)] == []

@@ -140,7 +140,7 @@ def test_an_import_brings_a_memory_up_to_date(api: Api, name: str):
     changed = export(name)
     changed["memories"][0]["content"] = f"{name} holds"
     ok(api.post("import", exportData=changed))
-    (memory,) = [one for one in api.memories(latest="true", limit=5000) if one.get("project") == name]
+    (memory,) = [memory for memory in api.memories(latest="true", limit=5000) if memory.get("project") == name]
     assert (memory["content"], memory["version"]) == (f"{name} holds", 2)
 
 
@@ -160,8 +160,14 @@ def test_an_own_export_changes_nothing_and_can_replace_what_came_later(trusted: 
     def state() -> list[Any]:
         sessions = ok(api.get("sessions", limit=500))["sessions"]
         return [
-            sorted(one["content"] for one in api.memories(latest="true", limit=5000) if one.get("project") in projects),
-            sorted((one["id"], one["observationCount"]) for one in sessions if one["id"].startswith(name)),
+            sorted(
+                memory["content"]
+                for memory in api.memories(latest="true", limit=5000)
+                if memory.get("project") in projects
+            ),
+            sorted(
+                (session["id"], session["observationCount"]) for session in sessions if session["id"].startswith(name)
+            ),
             *(
                 [(one.get("title"), one.get("content"), one.get("confidence")) for one in ok(found)[kind]]
                 for kind in ("lessons", "actions", "relations")

@@ -54,7 +54,7 @@ def pipe(doors: Doors) -> Iterator[Stdio]:
 @pytest.mark.covers("MCP store_memory", "MCP search_memories", "MCP delete_memory", "MCP count_memories")
 async def test_the_tools_say_what_they_take_and_answer(doors: Doors):
     async with connected(doors) as client:
-        tools = {one.name: one for one in (await client.list_tools()).tools}
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
     assert tools.keys() == TOOLS.keys()
     for name, (types, defaults, required) in TOOLS.items():
         schema, output = tools[name].input_schema, tools[name].output_schema
@@ -134,8 +134,8 @@ async def test_hits_are_numbered_lines_with_their_contents_below(doors: Doors, n
         ("1", "episodic", best), ("2", "procedural", weak),
     ]  # fmt: skip
     contents = [lines[place + 1] for place, line in enumerate(lines) if HIT.match(line)]
-    assert [one.strip() for one in contents] == ["The kettle is red.", "Trains leave at noon."]
-    assert all(one.startswith(" ") for one in contents)
+    assert [content.strip() for content in contents] == ["The kettle is red.", "Trains leave at noon."]
+    assert all(content.startswith(" ") for content in contents)
 
 
 @pytest.mark.covers("MCP search_memories", "POST /v1/memories/search")

@@ -96,7 +96,7 @@ async def test_an_agent_deletes_for_any_of_its_users_and_for_no_other_agent(rest
 async def test_one_of_two_concurrent_deletes_succeeds(rest: Rest, name: str):
     made = await rest.store(name, "The kettle is red.")
     answers = await asyncio.gather(*(rest.delete(name, made["id"]) for _ in range(2)))
-    assert 204 in {one.status_code for one in answers} <= {204, 404}
+    assert 204 in {answer.status_code for answer in answers} <= {204, 404}
     assert await rest.count(name) == 0
 
 

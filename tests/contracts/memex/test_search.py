@@ -30,7 +30,7 @@ async def test_a_score_is_mixed_of_similarity_and_recency(rest: Rest, name: str)
     assert scores[4] == 1.0
     for alpha, given in ((0.7, scores[1]), (0.7, scores[2]), (0.25, scores[3])):
         assert given == pytest.approx(alpha * similarity + (1 - alpha), abs=1.01e-4)
-    assert all(round(one, 4) == one for one in scores)
+    assert all(round(score, 4) == score for score in scores)
 
 
 @pytest.mark.covers("POST /v1/memories/search")

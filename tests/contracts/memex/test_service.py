@@ -96,7 +96,9 @@ async def test_successful_operations_are_counted(rest: Rest, name: str):
     operations = ("create", "search", "delete")
 
     async def counts() -> list[float]:
-        return [await value(rest, f'memex_memory_operations_total{{operation="{one}"}}') for one in operations]
+        return [
+            await value(rest, f'memex_memory_operations_total{{operation="{operation}"}}') for operation in operations
+        ]
 
     before = await counts()
     made = await rest.store(name, "x")

@@ -48,7 +48,7 @@ def test_a_number_always_gives_the_same_text():
 def test_texts_differ_and_keep_bringing_new_words():
     """Caches of words and of vectors must not make a benchmark faster than life."""
     texts = [text(number) for number in range(2_000)]
-    words = [set(re.findall(r"[a-z]+", one.lower())) for one in texts]
+    words = [set(re.findall(r"[a-z]+", text.lower())) for text in texts]
     first, second = set[str]().union(*words[:1_000]), set[str]().union(*words[1_000:])
     assert len(set(texts)) == len(texts)
     assert len(first) > 2_000
@@ -124,7 +124,7 @@ def test_a_turn_of_work_is_an_observation_with_kind_agent_and_time():
 
 def test_questions_without_evidence_and_of_the_adversarial_category_are_left_out():
     assert questions(CHAT) == [Question("c1", "What did Ana show?", "single-hop", frozenset({"D1:1", "D1:2"}))]
-    assert [one.category for one in questions(WORK)] == ["fact"]
+    assert [question.category for question in questions(WORK)] == ["fact"]
 
 
 def test_categories_whose_evidence_is_most_of_a_chat_are_told_apart():

@@ -59,7 +59,7 @@ class ScriptedQueries:
 
     async def found(self, names: Sequence[str], reader: Reader) -> list[Located]:
         self.asked.append((names, reader))
-        known = {str(one.id): one for one in self.documents}
+        known = {str(document.id): document for document in self.documents}
         return [Located(0, known[name]) for name in names if name in known]
 
     async def slots(self, reader: Reader, project: str) -> list[Slot]:

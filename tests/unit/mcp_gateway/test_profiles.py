@@ -187,9 +187,13 @@ def text_of(read: types.ReadResourceResult) -> tuple[str | None, str]:
 async def test_several_profiles_are_read_by_scheme_and_prompted_by_name(call: Call):
     both = together([NO_ATTACHMENTS, attachments("a", ["a://lately"]), Attachments(True), attachments("b")])
     async with Client(serving(both, call)) as client:
-        assert [one.uri for one in (await client.list_resources()).resources] == ["a://all", "b://all", "a://lately"]
+        assert [resource.uri for resource in (await client.list_resources()).resources] == [
+            "a://all",
+            "b://all",
+            "a://lately",
+        ]
         assert len((await client.list_resource_templates()).resource_templates) == 2
-        assert [one.name for one in (await client.list_prompts()).prompts] == ["a-prompt", "b-prompt"]
+        assert [prompt.name for prompt in (await client.list_prompts()).prompts] == ["a-prompt", "b-prompt"]
         assert text_of(await client.read_resource("a://1")) == ("text/a", "a reads a://1")
         assert text_of(await client.read_resource("b://1")) == ("text/b", "b reads b://1")
         (message,) = (await client.get_prompt("b-prompt")).messages
@@ -210,7 +214,7 @@ async def test_who_may_read_nothing_is_listed_what_everybody_is(call: Call):
         raise AccessDenied("this key has no read role")
 
     async with Client(serving(attachments("a", ["a://lately"]), call._replace(admit=admit))) as client:
-        assert [one.uri for one in (await client.list_resources()).resources] == ["a://all"]
+        assert [resource.uri for resource in (await client.list_resources()).resources] == ["a://all"]
         with pytest.raises(MCPError, match="no read role"):
             await client.read_resource("a://1")
 
@@ -226,8 +230,8 @@ async def test_who_asks_too_often_is_told_so_by_the_list(call: Call):
 
 async def test_a_bridge_lists_its_release_while_the_server_is_down_and_says_so_when_read():
     async with Client(bridging(attachments("a"), Unreachable("start the server"))) as client:
-        assert [one.uri for one in (await client.list_resources()).resources] == ["a://all"]
-        assert [one.name for one in (await client.list_prompts()).prompts] == ["a-prompt"]
+        assert [resource.uri for resource in (await client.list_resources()).resources] == ["a://all"]
+        assert [prompt.name for prompt in (await client.list_prompts()).prompts] == ["a-prompt"]
         reads: list[Callable[[], Any]] = [lambda: client.read_resource("a://1"), lambda: client.get_prompt("a-prompt")]
         for read in reads:
             with pytest.raises(MCPError, match="start the server"):

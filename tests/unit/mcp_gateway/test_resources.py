@@ -118,7 +118,7 @@ async def test_few_projects_are_listed_the_latest_first_each_once_and_none_witho
 async def test_a_key_for_some_projects_is_listed_those(call: Call):
     sessions = ScriptedSessions("shop", "bank", "mint")
     limited = reading(call, sessions)._replace(key_scope=KeyScope(projects=("mint", "bank", "empty")))
-    assert [one.title for one in await contexts(limited)] == ["Context of bank", "Context of mint"]
+    assert [context.title for context in await contexts(limited)] == ["Context of bank", "Context of mint"]
     assert {project for project, _ in sessions.asked} == {"mint", "bank", "empty"}
 
 
@@ -174,4 +174,4 @@ def test_every_prompt_and_argument_says_what_it_is():
     for prompt in PROMPTS:
         assert prompt.title
         assert prompt.description
-        assert all(one.description for one in prompt.arguments or ())
+        assert all(argument.description for argument in prompt.arguments or ())

@@ -261,7 +261,7 @@ def test_every_host_has_its_files(
 def test_rules_are_where_their_host_looks_for_them(
     host: Host, scope: Scope, environ: dict[str, str], expected: list[str]
 ):
-    assert [str(one.path) for one in rule_files(host, scope, System(HOME, FOLDER, environ))] == expected
+    assert [str(file.path) for file in rule_files(host, scope, System(HOME, FOLDER, environ))] == expected
 
 
 @pytest.mark.parametrize("host", Host)
@@ -284,7 +284,7 @@ def test_rules_for_zed_go_into_the_one_file_that_it_reads(tmp_path: Path, there:
 
 def test_settings_of_opencode_with_comments_are_used_where_there_are_no_others(tmp_path: Path):
     def found() -> list[str]:
-        return [one.path.name for one in setups(Host.OPENCODE, Scope.PROJECT, System(HOME, tmp_path, {}), "")]
+        return [setup.path.name for setup in setups(Host.OPENCODE, Scope.PROJECT, System(HOME, tmp_path, {}), "")]
 
     (tmp_path / "opencode.jsonc").write_text("{}")
     assert found() == ["opencode.jsonc"]

@@ -431,7 +431,7 @@ def recalled(**fields: Any) -> dict[str, Any]:
 
 def answered(first: float | None, *results: dict[str, Any]) -> list[str]:
     event = payload("UserPromptSubmit", prompt="when do we deploy? ")
-    return [one["id"] for one in recording.answers({"confidence": first, "results": list(results)}, event)]
+    return [answer["id"] for answer in recording.answers({"confidence": first, "results": list(results)}, event)]
 
 
 def test_what_the_session_or_the_prompt_says_itself_is_no_answer():

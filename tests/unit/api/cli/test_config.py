@@ -90,7 +90,7 @@ def test_a_line_without_a_time_stays_with_the_one_before(tmp_path: Path):
     at = stamp(OURS)
     lines = list(last_lines("api", path, 10, path.stat().st_size))
     assert lines == [Line("", "api", "early"), Line(at, "api", OURS), Line(at, "api", "  a traceback")]
-    assert [one.text for one in last_lines("api", path, 1, path.stat().st_size)] == ["  a traceback"]
+    assert [line.text for line in last_lines("api", path, 1, path.stat().st_size)] == ["  a traceback"]
     assert list(last_lines("api", path, 0, path.stat().st_size)) == []
 
 
@@ -98,7 +98,7 @@ def test_of_a_huge_log_only_the_end_is_read_and_no_half_a_line(tmp_path: Path, m
     monkeypatch.setattr(logs, "MOST_BYTES", 20)
     path = tmp_path / "api.log"
     path.write_text("0123456789\n" * 10)
-    assert [one.text for one in last_lines("api", path, 10, 110)] == ["0123456789"]
+    assert [line.text for line in last_lines("api", path, 10, 110)] == ["0123456789"]
 
 
 def test_what_is_written_later_follows_by_whole_lines_also_in_a_file_that_was_cut(
@@ -114,4 +114,4 @@ def test_what_is_written_later_follows_by_whole_lines_also_in_a_file_that_was_cu
 
     monkeypatch.setattr(logs.time, "sleep", write_on)
     lines = followed({"api": path}, {"api": path.stat().st_size})
-    assert [one.text for one in islice(lines, 3)] == ["one", "two", "cut"]
+    assert [line.text for line in islice(lines, 3)] == ["one", "two", "cut"]

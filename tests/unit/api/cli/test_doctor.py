@@ -30,7 +30,7 @@ def environ(tmp_path: Path) -> dict[str, str]:
 
 def found(environ: Mapping[str, str], url: str | None = None) -> dict[str, Finding]:
     """The findings by name."""
-    return {one.name: one for one in findings(environ, url)}
+    return {finding.name: finding for finding in findings(environ, url)}
 
 
 def test_a_machine_on_which_nothing_runs_yet_is_well(environ: dict[str, str]):

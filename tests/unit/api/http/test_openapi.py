@@ -205,9 +205,9 @@ def test_a_native_operation_refuses_with_a_problem(name: str, operation: dict[st
 
 def test_every_example_and_every_parameter_that_is_described_is_one_of_the_native_api():
     endpoints = [one for module in catalog.MODULES for one in module.ENDPOINTS]
-    shapes = [inner for one in endpoints for inner in (get_args(one.answer) or (one.answer,))]
+    shapes = [inner for endpoint in endpoints for inner in (get_args(endpoint.answer) or (endpoint.answer,))]
     assert {getattr(shape, "__name__", "") for shape in shapes} >= ANSWERED.keys()
-    assert {getattr(one.body, "__name__", "") for one in endpoints} >= SENT.keys()
+    assert {getattr(endpoint.body, "__name__", "") for endpoint in endpoints} >= SENT.keys()
     asked = {
         name
         for path, operations in NATIVE["paths"].items()

@@ -107,8 +107,8 @@ def test_the_state_is_saved_after_every_chunk_and_says_when_it_finished():
     saved: list[bytes] = []
     run(Route(), fresh(), saved)
     states = [msgspec.json.decode(one, type=ImportState) for one in saved]
-    assert [one.cursor for one in states] == [[4], [8], [10], [14], [18], [20], [20]]
-    assert [one.finished_at for one in states] == [None] * 6 + [AT]
+    assert [state.cursor for state in states] == [[4], [8], [10], [14], [18], [20], [20]]
+    assert [state.finished_at for state in states] == [None] * 6 + [AT]
 
 
 @pytest.mark.parametrize("fails_at", range(1, 7))

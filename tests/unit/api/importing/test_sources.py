@@ -224,8 +224,8 @@ def test_a_query_that_never_ends_is_ended(database: Callable[..., Path], monkeyp
 def test_json_of_another_encoding_is_read_with_and_without_a_mark(tmp_path: Path, encoding: str, mark: str):
     """PowerShell's `>` writes UTF-16. A line separator within a text ends no line."""
     records = [{"content": "Zo\u00eb \u5c0f\u738b \U0001f600 \u2028 x"}, {"content": "2"}]
-    text = mark + "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in records)
+    text = mark + "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
     (tmp_path / "lines.jsonl").write_bytes(text.encode(encoding))
-    assert [tuple(one) for one in lines(tmp_path / "lines.jsonl")] == [(1, records[0]), (2, records[1])]
+    assert [tuple(line) for line in lines(tmp_path / "lines.jsonl")] == [(1, records[0]), (2, records[1])]
     (tmp_path / "whole.json").write_bytes((mark + json.dumps(records, ensure_ascii=False)).encode(encoding))
     assert json_document(tmp_path / "whole.json") == records

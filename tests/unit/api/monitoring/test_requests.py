@@ -85,7 +85,9 @@ def test_only_a_fault_of_the_server_is_a_failed_request(monkeypatch: pytest.Monk
     with traced(monkeypatch) as receiver:
         for query in ("status=404", "status=503", "fail=1"):
             client().get(f"/x?{query}")
-    told = [(one.attributes["http.response.status_code"], one.attributes.get("error.type")) for one in receiver.spans]
+    told = [
+        (span.attributes["http.response.status_code"], span.attributes.get("error.type")) for span in receiver.spans
+    ]
     assert told[:2] == [(404, None), (503, "503")]
     assert told[2][0] == 500
     assert b"likes tea" not in receiver.received

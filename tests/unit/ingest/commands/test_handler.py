@@ -162,14 +162,14 @@ async def test_rejected_items_are_freed_with_their_batch(handler: CommandHandler
     try:
         assert len((await handler.handle_batch(commands, ADA)).rejected) == 60
         del commands
-        assert [one for one in rejections() if not any(one is other for other in others)] == []
+        assert [rejection for rejection in rejections() if not any(rejection is other for other in others)] == []
     finally:
         gc.enable()
 
 
 def rejections() -> list[CommandRejected]:
     """All that are in memory; other tests leave some."""
-    return [one for one in gc.get_objects() if type(one) is CommandRejected]
+    return [get_object for get_object in gc.get_objects() if type(get_object) is CommandRejected]
 
 
 async def test_a_big_command_is_decided_as_any_other(handler: CommandHandler, log: MemoryLog):
@@ -483,7 +483,7 @@ async def test_a_write_tells_its_steps_and_no_content(clock: ManualClock, monkey
     with traced(monkeypatch) as receiver, tracing.server("POST", {}, []):
         accepted = await handler.handle(TEA, Caller("acme", agent_id="ada"))
     decided, appended, written, request = receiver.spans
-    assert [one.parent for one in receiver.spans] == [written.id, written.id, request.id, ""]
+    assert [span.parent for span in receiver.spans] == [written.id, written.id, request.id, ""]
     assert decided.name == "decide"
     assert (appended.name, appended.kind) == ("EVALSHA append", "client")
     assert appended.attributes == {
@@ -506,7 +506,7 @@ async def test_a_batch_is_one_write_and_one_append(clock: ManualClock, monkeypat
     handler = CommandHandler(GroupCommit(MemoryLog(4, clock.ms)), 4, clock)
     with traced(monkeypatch) as receiver, tracing.server("POST", {}, []):
         await handler.handle_batch([TEA, CommandRejected("no"), SEEN, TEA], Caller("acme"))
-    spans: dict[str, Span] = {one.name: one for one in receiver.spans}
+    spans: dict[str, Span] = {span.name: span for span in receiver.spans}
     assert set(spans) == {"decide", "EVALSHA append", "upsert_memory", "POST"}
     assert spans["upsert_memory"].attributes["gen_ai.memory.record.count"] == 3
     assert spans["EVALSHA append"].attributes["db.operation.batch.size"] == 3
@@ -520,7 +520,7 @@ async def test_a_refused_write_says_why_without_its_message(clock: ManualClock, 
         pytest.raises(CommandRejected, match="empty"),
     ):
         await handler.handle(Remember(content=" "), Caller("acme"))
-    refused = {one.name: one.attributes.get("error.type") for one in receiver.spans}
+    refused = {span.name: span.attributes.get("error.type") for span in receiver.spans}
     assert refused == {"decide": "CommandRejected", "upsert_memory": "CommandRejected", "POST": None}
     assert b"empty" not in receiver.received
 
@@ -540,5 +540,5 @@ async def test_an_entry_carries_its_context_while_that_is_recorded(
     sampler = "always_on" if recorded else "always_off"
     with traced(monkeypatch, OTEL_TRACES_SAMPLER=sampler) as receiver, tracing.server("POST", {}, []):
         await handler.handle(TEA, Caller("acme"))
-    appends = [f"00-{one.trace}-{one.id}" for one in receiver.spans if one.name == "EVALSHA append"]
+    appends = [f"00-{span.trace}-{span.id}" for span in receiver.spans if span.name == "EVALSHA append"]
     assert [one.context[:52] for one in seen] == (appends if recorded else [""])

@@ -507,7 +507,7 @@ def test_the_items_of_an_array_are_what_was_put_in(items: list[Any]):
 
 def test_the_items_of_an_array_are_found_in_windows_of_any_size(window: int):
     for items in ARRAYS:
-        assert [json.loads(one) for one in array_items(json.dumps(items).encode(), 8)] == items
+        assert [json.loads(array_item) for array_item in array_items(json.dumps(items).encode(), 8)] == items
 
 
 @pytest.mark.parametrize("body", [b"", b" ", b"[", b"]", b"{}", b"[1", b"1]", b"[[]", b'["]', b"null", b"[1]]", b"[1}"])

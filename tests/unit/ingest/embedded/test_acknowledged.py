@@ -8,7 +8,7 @@ from ingest.log.position import Position
 
 
 def rows(*positions: Position) -> list[Appended]:
-    return [Appended(one, duplicate=False) for one in positions]
+    return [Appended(position, duplicate=False) for position in positions]
 
 
 def test_the_newest_position_of_each_partition_is_kept(tmp_path: Path):

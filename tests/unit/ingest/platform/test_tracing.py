@@ -90,7 +90,7 @@ def test_a_request_goes_on_with_the_trace_of_its_caller(monkeypatch: pytest.Monk
     assert (whole.name, whole.kind, whole.parent) == ("GET /x", "server", context_of(7)[36:52])
     assert whole.attributes == {"url.path": "/x", "http.route": "/x"}
     assert (part.name, part.kind, part.parent, part.attributes) == ("part", "client", whole.id, {"mnemolog.events": 2})
-    assert {one.trace for one in receiver.spans} == {context_of(7)[3:35]}
+    assert {span.trace for span in receiver.spans} == {context_of(7)[3:35]}
     assert context == f"00-{part.trace}-{part.id}-01"
 
 
@@ -131,13 +131,13 @@ def test_a_batch_is_one_span_with_links_and_a_part_of_each_trace(monkeypatch: py
     given = [context_of(1), context_of(2), context_of(1)]
     with traced(monkeypatch) as receiver, tracing.batch("project", given, {"mnemolog.events": 3}) as contexts:
         assert len(contexts) == 2
-    whole = next(one for one in receiver.spans if one.parent == "")
-    parts = [one for one in receiver.spans if one.parent]
+    whole = next(span for span in receiver.spans if span.parent == "")
+    parts = [span for span in receiver.spans if span.parent]
     assert [(f"{link[0]}-{link[1]}") for link in whole.links] == [context_of(1)[3:52], context_of(2)[3:52]]
-    assert [(one.trace, one.parent) for one in parts] == [(one[3:35], one[36:52]) for one in given[:2]]
-    assert [one.links for one in parts] == [[(whole.trace, whole.id)]] * 2
-    assert list(contexts) == [f"00-{one.trace}-{one.id}-01" for one in parts]
-    assert {(one.name, one.kind, one.attributes["mnemolog.events"]) for one in receiver.spans} == {
+    assert [(part.trace, part.parent) for part in parts] == [(one[3:35], one[36:52]) for one in given[:2]]
+    assert [part.links for part in parts] == [[(whole.trace, whole.id)]] * 2
+    assert list(contexts) == [f"00-{part.trace}-{part.id}-01" for part in parts]
+    assert {(span.name, span.kind, span.attributes["mnemolog.events"]) for span in receiver.spans} == {
         ("project", "consumer", 3)
     }
 
@@ -148,7 +148,7 @@ def test_what_fails_says_the_class_of_its_error_and_not_its_message(monkeypatch:
             raise ValueError("likes tea")
         with pytest.raises(KeyError), tracing.batch("project", [context_of(1)]):
             raise KeyError("likes tea")
-    assert [(one.name, one.failed, one.attributes["error.type"]) for one in receiver.spans] == [
+    assert [(span.name, span.failed, span.attributes["error.type"]) for span in receiver.spans] == [
         ("part", True, "ValueError"),
         ("GET", True, "ValueError"),
         ("project", True, "KeyError"),

@@ -94,7 +94,7 @@ NAME_PLACES: dict[str, Make] = {
     "commit": lambda text: LinkCommit(commit=text),
     "label": lambda text: SetSlot(label=text, content="a"),
 }
-SAMPLES = [one for seed in SEEDS for shapes in (SHAPES, HELD_OUT) for one in samples(shapes, seed)]
+SAMPLES = [sample for seed in SEEDS for shapes in (SHAPES, HELD_OUT) for sample in samples(shapes, seed)]
 
 
 def stored(command: AnyCommand, source: str = "native", agent: str = "") -> str:

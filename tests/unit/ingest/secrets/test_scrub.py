@@ -236,14 +236,16 @@ PARTS = {
 @pytest.mark.parametrize("part", PARTS)
 def test_spellings_of_secrets_are_removed(part: str):
     shapes = PARTS[part]
-    leaks = {one.name for seed in SEEDS for one in samples(shapes, seed) if one.leaks(scrub_text(one.text))}
+    leaks = {sample.name for seed in SEEDS for sample in samples(shapes, seed) if sample.leaks(scrub_text(sample.text))}
     assert len(leaks) <= (1 - REMOVED) * len(shapes), sorted(leaks)
 
 
 def test_texts_without_a_secret_stay_as_they_are():
     innocents = {shape: f"{shape}«»" for shape in INNOCENTS}
     assert len(innocents) >= 200
-    altered = {one.name for seed in SEEDS for one in samples(innocents, seed) if scrub_text(one.text) != one.text}
+    altered = {
+        sample.name for seed in SEEDS for sample in samples(innocents, seed) if scrub_text(sample.text) != sample.text
+    }
     assert len(altered) <= ALTERED * len(innocents), sorted(altered)
 
 

@@ -314,7 +314,7 @@ SAID = [saw(900 + n, f"The `checkout` charged card {n} twice.") for n in range(3
 @pytest.mark.parametrize("as_text", [False, True], ids=["objects", "text"])
 def test_what_tools_answer_again_and_again_is_no_topic_beside_what_was_said(as_text: bool):
     seen = [*used(as_text), *SAID]
-    assert [one.concept for one in find_topics(seen, min_importance=0, max_topics=100)] == ["checkout"]
+    assert [topic.concept for topic in find_topics(seen, min_importance=0, max_topics=100)] == ["checkout"]
     told = profile("shop", "", 1, seen, [], SAID[0].occurred_at)
     assert told is not None
     assert told.concepts == [("checkout", 3)]

@@ -50,9 +50,9 @@ def test_important_observations_about_a_topic_are_one_memory():
 
 
 def test_the_topic_most_spoken_of_is_first_and_ties_are_by_concept():
-    assert [one.concept for one in find_topics([*REDIS, *CACHE])] == ["cache", "redis"]
+    assert [topic.concept for topic in find_topics([*REDIS, *CACHE])] == ["cache", "redis"]
     seen = [saw(n, f"{both} is up on host{n}.", concepts=(both,)) for n, both in enumerate(["bb", "aa"] * 3)]
-    assert [one.concept for one in find_topics(seen, max_topics=1)] == ["aa"]
+    assert [topic.concept for topic in find_topics(seen, max_topics=1)] == ["aa"]
 
 
 CACHE = [saw(10 + n, f"The cache of service{n} is full.", concepts=("cache",)) for n in range(4)]
@@ -112,14 +112,14 @@ def test_a_topic_that_is_told_under_another_is_left_out():
         "Float Pixel Data is of 32 bits.",
     ]
     seen = [saw(n, text, concepts=("float pixel data", "pixel data")) for n, text in enumerate(said)]
-    assert [one.concept for one in find_topics(seen)] == ["float pixel data"]
+    assert [topic.concept for topic in find_topics(seen)] == ["float pixel data"]
 
 
 def test_observations_that_only_name_a_topic_without_a_claim_about_it_do_not_count():
     seen = [called(n, "Edit", {"file_path": f"src/cache{n}.py"}) for n in range(4)]
     seen = [saw(n, one.content, one.kind, one.data, concepts=("cache",)) for n, one in enumerate(seen)]
     assert find_topics([*seen, *CACHE[:2]]) == []
-    assert [one.sources for one in find_topics([*seen, *CACHE[:3]])] == [["obs_10", "obs_11", "obs_12"]]
+    assert [topic.sources for topic in find_topics([*seen, *CACHE[:3]])] == [["obs_10", "obs_11", "obs_12"]]
 
 
 def test_a_memory_of_a_topic_is_bounded():
@@ -210,7 +210,7 @@ def test_a_pattern_said_in_two_sessions_is_a_procedure():
         pattern(3, "s3", "Rotate the token\n- Revoke it\n- Issue another"),
         pattern(4, "s3", "Release the gateway by hand", memory_type="semantic"),
     ]
-    assert [(one.name, one.steps, one.sources) for one in procedures_of(memories)] == [
+    assert [(procedure.name, procedure.steps, procedure.sources) for procedure in procedures_of(memories)] == [
         ("Release the gateway", ["Freeze the branch", "Run the smoke tests", "Tag and push"], ["mem_2", "mem_1"])
     ]
 

@@ -93,7 +93,9 @@ def test_a_memory_of_nobody_is_not_for_readers_without_a_name(visibility: str):
 
 @pytest.mark.parametrize("event", [observed(1), learned(1), said(1, SlotSet(label="notes", content="a"))], ids=str)
 def test_other_documents_are_for_everybody_of_the_tenant(event: Any):
-    documents = [one for one in given(event).store.documents.values() if not isinstance(one, SupersededEvent)]
+    documents = [
+        document for document in given(event).store.documents.values() if not isinstance(document, SupersededEvent)
+    ]
     assert documents
     for one in documents:
         assert may_read(one, Reader("default"))
@@ -103,7 +105,9 @@ def test_other_documents_are_for_everybody_of_the_tenant(event: Any):
 
 
 def test_a_mark_is_nobodys_in_isolated_scope():
-    (mark,) = [one for one in given(learned(1)).store.documents.values() if isinstance(one, SupersededEvent)]
+    (mark,) = [
+        document for document in given(learned(1)).store.documents.values() if isinstance(document, SupersededEvent)
+    ]
     assert not may_read(mark, Reader("default", "ada", "isolated"))
 
 

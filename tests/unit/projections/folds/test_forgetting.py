@@ -170,7 +170,9 @@ SESSION = session_document_id("default", "atlas", "s1")
 
 def names(*events: Recorded) -> list[str]:
     """What a job names: observations, and the marks of other events."""
-    return [observation_id(one) if one.envelope.type == "observation.recorded" else mark_of(one) for one in events]
+    return [
+        observation_id(event) if event.envelope.type == "observation.recorded" else mark_of(event) for event in events
+    ]
 
 
 def retire(n: int, *events: Recorded, part: int = 0, since: int = 0) -> Recorded:
@@ -179,7 +181,7 @@ def retire(n: int, *events: Recorded, part: int = 0, since: int = 0) -> Recorded
 
 
 def forget(n: int, *events: Recorded) -> Recorded:
-    found = [observation_id(one) for one in events]
+    found = [observation_id(event) for event in events]
     return forgotten(n, "observation", found[0], documents=found)
 
 
@@ -207,7 +209,7 @@ def noted(found: Given, part: int = 0) -> list[str]:
 
 
 def kinds(found: Given) -> Sequence[str]:
-    return sorted({type(one).__name__ for one in found.store.documents.values()})
+    return sorted({type(document).__name__ for document in found.store.documents.values()})
 
 
 START, A, B, C, END = started(1), observed(2), observed(3, user_id="eve"), observed(4), ended(5)
@@ -338,7 +340,7 @@ class TestForgetting:
         found = given(*WHOLE, retire(6, *WHOLE)).when(forget_session(7, A, B, C))
         assert set(found.changes.erased) == {place(n) for n in (1, 2, 3, 4, 5)}
         assert found.document(SESSION) is None
-        assert not [one for one in found.store.documents.values() if isinstance(one, Observation)]
+        assert not [document for document in found.store.documents.values() if isinstance(document, Observation)]
         found.then_replay_is_the_same()
 
     def test_a_late_repeat_does_not_bring_it_back(self):

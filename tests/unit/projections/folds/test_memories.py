@@ -30,7 +30,7 @@ def revised(n: int, old: Recorded, content: str, **data: Any) -> Recorded:
 
 
 def condensed(n: int, *originals: Recorded, content: str = "all of it", **data: Any) -> Recorded:
-    return said(n, MemoryCondensed(originals=[memory_id(one) for one in originals], content=content, **data))
+    return said(n, MemoryCondensed(originals=[memory_id(original) for original in originals], content=content, **data))
 
 
 def confirmed(n: int, memory: Recorded) -> Recorded:
@@ -42,7 +42,7 @@ def shown(n: int, memory: Recorded, visibility: Any, shared_with: list[str] | No
 
 
 def forget(n: int, *memories: Recorded) -> Recorded:
-    return forgotten(n, "memory", memory_id(memories[0]), documents=[memory_id(one) for one in memories])
+    return forgotten(n, "memory", memory_id(memories[0]), documents=[memory_id(memory) for memory in memories])
 
 
 class TestRevising:
@@ -68,7 +68,7 @@ class TestRevising:
         """Both callers saw the same version; the log orders them, in one batch or two."""
         old = remembered(1, TEA)
         found = given(old).when(revised(2, old, COFFEE), revised(3, old, CAKE))
-        assert [one.version for one in _memories(found.store.documents.values()) if one.is_latest] == [3]
+        assert [memory.version for memory in _memories(found.store.documents.values()) if memory.is_latest] == [3]
         found.then_replay_is_the_same()
 
     def test_a_revision_of_many_versions_finds_the_newest(self):
@@ -265,9 +265,9 @@ class TestCondensing:
         both = condensed(5, A, B)
         names = [both, A, B]
         found = given(A, B, both).when(forget(6, *(reversed(names) if backwards else names)))
-        assert all(isinstance(found.document(memory_id(one)), Tombstone) for one in names)
+        assert all(isinstance(found.document(memory_id(name)), Tombstone) for name in names)
         assert found.erased() == [place(1), place(2), place(5)]
-        assert not any(isinstance(one, Memory) for one in found.store.documents.values())
+        assert not any(isinstance(document, Memory) for document in found.store.documents.values())
         found.then_replay_is_the_same()
 
     def test_what_was_condensed_twice_goes_all_the_way_up(self):
@@ -394,7 +394,7 @@ class TestForgettingWhatSuperseded:
 
 
 def _memories(documents: Any) -> list[Memory]:
-    return [one for one in documents if isinstance(one, Memory)]
+    return [document for document in documents if isinstance(document, Memory)]
 
 
 def test_forgetting_alone_or_in_a_batch_is_the_same():

@@ -160,7 +160,7 @@ class TestActions:
 
     def test_a_change_of_what_is_not_there_is_void_and_erased(self):
         found = given().when(updated(2, result="a secret"))
-        assert not any(isinstance(one, Action) for one in found.store.documents.values())
+        assert not any(isinstance(document, Action) for document in found.store.documents.values())
         assert found.erased() == [place(2)]
         found.then_replay_is_the_same()
 
@@ -273,7 +273,7 @@ class TestReinforcing:
 
     def test_a_lesson_that_is_not_there_is_not_confirmed_and_the_event_is_erased(self):
         found = given().when(reinforced(1), revised(2, content="a"))
-        assert not any(isinstance(one, Lesson) for one in found.store.documents.values())
+        assert not any(isinstance(document, Lesson) for document in found.store.documents.values())
         assert found.erased() == [place(1), place(2)]
         found.then_replay_is_the_same()
 

@@ -48,7 +48,7 @@ def summarised(n: int, found: Given, **data: Any) -> Recorded:
 
 
 def forget(n: int, *events: Recorded) -> Recorded:
-    names = [observation_id(one) for one in events]
+    names = [observation_id(event) for event in events]
     return forgotten(n, "observation", names[0], documents=names)
 
 
@@ -252,7 +252,7 @@ class TestCommits:
     def test_the_same_hash_in_two_projects_is_two_commits(self):
         other = said(2, SessionCommitted(commit="9f1c"), project="hermes")
         found = given(FIRST).when(other)
-        assert len([one for one in found.store.documents.values() if isinstance(one, Commit)]) == 2
+        assert len([document for document in found.store.documents.values() if isinstance(document, Commit)]) == 2
 
     def test_a_forgotten_commit_is_gone_with_every_link(self):
         found = given(FIRST, committed(2)).when(forgotten(3, "commit", COMMIT))

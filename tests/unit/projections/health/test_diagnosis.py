@@ -176,7 +176,7 @@ def test_readiness_and_diagnosis_agree_on_every_combination_of_conditions(sample
     ready = readiness(sample, Pressure((LimitExceeded("disk", "the disk is full", 1),)) if refuses else None)
     diagnosis = diagnose(found(**named, **reason))
     wrong = [check for check in diagnosis.checks if check.status != "pass"]
-    assert sorted(check.message for check in wrong) == sorted(one.message for one in ready.conditions)
+    assert sorted(check.message for check in wrong) == sorted(condition.message for condition in ready.conditions)
     assert (diagnosis.status == "healthy") == (ready.conditions == [])
     if ready.stopped is not None:
         assert diagnosis.status == "critical"

@@ -88,7 +88,9 @@ def test_bytes_count_for_memory_and_events_for_lag():
     sample = Sample(lag={0: 900}, memory_used=96, memory_limit=100, workers=1)
     held = decide(sample, Limits(memory=1.0, lag=1_000), None, shares)
     assert held is not None
-    assert {one.cause: one.tenants for one in held.excesses if one.cause == "lag"} == {"lag": frozenset({"many"})}
+    assert {excess.cause: excess.tenants for excess in held.excesses if excess.cause == "lag"} == {
+        "lag": frozenset({"many"})
+    }
     held = decide(Sample(memory_used=96, memory_limit=100), Limits(memory=1.0), None, shares)
     assert held is not None
     assert held.tenants == {"big"}

@@ -16,7 +16,7 @@ def well(**changes: Any) -> Sample:
 
 def codes(found: Readiness) -> list[str]:
     """The conditions, in their order."""
-    return [one.code for one in found.conditions]
+    return [condition.code for condition in found.conditions]
 
 
 def test_in_good_health_there_is_nothing_to_tell():

@@ -68,14 +68,14 @@ def test_it_does_not_depend_on_the_order_in_which_documents_are_read():
 
 
 def test_a_row_is_the_same_wherever_it_is_stored():
-    row = next(one for one in one_by_one(HISTORY).documents.values() if isinstance(one, Row))
+    row = next(document for document in one_by_one(HISTORY).documents.values() if isinstance(document, Row))
     assert canonical(row) == canonical(row.model_copy(update={"pk": "{p00}:g2:" + row.pk}))
     assert canonical(row) != canonical(row.model_copy(update={"tenant": "another"}))
 
 
 def test_any_field_that_differs_is_told_by_the_id_of_its_document():
     store, other = one_by_one(HISTORY), one_by_one(HISTORY)
-    known = next(one for one in other.documents.values() if isinstance(one, Observation))
+    known = next(document for document in other.documents.values() if isinstance(document, Observation))
     put(other, replace(known, title="something else"))
     (found,) = manifest_differences(manifest(store), manifest(other))
     assert (found.documents, found.first_documents) == (1, [known.id])
@@ -108,7 +108,10 @@ def test_a_comparison_names_the_first_ones_and_counts_all():
 
 def test_a_partition_that_one_of_them_lacks_differs():
     store = one_by_one(HISTORY)
-    assert [one.partition for one in manifest_differences(manifest(store, 3), manifest(store, 4))] == [3, 4]
+    assert [difference.partition for difference in manifest_differences(manifest(store, 3), manifest(store, 4))] == [
+        3,
+        4,
+    ]
     assert (
         manifest_differences(
             manifest(store, 3), DocumentManifest({**manifest(store, 3).partitions, 4: manifest_of_store(MemoryStore())})

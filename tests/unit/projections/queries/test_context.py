@@ -164,7 +164,7 @@ def test_the_sources_of_a_block_are_those_of_the_lines_that_are_told():
         assert len(block.sources) == len(block.text.splitlines()) - 1 < 10
         assert [int(name.partition("_")[2]) for name in block.sources] == list(range(len(block.sources)))
     names = {"memories": "Memories", "lessons": "Lessons"}
-    assert told.left_out == [f"{names[one.kind]} ({len(one.sources)} of 10 told)" for one in told.blocks]
+    assert told.left_out == [f"{names[block.kind]} ({len(block.sources)} of 10 told)" for block in told.blocks]
 
 
 def test_what_was_asked_for_comes_before_everything():
@@ -219,7 +219,7 @@ def test_a_context_is_never_over_its_budget_and_names_what_is_missing(
     parts += [part(kind, f"{kind} {n}", [text], [str(n)]) for n, (kind, text) in enumerate(others)]
     told = compiled(budget, *parts)
     assert told.tokens == estimated_tokens(told.context) <= budget
-    assert len(told.blocks) + len(told.left_out) >= len([one for one in parts if one])
+    assert len(told.blocks) + len(told.left_out) >= len([part for part in parts if part])
     for block in told.blocks:
         assert block.text in told.context
 

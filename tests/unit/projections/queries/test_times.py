@@ -34,7 +34,7 @@ def recorded_between(since: datetime | None = None, until: datetime | None = Non
 
 def only(*events: Any, kind: str) -> Document:
     """The one document of a kind that some events made."""
-    (found,) = [one for one in given(*events).store.documents.values() if type(one).__name__ == kind]
+    (found,) = [document for document in given(*events).store.documents.values() if type(document).__name__ == kind]
     return found
 
 

@@ -189,7 +189,10 @@ def answers(document: Document | None = GONE, count: int = 2, newest: tuple[byte
 
 
 def said(candidate: Answers, live: Answers | None = None) -> list[tuple[str, str, str]]:
-    return [(one.what, one.name, one.said) for one in answer_differences(3, live or answers(), candidate)]
+    return [
+        (difference.what, difference.name, difference.said)
+        for difference in answer_differences(3, live or answers(), candidate)
+    ]
 
 
 def test_equal_answers_agree():

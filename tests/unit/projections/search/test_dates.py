@@ -207,7 +207,7 @@ def test_since_a_time_is_all_that_follows_it():
 def test_a_text_may_name_its_dates(question: str, dates: list[str]):
     named = named_time(question, WEDNESDAY, UTC)
     assert named is not None
-    assert [" ".join(one) for one in named.dates] == dates
+    assert [" ".join(date) for date in named.dates] == dates
 
 
 @pytest.mark.parametrize(("asked_on", "hours"), [((2026, 3, 30), 23), ((2026, 10, 26), 25), ((2026, 11, 25), 24)])

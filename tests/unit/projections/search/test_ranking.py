@@ -419,7 +419,9 @@ def test_every_final_score_is_finite(
 def test_the_order_of_the_pool_does_not_matter(
     data: st.DataObject, documents: list[tuple[list[str], float, int, int]], query: list[str]
 ):
-    distinct = list({(episode, sequence): one for one in documents for _, _, episode, sequence in [one]}.values())
+    distinct = list(
+        {(episode, sequence): document for document in documents for _, _, episode, sequence in [document]}.values()
+    )
     order = data.draw(st.permutations(range(len(distinct))))
     straight = score(query, pool_of(distinct)).final
     shuffled = score(query, pool_of([distinct[i] for i in order])).final

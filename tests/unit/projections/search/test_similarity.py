@@ -236,8 +236,8 @@ def test_most_of_200_restatements_are_merged_or_reported():
     pairs = list(restatements())
     merged = [pair for pair in pairs if states_the_same(pair.one, pair.other)]
     reported = [pair for pair in pairs if pair in merged or similarity(pair.one, pair.other) > SUPERSEDE_ABOVE]
-    assert len(merged) >= 0.7 * len(pairs), Counter((one.language, one.how) for one in pairs if one not in merged)
-    assert len(reported) >= 0.95 * len(pairs), [one for one in pairs if one not in reported]
+    assert len(merged) >= 0.7 * len(pairs), Counter((pair.language, pair.how) for pair in pairs if pair not in merged)
+    assert len(reported) >= 0.95 * len(pairs), [pair for pair in pairs if pair not in reported]
 
 
 LONG_REPEATS = " ".join(f"word{n}" for n in range(40))

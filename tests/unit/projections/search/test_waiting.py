@@ -74,6 +74,6 @@ async def test_a_read_waits_until_all_of_its_token_is_applied():
 def test_entries_are_applied_in_the_order_of_the_feed(index: IndexReplica, entry: Callable[..., IndexEntry]):
     batches: list[list[FeedItem]] = [[Put(entry("mem_1", "tea"))], [Remove("mem_1")], [Put(entry("mem_2", "tea"))]]
     fields = [entry_fields(items, Position(n, 0)) for n, items in enumerate(batches, 1)]
-    entries = [{name.encode(): value for name, value in one.items()} for one in fields]
+    entries = [{name.encode(): value for name, value in field.items()} for field in fields]
     apply_steps(index, 0, steps_of(entries))
     assert list(index.ordinal_of) == ["mem_2"]

@@ -45,7 +45,7 @@ def test_the_metadata_is_where_the_specification_puts_it(address: str):
 def test_the_sdks_model_reads_the_metadata():
     read = ProtectedResourceMetadata.model_validate_json(msgspec.json.encode(RESOURCE.metadata))
     assert str(read.resource) == "https://memory.example/mcp"
-    assert [str(one) for one in read.authorization_servers] == ["https://issuer.example"]
+    assert [str(server) for server in read.authorization_servers] == ["https://issuer.example"]
     assert read.scopes_supported == ["mnemolog:read", "mnemolog:write"]
 
 
@@ -102,7 +102,7 @@ class Sent:
 
     @property
     def body(self) -> Any:
-        return msgspec.json.decode(b"".join(one["body"] for one in self.messages[1:]))
+        return msgspec.json.decode(b"".join(message["body"] for message in self.messages[1:]))
 
 
 async def answered(status: int, body: bytes, denied: list[RoleMissing]) -> Sent:
@@ -157,7 +157,7 @@ def test_a_new_token_is_read_back_as_what_it_is():
 
 def test_every_token_is_another_and_its_digest_says_nothing_of_its_id():
     tokens = [mint() for _ in range(50)]
-    assert len({one.id for one in tokens}) == len({one.secret for one in tokens}) == 50
+    assert len({token.id for token in tokens}) == len({token.secret for token in tokens}) == 50
     assert KeyToken("a" * 12, tokens[0].secret).digest == tokens[0].digest
     assert len(tokens[0].digest) == 64
 

@@ -116,7 +116,7 @@ def test_versions_follow_each_other_in_whatever_order_they_are_listed():
         "isLatest": False,
     }
     memories = found(Memory, memories=[third, {**second, "createdAt": LATER}, {**MEMORY, "isLatest": False}])
-    by_version = {one.version: one for one in memories}
+    by_version = {memory.version: memory for memory in memories}
     assert [by_version[number].content for number in (1, 2, 3)] == [MEMORY["content"], "rounds late", "rounds once"]
     assert [by_version[number].is_latest for number in (1, 2, 3)] == [False, False, True]
     assert by_version[3].parent_id == by_version[2].id
@@ -125,7 +125,7 @@ def test_versions_follow_each_other_in_whatever_order_they_are_listed():
 def test_a_version_that_claims_an_earlier_time_than_its_parent_still_follows_it():
     child = {**MEMORY, "id": "mem_0", "parentId": "mem_1", "content": "other words entirely", "createdAt": AT}
     memories = found(Memory, memories=[child, {**MEMORY, "createdAt": LATER, "isLatest": False}])
-    assert {one.content: one.is_latest for one in memories} == {
+    assert {memory.content: memory.is_latest for memory in memories} == {
         "other words entirely": True, MEMORY["content"]: False,
     }  # fmt: skip
 
@@ -140,14 +140,14 @@ def test_what_is_not_current_and_has_no_successor_is_not_shown_as_current():
     assert refused(memories=[old]) == ["memory mem_1 isLatest"]
     again = {**MEMORY, "id": "mem_2", "createdAt": LATER}
     memories = found(Memory, memories=[old, again])
-    assert sorted(one.is_latest for one in memories) == [False, True]
+    assert sorted(memory.is_latest for memory in memories) == [False, True]
 
 
 def test_a_memory_made_of_several_stands_for_them():
     other = {**MEMORY, "id": "mem_2", "content": "prices are in cents", "isLatest": False}
     made = {**MEMORY, "id": "mem_3", "supersedes": ["mem_1", "mem_2"], "content": "money is exact", "createdAt": LATER}
     memories = found(Memory, memories=[{**MEMORY, "isLatest": False}, other, made])
-    assert {one.content: one.is_latest for one in memories} == {
+    assert {memory.content: memory.is_latest for memory in memories} == {
         MEMORY["content"]: False, "prices are in cents": False, "money is exact": True,
     }  # fmt: skip
 

@@ -105,7 +105,7 @@ def test_a_memory_names_what_it_is_said_to_be_from_and_made_of_each_once():
 
 def test_a_version_names_all_before_it_the_newest_first():
     history = [memory(id=DocumentId(name), parent_id=parent) for name, parent in (("a", ""), ("b", "a"), ("c", "b"))]
-    assert [one["supersedes"] for one in dialect.versions(history)] == [[], ["a"], ["b", "a"]]
+    assert [version["supersedes"] for version in dialect.versions(history)] == [[], ["a"], ["b", "a"]]
 
 
 def test_an_observation_of_a_tool_comes_back_with_what_went_in():

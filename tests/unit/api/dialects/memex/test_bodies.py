@@ -104,7 +104,7 @@ def test_faults_of_path_and_query_are_told_together():
     asked = request("user_id=u", memory="abc")
     with pytest.raises(Unprocessable) as fault:
         read_all(lambda: path_value(UUID, asked, "memory_id"), lambda: parse_query(OfAgent, asked))
-    assert [(one["type"], one["loc"]) for one in fault.value.errors] == [
+    assert [(error["type"], error["loc"]) for error in fault.value.errors] == [
         ("uuid_parsing", ["path", "memory_id"]),
         ("missing", ["query", "agent_id"]),
     ]

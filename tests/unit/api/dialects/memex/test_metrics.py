@@ -17,7 +17,11 @@ POOL = PoolSize(5, 3)
 def samples(metrics: MemexMetrics) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
     """Every sample by its name and labels."""
     families = text_string_to_metric_families(metrics.text(POOL).decode())
-    return {(one.name, frozenset(one.labels.items())): one.value for family in families for one in family.samples}
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in families
+        for sample in family.samples
+    }
 
 
 def labelled(**labels: str) -> frozenset[tuple[str, str]]:

@@ -159,9 +159,9 @@ def test_more_than_can_be_unpacked_is_not_packed():
 
 @given(entries=ENTRIES, data=st.data())
 def test_stubs_take_the_place_of_what_was_erased_and_of_nothing_else(entries: list[Stored], data: st.DataObject):
-    erased = data.draw(st.sets(st.sampled_from([one.position for one in entries])))
+    erased = data.draw(st.sets(st.sampled_from([entry.position for entry in entries])))
     found = overlaid(entries, {**dict.fromkeys(erased, b"stub"), Position(10**14, 0): b"elsewhere"})
-    assert [one.position for one in found] == [one.position for one in entries]
+    assert [one.position for one in found] == [entry.position for entry in entries]
     for before, after in zip(entries, found, strict=True):
         assert after.payload == (b"stub" if before.position in erased else before.payload)
 
@@ -268,11 +268,11 @@ def test_a_manifest_of_a_newer_release_is_refused():
 @given(sizes=SIZES, data=st.data())
 def test_replacing_segments_makes_the_chain_behind_them_anew(sizes: list[int], data: st.DataObject):
     manifest = made_of(sizes)
-    names = data.draw(st.sets(st.sampled_from([one.name for one in manifest.segments]), min_size=1))
+    names = data.draw(st.sets(st.sampled_from([segment.name for segment in manifest.segments]), min_size=1))
     contents = {
-        one.name: content(one.first.ms, one.content.entries, "rewritten")
-        for one in manifest.segments
-        if one.name in names
+        segment.name: content(segment.first.ms, segment.content.entries, "rewritten")
+        for segment in manifest.segments
+        if segment.name in names
     }
     newer = replaced(manifest, contents, "01X")
     assert decode(encode(newer), expected(newer), newer.head) == newer
@@ -294,16 +294,16 @@ def test_what_is_sealed_already_is_not_sealed_again():
 @given(sizes=SIZES, at=st.integers(0, 100))
 def test_the_segments_behind_a_position_are_those_that_a_search_finds(sizes: list[int], at: int):
     manifest, position = made_of(sizes), Position(at, 0)
-    assert list(manifest.behind(position)) == [one for one in manifest.segments if one.last > position]
+    assert list(manifest.behind(position)) == [segment for segment in manifest.segments if segment.last > position]
     if manifest.segments[0].first <= position <= manifest.sealed:
         found = manifest.holding(position)
-        assert found == next(one for one in manifest.segments if one.last >= position)
+        assert found == next(segment for segment in manifest.segments if segment.last >= position)
 
 
 def test_files_tell_the_version_they_were_written_for():
     manifest = made_of([3, 4])
     assert version_of(manifest.name) == 2
-    assert [version_of(one.name) for one in manifest.segments] == [1, 2]
+    assert [version_of(segment.name) for segment in manifest.segments] == [1, 2]
     assert [version_of(name) for name in (".writing-segment-1-a", "notes.txt", "segment-x-1", "")] == [None] * 4
 
 
