@@ -31,7 +31,7 @@ EVENT_KEY = "demo_event"
 """Metadata of every observation and memory: the id of its event."""
 
 SEARCHABLE_S = 60.0
-EMBEDDED_S = 20.0
+EMBEDDED_S = 60.0
 PAUSE_S = 0.2
 CONTEXT_LINES = 5
 """Lines shown of each context block; the JSON has all of it."""
