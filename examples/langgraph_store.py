@@ -67,7 +67,7 @@ class MnemologStore(_Store):
         return await asyncio.to_thread(self.batch, list(ops))
 
     def _done(self, op: Any) -> Any:
-        """Operations are told apart by the fields that only they have."""
+        """Each kind of operation is recognized by the fields that only it has."""
         if hasattr(op, "namespace_prefix"):
             return self._search(op)
         if hasattr(op, "match_conditions"):

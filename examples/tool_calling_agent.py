@@ -67,7 +67,7 @@ class Chat(NamedTuple):
 
 
 async def called(tools: dict[str, Tool], call: dict[str, Any]) -> str:
-    """What a tool answers; an error is told to the model, which can do something about it."""
+    """The answer of a tool; an error goes to the model, which can react to it."""
     function = call["function"]
     try:
         return await tools[function["name"]](**json.loads(function["arguments"]))

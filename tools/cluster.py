@@ -113,7 +113,7 @@ class LocalCluster:
             child.restart_if_dead()
 
     def stop(self) -> None:
-        """End everything: no new writes, then what is at hand, then the log."""
+        """End everything: no new writes, then running jobs, then the log."""
         for children in (self.apis, self.workers):
             for child in children:
                 child.ask_to_stop()

@@ -1,6 +1,6 @@
-"""What MkDocs is told beside `mkdocs.yml`: pages outside `docs/`, files that pages link to, the decisions, OpenAPI.
+"""Configuration of MkDocs beside `mkdocs.yml`: pages outside `docs/`, files that pages link to, the decisions, OpenAPI.
 
-Links are written for whoever reads the sources. Here each is led to where the site has the same thing.
+Links are written for readers of the sources. Here each is led to where the site has the same thing.
 """
 
 import json

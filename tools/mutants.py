@@ -190,7 +190,7 @@ MUTANTS = (
         "test_an_event_that_cannot_be_applied_is_parked_after_exactly_five_attempts",
     ),
     Mutant(
-        "group commit: a caller is told the positions of another's events",
+        "group commit: a caller gets the positions of another's events",
         "[[next(rows[partition]) for partition, _ in write.entries] for write in group]",
         "[[appended[partition][n] for n, (partition, _) in enumerate(write.entries)] for write in group]",
         "test_concurrent_writes_share_appends",

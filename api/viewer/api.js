@@ -97,7 +97,7 @@ export async function write(method, path, options = {}) {
 /** The place of this page's last write, for a recall that has to see it. */
 export const lastWrite = () => written;
 
-/** The document, or null where there is none for this reader. */
+/** The document, or null where this reader has no access to it or it does not exist. */
 export async function found(path, params) {
   try {
     return await read(path, params);

@@ -98,7 +98,7 @@ function writes() {
   );
 }
 
-/** The vital signs, in the words of `mnemolog health`; one that nobody knows is left out. */
+/** The vital signs, in the words of `mnemolog health`; unknown values are left out. */
 function figuresOf({ vitals, lag, documents }) {
   const waiting = Object.values(lag).reduce((sum, behind) => sum + behind, 0);
   return [

@@ -11,7 +11,7 @@ export function confidenceAt(confidence, since, at) {
   return weeks < 1 ? confidence : Math.max(FLOOR, confidence - RATE * weeks);
 }
 
-/** When it has faded to where a lesson that nobody confirmed is retired. */
+/** When it has faded to the confidence at which an unconfirmed lesson is retired. */
 export const fadesAt = (confidence, since) => since + WEEK_MS * Math.max(1, (confidence - RETIRE_AT) / RATE);
 
 /** `[time, confidence]` from `since` until it has faded, with the step after a week. */

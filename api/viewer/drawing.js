@@ -11,7 +11,7 @@ const STEP = 40;
 const TICKS_MS = 6;
 const LINKS_MOVING = 3000;
 
-/** The canvas of a graph; `kinds` name the colours of its types, `onChoose(node)` hears which node is chosen. */
+/** The canvas of a graph; `kinds` name the colors of its types, `onChoose(node)` is called with the chosen node. */
 export function canvas(graph, kinds, onChoose) {
   const element = el("canvas", {
     class: "graph",
@@ -105,7 +105,7 @@ export function canvas(graph, kinds, onChoose) {
 
   const size = (i) => RADIUS + Math.min(LARGEST - RADIUS, Math.sqrt(layout.degree[i]));
 
-  /** As long as nobody has moved or zoomed it, all of the graph is in view. */
+  /** Until it is moved or zoomed, all of the graph is in view. */
   function fit(width, height) {
     let [left, right, top, bottom] = [Infinity, -Infinity, Infinity, -Infinity];
     for (let i = 0; i < layout.x.length; i += 1) {
@@ -242,7 +242,7 @@ const linkedMost = ({ degree }, graph) =>
     .slice(0, NAMED)
     .map((i) => [i, named(graph, i)]);
 
-/** For each colour the numbers of the nodes that have it. */
+/** For each color the numbers of the nodes that have it. */
 function byColor({ nodes }, kinds) {
   const found = new Map();
   nodes.forEach(({ type }, i) => {
@@ -253,7 +253,7 @@ function byColor({ nodes }, kinds) {
   return found;
 }
 
-/** The colours by their names in the style sheet, each looked up once, when the element is on the page. */
+/** The colors by their names in the style sheet, each looked up once, when the element is on the page. */
 function colors(element) {
   const known = new Map();
   return (name) => {

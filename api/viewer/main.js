@@ -152,7 +152,7 @@ addEventListener("hashchange", () => {
   show();
 });
 
-/** A browser has six connections to a server, for all of its tabs: one that nobody looks at gives its stream back. */
+/** A browser has six connections to a server for all of its tabs, so a hidden tab closes its stream. */
 document.addEventListener("visibilitychange", () => {
   following.abort();
   if (document.hidden) return;

@@ -12,7 +12,7 @@ import { count, headed, listed, projectName, when } from "./text.js";
 
 const TYPES = ["episodic", "semantic", "procedural"].map((one) => [one, one]);
 const READERS = [
-  ["public", "everybody in the tenant"],
+  ["public", "everyone in the tenant"],
   ["shared", "those named below"],
   ["private", "its owner alone"],
 ];

@@ -30,7 +30,7 @@ export class Moments {
     this.place = Math.min(this.last, Math.max(0, place));
   }
 
-  /** Goes to the last event that was recorded until a time in milliseconds; to the first where there is none. */
+  /** Goes to the last event recorded until a time in milliseconds, or to the first event if all are later. */
   seek(at) {
     this.go(this.events.findLastIndex((one) => one.at <= at));
   }

@@ -21,7 +21,7 @@ export function drawPickers() {
   );
   draw(
     agent,
-    [[ALL, "nobody: public only"], ...options(knownAgents(), now.agent || null, String)],
+    [[ALL, "no agent: public only"], ...options(knownAgents(), now.agent || null, String)],
     now.agent ? NAMED + now.agent : ALL,
   );
 }
@@ -41,7 +41,7 @@ function draw(picker, choices, chosen) {
   picker.value = chosen;
 }
 
-/** Asks for a name that is not in the choice; null when nobody gave one. */
+/** Asks for a name that is not in the list; null if the dialog was dismissed. */
 function named(what) {
   return new Promise((resolve) => {
     const input = el("input", { required: true, maxlength: 512, "aria-label": what });

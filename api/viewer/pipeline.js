@@ -78,7 +78,7 @@ function partitions(all) {
           el(
             "td",
             {},
-            one.worker ? el("span", { title: one.worker }, `…${one.worker.slice(-6)}`) : tag("nobody", "warning"),
+            one.worker ? el("span", { title: one.worker }, `…${one.worker.slice(-6)}`) : tag("no worker", "warning"),
           ),
         ),
       ),

@@ -175,7 +175,7 @@ function player(project, session, items, route) {
     else toggle();
   }
 
-  /** Takes what was loaded. Nobody is moved by that, but who stands at the end of all of a project stays there. */
+  /** Adds loaded events. The current moment stays the same, except that a reader at the end of the history stays at the end. */
   function grown(some) {
     const atEnd = !session && moments.place === moments.last;
     moments.add(some.slice(0, MOST - moments.events.length));

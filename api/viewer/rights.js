@@ -12,8 +12,8 @@ const ASKED = {
 };
 const refused = new Set();
 
-/** Asks the server, where there is a key; a server without keys lets in everybody for everything. It asks for the key
- * alone, not for the agent that the page reads as; what the server has no room to answer now takes no role away. */
+/** Asks the server which roles the key has; a server without keys allows everything. The request names no agent, since
+ * roles belong to the key. If the server is too busy to answer, no role is removed. */
 export async function learnRights() {
   if (!key()) return;
   await Promise.all(

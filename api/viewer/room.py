@@ -1,5 +1,5 @@
-"""The viewer's page and the files that it loads. They are the same for everybody and tell nothing: what the page shows,
-it asks the native API for, with the key of whoever looks at it.
+"""The viewer's page and the files that it loads. They are public and contain no data: the page gets what it
+shows from the native API, with the key of its user.
 
 The policy that comes with the page allows its own files and this server. There is no inline script or style, and no
 text can become markup: with Trusted Types and no policy for them, a browser refuses to parse any.
@@ -54,7 +54,7 @@ async def file(request: Request) -> Response:
 
 
 OPEN_PATHS = frozenset(f"/viewer/{name}" for name in FILES)
-"""Files that answer without a key; of no other is told whether it is there."""
+"""Files that answer without a key. For other names the answer does not say whether a file exists."""
 ENDPOINTS = [
     Endpoint("GET", "/viewer", ANY, page, "The viewer.", answer=TEXT, media="text/html", open=True),
     Endpoint("GET", "/viewer/{name}", ANY, file, "A file that the viewer's page loads.", "S", answer=TEXT,

@@ -2,7 +2,7 @@
 
 export const KEPT = ["project", "agent"];
 
-/** Where the page is: `#/tab/id?name=value`. A `project` that is null stands for all of them, "" for that of no name. */
+/** Where the page is: `#/tab/id?name=value`. A `project` of null means all projects, "" the project without a name. */
 export function current() {
   const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?", 2);
   const [tab = "", ...rest] = path.split("/");

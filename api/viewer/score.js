@@ -6,7 +6,7 @@ import { number, percent } from "./text.js";
 const PARTS = {
   mix: ["words and meaning", "how well its own words and its meaning fit the question"],
   coverage: ["coverage", "the share of the question's words that it says, or what stands within two places of it"],
-  neighbours: ["neighbours", "what was said just before and after it fits, too"],
+  neighbours: ["neighbors", "the turns just before and after also match"],
   episode: ["session", "other parts of its session fit, too"],
   author: ["author", "the question names who said it"],
   speaker: ["speaker", "it is said in the first person, by the one whom the question is about"],

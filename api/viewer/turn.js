@@ -6,8 +6,8 @@ import { clock, when } from "./text.js";
 
 export const clockTime = (iso) => el("time", { datetime: iso, title: when(iso) }, clock(iso));
 
-/** A turn is its headline, and `more` beside it; what was said or printed is there when somebody opens it. Of one that is
- * not here in full, `full` reads it then. */
+/** A turn is its headline and `more`; its text or output is rendered when it is opened, and loaded by `full` if it was
+ * shortened. */
 export function turn(one, opened = false, ...more) {
   const full = el("div", { class: "full" });
   const made = el(

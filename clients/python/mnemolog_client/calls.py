@@ -1,7 +1,7 @@
 """Calls as values: what is sent, and what its answer is read as. Nothing here connects to anything.
 
-A method of `nouns.py` describes one call and returns it; `remote` and `listing` make of that description what is
-called: by a blocking client it returns the answer, by an asyncio one an awaitable of it. So every call, with its
+A method of `nouns.py` describes one call and returns it; `remote` and `listing` turn that description
+into a method: a blocking client returns the answer, an asyncio client an awaitable of it. So every call, with its
 parameters and types, is written once.
 """
 
@@ -40,7 +40,7 @@ W = TypeVar("W", bound=Positioned)
 
 @dataclass(frozen=True, kw_only=True)
 class Call(Generic[T]):
-    """One request, and how its answer is read. Whoever sends it again sends the same, with the same event id."""
+    """One request, and how its answer is read. A retry sends the same bytes with the same event id."""
 
     method: str
     path: str

@@ -136,7 +136,9 @@ class Emitter:
             return self._transport.send(batch_of(lines), ONCE)
         except MnemologError as fault:
             return fault
-        except Exception as fault:  # as of a client that was closed first: the commands stay, and it is told
+        except (
+            Exception
+        ) as fault:  # for example the client was closed first: the commands stay, and the error is reported
             return _unexpected(fault)
 
     def _close_at_exit(self) -> None:
@@ -258,11 +260,13 @@ class AsyncEmitter:
             return await self._transport.send(batch_of(lines), ONCE)
         except MnemologError as fault:
             return fault
-        except Exception as fault:  # as of a client that was closed first: the commands stay, and it is told
+        except (
+            Exception
+        ) as fault:  # for example the client was closed first: the commands stay, and the error is reported
             return _unexpected(fault)
 
     async def _aside(self, work: Callable[[], T]) -> T:
-        """What `work` returns, which may touch files. Whoever is cancelled meanwhile waits for its end."""
+        """What `work` returns, which may touch files. A caller that is cancelled waits for its end."""
         if self._files is None:
             return work()
         future = asyncio.get_running_loop().run_in_executor(self._files, work)

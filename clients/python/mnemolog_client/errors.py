@@ -11,7 +11,7 @@ MnemologError
 ├── Unavailable           later, with the same event id; whether a write was stored is not known
 │   ├── ProjectionBehind  what was written is safe, and cannot be read yet
 │   └── Unreachable       no server answered
-├── ServerFault           a fault of the server, or an answer that is none of mnemolog's
+├── ServerFault           an error of the server, or an answer that is not mnemolog's
 └── EmitterError
     ├── EmitterFull       emit fewer, or wait
     ├── EmitterClosed     it takes no more
@@ -156,7 +156,7 @@ _BY_STATUS: dict[int, type[MnemologError]] = {
 
 
 def error_of(response: httpx.Response) -> MnemologError:
-    """The error that an answer which is no success stands for."""
+    """The error for an answer that is not a success."""
     status = response.status_code
     try:
         problem = msgspec.json.decode(response.content, type=_Problem)

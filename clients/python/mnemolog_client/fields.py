@@ -20,7 +20,7 @@ class InTime(TypedDict, total=False):
 class OfSession(TypedDict, total=False):
     """What every write about a session takes; its id stands apart.
 
-    The client makes an `event_id` where there is none, and keeps it when it retries.
+    The client makes an `event_id` if none is given, and keeps it when it retries.
     """
 
     event_id: str | None

@@ -122,7 +122,7 @@ class Lessons(Noun[S]):
 
     @remote
     def create(self, content: str, **fields: Unpack[OfLesson]) -> Call[answers.Accepted]:
-        """State a lesson; the same text in the same project is the same lesson, and makes it surer."""
+        """State a lesson; the same text in the same project is the same lesson and raises its confidence."""
         return write("/v1/lessons", answers.Accepted, {"content": content, **fields})
 
     @remote
@@ -200,7 +200,7 @@ class Lessons(Noun[S]):
 
 
 class Sessions(Noun[S]):
-    """One agent's work from its beginning to its end. An observation opens its session by itself."""
+    """One agent's work from its beginning to its end. An observation opens its session automatically."""
 
     @remote
     def start(self, session_id: str, **fields: Unpack[SessionStart]) -> Call[answers.Accepted]:
@@ -209,7 +209,7 @@ class Sessions(Noun[S]):
 
     @remote
     def end(self, session_id: str, **fields: Unpack[SessionEnd]) -> Call[answers.Accepted]:
-        """Say that a session ended; its summary follows by itself."""
+        """Say that a session ended; its summary is made automatically."""
         return write("/v1/sessions", answers.Accepted, {**fields, "session_id": session_id, "status": "ended"})
 
     @remote
@@ -219,7 +219,7 @@ class Sessions(Noun[S]):
 
     @remote
     def summary(self, session_id: str, *, project: str | None = None) -> Call[answers.Summary]:
-        """The summary of a session; NotFound while there is none."""
+        """The summary of a session; NotFound until it exists."""
         return get(f"/v1/sessions/{part(session_id)}/summary", answers.Summary, project=project)
 
     @remote

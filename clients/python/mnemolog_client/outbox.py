@@ -1,7 +1,7 @@
 """What an emitter does, apart from waiting: takes commands, says when a batch is due, and what came of one.
 
 Both emitters use it under a lock of their own. Commands leave it in the order they came, and only once the server has
-acknowledged or refused them: the next batch is made when the one before is settled.
+acknowledged or refused them: the next batch is made when the previous batch is settled.
 """
 
 import logging

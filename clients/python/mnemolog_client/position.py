@@ -16,7 +16,7 @@ class Position:
         self.include(text)
 
     def include(self, text: str) -> None:
-        """Cover one position more, or several that are joined by commas. Raises ValueError for what is none."""
+        """Cover one more position, or several joined by commas. Raises ValueError for an invalid position."""
         read = [_read(part) for part in text.split(",") if part]
         with self._lock:
             for partition, place in read:

@@ -40,7 +40,7 @@ class Pause(NamedTuple):
 
 Reply = httpx.Response | httpx.TransportError
 OnDegraded = Callable[[str, str], None]
-"""Told of an answer that lacks something: what was asked (`GET /v1/sessions`), and what was left out."""
+"""Called for an incomplete answer, with the request (`GET /v1/sessions`) and what was left out."""
 Steps = Generator[Request | Pause, Reply | None, T]
 
 

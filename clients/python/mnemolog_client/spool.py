@@ -128,7 +128,7 @@ class Spool:
             if self._fsync:
                 os.fsync(file.fileno())
         except OSError:
-            os.ftruncate(file.fileno(), self._sizes[number])  # half a line would be taken for one
+            os.ftruncate(file.fileno(), self._sizes[number])  # half a line would be read as a whole line
             raise
         self._sizes[number] += len(line) + 1
         self._count += 1
@@ -231,7 +231,7 @@ class Spool:
         return self._open
 
     def _last_number(self) -> int:
-        """The number that the cursor is about: no later segment has it, or the cursor would be taken for its own."""
+        """The number that the cursor is about: no later segment has it, or the cursor would be read as its own."""
         try:
             return int((self._folder / "cursor").read_text().partition(" ")[0])
         except (FileNotFoundError, ValueError):

@@ -40,7 +40,7 @@ type Names<P extends string> = P extends `${string}{${infer N}}${infer R}` ? { [
 type Items<A> = A extends { items: (infer I)[] } ? I : never;
 type Fields = Readonly<Record<string, unknown>>;
 
-/** One request, and how its answer is read. Whoever sends it again sends the same, with the same event id. */
+/** One request, and how its answer is read. A retry sends the same bytes with the same event id. */
 export interface Call<T> {
   readonly method: string;
   readonly path: string;

@@ -16,7 +16,7 @@ const TIMEOUT_S = 30;
 export interface MnemologOptions {
   /** MNEMOLOG_URL, else http://127.0.0.1:3111, unless given. */
   readonly url?: string | undefined;
-  /** MNEMOLOG_SECRET unless given; an empty one is none. */
+  /** MNEMOLOG_SECRET unless given; an empty string is no key. */
   readonly secret?: string | undefined;
   /** Who reads and writes. */
   readonly agent?: string | undefined;
@@ -26,8 +26,8 @@ export interface MnemologOptions {
   /** Of one attempt. */
   readonly timeoutS?: number | undefined;
   /**
-   * Called before a read resolves whose answer lacks what is on a node of a cluster that is away, with what was asked
-   * (`GET /v1/sessions`) and what was left out.
+   * Called before an incomplete read resolves, with the request (`GET /v1/sessions`) and what was left out because a
+   * node of the cluster is away.
    */
   readonly onDegraded?: ((asked: string, leftOut: string) => void) | undefined;
   /** Sends the requests; the platform's own unless given. */

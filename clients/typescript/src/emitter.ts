@@ -71,7 +71,7 @@ export class Emitter {
     const [eventId, line] = this.#outbox.encode(command);
     while (!this.#hasPlace(line)) await this.#changed.wait(Number.POSITIVE_INFINITY);
     const put = new Promise<void>((taken, failed) => this.#coming.push({ line, taken, failed }));
-    this.#lastPut = put.catch(() => undefined); // whoever emitted it is told
+    this.#lastPut = put.catch(() => undefined); // the caller of emit gets the error
     this.#writing ??= this.#write();
     await put;
     return eventId;
@@ -201,7 +201,7 @@ class Bell {
     for (const wake of this.#waiting) wake();
   }
 
-  /** Resolves when it rings, or after so long; the process does not end meanwhile, unless it may. */
+  /** Resolves when it rings, or after so long; the process does not end before, unless it may. */
   wait(ms: number, { keepsProcess = true } = {}): Promise<void> {
     return new Promise((resolve) => {
       const wake = (): void => {
@@ -226,7 +226,7 @@ async function within(work: Promise<void>, seconds: number): Promise<void> {
   clearTimeout(timer);
 }
 
-/** Emitters that nobody closed. Node closes them when it has nothing else to do; not on `process.exit`. */
+/** Emitters that were not closed. Node closes them when it has nothing else to do; not on `process.exit`. */
 const opened = new Set<Emitter>();
 
 function closeOpened(): void {

@@ -12,7 +12,7 @@
  *     ├── Unavailable           later, with the same event id; whether a write was stored is not known
  *     │   ├── ProjectionBehind  what was written is safe, and cannot be read yet
  *     │   └── Unreachable       no server answered
- *     ├── ServerFault           a fault of the server, or an answer that is none of mnemolog's
+ *     ├── ServerFault           an error of the server, or an answer that is not mnemolog's
  *     └── EmitterError
  *         ├── EmitterFull       emit fewer, or wait
  *         ├── EmitterClosed     it takes no more
@@ -170,7 +170,7 @@ export interface Reply {
   readonly leftOut: string | null;
 }
 
-/** The error that an answer which is no success stands for. */
+/** The error for an answer that is not a success. */
 export function errorOf(reply: Reply): MnemologError {
   const { status, url } = reply;
   const told = problem(reply.text);

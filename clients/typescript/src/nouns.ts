@@ -102,7 +102,7 @@ export class Observations extends Noun {
 
 /** What was learned; confidence grows with each confirmation and fades without. */
 export class Lessons extends Noun {
-  /** State a lesson; the same text in the same project is the same lesson, and makes it surer. */
+  /** State a lesson; the same text in the same project is the same lesson and raises its confidence. */
   create(content: string, fields: OfLesson = {}): Promise<Accepted> {
     return this.transport.send(write("post", "/v1/lessons", { content, ...fields }));
   }
@@ -153,7 +153,7 @@ export class Lessons extends Noun {
   }
 }
 
-/** One agent's work from its beginning to its end. An observation opens its session by itself. */
+/** One agent's work from its beginning to its end. An observation opens its session automatically. */
 export class Sessions extends Noun {
   /** Say that a session started. */
   start(sessionId: string, fields: SessionStart = {}): Promise<Accepted> {
@@ -161,7 +161,7 @@ export class Sessions extends Noun {
     return this.transport.send(write("post", "/v1/sessions", body));
   }
 
-  /** Say that a session ended; its summary follows by itself. */
+  /** Say that a session ended; its summary is made automatically. */
   end(sessionId: string, fields: SessionEnd = {}): Promise<Accepted> {
     const body = { ...fields, session_id: sessionId, status: "ended" } as const;
     return this.transport.send(write("post", "/v1/sessions", body));
@@ -172,7 +172,7 @@ export class Sessions extends Noun {
     return this.transport.send(get("/v1/sessions/{id}", "status", { names: { id: sessionId }, query: { project } }));
   }
 
-  /** The summary of a session; NotFound while there is none. */
+  /** The summary of a session; NotFound until it exists. */
   summary(sessionId: string, { project }: InProject = {}): Promise<Summary> {
     const options = { names: { id: sessionId }, query: { project } };
     return this.transport.send(get("/v1/sessions/{id}/summary", "narrative", options));

@@ -2,7 +2,7 @@
  * What an emitter does, apart from waiting: takes commands, says when a batch is due, and what came of one.
  *
  * Commands leave it in the order they came, and only once the server has acknowledged or refused them: the next batch
- * is made when the one before is settled.
+ * is made when the previous batch is settled.
  */
 
 import type { BatchAccepted, Rejection } from "./answers.ts";
@@ -264,7 +264,7 @@ export async function openOutbox(agent: string, folder: string | undefined, opti
   return new Outbox(await Spool.open(folder, { maxBytes, fsync, log: logOf(options) }), agent, options);
 }
 
-/** Tells a person; a `log` that throws is told of, too, and stops nothing. */
+/** Logs for a person; a `log` that throws is reported, too, and stops nothing. */
 function logOf({ log = (message) => console.warn(`mnemolog: ${message}`) }: EmitterOptions): (message: string) => void {
   return (message) => {
     try {

@@ -21,7 +21,7 @@ export class Position {
     this.include(text);
   }
 
-  /** Cover one position more, or several that are joined by commas. Throws RangeError for what is none. */
+  /** Cover one more position, or several joined by commas. Throws RangeError for an invalid position. */
   include(text: string): void {
     const places = text.split(",").filter(Boolean).map(read);
     for (const place of places) {

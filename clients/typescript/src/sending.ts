@@ -11,7 +11,7 @@ import { timerMs } from "./retry.ts";
 const POLL_EVERY_S = 0.2;
 /** The header of an answer that was made without what is on a node of a cluster that is away. */
 const DEGRADED = "Mnemolog-Degraded";
-/** What reading an answer throws that is not the server's: no JSON, another JSON, a position that is none. */
+/** What reading an answer throws that is not the server's: no JSON, unexpected JSON, an invalid position. */
 const UNREADABLE = [SyntaxError, UnreadableAnswer, RangeError];
 
 export interface TransportOptions {

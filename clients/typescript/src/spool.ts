@@ -87,7 +87,7 @@ export class Spool implements Waiting {
         await file.appendFile(joined(lines));
         if (this.#options.fsync) await file.datasync();
       } catch (fault) {
-        await file.truncate(size); // half a line would be taken for one
+        await file.truncate(size); // half a line would be read as a whole line
         throw fault;
       }
       this.#sizes.set(number, size + sizeOf(lines));
@@ -165,7 +165,7 @@ export class Spool implements Waiting {
   /** What `work` resolves to, which is done when all that was asked for before is done. */
   #alone<T>(work: () => Promise<T>): Promise<T> {
     const done = this.#last.then(work);
-    this.#last = done.catch(() => undefined); // whoever asked is told
+    this.#last = done.catch(() => undefined); // the caller gets the error
     return done;
   }
 
