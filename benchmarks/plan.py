@@ -30,9 +30,7 @@ FEED_BYTES = 64 * 2**20  # of all change feeds together (docs/operations.md#what
 CACHE_DAYS, ARCHIVE_AFTER_S = 30, 3_600  # MNEMOLOG_EMBEDDING_CACHE_DAYS, MNEMOLOG_ARCHIVE_AFTER: their defaults
 CEILING = 0.85  # of maxmemory, above which writes are refused: MNEMOLOG_MEMORY_CEILING
 BUSY = 0.6  # of a core, in the plan
-FILE_TIMES = (
-    3  # what an append-only file may take, times what it holds: old, new, and what is written during the rewrite
-)
+FILE_TIMES = 3  # size of an append-only file during a rewrite, times its content: old, new, and new writes
 WORKERS = (3, 12, 48)
 STORES = {
     "log": "log, without an archive",
