@@ -113,7 +113,7 @@ class Mnemolog(Root[Blocking]):
         on_degraded: OnDegraded | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        """`url` and `secret` are MNEMOLOG_URL and MNEMOLOG_SECRET unless given; `agent` is the name that reads and writes.
+        """`url` and `secret` are MNEMOLOG_URL and MNEMOLOG_SECRET unless given; `agent` is the name of reads and writes.
 
         `position` is that of another client: reads wait for what it wrote. `timeout_s` is of one attempt. `on_degraded`
         is called before a read returns whose answer lacks what is on a node of a cluster that is away, with what was
