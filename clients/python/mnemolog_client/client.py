@@ -113,11 +113,11 @@ class Mnemolog(Root[Blocking]):
         on_degraded: OnDegraded | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        """`url` and `secret` are MNEMOLOG_URL and MNEMOLOG_SECRET unless given; `agent` is the name of reads and writes.
+        """`url` and `secret` default to MNEMOLOG_URL and MNEMOLOG_SECRET; `agent` is the name for reads and writes.
 
-        `position` is that of another client: reads wait for what it wrote. `timeout_s` is of one attempt. `on_degraded`
-        is called before a read returns whose answer lacks what is on a node of a cluster that is away, with what was
-        asked (`GET /v1/sessions`) and what was left out.
+        `position` is another client's: reads wait for its writes. `timeout_s` is per attempt. `on_degraded` is called
+        before an incomplete read returns, with the request (`GET /v1/sessions`) and what was left out because a node
+        of the cluster is away.
         """
         self._http = httpx.Client(
             base_url=_url(url),
