@@ -18,30 +18,27 @@ from uuid import uuid4
 import httpx
 import pytest
 from oauth_issuer import RESOURCE, Issuer
+from waiting import wait_until
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from tests.acceptance.running import Doors, Server, Tenant, Together, every_dialect, new_tenant, running, seed_cache
 from tests.acceptance.visibility import everybody, matrix_server, planted_memories
-from tests.support.waiting import wait_until
 
 __all__ = ["everybody", "matrix_server", "planted_memories"]
 
-STARTING = ("test_up", "test_backup", "test_no_lookups")
+STARTING = ("test_up", "test_backup")
 """Files whose tests each start what they are about: they may run in any process."""
 TOGETHER = {
     "test_a_log_that_is_printed_is_in_the_order_of_time": "test_importers",
     "test_limits_and_scopes": "test_overload",
-    "test_reconcile": "test_refusals",
     "test_secrets": "test_authorisation_walk",
-    "test_transfer": "test_importers",
-    "test_visibility_of_dialects": "test_visibility_matrix",
 }
 """Files, and tests, that run in the process of another file, whose servers they use."""
 FIRST = (
-    "test_up", "test_authorisation_walk", "test_cluster", "test_mcp_gateway", "test_backup", "test_no_lookups",
+    "test_up", "test_authorisation_walk", "test_cluster", "test_mcp_gateway", "test_backup",
     "test_pages", "test_viewer_of_a_fleet", "test_overload", "test_importers", "test_visibility_matrix", "test_llm",
-    "test_agent_hooks", "test_forgetting_leaves_nothing", "test_fuzz", "test_refusals",
+    "test_agent_hooks", "test_forgetting", "test_fuzz",
 )  # fmt: skip
 """The files that take longest begin first, so that no process is left with much when the others are done."""
 

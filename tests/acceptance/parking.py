@@ -7,13 +7,13 @@ from contextlib import contextmanager
 
 import httpx
 import msgspec
+from commands import ROOT, environment
+from waiting import wait_until
 
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import partition_of, session_route
 from ingest.platform.connections import connect
 from tests.acceptance.running import Server
-from tests.support.commands import ROOT, environment
-from tests.support.waiting import wait_until
 
 PARTITIONS = 2
 LETTERS = "/v1/admin/dead-letters"

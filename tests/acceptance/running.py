@@ -1,5 +1,6 @@
 """A running mnemolog as the tests of its doors see it: real processes, a free port, folders that nobody else uses."""
 
+import asyncio
 import os
 import shutil
 import signal
@@ -7,17 +8,21 @@ import tempfile
 import time
 from collections.abc import AsyncGenerator, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
 import httpx
+import msgspec
+from commands import run
+from ports import free_port, free_ports
+from servers import Cluster
+from waiting import wait_until
 
-from api.cli.supervisor import Supervisor, local_url
+from api.cli.supervisor import Child, Supervisor, local_url
+from ingest.embedded.valkey import EmbeddedValkey
 from ingest.platform.connections import connect
-from ingest.platform.settings import DROP_INS, Settings
-from tests.support.ports import free_port, free_ports
-from tests.support.waiting import wait_until
+from ingest.platform.settings import DROP_INS, Settings, to_environment
 from workers.queue import JobQueue
 
 T = TypeVar("T")
@@ -130,6 +135,38 @@ def running(cache_dir: Path, **changes: Any) -> Generator[Server]:
             server.stop()
 
 
+class Installation(NamedTuple):
+    """A whole installation on a Redis Cluster of three primaries, with arq on a server of its own."""
+
+    cluster: Cluster
+    jobs: EmbeddedValkey
+    server: Server
+    settings: Settings
+    opened: ExitStack
+
+
+@contextmanager
+def on_cluster(
+    folder: Path, cache_dir: Path, *, replicas: bool = False, workers: int = 1, **changes: Any
+) -> Generator[Installation]:
+    """An API and `workers` workers on a new cluster; every process of it is ended."""
+    cluster, jobs = Cluster(folder / "cluster", replicas=replicas), EmbeddedValkey(folder / "jobs")
+    with ExitStack() as opened:
+        for store in (cluster, jobs):
+            opened.callback(store.stop)
+            store.start()
+        urls = {"redis_url": cluster.url, "jobs_redis_url": jobs.url}
+        chosen = settings(folder / "data", cache_dir, **urls, embedder="none", **changes)
+        server = Server.of(Supervisor(chosen, worker_niceness=0))
+        opened.callback(server.stop)
+        server.supervisor.start()
+        for _ in range(workers - 1):
+            another = Child("worker", chosen)
+            opened.callback(another.stop)
+            another.start()
+        yield Installation(cluster, jobs, server, chosen, opened)
+
+
 class Doors(NamedTuple):
     """A server with a port for every dialect, and its URLs, without a slash at the end."""
 
@@ -166,6 +203,12 @@ async def redis_of(server: Server) -> AsyncGenerator[Any]:
     finally:
         await redis.aclose()
         await redis.connection_pool.disconnect()
+
+
+async def mnemolog(server: Server, *arguments: str) -> tuple[int, Any]:
+    """Exit code and JSON of a command that talks to the server."""
+    done = await asyncio.to_thread(run, to_environment(server.supervisor.settings), *arguments, "--json")
+    return done.returncode, msgspec.json.decode(done.stdout)
 
 
 async def run_job(server: Server, name: str) -> None:

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 import httpx
 import pytest
+from ports import free_port
 from waiting import wait_until
 
 from api.agents import hook, recording
 from tests.acceptance.asking import all_pages, read, write
 from tests.acceptance.running import SECRET, Server, frozen, running
-from tests.support.ports import free_port
 from tests.unit.api.agents.payloads import codex, cursor, gemini
 
 ROOT = Path(__file__).parents[2]

@@ -4,9 +4,9 @@ from uuid import uuid4
 
 import httpx
 import pytest
+from waiting import wait_until
 
 from tests.acceptance.running import Server, Tenant, new_tenant
-from tests.support.waiting import wait_until
 
 FACTS = {
     "which port does the checkout service listen on?": "The checkout service listens on port 8443.",

@@ -1,18 +1,24 @@
-"""Several API processes on one port: who asks does not notice which of them answers, nor that one is killed."""
+"""Several API processes on one port: clients notice neither which process answers, nor that one is killed."""
 
 import asyncio
+import json
 import os
 import re
 import signal
+import socket
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
+from waiting import wait_until
 
-from tests.acceptance.running import Doors, Server, every_dialect
-from tests.support.waiting import wait_until
+from api.cli import supervisor as supervisor_module
+from api.cli.supervisor import Child
+from tests.acceptance.running import Doors, Server, every_dialect, settings
 
 PROCESSES = 2
 
@@ -132,3 +138,111 @@ def _observation(session: str) -> dict[str, Any]:
         "timestamp": "2026-01-31T12:00:00.000Z",
         "data": {"tool_name": "Bash", "tool_input": {"command": "make"}, "tool_output": "done"},
     }
+
+
+def request(server: Server, body: bytes) -> bytes:
+    """An observation as bytes on the wire."""
+    head = [
+        "POST /v1/observations HTTP/1.1",
+        f"Host: {server.url.removeprefix('http://')}",
+        f"Authorization: Bearer {server.secret}",
+        "Content-Type: application/json",
+        f"Content-Length: {len(body)}",
+    ]
+    return "\r\n".join([*head, "", ""]).encode() + body
+
+
+def send_and_hang_up(server: Server, sent: bytes) -> None:
+    """Send all of it, read nothing, close."""
+    port = int(server.url.rpartition(":")[2])
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.sendall(sent)
+
+
+@pytest.mark.parametrize("size", [100, 200_000])
+async def test_what_was_sent_whole_is_stored(server: Server, client: httpx.AsyncClient, project: str, size: int):
+    session = uuid4().hex
+    count = 60
+    for number in range(count):
+        observation = {"content": f"{number} " + "x" * size, "session_id": session, "project": project}
+        send_and_hang_up(server, request(server, json.dumps(observation).encode()))
+
+    async def all_stored() -> bool:
+        answer = await client.get(f"/v1/sessions/{session}/observations", params={"project": project, "limit": 1000})
+        return answer.is_success and len(answer.json()["items"]) == count
+
+    await wait_until(all_stored)
+
+
+LOADED = """
+import sys, time
+from pathlib import Path
+from ingest.platform.processes import wait_for_parent
+folder = Path(sys.argv[1])
+import os
+(folder / f"loaded-{os.getpid()}").touch()
+wait_for_parent()
+(folder / f"served-{os.getpid()}").touch()
+time.sleep(60)
+"""
+
+
+@pytest.fixture
+def child(tmp_path: Path, cache_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Child]:
+    """A child that says when it has loaded and when it serves."""
+    monkeypatch.setattr(supervisor_module, "SPARE_AFTER_S", 0.0)
+    monkeypatch.setattr(supervisor_module, "FIRST_PAUSE_S", 0.0)
+    made = Child("api", settings(tmp_path, cache_dir), command=lambda: [sys.executable, "-c", LOADED, str(tmp_path)])
+    yield made
+    made.stop()
+
+
+def _those(folder: Path, step: str) -> set[int]:
+    return {int(path.name.removeprefix(f"{step}-")) for path in folder.glob(f"{step}-*")}
+
+
+async def test_a_spare_takes_the_place_of_a_child_that_was_killed(child: Child, tmp_path: Path):
+    child.start()
+    first = child.pid
+    assert first is not None
+    await wait_until(lambda: _those(tmp_path, "served") == {first})
+    child.keep_spare()
+    child.keep_spare()
+    await wait_until(lambda: len(_those(tmp_path, "loaded")) == 2)
+    (spare,) = _those(tmp_path, "loaded") - {first}
+    assert _those(tmp_path, "served") == {first}, "a spare waits"
+    os.kill(first, signal.SIGKILL)
+    await wait_until(child.restart_if_dead)
+    assert child.pid == spare
+    await wait_until(lambda: _those(tmp_path, "served") == {first, spare})
+
+
+async def test_a_spare_that_died_is_passed_over_and_made_again(child: Child, tmp_path: Path):
+    child.start()
+    child.keep_spare()
+    first = child.pid
+    assert first is not None
+    await wait_until(lambda: len(_those(tmp_path, "loaded")) == 2)
+    (spare,) = _those(tmp_path, "loaded") - {first}
+    os.kill(spare, signal.SIGKILL)
+    os.kill(first, signal.SIGKILL)
+    await wait_until(child.died)
+    await wait_until(lambda: _ended(spare))
+    child.restart_if_dead()
+    assert child.pid not in (None, first, spare)
+    await wait_until(lambda: child.pid in _those(tmp_path, "served"))
+
+
+async def test_stopping_ends_the_spare(child: Child, tmp_path: Path):
+    child.start()
+    child.keep_spare()
+    await wait_until(lambda: len(_those(tmp_path, "loaded")) == 2)
+    child.stop()
+    assert all(map(_ended, _those(tmp_path, "loaded")))
+
+
+def _ended(pid: int) -> bool:
+    try:
+        return "State:\tZ" in Path(f"/proc/{pid}/status").read_text()
+    except FileNotFoundError:
+        return True

@@ -13,13 +13,13 @@ from typing import Any
 import httpx
 import pytest
 import zstandard
+from commands import ROOT, command_line, environment, run
 from hub_stub import REPOSITORY, TOKEN, HubStub
+from ports import free_port
 
 from ingest.log.archive.store import DirectoryStore
 from projections.maintenance.backups import INDEX, BackupManifest, StoreTarget, listed
 from tests.acceptance.running import PATIENT_READ_S
-from tests.support.commands import ROOT, command_line, environment, run
-from tests.support.ports import free_port
 
 START_S = 60.0
 SECRET_WORD = "zqxvkmarker7"

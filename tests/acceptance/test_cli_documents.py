@@ -4,11 +4,11 @@ import json
 from typing import Any
 
 import pytest
+from commands import run
+from terminal import at_terminal
 from waiting import wait_until
 
 from tests.acceptance.running import Server, Tenant, new_tenant
-from tests.support.commands import run
-from tests.support.terminal import at_terminal
 
 
 class Cli:

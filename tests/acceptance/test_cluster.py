@@ -6,26 +6,21 @@ acknowledged as replicated is there, nothing is there twice, writes go on, and t
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, Generator, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import httpx
 import pytest
 from replay_compare import assert_equals_replay, read_log
-from servers import Cluster
 from waiting import wait_until
 
-from api.cli.supervisor import Child, Supervisor
-from ingest.embedded.valkey import EmbeddedValkey
 from ingest.log.position import partition_of, session_route
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect
-from ingest.platform.settings import Settings
 from tests.acceptance.asking import read, recall, write
-from tests.acceptance.running import Server, settings
+from tests.acceptance.running import Installation, on_cluster
 from tests.acceptance.test_forgetting import forget
 
 PARTITIONS = 12
@@ -33,54 +28,23 @@ WRITERS = 12
 MAY_BE_ANSWERED = {202, 429, 503}
 
 
-class Stack(NamedTuple):
-    """What runs, and how to reach it."""
-
-    cluster: Cluster
-    jobs: EmbeddedValkey
-    server: Server
-    settings: Settings
-
-
-@contextmanager
-def stack_in(folder: Path, cache_dir: Path) -> Generator[Stack]:
-    """The installation; every process of it is ended."""
-    cluster, jobs = Cluster(folder / "cluster", replicas=True), EmbeddedValkey(folder / "jobs")
-    with ExitStack() as opened:
-        opened.callback(cluster.stop)
-        cluster.start()
-        opened.callback(jobs.stop)
-        jobs.start()
-        chosen = settings(
-            folder / "data", cache_dir, redis_url=cluster.url, jobs_redis_url=jobs.url, embedder="none",
-            partitions=PARTITIONS, purge_every=1,
-        )  # fmt: skip
-        supervisor = Supervisor(chosen, worker_niceness=0)
-        server = Server.of(supervisor)
-        opened.callback(server.stop)
-        supervisor.start()
-        second = Child("worker", chosen)
-        opened.callback(second.stop)
-        second.start()
-        yield Stack(cluster, jobs, server, chosen)
-
-
 @pytest.fixture(scope="module")
-def stack(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Iterator[Stack]:
+def stack(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Iterator[Installation]:
     """One installation for these tests; the last of them kills a node of it."""
-    with stack_in(tmp_path_factory.mktemp("stack"), cache_dir) as stack:
+    folder = tmp_path_factory.mktemp("stack")
+    with on_cluster(folder, cache_dir, replicas=True, workers=2, partitions=PARTITIONS, purge_every=1) as stack:
         yield stack
 
 
 @pytest.fixture
-async def client(stack: Stack) -> AsyncGenerator[httpx.AsyncClient]:
+async def client(stack: Installation) -> AsyncGenerator[httpx.AsyncClient]:
     """A client of the API."""
     async with stack.server.client() as http:
         yield http
 
 
 @pytest.fixture
-async def redis(stack: Stack) -> AsyncGenerator[Client]:
+async def redis(stack: Installation) -> AsyncGenerator[Client]:
     """A client of the cluster."""
     client = connect(stack.cluster.url)
     yield client
@@ -92,7 +56,9 @@ async def projections(client: httpx.AsyncClient) -> list[dict[str, Any]]:
     return (await read(client, "/v1/admin/projections"))["partitions"]
 
 
-async def test_partitions_are_spread_over_the_nodes_and_shared_by_the_workers(stack: Stack, client: httpx.AsyncClient):
+async def test_partitions_are_spread_over_the_nodes_and_shared_by_the_workers(
+    stack: Installation, client: httpx.AsyncClient
+):
     written = [
         await write(client, "/v1/observations", session_id=f"s{n}", project="atlas", content=f"the heron says {n}")
         for n in range(4 * PARTITIONS)
@@ -108,7 +74,7 @@ async def test_partitions_are_spread_over_the_nodes_and_shared_by_the_workers(st
     await wait_until(shared)
 
 
-async def test_what_is_written_is_recalled_and_forgotten(stack: Stack, client: httpx.AsyncClient, project: str):
+async def test_what_is_written_is_recalled_and_forgotten(stack: Installation, client: httpx.AsyncClient, project: str):
     user = f"user-{project}"
     about = {"project": project, "user_id": user}
     await write(client, "/v1/memories", **about, content="The walrus likes ice")
@@ -123,7 +89,9 @@ async def test_what_is_written_is_recalled_and_forgotten(stack: Stack, client: h
     assert [one["content"] for one in found["results"]] == ["The walrus eats at dawn"]
 
 
-async def test_a_partition_is_rebuilt_and_a_snapshot_written(stack: Stack, client: httpx.AsyncClient, redis: Client):
+async def test_a_partition_is_rebuilt_and_a_snapshot_written(
+    stack: Installation, client: httpx.AsyncClient, redis: Client
+):
     """Jobs go through a server of their own: the cluster has no key of arq."""
     before = {projection["partition"]: projection["generation"] for projection in await projections(client)}
     answer = await client.post("/v1/admin/projections/rebuild", json={"partition": 3})
@@ -191,7 +159,7 @@ async def repeated_until(
     return None
 
 
-async def test_writes_survive_the_death_of_a_primary(stack: Stack, client: httpx.AsyncClient, redis: Client):
+async def test_writes_survive_the_death_of_a_primary(stack: Installation, client: httpx.AsyncClient, redis: Client):
     ledger, stop = Ledger(), asyncio.Event()
     victim = stack.cluster.primary_of(0)
     affected = {str(n) for n in range(PARTITIONS) if stack.cluster.primary_of(n) is victim}

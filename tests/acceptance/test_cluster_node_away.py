@@ -1,23 +1,27 @@
-"""A node of a cluster without replicas is away: what starts meanwhile serves the partitions of the other nodes."""
+"""Nodes of a cluster die: without replicas the others are served, and after a failover that lost writes recall heals."""
 
 import os
 import signal
-from collections.abc import Callable, Generator
-from contextlib import ExitStack, contextmanager
+import time
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import httpx
 import pytest
+from msgspec.structs import replace
+from ports import free_port
 from redis.crc import key_slot
-from servers import Cluster, Process
+from servers import Process
 from waiting import wait_until
 
-from api.cli.supervisor import Supervisor
-from ingest.embedded.valkey import EmbeddedValkey
+from api.cli.supervisor import Child, local_url
 from ingest.log.keys import ACCESS_KEYS, EMBEDDER, MANIFEST, WORKERS
 from ingest.log.position import partition_of, session_route
-from tests.acceptance.running import Server, settings
+from ingest.platform.settings import Settings
+from tests.acceptance.asking import write
+from tests.acceptance.running import SECRET, Installation, on_cluster
 
 PARTITIONS = 12
 PATIENCE_S = 60.0
@@ -25,45 +29,21 @@ OF_THE_SERVER = (MANIFEST, EMBEDDER, ACCESS_KEYS, WORKERS)
 """Keys without which nothing starts; they are in fixed slots."""
 
 
-class Stack(NamedTuple):
-    """What runs."""
-
-    cluster: Cluster
-    server: Server
-
-    def node_of(self, key: str) -> Process:
-        """The primary of a key, of three that share the slots evenly."""
-        return self.cluster.nodes[int(key_slot(key.encode())) * 3 // 16384]
-
-    def partitions_of(self, node: Process) -> set[int]:
-        """The partitions on a node; every node is up."""
-        return {one for one in range(PARTITIONS) if self.cluster.primary_of(one) is node}
-
-
-@contextmanager
-def stack_in(folder: Path, cache_dir: Path) -> Generator[Stack]:
-    """A cluster of three primaries and one of each process."""
-    cluster, jobs = Cluster(folder / "cluster"), EmbeddedValkey(folder / "jobs")
-    with ExitStack() as opened:
-        opened.callback(cluster.stop)
-        cluster.start()
-        opened.callback(jobs.stop)
-        jobs.start()
-        chosen = settings(
-            folder / "data", cache_dir, redis_url=cluster.url, jobs_redis_url=jobs.url, embedder="none",
-            partitions=PARTITIONS,
-        )  # fmt: skip
-        server = Server.of(Supervisor(chosen, worker_niceness=0))
-        opened.callback(server.stop)
-        server.supervisor.start()
-        yield Stack(cluster, server)
-
-
 @pytest.fixture
-def stack(tmp_path: Path, cache_dir: Path) -> Generator[Stack]:
-    """An installation of its own: its nodes are killed."""
-    with stack_in(tmp_path, cache_dir) as stack:
+def stack(tmp_path: Path, cache_dir: Path) -> Iterator[Installation]:
+    """Its nodes are killed."""
+    with on_cluster(tmp_path, cache_dir, partitions=PARTITIONS) as stack:
         yield stack
+
+
+def node_of(stack: Installation, key: str) -> Process:
+    """The primary of a key, of three that share the slots evenly."""
+    return stack.cluster.nodes[int(key_slot(key.encode())) * 3 // 16384]
+
+
+def partitions_of(stack: Installation, node: Process) -> set[int]:
+    """The partitions on a node; every node is up."""
+    return {partition for partition in range(PARTITIONS) if stack.cluster.primary_of(partition) is node}
 
 
 async def answered(client: httpx.AsyncClient, partition: int) -> httpx.Response:
@@ -78,7 +58,7 @@ async def answered(client: httpx.AsyncClient, partition: int) -> httpx.Response:
     )
 
 
-def restart(stack: Stack) -> Callable[[], str]:
+def restart(stack: Installation) -> Callable[[], str]:
     """End the API and the worker, and start them anew; returns what reads what they have written since."""
     children = (stack.server.supervisor.api, stack.server.supervisor.worker)
     for child in children:
@@ -99,11 +79,11 @@ async def listening(client: httpx.AsyncClient) -> bool:
 
 
 @pytest.mark.nightly
-async def test_processes_that_start_while_a_node_is_away_serve_the_partitions_of_the_others(stack: Stack):
-    needed = [stack.node_of(key) for key in OF_THE_SERVER]
+async def test_processes_that_start_while_a_node_is_away_serve_the_partitions_of_the_others(stack: Installation):
+    needed = [node_of(stack, key) for key in OF_THE_SERVER]
     away = next((node for node in stack.cluster.nodes if node not in needed), None)
     assert away is not None, "every node has a key of the server"
-    lost = stack.partitions_of(away)
+    lost = partitions_of(stack, away)
     away.kill()
     restart(stack)
     started = (stack.server.supervisor.api.pid, stack.server.supervisor.worker.pid)
@@ -118,8 +98,8 @@ async def test_processes_that_start_while_a_node_is_away_serve_the_partitions_of
 
 
 @pytest.mark.nightly
-async def test_processes_that_start_while_the_node_of_the_servers_own_keys_is_away_wait_for_it(stack: Stack):
-    away = stack.node_of(MANIFEST)
+async def test_processes_that_start_while_the_node_of_the_servers_own_keys_is_away_wait_for_it(stack: Installation):
+    away = node_of(stack, MANIFEST)
     away.kill()
     written = restart(stack)
 
@@ -142,10 +122,10 @@ async def test_processes_that_start_while_the_node_of_the_servers_own_keys_is_aw
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("fault", ["killed", "stopped"])
-async def test_reads_leave_out_what_is_on_a_node_that_is_away_and_say_so(stack: Stack, fault: str):
-    needed = [stack.node_of(key) for key in OF_THE_SERVER]
+async def test_reads_leave_out_what_is_on_a_node_that_is_away_and_say_so(stack: Installation, fault: str):
+    needed = [node_of(stack, key) for key in OF_THE_SERVER]
     away = next(node for node in stack.cluster.nodes if node not in needed)
-    lost = stack.partitions_of(away)
+    lost = partitions_of(stack, away)
     named = f"left out: partitions {', '.join(map(str, sorted(lost)))}, on a node of the cluster that is away"
     async with stack.server.client() as client:
         written = [(await answered(client, one)).json()["position"] for one in range(PARTITIONS)]
@@ -179,3 +159,127 @@ async def test_reads_leave_out_what_is_on_a_node_that_is_away_and_say_so(stack: 
             return len((await client.post("/v1/recall", json=everything)).json().get("results", ())) == PARTITIONS
 
         await wait_until(whole, PATIENCE_S)
+
+
+PROJECTS = 24
+HEALED_WITHIN_S = 120.0
+
+
+@pytest.fixture
+def replicated(tmp_path: Path, cache_dir: Path) -> Iterator[Installation]:
+    """Its primaries are killed."""
+    with on_cluster(tmp_path, cache_dir, replicas=True, partitions=PARTITIONS) as replicated:
+        yield replicated
+
+
+def another_api(chosen: Settings, opened: ExitStack) -> str:
+    """The URL of one more API process."""
+    other = replace(chosen, port=free_port())
+    child = Child("api", other)
+    opened.callback(child.stop)
+    child.start()
+    return local_url(other)
+
+
+@asynccontextmanager
+async def client_of(url: str) -> AsyncGenerator[httpx.AsyncClient]:
+    """A client of one API process."""
+    headers = {"Authorization": f"Bearer {SECRET}"}
+    async with httpx.AsyncClient(base_url=url, headers=headers, timeout=60, trust_env=False) as http:
+        yield http
+
+
+async def is_ready(client: httpx.AsyncClient) -> bool:
+    try:
+        answer = await client.get("/readyz")
+    except httpx.TransportError:
+        return False
+    codes = {one["code"] for one in answer.json().get("degraded", [])}
+    return answer.status_code == 200 and "index_partial" not in codes
+
+
+async def found(client: httpx.AsyncClient, project: str, query: str) -> list[str]:
+    """What a project's memories say that recall finds. Reads without `after`, so nothing waits."""
+    answer = await client.post("/v1/recall", json={"query": query, "project": project, "limit": 50})
+    assert answer.status_code == 200, answer.text
+    return sorted(one["content"] for one in answer.json()["results"])
+
+
+async def snapshot(replicated: Installation, client: httpx.AsyncClient) -> None:
+    """Return once a new snapshot was written."""
+    before = {path.name for path in replicated.settings.snapshots.glob("[!.]*")}
+    assert (await client.post("/v1/admin/snapshots")).status_code == 202
+    await wait_until(lambda: bool({path.name for path in replicated.settings.snapshots.glob("[!.]*")} - before))
+
+
+def refuse_its_replica(primary: Process) -> None:
+    """From here on the primary's writes stay its own."""
+    primary.ask("ACL", "SETUSER", "default", "-psync", "-sync", "-replconf")
+    primary.ask("CLIENT", "KILL", "TYPE", "replica")
+
+
+@pytest.mark.nightly
+async def test_recall_heals_by_itself_after_a_failover_that_lost_writes(replicated: Installation):
+    second_url = another_api(replicated.settings, replicated.opened)
+    async with client_of(replicated.server.url) as first, client_of(second_url) as second:
+        await wait_until(lambda: is_ready(second), 60)
+        partition_of: dict[str, int] = {}
+        after: list[str] = []
+        for n in range(PROJECTS):
+            told = await write(first, "/v1/memories", project=f"p{n}", content=f"The heron kept {n}")
+            partition_of[f"p{n}"] = int(told["position"].partition(":")[0])
+            after.append(told["position"])
+        for client in (first, second):
+            for n in range(PROJECTS):
+                await wait_until(lambda client=client, n=n: has(client, f"p{n}", [f"The heron kept {n}"]))
+        await snapshot(replicated, first)
+
+        victim = replicated.cluster.primary_of(0)
+        hit = {number for number in range(PARTITIONS) if replicated.cluster.primary_of(number) is victim}
+        whole = sorted(name for name, number in partition_of.items() if number not in hit)
+        lossy = sorted(name for name, number in partition_of.items() if number in hit)
+        assert whole
+        assert lossy
+        refuse_its_replica(victim)
+        for name in lossy:
+            await write(first, "/v1/memories", project=name, content="The heron was lost")
+        for client in (first, second):
+            for name in lossy:
+                expected = sorted([f"The heron kept {name[1:]}", "The heron was lost"])
+                await wait_until(lambda client=client, name=name, expected=expected: has(client, name, expected))
+        await snapshot(replicated, first)
+        victim.kill()
+
+        served, until = 0, time.monotonic() + HEALED_WITHIN_S
+        while not (await is_ready(first) and await is_ready(second)) or replicated.cluster.primary_of(0) is victim:
+            for client in (first, second):
+                for name in whole:
+                    assert await found(client, name, "heron") == [f"The heron kept {name[1:]}"]
+                    served += 1
+            assert time.monotonic() < until, "it does not heal"
+        for client in (first, second):
+            for name, content in kept(partition_of):
+                await wait_until(lambda client=client, name=name, content=content: has(client, name, [content]))
+        assert served > 0
+        for name in partition_of:
+            told = await write(first, "/v1/memories", project=name, content="The heron came back")
+            for client in (first, second):
+                body: dict[str, Any] = {"query": "back", "project": name, "limit": 1, "after": told["position"]}
+                answer = await client.post("/v1/recall", json=body)
+                assert answer.status_code == 200, answer.text
+                assert answer.json()["results"][0]["content"] == "The heron came back"
+                assert answer.json()["degraded"] == ["no embedder is configured: words only"]
+
+        async with client_of(another_api(replicated.settings, replicated.opened)) as third:
+            await wait_until(lambda: is_ready(third), 60)
+            for name, content in kept(partition_of):
+                assert await found(third, name, "heron") == sorted([content, "The heron came back"])
+
+
+def kept(projects: dict[str, int]) -> list[tuple[str, str]]:
+    """What was not lost, by project."""
+    return [(name, f"The heron kept {name[1:]}") for name in projects]
+
+
+async def has(client: httpx.AsyncClient, project: str, expected: list[str]) -> bool:
+    return await found(client, project, "heron") == expected

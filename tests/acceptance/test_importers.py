@@ -19,13 +19,13 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from commands import ROOT, command_line, environment, run
+from ports import free_port
 from waiting import wait_until
 
 from tests.acceptance.running import SECRET, Server
 from tests.acceptance.test_mcp_profiles import Agent, client_of
 from tests.acceptance.test_names import HEADER
-from tests.support.commands import ROOT, command_line, environment, run
-from tests.support.ports import free_port
 
 LONG_AGO = datetime.now(UTC).replace(microsecond=0) - timedelta(days=90)
 OBSERVATIONS = 9_700

@@ -9,9 +9,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from ports import free_ports
 from waiting import wait_until
 
-from tests.support.ports import free_ports
 from tools.cluster import NODES
 
 ROOT = Path(__file__).parents[2]

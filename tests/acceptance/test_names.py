@@ -7,13 +7,13 @@ from typing import Any
 
 import httpx
 import pytest
+from commands import run
 from waiting import wait_until
 
 from api.cli.client import ApiClient
 from mnemolog_client import Mnemolog
 from tests.acceptance.asking import all_pages, names, read, refused, write
 from tests.acceptance.running import SECRET, Server, Tenant, fault, new_tenant
-from tests.support.commands import run
 
 
 @pytest.fixture

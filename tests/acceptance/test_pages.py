@@ -21,12 +21,12 @@ from jsonschema import Draft202012Validator
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
+from pages import PAGES, ROOT, WITHOUT_SERVER, Block, Shell, answer_schema, blocks, matches
+from ports import free_port
+from waiting import wait_until
 
 from ingest.platform.settings import from_environment
 from tests.acceptance.running import Server, Tenant, new_tenant
-from tests.support.pages import PAGES, ROOT, WITHOUT_SERVER, Block, Shell, answer_schema, blocks, matches
-from tests.support.ports import free_port
-from tests.support.waiting import wait_until
 
 NAMES = {str(page.relative_to(ROOT)): page for page in PAGES}
 RUN = [name for name, page in NAMES.items() if {block.kind for block in blocks(page.read_text())} - WITHOUT_SERVER]

@@ -14,6 +14,7 @@ from uuid import uuid4
 
 import httpx
 import pytest
+from waiting import wait_until
 
 from api.dialects.registry import PROFILES
 from tests.acceptance.running import SECRET, Doors, every_dialect
@@ -28,7 +29,6 @@ from tests.acceptance.test_authorisation_walk import (
     variants,
     ways,
 )
-from tests.support.waiting import wait_until
 
 AUTHOR, INTRUDER, USER = "nora", "dave", "lou"
 OWN_PROJECT, OWN_SESSION = "aviary", "aviary-s1"

@@ -7,12 +7,12 @@ from typing import Any
 
 import httpx
 import pytest
+from chromium import Page
+from waiting import wait_until
 
 from projections.documents.lessons import DECAY_RATE, decayed
 from tests.acceptance.running import SECRET, Server, running
 from tests.acceptance.viewing import TABS, Shown, needs_chromium, page, shown_tab
-from tests.support.chromium import Page
-from tests.support.waiting import wait_until
 
 __all__ = ["page"]
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import httpx
 import pytest
+from chromium import Page
+from commands import ROOT, run
+from fleet_work import LONG_SESSION, PROJECTS, commands, export
+from waiting import wait_until
 
 from tests.acceptance.parking import PARTITIONS, dream, newer_worker, parked
 from tests.acceptance.running import running
 from tests.acceptance.viewing import Shown, needs_chromium, page, shown_tab
-from tests.support.chromium import Page
-from tests.support.commands import ROOT, run
-from tests.support.fleet_work import LONG_SESSION, PROJECTS, commands, export
-from tests.support.waiting import wait_until
 
 __all__ = ["page"]
 

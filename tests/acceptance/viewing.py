@@ -8,11 +8,11 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from chromium import CHROMIUM, Page, browser_page
 
 from api.http.openapi import document
 from api.native.catalog import ABOUT, MODULES
 from tests.acceptance.running import Server
-from tests.support.chromium import CHROMIUM, Page, browser_page
 
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium here")
 TABS = (
