@@ -1,4 +1,4 @@
-"""Nodes of a cluster die: without replicas the others are served, and after a failover that lost writes recall heals."""
+"""Nodes of a cluster die: the others are served, and recall heals after a failover that lost writes."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""`mnemolog up` and the other commands as a person starts them: processes, signals, exit codes, output, no name looked up."""
+"""`mnemolog up` and the other commands as a person starts them: processes, signals, exit codes, output, no DNS."""
 
 import json
 import os

@@ -2,7 +2,7 @@
 
 The table READS is complete: a test compares it with the routes of the application and with the tools, resources and
 prompts of every MCP profile. A route in neither READS nor CANNOT_SHOW fails it. The planted mark is in every text of the
-memory: an answer to a reader without access must not contain it in any byte, an answer to a reader with access must."""
+memory: no byte of an answer to a reader without access may contain it, an answer to a reader with access must."""
 
 import itertools
 from collections.abc import Sequence
