@@ -383,10 +383,7 @@ def write_span(commands: Sequence[Command]) -> AbstractContextManager[Span]:
     if not commands or not tracing.is_recording():
         return tracing.NO_SPAN
     operation = _only(OPERATIONS.get(type(command), UPSERT) for command in commands) or UPSERT
-    attributes: dict[str, str | int] = {
-        "gen_ai.operation.name": operation,
-        "gen_ai.memory.record.count": len(commands),
-    }
+    attributes: dict[str, str | int] = {"gen_ai.operation.name": operation, "gen_ai.memory.record.count": len(commands)}
     if project := _only(command.project for command in commands):
         attributes["gen_ai.memory.store.id"] = project
     if tag := _only(str(command.__struct_config__.tag) for command in commands):

@@ -125,8 +125,6 @@ def _observe(command: Observe, origin: Origin) -> Decision:
     if not command.content.strip() and not command.data:
         raise CommandRejected("an observation needs content or data", "content")
     data = ObservationRecorded(
-        kind=command.kind,
-        content=command.content,
-        data=storable(command.data, "data") if command.data else {},
+        kind=command.kind, content=command.content, data=storable(command.data, "data") if command.data else {}
     )
     return creating(OBSERVATION, command, origin, data)

@@ -31,14 +31,7 @@ from ingest.log.keys import DEDUP_IDS, DEDUP_WINDOW, MANIFEST, RESTORING, Partit
 from ingest.log.position import ALTERED, START, Position, checksum, payload_of
 from ingest.log.scripts import APPEND, APPEND_PAST_LIMIT, Script, append_arguments
 from ingest.platform.clock import system_clock, to_ms
-from ingest.platform.connections import (
-    Client,
-    Commands,
-    info_of_nodes,
-    on_each_node,
-    past_memory_limit,
-    server_of,
-)
+from ingest.platform.connections import Client, Commands, info_of_nodes, on_each_node, past_memory_limit, server_of
 from ingest.platform.partial import PATIENCE_S
 from ingest.platform.tasks import waiting_at_most
 

@@ -10,9 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from fsspec.core import (  # pyright: ignore[reportMissingTypeStubs]
-    url_to_fs,  # pyright: ignore[reportUnknownVariableType]
-)
+from fsspec.core import url_to_fs  # pyright: ignore[reportMissingTypeStubs]  # pyright: ignore[reportUnknownVariableType]
 
 from ingest.errors import ArchiveUnavailable, InvalidSetting
 from ingest.log.archive.segments import MissingFile

@@ -137,11 +137,7 @@ DECIDED: list[tuple[AnyCommand, EventData, str]] = [
         MemoryRecorded(content="likes tea", tags=["a", "b"]),
         IN_ATLAS,
     ),
-    (
-        Remember(content="a", ttl_days=1.5),
-        MemoryRecorded(content="a", forget_after=NOW + timedelta(days=1.5)),
-        NOWHERE,
-    ),
+    (Remember(content="a", ttl_days=1.5), MemoryRecorded(content="a", forget_after=NOW + timedelta(days=1.5)), NOWHERE),
     (Remember(content="a\0b"), MemoryRecorded(content="a\0b"), NOWHERE),
     (Remember(content=" ", keep_duplicates=True), MemoryRecorded(content=" ", keep_duplicates=True), NOWHERE),
     (

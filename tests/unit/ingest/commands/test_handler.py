@@ -514,11 +514,7 @@ async def test_a_batch_is_one_write_and_one_append(clock: ManualClock, monkeypat
 
 async def test_a_refused_write_says_why_without_its_message(clock: ManualClock, monkeypatch: pytest.MonkeyPatch):
     handler = CommandHandler(GroupCommit(MemoryLog(4, clock.ms)), 4, clock)
-    with (
-        traced(monkeypatch) as receiver,
-        tracing.server("POST", {}, []),
-        pytest.raises(CommandRejected, match="empty"),
-    ):
+    with traced(monkeypatch) as receiver, tracing.server("POST", {}, []), pytest.raises(CommandRejected, match="empty"):
         await handler.handle(Remember(content=" "), Caller("acme"))
     refused = {span.name: span.attributes.get("error.type") for span in receiver.spans}
     assert refused == {"decide": "CommandRejected", "upsert_memory": "CommandRejected", "POST": None}
