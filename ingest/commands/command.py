@@ -115,8 +115,7 @@ def writer(*names: str) -> str:
 
 
 def data_of(event: type[DataT], command: Command, **changes: object) -> DataT:
-    """An event that says what the command says in its fields of the same name, lists without repeats, but for
-    `changes`."""
+    """An event with the command's values in the fields they share, lists without repeats, but for `changes`."""
     fields: dict[str, Any] = {name: getattr(command, name) for name in _common_fields(event, type(command))}
     for name, value in fields.items():
         if value.__class__ is list and name not in AS_SENT:
@@ -129,29 +128,27 @@ def _common_fields(event: type[Struct], command: type[Command]) -> tuple[str, ..
     return tuple(name for name in event.__struct_fields__ if name in command.__struct_fields__)
 
 
-def creating(prefix: str, command: Command, origin: Origin, data: EventData) -> Decision:
-    """An event that creates a document of its own."""
-    event = event_of(command, origin, data)
+def creating(prefix: str, command: Command, origin: Origin, data: EventData, *names: str) -> Decision:
+    """An event that creates a document: one of its own, or the one that `names` identify within tenant and project."""
+    event = _event_of(command, origin, data)
     route = route_of(*event)
-    return Decision(event, route, document_id(prefix, route, event.envelope.event_id))
+    return Decision(event, route, document_id(prefix, route, "\0".join(names) or event.envelope.event_id))
 
 
 def about(subject: str, command: Command, origin: Origin, data: EventData, causation: str = "") -> Decision:
     """An event about something that exists, or is named by its caller."""
-    event = event_of(command, origin, data, causation=causation)
+    event = _event_of(command, origin, data, causation)
     return Decision(event, route_of(*event), subject)
 
 
-def event_of(
-    command: Command, origin: Origin, data: EventData, *, project: str | None = None, causation: str = ""
-) -> Event:
+def _event_of(command: Command, origin: Origin, data: EventData, causation: str = "") -> Event:
     caller, event_id, now = origin
     envelope = Envelope(
         event_id=event_id,
         type=data.TYPE,
         version=data.VERSION,
         tenant=caller.tenant,
-        project=command.project if project is None else project,
+        project=command.project,
         agent_id=writer(command.agent_id, caller.agent_id),
         session_id=command.session_id,
         user_id=command.user_id,

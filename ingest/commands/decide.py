@@ -14,39 +14,24 @@ from ingest.commands.memories import ChangeVisibility, CondenseMemories, Confirm
 from ingest.commands.sessions import EndIdleSession, LinkCommit, Observe, RetireSession, SummariseSession, TrackSession
 from ingest.commands.slots import DeleteSlot, SetSlot
 from ingest.errors import CommandRejected, OutsideKeyScope
-from ingest.events.envelope import Envelope
 from ingest.ids import EventId
 from ingest.names import nfc, with_nfc
-from ingest.roles import ANYWHERE, KeyScope
 from ingest.secrets.clean import Names, clean_agent, cleaned
 
 WriteCommand: TypeAlias = (
     Observe | Remember | RecordLesson | TrackSession | LinkCommit | SetSlot | DeleteSlot | WriteAction | Relate
 )
-"""The commands a batch may hold: those that need no look at what is there."""
-
-
+"""The commands a batch may hold: those that do not read documents first."""
 AnyCommand: TypeAlias = (
     WriteCommand
-    | ReviseMemory
-    | ChangeVisibility
-    | ConfirmMemory
-    | ReinforceLesson
-    | ReviseLesson
-    | TriggerLesson
-    | RetireLesson
-    | SummariseSession
-    | CondenseMemories
-    | EndIdleSession
-    | RetireSession
+    | ReviseMemory | ChangeVisibility | ConfirmMemory | CondenseMemories
+    | ReinforceLesson | ReviseLesson | TriggerLesson | RetireLesson
+    | SummariseSession | EndIdleSession | RetireSession
     | ForgetSubject
-)
-"""Every command. Those that are not a WriteCommand come from `projections.operations`, which has looked."""
-
+)  # fmt: skip
+"""Every command. Those that are not a WriteCommand come from `projections.operations`, which reads first."""
 
 WRITE_TYPES = tuple(str(command.__struct_config__.tag) for command in get_args(WriteCommand))
-
-
 MAX_METADATA_BYTES = 4096
 _NAME_FIELDS = ("project", "session_id", "agent_id", "user_id", "event_id")
 _WRITES = frozenset(get_args(WriteCommand))
@@ -55,7 +40,7 @@ _EXPLAINED_SOURCES = ("native", "mcp")
 
 
 def stated_agent(name: str, header: str) -> str:
-    """The agent's name that a header states, in NFC; raises CommandRejected for what no field of a body may be."""
+    """The agent's name in a header, in NFC; raises CommandRejected for a name that no field of a body may have."""
     if len(name) > MAX_NAME_CHARS:
         raise CommandRejected(f"{header} is {len(name):,} characters; the limit is {MAX_NAME_CHARS}", header)
     if "\0" in name:
@@ -73,7 +58,9 @@ def decide(
     """
     if type(command) in _WRITES:  # the others name what is stored, as it is stored
         command = with_nfc(command)
-    names = _names_of(command, caller)
+    names: Names = "refuse" if caller.source in _EXPLAINED_SOURCES else "replace"
+    if type(command) in KEEP_NAMES or (isinstance(command, Relate) and command.remove):
+        names = "keep"
     original, command = command, command if is_clean else cleaned(command, names)
     if original.event_id == event_id:
         event_id = EventId(command.event_id or event_id)
@@ -84,37 +71,21 @@ def decide(
     if size > MAX_METADATA_BYTES:
         raise CommandRejected(f"metadata is over {MAX_METADATA_BYTES} bytes", "metadata")
     decision = DECIDERS[type(command)](command, Origin(caller, event_id, now))
-    if caller.key_scope is not ANYWHERE:
-        check_key_scope(caller.key_scope, decision.event.envelope)
-    return decision
-
-
-def _names_of(command: AnyCommand, caller: Caller) -> Names:
-    """What becomes of names that hold secrets: what ends or forgets something must call it as it is called."""
-    if type(command) in KEEP_NAMES or (isinstance(command, Relate) and command.remove):
-        return "keep"
-    return "refuse" if caller.source in _EXPLAINED_SOURCES else "replace"
-
-
-def check_key_scope(key_scope: KeyScope, envelope: Envelope) -> None:
-    """Raise OutsideKeyScope for an event of a project, or in the name of an agent, that the key does not cover."""
-    if not key_scope.allows(envelope.project):
+    envelope = decision.event.envelope
+    if not caller.key_scope.allows(envelope.project):
         raise OutsideKeyScope("project", envelope.project, "project")
-    if not key_scope.speaks_for(envelope.agent_id):
+    if not caller.key_scope.speaks_for(envelope.agent_id):
         raise OutsideKeyScope("agent", envelope.agent_id, "agent_id")
+    return decision
 
 
 def _check_names(command: Command) -> None:
     names = command.project + command.session_id + command.agent_id + command.user_id + command.event_id
-    if "\0" in names:
-        field = next(name for name in _NAME_FIELDS if "\0" in getattr(command, name))
-        raise CommandRejected("a name may not contain NUL", field)
-    if not names.isascii():
-        _check_unicode(command)
-
-
-def _check_unicode(command: Command) -> None:
+    if names.isascii() and "\0" not in names:
+        return
     for field in _NAME_FIELDS:
+        if "\0" in getattr(command, field):
+            raise CommandRejected("a name may not contain NUL", field)
         try:
             getattr(command, field).encode()
         except UnicodeEncodeError:

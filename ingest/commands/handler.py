@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from functools import cache
 from typing import Any, NamedTuple, Protocol, cast
@@ -100,8 +100,7 @@ class CapacityGate(Protocol):
     """Knows whether there is room for more."""
 
     def check(self, tenant: str) -> None:
-        """Raise Overloaded, with the reason and when to retry, if there is no room. Called before every write, so it
-        does not wait."""
+        """Raise Overloaded if there is no room. Called before every write, so it does not wait."""
         ...
 
     def taken(self, tenant: str, events: int, size: int) -> AbstractContextManager[None]:
@@ -274,19 +273,18 @@ class CommandHandler:
         return BatchOutcome(len(ready) - duplicates, duplicates, rejected, token, durability)
 
     async def _append(self, ready: Sequence[_Ready], tenant: str, *, forgets: bool = False) -> list[Appended]:
-        with _append_span(len(ready)):
+        # the span covers waiting for the group and the script that Redis runs
+        attributes: dict[str, str | int] = {"db.operation.name": "EVALSHA", "db.stored_procedure.name": "append"}
+        if len(ready) > 1:
+            attributes["db.operation.batch.size"] = len(ready)
+        with tracing.span("EVALSHA append", {"db.system.name": "redis", **attributes}, "client"):
             entries = [(item.partition, item.entry) for item in ready]
             if context := tracing.current():
                 entries = [(partition, entry._replace(context=context)) for partition, entry in entries]
+            size = sum(len(entry.payload) for _, entry in entries)
             try:
-                if forgets:
-                    appended = await self._log.append(entries, past_limit=True)
-                elif self.gate is None:
-                    appended = await self._log.append(entries)
-                else:
-                    size = sum(len(entry.payload) for _, entry in entries)
-                    with self.gate.taken(tenant, len(entries), size):
-                        appended = await self._log.append(entries)
+                with nullcontext() if forgets or self.gate is None else self.gate.taken(tenant, len(entries), size):
+                    appended = await self._log.append(entries, past_limit=forgets)
             except (Overloaded, LogFull) as error:
                 self.refused[error.cause] += len(ready)
                 raise
@@ -389,18 +387,6 @@ def write_span(commands: Sequence[Command]) -> AbstractContextManager[Span]:
     if tag := _only(str(command.__struct_config__.tag) for command in commands):
         attributes["mnemolog.command"] = tag
     return tracing.span(operation, attributes)
-
-
-def _append_span(events: int) -> AbstractContextManager[Span]:
-    """The span of an append: waiting for its group, and the script that Redis runs."""
-    attributes: dict[str, str | int] = {
-        "db.system.name": "redis",
-        "db.operation.name": "EVALSHA",
-        "db.stored_procedure.name": "append",
-    }
-    if events > 1:
-        attributes["db.operation.batch.size"] = events
-    return tracing.span("EVALSHA append", attributes, "client")
 
 
 def _only(values: Iterable[str]) -> str:

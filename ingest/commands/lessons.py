@@ -13,13 +13,12 @@ from ingest.commands.command import (
     Origin,
     Title,
     about,
+    creating,
     data_of,
     decides,
     decides_about,
-    event_of,
     need_text,
 )
-from ingest.events.envelope import route_of
 from ingest.events.lesson import (
     LessonRecorded,
     LessonReinforced,
@@ -29,7 +28,7 @@ from ingest.events.lesson import (
     Severity,
     fingerprint,
 )
-from ingest.ids import LESSON, content_id
+from ingest.ids import LESSON
 from ingest.patterns import compiled
 
 
@@ -86,10 +85,7 @@ def _record_lesson(command: RecordLesson, origin: Origin) -> Decision:
     need_text(command.content)
     if command.trigger_pattern:
         compiled(command.trigger_pattern)
-    data = data_of(LessonRecorded, command)
-    event = event_of(command, origin, data)
-    route = route_of(*event)
-    return Decision(event, route, content_id(LESSON, route, fingerprint(command.content)))
+    return creating(LESSON, command, origin, data_of(LessonRecorded, command), fingerprint(command.content))
 
 
 @decides(ReviseLesson)

@@ -18,13 +18,11 @@ from ingest.commands.command import (
     data_of,
     decides,
     decides_about,
-    event_of,
     need_text,
     utc,
     writer,
 )
 from ingest.errors import CommandRejected
-from ingest.events.envelope import route_of
 from ingest.events.memory import (
     MemoryCondensed,
     MemoryConfirmed,
@@ -37,7 +35,7 @@ from ingest.events.memory import (
     RelationUnlinked,
     Visibility,
 )
-from ingest.ids import MEMORY, relation_id
+from ingest.ids import MEMORY, RELATION
 
 
 class _MemoryCommand(Command, frozen=True, kw_only=True):
@@ -110,8 +108,7 @@ def _remember(command: Remember, origin: Origin) -> Decision:
         need_text(command.content)
     _need_reader(command, origin)
     forget_after = None if command.ttl_days is None else origin.now + timedelta(days=command.ttl_days)
-    data = data_of(MemoryRecorded, command, forget_after=forget_after)
-    return creating(MEMORY, command, origin, data)
+    return creating(MEMORY, command, origin, data_of(MemoryRecorded, command, forget_after=forget_after))
 
 
 @decides(ReviseMemory)
@@ -119,8 +116,7 @@ def _revise_memory(command: ReviseMemory, origin: Origin) -> Decision:
     need_text(command.content)
     _need_reader(command, origin)
     forget_after = None if command.forget_after is None else utc(command.forget_after, "forget_after")
-    data = data_of(MemoryRevised, command, forget_after=forget_after)
-    return creating(MEMORY, command, origin, data)
+    return creating(MEMORY, command, origin, data_of(MemoryRevised, command, forget_after=forget_after))
 
 
 decides_about(ChangeVisibility, MemoryVisibilityChanged, "memory")
@@ -129,8 +125,7 @@ decides_about(ConfirmMemory, MemoryConfirmed, "memory", keep_names=True)
 
 @decides(CondenseMemories, keep_names=True)
 def _condense_memories(command: CondenseMemories, origin: Origin) -> Decision:
-    data = data_of(MemoryCondensed, command, shared_with=command.shared_with)
-    return creating(MEMORY, command, origin, data)
+    return creating(MEMORY, command, origin, data_of(MemoryCondensed, command, shared_with=command.shared_with))
 
 
 def _need_reader(command: _MemoryCommand, origin: Origin) -> None:
@@ -157,6 +152,4 @@ def _relate(command: Relate, origin: Origin) -> Decision:
     if "\0" in command.source + command.target + command.relation:
         raise CommandRejected("an end or the name of a relation may not contain NUL", "source")
     data = data_of(RelationUnlinked if command.remove else RelationLinked, command)
-    event = event_of(command, origin, data)
-    route = route_of(*event)
-    return Decision(event, route, relation_id(route, command.source, command.relation, command.target))
+    return creating(RELATION, command, origin, data, command.source, command.relation, command.target)

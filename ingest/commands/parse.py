@@ -11,7 +11,7 @@ itself, alive until the garbage collector runs.
 import json
 import re
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import msgspec
@@ -32,8 +32,7 @@ _ANY_WRITE = cast(type[WriteCommand], WriteCommand)
 """msgspec takes a union where type checkers want a class."""
 _json_batch = msgspec.json.Decoder(list[WriteCommand])
 _AT = re.compile(r" - at `(?:key in )?\$(.*?)`$")
-_UNKNOWN_FIELD = re.compile(r"unknown field `(.*?)`")
-_MISSING_FIELD = re.compile(r"missing required field `(.*?)`")
+_FIELD = re.compile(r"(?:unknown|missing required) field `(.*?)`")
 _MAX_DEPTH = 200
 MAX_BATCH_ITEMS = 10_000
 AT_ONCE_BYTES = 512 << 10
@@ -101,10 +100,9 @@ def parse_batch(body: bytes, content_type: str) -> list[WriteCommand | CommandRe
         lines = _ndjson_items(body)
         if len(body) > MAX_BATCH_VALUES:
             check_values(b"[%s]" % b",".join(lines), MAX_BATCH_VALUES, "the batch")
-        return list(map(_parse_line, lines))
+        return list(map(_parse_item, lines))
     check_values(body, MAX_BATCH_VALUES, "the batch")
-    items = array_items(body, MAX_BATCH_ITEMS)
-    return [_parse_item(item, number) for number, item in enumerate(items)]
+    return [_parse_item(item, number) for number, item in enumerate(array_items(body, MAX_BATCH_ITEMS))]
 
 
 def _lines(content_type: str) -> bool:
@@ -138,11 +136,10 @@ def rejected(error: msgspec.ValidationError) -> CommandRejected:
     """A validation fault as the caller should read it: message, and the path of the field."""
     text = str(error)
     at = _AT.search(text)
-    path = at.group(1).lstrip(".") if at else ""
+    path = at[1].lstrip(".") if at else ""
     message = text[: at.start()] if at else text
-    for pattern in (_UNKNOWN_FIELD, _MISSING_FIELD):
-        if name := pattern.search(message):
-            path = f"{path}.{name.group(1)}" if path else name.group(1)
+    if name := _FIELD.search(message):
+        path = f"{path}.{name[1]}" if path else name[1]
     if path == "type" and "Invalid value" in message:
         message = f"{message.removeprefix('Invalid value ')} is not a command type; there are: {', '.join(WRITE_TYPES)}"
     message = message.replace("Object contains unknown field", "unknown field")
@@ -178,27 +175,20 @@ _msgpack_raws = msgspec.msgpack.Decoder(list[msgspec.Raw])
 _msgpack_item = msgspec.msgpack.Decoder(_ANY_WRITE, ext_hook=_no_extension)
 
 
-def _parse_item(item: bytes, number: int) -> WriteCommand | CommandRejected:
-    """An item of a JSON array. Raises MalformedRequest if it is not JSON, because then the array is not either."""
+def _parse_item(item: bytes, number: int | None = None) -> WriteCommand | CommandRejected:
+    """A line of NDJSON, or an item of a JSON array by its `number`; raises MalformedRequest if that is not JSON, since
+    the array is not either."""
     try:
         try:
             return parse_json(item, _ANY_WRITE)
         except CommandRejected as error:
-            _loaded_json(item, None)  # a parser that looks for a type leaves at the first fault
+            if number is not None:
+                _loaded_json(item, None)  # a parser that looks for a type stops at the first error
             return without_traceback(error)
-    except (_NestedTooDeep, RequestTooLarge) as error:
-        return CommandRejected(str(error))
-    except MalformedRequest as error:
-        raise MalformedRequest(f"{error} (item {number} of the batch)") from None
-
-
-def _parse_line(line: bytes) -> WriteCommand | CommandRejected:
-    try:
-        return parse_json(line, _ANY_WRITE)
-    except CommandRejected as error:
-        return without_traceback(error)
     except (MalformedRequest, RequestTooLarge) as error:
-        return CommandRejected(str(error))
+        if number is None or isinstance(error, (_NestedTooDeep, RequestTooLarge)):
+            return CommandRejected(str(error))
+        raise MalformedRequest(f"{error} (item {number} of the batch)") from None
 
 
 def _loaded_json(body: bytes, error: Exception | None) -> Any:
@@ -250,18 +240,11 @@ def check_values(body: bytes, limit: int = MAX_VALUES, what: str = "the body") -
 def count_values(body: bytes, enough: int = 0) -> int:
     """How many values JSON has (an empty array or object counts twice), or `enough` where there are clearly no more; of
     what is no JSON, at least as many as a parser makes before it finds out."""
-    if len(body) <= enough or not _may_have_more(body, enough):
+    starts = range(0, len(body), _WINDOW)
+    counts = accumulate(sum(body.count(mark, start, start + _WINDOW) for mark in b",[{") for start in starts)
+    if len(body) <= enough or all(count < enough for count in counts):
         return enough
     return 1 + sum(int((window.commas | window.opens).sum()) for window in _windows(body))
-
-
-def _may_have_more(body: bytes, enough: int) -> bool:
-    count = 0
-    for start in range(0, len(body), _WINDOW):
-        count += sum(body.count(mark, start, start + _WINDOW) for mark in b",[{")
-        if count >= enough:
-            return True
-    return False
 
 
 def array_items(body: bytes, limit: int) -> list[bytes]:
@@ -371,7 +354,7 @@ def _no_array(body: bytes) -> MalformedRequest:
     try:
         msgspec.json.decode(body, type=msgspec.Raw)
     except RecursionError:
-        return MalformedRequest("the request is nested too deeply")
+        return _NestedTooDeep()
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         return MalformedRequest(f"not JSON: {error}")
     return MalformedRequest("a batch is a JSON array of commands (or NDJSON with application/x-ndjson)")

@@ -15,12 +15,10 @@ from ingest.commands.command import (
     data_of,
     decides,
     decides_about,
-    event_of,
     need_session,
     storable,
 )
 from ingest.errors import CommandRejected
-from ingest.events.envelope import route_of
 from ingest.events.session import (
     MAX_RETIRED,
     ObservationRecorded,
@@ -31,7 +29,7 @@ from ingest.events.session import (
     SessionStarted,
     SessionSummarised,
 )
-from ingest.ids import COMMIT, OBSERVATION, content_id
+from ingest.ids import COMMIT, OBSERVATION
 
 
 class TrackSession(Command, frozen=True, kw_only=True, tag="session"):
@@ -105,9 +103,7 @@ decides_about(SummariseSession, SessionSummarised, "session_id", keep_names=True
 
 @decides(LinkCommit)
 def _link_commit(command: LinkCommit, origin: Origin) -> Decision:
-    event = event_of(command, origin, data_of(SessionCommitted, command))
-    route = route_of(*event)
-    return Decision(event, route, content_id(COMMIT, route, command.commit))
+    return creating(COMMIT, command, origin, data_of(SessionCommitted, command), command.commit)
 
 
 class Observe(Command, frozen=True, kw_only=True, tag="observe"):
@@ -124,7 +120,5 @@ def _observe(command: Observe, origin: Origin) -> Decision:
         raise CommandRejected("an observation belongs to a session", "session_id")
     if not command.content.strip() and not command.data:
         raise CommandRejected("an observation needs content or data", "content")
-    data = ObservationRecorded(
-        kind=command.kind, content=command.content, data=storable(command.data, "data") if command.data else {}
-    )
+    data = data_of(ObservationRecorded, command, data=storable(command.data, "data"))
     return creating(OBSERVATION, command, origin, data)

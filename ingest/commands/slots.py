@@ -3,12 +3,12 @@
 from typing import Annotated
 
 from msgspec import Meta
+from msgspec.structs import replace
 
-from ingest.commands.command import Command, Decision, Label, Origin, SlotSize, data_of, decides, event_of
+from ingest.commands.command import Command, Decision, Label, Origin, SlotSize, creating, data_of, decides
 from ingest.errors import CommandRejected
-from ingest.events.envelope import route_of
 from ingest.events.slot import SlotAppended, SlotDeleted, SlotScope, SlotSet
-from ingest.ids import SLOT, content_id
+from ingest.ids import SLOT
 
 
 class SetSlot(Command, frozen=True, kw_only=True, tag="slot"):
@@ -36,8 +36,7 @@ def _set_slot(command: SetSlot, origin: Origin) -> Decision:
     for name in ("size_limit", "description", "pinned", "read_only") if command.append else ():
         if getattr(command, name) is not None:
             raise CommandRejected("adding a line changes nothing else of a slot", name)
-    data = data_of(SlotAppended if command.append else SlotSet, command)
-    return _of_slot(command, origin, data)
+    return _of_slot(command, origin, data_of(SlotAppended if command.append else SlotSet, command))
 
 
 @decides(DeleteSlot, keep_names=True)
@@ -46,7 +45,6 @@ def _delete_slot(command: DeleteSlot, origin: Origin) -> Decision:
 
 
 def _of_slot(command: SetSlot | DeleteSlot, origin: Origin, data: SlotSet | SlotAppended | SlotDeleted) -> Decision:
-    """A global slot belongs to the tenant's nameless project."""
-    event = event_of(command, origin, data, project="" if command.scope == "global" else command.project)
-    route = route_of(*event)
-    return Decision(event, route, content_id(SLOT, route, command.label))
+    # a global slot belongs to the tenant's nameless project
+    command = replace(command, project="") if command.scope == "global" else command
+    return creating(SLOT, command, origin, data, command.label)

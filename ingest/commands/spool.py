@@ -10,6 +10,7 @@ import os
 import stat
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from hashlib import blake2b
 from heapq import nsmallest
 from pathlib import Path
@@ -29,8 +30,7 @@ MAX_REJECTED = 1_000
 REJECTED = "rejected"
 
 Parse = Callable[[bytes, str], Sequence[WriteCommand]]
-"""The commands of a file (its content, its name). Raises MalformedRequest, CommandRejected
-or RequestTooLarge."""
+"""The commands of a file, given its content and name. Raises MalformedRequest, CommandRejected or RequestTooLarge."""
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class Spool:
 
     def __init__(self, folder: Path, parse: Parse) -> None:
         self.folder, self._parse = folder, parse
-        self._told_of_strangers = False
+        self._warned = False
 
     def take(self, limit: int) -> list[Spooled]:
         """The oldest files by name, at most `limit` and some 16 MiB; they stay until `done` or `reject`.
@@ -81,31 +81,30 @@ class Spool:
 
     def reject(self, name: str, reason: str) -> None:
         """Move a file to `rejected/`, beside `<name>.reason`. Where 1,000 are kept it is deleted, and logged."""
-        there = self.folder / REJECTED
-        there.mkdir(mode=0o700, exist_ok=True)
-        if len(os.listdir(there)) >= 2 * MAX_REJECTED:  # noqa: PTH208 - names are enough
-            logger.error("%s is full: %s is deleted, it was refused: %s", there, name, reason)
+        folder = self.folder / REJECTED
+        folder.mkdir(mode=0o700, exist_ok=True)
+        if len(os.listdir(folder)) >= 2 * MAX_REJECTED:  # noqa: PTH208 - names are enough
+            logger.error("%s is full: %s is deleted, it was refused: %s", folder, name, reason)
             self.done(name)
             return
-        logger.warning("%s is refused and kept in %s: %s", name, there, reason)
-        (there / f"{name}.reason").write_text(f"{reason}\n", errors="replace")
-        try:
-            (self.folder / name).rename(there / name)
-        except FileNotFoundError:
-            pass  # another process was first
+        logger.warning("%s is refused and kept in %s: %s", name, folder, reason)
+        (folder / f"{name}.reason").write_text(f"{reason}\n", errors="replace")
+        with suppress(FileNotFoundError):  # another process was first
+            (self.folder / name).rename(folder / name)
 
     def _names(self) -> list[str]:
         try:
             folder = self.folder.stat()
             with os.scandir(self.folder) as entries:
-                files = [entry for entry in entries if _is_finished(entry)]
+                files = [entry for entry in entries if entry.name.endswith(".json") and entry.name[0] != "."]
+                files = [entry for entry in files if entry.is_file(follow_symlinks=False)]
         except (FileNotFoundError, NotADirectoryError):
             return []
         if os.name == "nt" or (os.getuid() in (0, folder.st_uid) and not folder.st_mode & stat.S_IWOTH):
             return [entry.name for entry in files]
         names = [entry.name for entry in files if _is_own(entry)]
-        if len(names) < len(files) and not self._told_of_strangers:
-            self._told_of_strangers = True
+        if len(names) < len(files) and not self._warned:
+            self._warned = True
             logger.warning("%s: %d files are of other users, and are left", self.folder, len(files) - len(names))
         return names
 
@@ -127,10 +126,6 @@ class Spool:
             return
         if not 0 <= age_s < SETTLED_S:
             self.reject(name, reason)
-
-
-def _is_finished(entry: "os.DirEntry[str]") -> bool:
-    return entry.name.endswith(".json") and not entry.name.startswith(".") and entry.is_file(follow_symlinks=False)
 
 
 def _is_own(entry: "os.DirEntry[str]") -> bool:

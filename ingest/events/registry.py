@@ -32,33 +32,15 @@ from ingest.events.slot import SlotAppended, SlotDeleted, SlotSet
 from ingest.events.subject import EventErased, SubjectForgotten
 
 EventData: TypeAlias = (
-    SessionStarted
-    | SessionEnded
-    | SessionCommitted
-    | SessionSummarised
-    | SessionRetired
-    | ObservationRecorded
-    | ObservationCompressed
-    | MemoryRecorded
-    | MemoryRevised
-    | MemoryCondensed
-    | MemoryVisibilityChanged
-    | MemoryConfirmed
-    | LessonRecorded
-    | LessonReinforced
-    | LessonRevised
-    | LessonTriggered
-    | LessonRetired
-    | SlotSet
-    | SlotAppended
-    | SlotDeleted
-    | ActionCreated
-    | ActionUpdated
-    | RelationLinked
-    | RelationUnlinked
-    | SubjectForgotten
-    | EventErased
-)
+    SessionStarted | SessionEnded | SessionCommitted | SessionSummarised | SessionRetired
+    | ObservationRecorded | ObservationCompressed
+    | MemoryRecorded | MemoryRevised | MemoryCondensed | MemoryVisibilityChanged | MemoryConfirmed
+    | LessonRecorded | LessonReinforced | LessonRevised | LessonTriggered | LessonRetired
+    | SlotSet | SlotAppended | SlotDeleted
+    | ActionCreated | ActionUpdated
+    | RelationLinked | RelationUnlinked
+    | SubjectForgotten | EventErased
+)  # fmt: skip
 
 EVENT_TYPES: dict[str, type[EventData]] = {cls.TYPE: cls for cls in EventData.__args__}
 

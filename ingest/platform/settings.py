@@ -27,28 +27,24 @@ _UNITS = {
     "g": 1 << 30, "gib": 1 << 30, "gb": 10**9,
     "t": 1 << 40, "tib": 1 << 40, "tb": 10**12,
 }  # fmt: skip
-
-
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)", re.IGNORECASE)
-
-
 _SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%")
 
 
 def parse_bytes(text: str) -> int:
     """A number of bytes, with or without a unit; raises ValueError, whose message says what can be written."""
-    found = _SIZE.fullmatch(text.strip())
-    if found is None or found[2].lower() not in _UNITS:
+    match = _SIZE.fullmatch(text.strip())
+    if match is None or match[2].lower() not in _UNITS:
         raise ValueError(f"{text!r} is no size; write bytes, or a number and a unit: 512MiB, 2GiB")
-    return int(float(found[1]) * _UNITS[found[2].lower()])
+    return int(float(match[1]) * _UNITS[match[2].lower()])
 
 
 def parse_bytes_or_share(text: str) -> int | float:
     """A number of bytes (int), or a share of something as a float above 0 and at most 1; raises ValueError."""
-    found = _SHARE.fullmatch(text.strip())
-    if found is None:
+    match = _SHARE.fullmatch(text.strip())
+    if match is None:
         return parse_bytes(text)
-    share = float(found[1]) / 100
+    share = float(match[1]) / 100
     if not 0 < share <= 1:
         raise ValueError(f"{text!r} is not between 0% and 100%")
     return share
@@ -159,137 +155,111 @@ HOOK_VARIABLES: dict[str, str] = {
 """Read only by `api/agents/recording.py`. Servers and commands ignore them."""
 
 
-_Parse = Callable[[str, str], object]
-"""Reads the value of a variable, given the variable's name; raises InvalidSetting."""
+_Parse = Callable[[str], object]
+"""Reads the value of a variable. Raises ValueError or CommandRejected; or InvalidSetting, whose text begins right after
+the variable's name. Texts leave out what may hold a password."""
 
 
-def _text(_name: str, raw: str) -> str:
-    return raw
-
-
-def _name(_name: str, raw: str) -> str:
-    return nfc(raw)
-
-
-def _path(_name: str, raw: str) -> Path:
-    return Path(raw)
-
-
-def _folder(_name: str, raw: str) -> Path:
+def _folder(raw: str) -> Path:
     return Path(raw).expanduser()
 
 
-def _names(_name: str, raw: str) -> tuple[str, ...]:
+def _names(raw: str) -> tuple[str, ...]:
     return tuple(name for name in map(str.strip, raw.split(",")) if name)
 
 
-def _paths(name: str, raw: str) -> tuple[Path, ...]:
-    return tuple(map(Path, _names(name, raw)))
-
-
-def _ports(name: str, raw: str) -> tuple[object, ...]:
-    parse = _whole(1, 65535)
-    return tuple(parse(name, part) for part in _names(name, raw))
+def _paths(raw: str) -> tuple[Path, ...]:
+    return tuple(map(Path, _names(raw)))
 
 
 def _whole(least: int, most: int) -> _Parse:
-    def parse(name: str, raw: str) -> int:
+    def parse(raw: str) -> int:
         try:
             value = int(raw)
         except ValueError:
-            raise InvalidSetting(f"{name}={raw!r} is not a whole number") from None
+            raise InvalidSetting(f"={raw!r} is not a whole number") from None
         if not least <= value <= most:
-            raise InvalidSetting(f"{name}={value} is not between {least} and {most}")
+            raise InvalidSetting(f"={value} is not between {least} and {most}")
         return value
 
     return parse
 
 
-def _days(name: str, raw: str) -> float:
+def _ports(raw: str) -> tuple[object, ...]:
+    return tuple(map(_whole(1, 65535), _names(raw)))
+
+
+def _days(raw: str) -> float:
     try:
         days = float(raw)
     except ValueError:
-        raise InvalidSetting(f"{name}={raw!r} is not a number") from None
+        raise InvalidSetting(f"={raw!r} is not a number") from None
     if not 0 < days <= 36_500:
-        raise InvalidSetting(f"{name}={days} is not between 0 and 36500")
+        raise InvalidSetting(f"={days} is not between 0 and 36500")
     return days
 
 
 def _size(parse_size: Callable[[str], float]) -> _Parse:
-    """The text itself, once it is known that it can be read."""
+    """Reads a size as text, after checking it."""
 
-    def parse(name: str, raw: str) -> str:
+    def parse(raw: str) -> str:
         try:
             parse_size(raw)
         except ValueError as error:
-            raise InvalidSetting(f"{name}={raw}: {error}") from None
+            raise InvalidSetting(f"={raw}: {error}") from None
         return raw
 
     return parse
 
 
 def _choice(*choices: str) -> _Parse:
-    def parse(name: str, raw: str) -> str:
+    def parse(raw: str) -> str:
         value = raw.lower()
         if value not in choices:
-            raise InvalidSetting(f"{name}={value!r} is not one of {', '.join(choices)}")
+            raise InvalidSetting(f"={value!r} is not one of {', '.join(choices)}")
         return value
 
     return parse
 
 
-def _on_off(name: str, raw: str) -> bool:
-    return _choice("off", "on")(name, raw) == "on"
+def _on_off(raw: str) -> bool:
+    return _choice("off", "on")(raw) == "on"
 
 
-def _durability(name: str, raw: str) -> Durability | None:
-    try:
-        return parse_durability(raw.lower(), name)
-    except CommandRejected as error:
-        raise InvalidSetting(f"{name}: {error}") from None
+def _durability(raw: str) -> Durability | None:
+    return parse_durability(raw.lower(), "")
 
 
-def _redis_url(name: str, raw: str) -> str:
-    if not is_redis_url(raw):  # the message leaves the URL out: it may hold a password
-        raise InvalidSetting(f"{name} is not the address of a Redis or Valkey server: write {FORMS}")
+def _redis_url(raw: str) -> str:
+    if not is_redis_url(raw):
+        raise InvalidSetting(f" is not the address of a Redis or Valkey server: write {FORMS}")
     return raw
 
 
-def _index(name: str, raw: str) -> str:
-    try:
-        search_engine_of(raw, "redis://named-elsewhere")
-    except ValueError as error:  # without the value: it may hold a password
-        raise InvalidSetting(f"{name}: {error}") from None
+def _index(raw: str) -> str:
+    search_engine_of(raw, "redis://named-elsewhere")
     return raw
 
 
 def _url(*, secure: bool = True, query: bool = False) -> _Parse:
-    def parse(name: str, raw: str) -> str:
-        if error := fault_of_url(raw, secure=secure, query=query):  # without the URL: it may hold a password
-            raise InvalidSetting(f"{name} {error}")
+    def parse(raw: str) -> str:
+        if error := fault_of_url(raw, secure=secure, query=query):
+            raise InvalidSetting(f" {error}")
         return raw
 
     return parse
 
 
-def _scopes(name: str, raw: str) -> tuple[str, ...]:
-    entries = _names(name, raw)
-    if not entries:
-        raise InvalidSetting(f"{name} names no scope")
-    try:
-        roles_by_scope(entries)
-    except ValueError as error:
-        raise InvalidSetting(f"{name}: {error}") from None
-    return entries
+def _scopes(raw: str) -> tuple[str, ...]:
+    if not roles_by_scope(_names(raw)):
+        raise InvalidSetting(" names no scope")
+    return _names(raw)
 
 
-def _drop_ins(name: str, raw: str) -> tuple[str, ...]:
-    """The compatibility APIs that a comma list names, in the order of DROP_INS; `all` names every one."""
-    names = set(_names(name, raw.lower()))
+def _drop_ins(raw: str) -> tuple[str, ...]:
+    names = set(_names(raw.lower()))
     if unknown := sorted(names - {*DROP_INS, "all"}):
-        raise InvalidSetting(
-            f"{name}: there is no compatibility API {unknown[0]!r}; there are: {', '.join(DROP_INS)}, all"
-        )
+        raise ValueError(f"there is no compatibility API {unknown[0]!r}; there are: {', '.join(DROP_INS)}, all")
     return tuple(drop_in for drop_in in DROP_INS if drop_in in names or "all" in names)
 
 
@@ -353,7 +323,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     memory_ceiling: Annotated[str, "MNEMOLOG_MEMORY_CEILING", _size(parse_bytes_or_share)] = "85%"
     lag_ceiling: Annotated[int, "MNEMOLOG_LAG_CEILING", _whole(0, 1_000_000_000_000)] = 1_000_000
     disk_floor: Annotated[str, "MNEMOLOG_DISK_FLOOR", _size(parse_bytes)] = ""
-    agent_id: Annotated[str, "AGENT_ID", _name] = ""
+    agent_id: Annotated[str, "AGENT_ID", nfc] = ""
     agent_scope: Annotated[Literal["shared", "isolated"], "AGENTMEMORY_AGENT_SCOPE", _choice("shared", "isolated")] = (
         "shared"
     )
@@ -367,9 +337,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     memex_mcp_hosts: Annotated[tuple[str, ...], "MNEMOLOG_MEMEX_MCP_HOSTS", _names] = ()
     agentd_origins: Annotated[str, "AGENTD_CORS_ORIGINS"] = "*"
     agentd_strict: Annotated[bool, "MNEMOLOG_AGENTD_STRICT", _on_off] = False
-    agent_memory_spool: Annotated[Path, "AGENT_MEMORY_SPOOL", _path] = (
-        Path(tempfile.gettempdir()) / "agent-memory-spool"
-    )
+    agent_memory_spool: Annotated[Path, "AGENT_MEMORY_SPOOL", Path] = Path(tempfile.gettempdir()) / "agent-memory-spool"
     memex_writes_per_minute: Annotated[int, "RATE_LIMIT_WRITES_PER_MINUTE", _whole(1, 1_000_000_000)] = 60
     memex_searches_per_minute: Annotated[int, "RATE_LIMIT_SEARCHES_PER_MINUTE", _whole(1, 1_000_000_000)] = 120
     memex_half_life_days: Annotated[float, "RECENCY_DECAY_DAYS", _days] = 30.0
@@ -381,10 +349,8 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     @property
     def jobs_url(self) -> str:
-        """The server of the job queue; raises InvalidSetting when none is named that can be it (arq needs one server).
-
-        Empty when no server is named at all.
-        """
+        """The server of the job queue, empty if no server is named; raises InvalidSetting for a cluster (arq needs one
+        server)."""
         url = self.jobs_redis_url or self.redis_url or ""
         if is_cluster(url):
             raise InvalidSetting(
@@ -394,10 +360,7 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     @property
     def search_engine(self) -> str | None:
-        """The URL of the search engine that has the index; None where each process has its own.
-
-        Raises InvalidSetting if the setting names no server.
-        """
+        """The URL of the search engine that has the index; None for the embedded index. Raises InvalidSetting."""
         try:
             return search_engine_of(self.index, self.redis_url)
         except ValueError as error:
@@ -424,16 +387,11 @@ class Settings(Struct, frozen=True, kw_only=True):
         return self.data_dir / "snapshots"
 
 
-def _fields() -> dict[str, tuple[str, _Parse]]:
-    """Each field with its variable and what reads it."""
-    hints = get_type_hints(Settings, include_extras=True)
-    read = {field: get_args(hints[field])[1:] for field in Settings.__struct_fields__}
-    return {
-        field: (cast(str, name), cast(_Parse, parse[0]) if parse else _text) for field, (name, *parse) in read.items()
-    }
-
-
-_FIELDS = _fields()
+_HINTS = get_type_hints(Settings, include_extras=True)
+_FIELDS: dict[str, tuple[str, _Parse]] = {
+    field: cast("tuple[str, _Parse]", (*get_args(_HINTS[field])[1:], str)[:2]) for field in Settings.__struct_fields__
+}
+"""Each field with its variable and what reads it."""
 
 
 def from_environment(environ: Mapping[str, str]) -> Settings:
@@ -444,12 +402,15 @@ def from_environment(environ: Mapping[str, str]) -> Settings:
             advice = f"did you mean {near[0]}?" if near else f"there are: {', '.join(VARIABLES)}"
             raise InvalidSetting(f"{name} is not a setting; {advice}")
     home = Path(environ.get("HOME") or "~").expanduser()
-    read: dict[str, Any] = {
-        field: parse(variable, raw)
-        for field, (name, parse) in _FIELDS.items()
-        for variable, raw in (stated(name, environ),)
-        if raw
-    }
+    read: dict[str, Any] = {}
+    for field, (name, parse) in _FIELDS.items():
+        variable, raw = stated(name, environ)
+        try:
+            read |= {field: parse(raw)} if raw else {}
+        except InvalidSetting as error:
+            raise InvalidSetting(f"{variable}{error}") from None
+        except (CommandRejected, ValueError) as error:
+            raise InvalidSetting(f"{variable}: {error}") from None
     port: int = read.get("port", 3111)
     defaults: dict[str, Any] = {
         "data_dir": Path(environ.get("XDG_DATA_HOME") or home / ".local/share") / "mnemolog",
@@ -464,16 +425,14 @@ def from_environment(environ: Mapping[str, str]) -> Settings:
 
 def to_environment(settings: Settings) -> dict[str, str]:
     """The variables that make a child process read the same settings; what is None has none."""
-    values: dict[str, object] = {name: getattr(settings, field) for field, (name, _) in _FIELDS.items()}
-    return {name: _written(value) for name, value in values.items() if value is not None}
-
-
-def _written(value: object) -> str:
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    if isinstance(value, tuple):
-        return ",".join(map(str, cast("tuple[object, ...]", value)))
-    return str(value)
+    variables: dict[str, str] = {}
+    for field, (name, _) in _FIELDS.items():
+        value: Any = getattr(settings, field)
+        if isinstance(value, bool):
+            value = "on" if value else "off"
+        if value is not None:
+            variables[name] = ",".join(map(str, cast("Any", value))) if isinstance(value, tuple) else str(value)
+    return variables
 
 
 OTHER_NAMES = {
@@ -525,8 +484,8 @@ def warnings(environ: Mapping[str, str], drop_ins: tuple[str, ...]) -> Iterator[
         if (value := _value(other, environ)) and environ.get(ours, value) not in ("", value):
             raise InvalidSetting(f"{other} and {ours} are both set, to different values: unset one of them")
     for system in ("agentmemory", *drop_ins):
-        if found := [name for name in IGNORED[system].split() if environ.get(name)]:
-            yield f"{', '.join(found)} of {system}: no effect here; docs/dropin.md has the settings to use instead"
+        if names := [name for name in IGNORED[system].split() if environ.get(name)]:
+            yield f"{', '.join(names)} of {system}: no effect here; docs/dropin.md has the settings to use instead"
 
 
 def _value(other: str, environ: Mapping[str, str]) -> str:

@@ -2,6 +2,7 @@
 
 import gc
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -275,7 +276,7 @@ class Room:
 class Away(GroupCommit):
     """A log that acknowledges nothing."""
 
-    async def append(self, entries: list[tuple[int, Entry]]) -> list[Appended]:  # type: ignore[override]
+    async def append(self, entries: Sequence[tuple[int, Entry]], *, past_limit: bool = False) -> list[Appended]:
         raise LogUnavailable("away")
 
 
@@ -350,7 +351,7 @@ class Ceiling:
 class Full(GroupCommit):
     """A log whose server has no memory left."""
 
-    async def append(self, entries: list[tuple[int, Entry]]) -> list[Appended]:  # type: ignore[override]
+    async def append(self, entries: Sequence[tuple[int, Entry]], *, past_limit: bool = False) -> list[Appended]:
         raise LogFull("no memory left")
 
 
