@@ -41,15 +41,12 @@ from ingest.platform.files import sync
 
 logger = logging.getLogger(__name__)
 
-
 FILE = "acknowledged"
-
-
 _RECORD = struct.Struct("<QQ")
 
 
 class Acknowledged:
-    """The file of one log; of several processes that write it, the last one's position stands."""
+    """The file of one log, which several processes may write; the last position wins."""
 
     def __init__(self, folder: Path) -> None:
         self._fd = os.open(folder / FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -93,8 +90,7 @@ def save_acknowledged(folder: Path, positions: Mapping[int, Position]) -> None:
 
 
 FOLDER, SET_ASIDE, INCIDENTS = "appendonlydir", "set-aside", "incidents.json"
-NAMED = 4
-"""How many partitions a message names."""
+NAMED_PARTITIONS = 4
 KEPT_INCIDENTS = 100
 KEPT_POSITIONS = 1_000
 WAY_OUT = "Put the file back from a copy, or restore a backup into an empty data folder (`mnemolog restore`)"
@@ -109,7 +105,7 @@ _END_OF_TRANSACTION = b"\r\n*1\r\n$4\r\nEXEC\r\n"
 
 
 class FileFault(NamedTuple):
-    """The first place of a file, in bytes, from which on it cannot be read."""
+    """From which byte on a file cannot be read."""
 
     file: Path
     at: int
@@ -150,14 +146,14 @@ class Incident(Struct, frozen=True, kw_only=True):
         return bool(self.lost or (self.entries and not self.compared))
 
     def __str__(self) -> str:
-        """For people who have no business with the server's files; names some partitions where they are many."""
+        """For people who do not see the server's files; names some partitions if there are many."""
         return "; ".join(_described(self, _some))
 
     def whole(self) -> str:
         """All of it, for an operator."""
         where = f"{self.file} from byte {self.cut_at:,} on" if self.file else ""
-        kept = f"kept in {self.kept}" if self.kept else ""
-        return "; ".join(filter(None, (*_described(self, ", ".join), where, kept)))
+        copy = f"kept in {self.kept}" if self.kept else ""
+        return "; ".join(filter(None, (*_described(self, ", ".join), where, copy)))
 
 
 def _described(incident: Incident, listed: Callable[[Sequence[str]], str]) -> Iterator[str]:
@@ -166,14 +162,12 @@ def _described(incident: Incident, listed: Callable[[Sequence[str]], str]) -> It
     if incident.cut_bytes:
         yield f"the last {incident.cut_bytes:,} bytes of the log's file could not be read and were cut off"
     if incident.entries:
-        entries = [f"partition {partition} at {', '.join(_few(at))}" for partition, at in incident.entries.items()]
-        yield f"{_verdict(incident)}: {listed(entries)}"
-
-
-def _verdict(incident: Incident) -> str:
-    if not incident.compared:
-        return "it is not known whether events in them had been acknowledged"
-    return "they had these events" if incident.lost else "no event in them had been acknowledged"
+        verdict = "it is not known whether events in them had been acknowledged"
+        if incident.compared:
+            verdict = "they had these events" if incident.lost else "no event in them had been acknowledged"
+        some = {n: at if len(at) <= 2 else [at[0], "...", at[-1]] for n, at in incident.entries.items()}
+        entries = [f"partition {n} at {', '.join(positions)}" for n, positions in some.items()]
+        yield f"{verdict}: {listed(entries)}"
 
 
 def find_fault(folder: Path) -> FileFault | None:
@@ -185,14 +179,9 @@ def find_fault(folder: Path) -> FileFault | None:
         return None
     manifest = _manifest(folder)
     done = subprocess.run(
-        ["valkey-check-aof", str(manifest)],
-        executable=str(get_binary_path()),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        check=False,
-    )
+        ["valkey-check-aof", str(manifest)], executable=str(get_binary_path()), stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, errors="replace", check=False,
+    )  # fmt: skip
     if done.returncode == 0:
         return None
     checks = _CHECKED.findall(done.stdout)
@@ -203,33 +192,44 @@ def find_fault(folder: Path) -> FileFault | None:
     return FileFault(manifest.parent / name, int(at), int(size))
 
 
-def is_newest(fault: FileFault) -> bool:
+def is_newest(damage: FileFault) -> bool:
     """Whether it is in the file that is written to; in any other nothing can be cut off without losing the rest."""
-    return fault.file == files_of(fault.file.parent.parent)[-1]
+    return damage.file == files_of(damage.file.parent.parent)[-1]
 
 
-def is_torn(fault: FileFault) -> bool:
+def is_torn(damage: FileFault) -> bool:
     """Whether a write that was interrupted explains it: no transaction ends behind it, in the newest file."""
-    with mapped(fault.file) as data:
-        return is_newest(fault) and data.find(_END_OF_TRANSACTION, fault.at) < 0
+    with mapped(damage.file) as data:
+        return is_newest(damage) and data.find(_END_OF_TRANSACTION, damage.at) < 0
 
 
-def cut_off(fault: FileFault, folder: Path) -> Incident:
-    """Keep what is behind a fault in a file of its own and end the log's file there. Raises OSError."""
+def cut_off(damage: FileFault, folder: Path) -> Incident:
+    """Keep what is behind the damage in a file of its own and end the log's file there. Raises OSError."""
     now = datetime.now(UTC)
-    kept = folder / SET_ASIDE / f"{now:%Y%m%dT%H%M%S}-{fault.file.name}-{fault.at}"
-    kept.parent.mkdir(mode=0o700, exist_ok=True)
-    with fault.file.open("rb") as source, kept.open("xb") as target:
-        source.seek(fault.at)
+    copy = folder / SET_ASIDE / f"{now:%Y%m%dT%H%M%S}-{damage.file.name}-{damage.at}"
+    copy.parent.mkdir(mode=0o700, exist_ok=True)
+    with damage.file.open("rb") as source, copy.open("xb") as target:
+        source.seek(damage.at)
         shutil.copyfileobj(source, target, _BLOCK)
         target.flush()
         os.fsync(target.fileno())
-    entries = _entries(fault)  # the copy is on disk before the original is cut
-    with fault.file.open("r+b") as file:
-        file.truncate(fault.at)
+    positions: dict[int, dict[str, None]] = {}
+    with mapped(damage.file) as data:
+        for partition, position in _ENTRY.findall(data, damage.at):
+            positions_of = positions.setdefault(int(partition), {})
+            if len(positions_of) < KEPT_POSITIONS:
+                positions_of[position.decode()] = None
+    entries = {partition: list(positions_of) for partition, positions_of in sorted(positions.items())}
+    with damage.file.open("r+b") as file:  # the copy is on disk before the original is cut
+        file.truncate(damage.at)
         os.fsync(file.fileno())
     return Incident(
-        at=now, file=str(fault.file), cut_at=fault.at, cut_bytes=fault.size - fault.at, kept=str(kept), entries=entries
+        at=now,
+        file=str(damage.file),
+        cut_at=damage.at,
+        cut_bytes=damage.size - damage.at,
+        kept=str(copy),
+        entries=entries,
     )
 
 
@@ -243,7 +243,7 @@ def missing(acknowledged: Mapping[int, Position], there: Mapping[int, Position])
 
 
 def load_incidents(folder: Path) -> list[Incident]:
-    """Incidents that nobody acknowledged, oldest first. Raises OSError, and ValidationError for a file of another's."""
+    """Incidents that were not acknowledged, oldest first. Raises OSError, and ValidationError for a foreign file."""
     try:
         return msgspec.json.decode((folder / INCIDENTS).read_bytes(), type=list[Incident])
     except FileNotFoundError:
@@ -257,7 +257,7 @@ def record_incident(folder: Path, incident: Incident) -> None:
 
 
 def not_compared(folder: Path) -> Incident | None:
-    """The newest incident, if a repair left it to the next start to find out what it cost. Raises OSError."""
+    """The newest incident, if a repair left it to the next start to compare the log. Raises OSError."""
     incidents = load_incidents(folder)
     return incidents[-1] if incidents and not incidents[-1].compared else None
 
@@ -275,8 +275,8 @@ def drop_closed(folder: Path) -> None:
 
 
 def _drop(folder: Path, incidents: Sequence[Incident]) -> None:
-    for kept in {incident.kept for incident in incidents if incident.kept}:
-        Path(kept).unlink(missing_ok=True)
+    for file in {incident.kept for incident in incidents if incident.kept}:
+        Path(file).unlink(missing_ok=True)
     if incidents:
         _save(folder, [incident for incident in load_incidents(folder) if incident not in incidents])
 
@@ -307,17 +307,6 @@ def _save(folder: Path, incidents: Sequence[Incident]) -> None:
     sync(written)
     written.replace(folder / INCIDENTS)
     sync(folder)  # the rename too, or a power cut brings the old file back
-
-
-def _entries(fault: FileFault) -> dict[int, list[str]]:
-    """Positions of the log entries behind a fault, by partition: some of them where they are very many."""
-    entries: dict[int, dict[str, None]] = {}
-    with mapped(fault.file) as data:
-        for partition, position in _ENTRY.findall(data, fault.at):
-            positions_of = entries.setdefault(int(partition), {})
-            if len(positions_of) < KEPT_POSITIONS:
-                positions_of[position.decode()] = None
-    return {partition: list(positions) for partition, positions in sorted(entries.items())}
 
 
 @contextmanager
@@ -354,13 +343,9 @@ def _manifest(folder: Path) -> Path:
     return folder / FOLDER / "appendonly.aof.manifest"
 
 
-def _few(positions: Sequence[str]) -> list[str]:
-    return [*positions] if len(positions) <= 2 else [positions[0], "...", positions[-1]]
-
-
 def _some(parts: Sequence[str]) -> str:
-    more = len(parts) - NAMED
-    return ", ".join(parts[:NAMED]) + (f", and {more:,} more" if more > 0 else "")
+    more = len(parts) - NAMED_PARTITIONS
+    return ", ".join(parts[:NAMED_PARTITIONS]) + (f", and {more:,} more" if more > 0 else "")
 
 
 _LOG = re.compile(rb"mnemolog:\{p(\d{2,4})\}:log")
@@ -374,7 +359,7 @@ _OF_STUBS = frozenset({b"ZADD", b"ZREM", b"DEL", b"UNLINK"})
 
 
 class LogCheck:
-    """How many entries and stubs the files of a data folder have, how many of those without a checksum, all faults.
+    """How many entries and stubs the files of a data folder have, how many without a checksum, and what is wrong.
 
     Raises OSError, and DamagedLogFile for a damaged manifest.
     """
@@ -400,7 +385,7 @@ class LogCheck:
         )
 
     def _wrong(self, command: Sequence[bytes]) -> Iterator[str]:
-        """What is wrong with a command; an empty one stands for unreadable bytes."""
+        """What is wrong with a command; an empty one means unreadable bytes."""
         name = command[0] if command else b""
         key = next(iter(command[2 if name == b"XGROUP" else 1 :]), b"")
         log, erased = _LOG.fullmatch(key), _ERASED.fullmatch(key)
@@ -459,8 +444,8 @@ class LogCheck:
 
 
 def _commands(data: mmap.mmap) -> Iterator[tuple[int, list[bytes]]]:
-    """The commands of a file, each with its first byte; an empty one stands for bytes that are not a command, even
-    where the server would skip them."""
+    """The commands of a file, each with the offset of its first byte; an empty one for bytes that are not a command,
+    even where the server would skip them."""
     at = 0
     while at < len(data):
         begin, words = at, list[bytes]()

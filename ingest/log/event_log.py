@@ -38,9 +38,9 @@ class Growth(Struct, frozen=True):
     copied: list[str]
 
     def spread(self, token: Mapping[int, Position]) -> Token:
-        """A token of the smaller log with each position in all partitions that may have what its own one had.
+        """A token of the smaller log as one of the larger: each position in all partitions that its entries may be in.
 
-        What was in partition 7 of 16 is in 7, 23, 39 or 55 of 64, at the position it had.
+        Entries of partition 7 of 16 are in 7, 23, 39 or 55 of 64, at the same positions.
         """
         return Token.of(
             (part, position)
@@ -57,22 +57,18 @@ class LogHistory(NamedTuple):
     growths: Sequence[Growth] = ()
 
     def check_token(self, token: Token) -> Token:
-        """The token itself; raises CommandRejected for one that cannot be a position of this log.
-
-        That is a partition that does not exist, a position from before the log was created, or one that a growth left
-        in another partition: between the newest position copied into a partition and the newest of all, there is none.
-        """
+        """The token itself; raises CommandRejected for a partition that does not exist, a position from before the log
+        was created, or one that a growth left in another partition."""
         self._check_log(token)
         for partition, position in token.items():
+            # a partition has no position between the newest that was copied into it and the newest of the smaller log
             if self._is_before_growth(position) and position > Position.parse(self.growths[-1].copied[partition]):
                 raise _before_growth(partition, position)
         return token
 
     def check_cursor(self, token: Token) -> Token:
-        """The token itself; raises CommandRejected for a cursor of another log, or from before a growth.
-
-        Reading on from that would repeat events, or miss some. `as_cursor` marks cursors so that one can tell.
-        """
+        """The token itself; raises CommandRejected for a cursor of another log, or from before a growth: reading on
+        from there would repeat or miss events. `as_cursor` marks cursors for this check."""
         self._check_log(token)
         for partition, position in token.items():
             if self._is_before_growth(position) and self.partitions - 1 not in token:
@@ -80,7 +76,7 @@ class LogHistory(NamedTuple):
         return token
 
     def as_cursor(self, token: Token) -> Token:
-        """The token to hand out as a cursor: in a grown log it names the last partition, which is new."""
+        """The token as a cursor: in a grown log it names the last partition, which did not exist before."""
         last = self.partitions - 1
         return Token({**token, last: token.get(last, START)}) if self.growths else token
 
@@ -165,7 +161,7 @@ class EventLog(Protocol):
         ...
 
     def server_of(self, partition: int) -> str:
-        """Which server has a partition, as far as is known just now: the partitions of one fail or wait together."""
+        """Which server has a partition, as far as is known; the partitions of one fail or wait together."""
         ...
 
     async def append(self, batches: Mapping[int, Sequence[Entry]]) -> dict[int, list[Appended]]:
@@ -181,19 +177,19 @@ class EventLog(Protocol):
         ...
 
     async def standing_durability(self) -> Durability:
-        """What an answer of `append` means: what was appended has this durability, whatever happens next."""
+        """The durability that every acknowledged append has, without waiting."""
         ...
 
     async def why_never(self, requested: Durability) -> str:
-        """Why nothing that is appended can become as durable as `wanted`, and what to do; empty where it can, or where
-        the log does not say. Raises LogUnavailable."""
+        """Why no append can become `requested` durable, and what to do; empty where it can, or the log does not say.
+        Raises LogUnavailable."""
         ...
 
     async def confirm(self, newest: Mapping[int, Position], requested: Durability) -> Durability:
-        """Wait, some seconds at most, until what was appended to partitions up to a position is as durable as `wanted`.
+        """Wait, some seconds at most, until what was appended to partitions up to a position is `requested` durable.
 
-        Returns what it has reached, which may be less. Raises DurabilityUnavailable where the log can never reach it,
-        and LogUnavailable when the log does not answer, or has lost since what was appended.
+        Returns the level reached, which may be less. Raises DurabilityUnavailable where the log can never reach it,
+        and LogUnavailable if the log does not answer, or has lost what was appended.
         """
         ...
 
@@ -214,17 +210,15 @@ class EventLog(Protocol):
 
 
 class Moved(Struct, frozen=True):
-    """What an old log says of itself while it is grown and afterwards: into how many partitions, since when."""
+    """What the manifest of a log says while it is grown and afterwards: into how many partitions, since when."""
 
     partitions: int
     at: datetime
 
 
 def refuse_unfinished(mark: bytes | None) -> None:
-    """Raise RestoreUnfinished for a log that has only a part of a backup, GrowthUnfinished of a smaller log.
-
-    `mark` is the manifest's field `restoring`.
-    """
+    """Raise RestoreUnfinished for a log that has only part of a backup, GrowthUnfinished for one that has only part of
+    a smaller log. `mark` is the manifest's field `restoring`."""
     if mark:
         name = mark.decode()
         raise GrowthUnfinished if name.startswith(GROWING) else RestoreUnfinished(name)
@@ -241,10 +235,8 @@ async def read_history(redis: "Client", partitions: int) -> LogHistory:
 
 
 async def refuse_if_closed(redis: "Client") -> None:
-    """Raise LogMoved for a log that is or was grown into another one: what is written to it would be left behind.
-
-    Raises as `refuse_unfinished` for one that is not whole.
-    """
+    """Raise LogMoved for a log that is or was grown into another one, which would lack further writes; raises as
+    `refuse_unfinished` for an incomplete one."""
     moved, unfinished = await redis.hmget(MANIFEST, [MOVED, RESTORING])
     if moved is not None:
         note = msgspec.json.decode(moved, type=Moved)

@@ -43,21 +43,17 @@ async def wait_projected(redis: Client, token: Token, timeout_s: float) -> None:
     For processes without an index replica (which follows every step): this polls ten times a second.
     """
     deadline = time.monotonic() + timeout_s
-    while not token.covered_by(await _checkpoints(redis, list(token))):
+    while not token.covered_by({partition: await checkpoint(redis, PartitionKeys(partition)) for partition in token}):
         if time.monotonic() > deadline:
             raise ProjectionBehind(timeout_s, await entries_behind(redis, max(token) + 1))
         await asyncio.sleep(LAG_LOOK_S)
 
 
-async def _checkpoints(redis: Client, partitions: Sequence[int]) -> dict[int, Position]:
-    """The checkpoints of partitions' live generations."""
-    checkpoints: dict[int, Position] = {}
-    for partition in partitions:
-        keys = PartitionKeys(partition)
-        generation = int(await redis.get(keys.generation) or 1)
-        stored = await redis.get(keys.of_generation(generation).checkpoint)
-        checkpoints[partition] = Position.parse(stored) if stored else START
-    return checkpoints
+async def checkpoint(redis: Client, keys: PartitionKeys) -> Position:
+    """Up to where a partition's live generation has applied the log: what comes after, the runner reads."""
+    generation = int(await redis.get(keys.generation) or 1)
+    stored = await redis.get(keys.of_generation(generation).checkpoint)
+    return Position.parse(stored) if stored else START
 
 
 def _entries_behind(groups: Sequence[dict[str, Any]] | Exception, length: int) -> int:

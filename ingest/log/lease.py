@@ -19,14 +19,17 @@ LOOK_AGAIN_S = 0.1
 
 @asynccontextmanager
 async def lease(redis: Client, key: str, who: str, ttl: timedelta, *, wait_s: float = 0.0) -> AsyncGenerator[bool]:
-    """Whether `who` has the lease, which is kept while the block runs; false when another kept it for `wait_s` seconds.
+    """Whether `who` has the lease, which is renewed while the block runs; false if another held it for `wait_s`.
 
     A holder that stalls for longer than `ttl` loses it, and may run beside the next one: work under a lease must be
     harmless when it is done twice.
     """
-    if not await _taken(redis, key, who, ttl, wait_s):
-        yield False
-        return
+    until = asyncio.get_running_loop().time() + wait_s
+    while not await _set(redis, key, who, ttl):  # SET NX: of those that try at the same time, one gets it
+        if asyncio.get_running_loop().time() >= until:
+            yield False
+            return
+        await asyncio.sleep(LOOK_AGAIN_S)
     keeping = asyncio.create_task(_keep(redis, key, who, ttl), name=f"lease of {key}")
     try:
         yield True
@@ -36,15 +39,6 @@ async def lease(redis: Client, key: str, who: str, ttl: timedelta, *, wait_s: fl
             await release(redis, key, who)
         except RedisError as error:
             logger.warning("%s was not given up, it runs out: %s", key, error)
-
-
-async def _taken(redis: Client, key: str, who: str, ttl: timedelta, wait_s: float) -> bool:
-    until = asyncio.get_running_loop().time() + wait_s
-    while not await _set(redis, key, who, ttl):  # SET NX: one of those who try at the same time gets it
-        if asyncio.get_running_loop().time() >= until:
-            return False
-        await asyncio.sleep(LOOK_AGAIN_S)
-    return True
 
 
 async def _keep(redis: Client, key: str, who: str, ttl: timedelta) -> None:
@@ -59,6 +53,6 @@ async def _keep(redis: Client, key: str, who: str, ttl: timedelta) -> None:
 
 
 async def _set(redis: Client, key: str, who: str, ttl: timedelta) -> bool:
-    async with past_memory_limit(redis) as pipe:  # forgetting and trimming are jobs, too
+    async with past_memory_limit(redis) as pipe:  # a full server needs forgetting and trimming most
         pipe.set(key, who, nx=True, ex=ttl)
         return bool((await pipe.execute())[0])

@@ -203,5 +203,5 @@ class SharedPositions:
         self._file.close()
 
     def _row(self, process: int, writer: str) -> int:
-        place = crc32(writer.encode(errors="replace")) % self._writers
-        return (process * self._writers + place) * self._partitions
+        row = crc32(writer.encode(errors="replace")) % self._writers
+        return (process * self._writers + row) * self._partitions

@@ -81,10 +81,9 @@ class RedisLog:
         return server_of(self._redis, self._keys[partition].log)
 
     async def create_or_check(self) -> None:
-        """Record in a new log how many partitions it has, and since when it exists by its server's clock.
+        """Record a new log's number of partitions and its creation time by its server's clock.
 
-        Raises PartitionCountMismatch when an old one has another number of partitions, RestoreUnfinished for a log
-        that has only a part of a backup, GrowthUnfinished of a smaller log.
+        Raises PartitionCountMismatch for another number in an old log, or what `refuse_unfinished` raises.
         """
         refuse_unfinished(await self._redis.hget(MANIFEST, RESTORING))
         async with self._redis.pipeline(transaction=False) as pipe:
@@ -102,8 +101,7 @@ class RedisLog:
         self.history = await read_history(self._redis, self.partitions)
 
     async def look_whether_open(self) -> None:
-        """From now on refuse appends where the log moved or is not whole, which keeps processes from starting; else
-        take them.
+        """From now on refuse appends where the log moved or is incomplete; else accept them.
 
         A running process calls this after each heartbeat. Whatever closes a log checks heartbeats afterwards, so it
         need not reach every process.
@@ -132,13 +130,6 @@ class RedisLog:
             for partition, batch in batches.items()
             for start in range(0, len(batch), ENTRIES_PER_CALL)
         ]
-        answered: dict[int, list[Appended]] = {partition: [] for partition in batches}
-        for (partition, _), answer in zip(calls, await self._evaluate(script, calls), strict=True):
-            answered[partition].extend(_parse(raw) for raw in answer)
-        return answered
-
-    async def _evaluate(self, script: Script, calls: Sequence[tuple[int, Sequence[Entry]]]) -> list[Any]:
-        """The script's answers."""
         arguments = [
             append_arguments(self._keys[partition], self._window_ms, self._window_ids, entries)
             for partition, entries in calls
@@ -155,20 +146,21 @@ class RedisLog:
                 raise LogFull(f"the log's server has no memory left: {answer}") from answer
             if isinstance(answer, RedisError):
                 raise LogRefused(f"the log refused the write: {answer}") from answer
-        return answers
+        appended: dict[int, list[Appended]] = {partition: [] for partition in batches}
+        for (partition, _), answer in zip(calls, answers, strict=True):
+            appended[partition].extend(_parse(raw) for raw in answer)
+        return appended
 
     async def read(self, partition: int, after: Position, limit: int) -> list[Stored]:
         # one moment: an entry erased between two reads would be in neither, or in both
         async with self._redis.pipeline(transaction=True) as pipe:
-            queue_entries(pipe, self._keys[partition], after, limit)
-            queue_stubs(pipe, self._keys[partition], after, limit)
+            queue_page(pipe, self._keys[partition], after, limit)
             rows, stubs = await pipe.execute()
         return merged(self._keys[partition], rows, stubs)[:limit]
 
     async def read_back(self, partition: int, before: Position | None, limit: int) -> list[Stored]:
         async with self._redis.pipeline(transaction=True) as pipe:
-            queue_entries_back(pipe, self._keys[partition], before, limit)
-            queue_stubs_back(pipe, self._keys[partition], before, limit)
+            queue_page_back(pipe, self._keys[partition], before, limit)
             rows, stubs = await pipe.execute()
         return merged(self._keys[partition], rows, stubs, newest_first=True)[:limit]
 
@@ -194,11 +186,7 @@ class RedisLog:
         return "fsync" if on_disk else "memory"
 
     async def why_never(self, requested: Durability) -> str:
-        """As INFO tells it; of a cluster, where all primaries are alike, those that answer.
-
-        A server that had a replica keeps a backlog for it, an hour unless set up otherwise: a replica that is away is
-        one that writes may wait for.
-        """
+        """By INFO; of a cluster, where all primaries are alike, those that answer."""
         try:
             with waiting_at_most(PATIENCE_S):
                 nodes = await info_of_nodes(self._redis, "server", "replication", "persistence", of_any=True)
@@ -224,25 +212,25 @@ class RedisLog:
             return requested
         async with self._redis.pipeline(transaction=False) as pipe:
             for partition, position in sorted(newest.items()):
-                keys, place = self._keys[partition], position.sort_key
+                keys, sort_key = self._keys[partition], position.sort_key
                 pipe.execute_command("EVAL", CONFIRM, 1, keys.confirmed, CONFIRM_KEY_TTL_S)
                 pipe.xrange(keys.log, min=str(position), max=str(position), count=1)
-                pipe.zrange(keys.erased, f"[{place}|".encode(), f"[{place}~".encode(), bylex=True, offset=0, num=1)
+                pipe.zrange(keys.erased, f"[{sort_key}|".encode(), _behind(position), bylex=True, offset=0, num=1)
             replicas, timeout_ms = int(requested == "replicated"), round(CONFIRM_WITHIN_S * 1000)
             received_ms = round(timeout_ms * RECEIVED_WITHIN)
             on_each_node(pipe, "WAIT", replicas, received_ms)
             answers_of = on_each_node(pipe, "WAITAOF", 1, replicas, timeout_ms - received_ms)
             try:
                 with waiting_at_most(CONFIRM_WITHIN_S):
-                    *found, _, answer = await pipe.execute(raise_on_error=False)
+                    *rows, _, answer = await pipe.execute(raise_on_error=False)
             except (ConnectionError, TimeoutError, BusyLoadingError, OSError) as error:
                 raise LogUnavailable(f"the log did not answer: {error}") from error
-        _check_there(newest, found)
+        _check_there(newest, rows)
         return weakest([_reached(reply, requested) for reply in answers_of(answer)])
 
 
 def _why_never(info: Mapping[str, Any], requested: Durability) -> str:
-    """Why a server that says this of itself never reaches a durability; empty where it does, or does not say."""
+    """Why a server with this INFO never reaches a durability; empty where it does, or does not say."""
     version = [int(part) for part in str(info.get("redis_version", "")).split(".")[:2] if part.isdigit()]
     if requested == "memory":
         return ""
@@ -250,20 +238,19 @@ def _why_never(info: Mapping[str, Any], requested: Durability) -> str:
         return _NO_WAITAOF
     if not int(info.get("aof_enabled", 1)):
         return _NO_FILE
+    # a server that had a replica keeps a backlog for it, an hour by default: writes may wait for that replica
     replicas = int(info.get("connected_slaves", 1)) or int(info.get("repl_backlog_active", 1))
     return "" if requested == "fsync" or replicas else _NO_REPLICA
 
 
-def _check_there(newest: Mapping[int, Position], found: Sequence[Any]) -> None:
-    """Raise LogUnavailable unless each newest entry, or the stub in its place, was found.
-
-    One older than LOST_WITHIN_MS may have left the log for other reasons, and its loss would have been noticed.
-    """
+def _check_there(newest: Mapping[int, Position], rows: Sequence[Any]) -> None:
+    """Raise LogUnavailable unless each newest entry, or its stub, is among the rows (three for each partition)."""
     for n, (partition, position) in enumerate(sorted(newest.items())):
-        answers = found[3 * n : 3 * n + 3]
+        answers = rows[3 * n : 3 * n + 3]
         for answer in answers:
             if isinstance(answer, Exception):
                 raise LogUnavailable(f"the log did not confirm: {answer}") from answer
+        # an older one may have left the log for other reasons, and its loss would have been noticed
         if not answers[1] and not answers[2] and to_ms(system_clock()) - position.ms < LOST_WITHIN_MS:
             raise LogUnavailable(f"the log has lost what was appended to partition {partition}; send it again")
 
@@ -299,10 +286,9 @@ def stub_member(keys: PartitionKeys, stub: Stored) -> bytes:
 
 
 def read_stub(keys: PartitionKeys, member: bytes) -> Stored:
-    """The stub that a member of the sorted set is; those of earlier releases have no checksum."""
-    place, _, payload = member.partition(b"|")
-    ms, _, seq = place.decode().partition("-")
-    position = Position(int(ms), int(seq))
+    """The stub in a member of the sorted set; those of earlier releases have no checksum."""
+    sort_key, _, payload = member.partition(b"|")
+    position = Position(*map(int, sort_key.split(b"-")))
     if payload.startswith(b"="):
         written, _, payload = payload[1:].partition(b"|")
         if written != checksum(keys.erased, position, payload):
@@ -311,41 +297,34 @@ def read_stub(keys: PartitionKeys, member: bytes) -> Stored:
 
 
 def read_stubs(keys: PartitionKeys, members: Iterable[bytes]) -> list[Stored]:
-    """The stubs that members of the sorted set are, in their order; one whose place was altered belongs nowhere."""
+    """The stubs in members of the sorted set, in their order, without those whose position was altered."""
     return [read_stub(keys, member) for member in members if _STUB.match(member)]
 
 
-def queue_entries(pipe: Commands, keys: PartitionKeys, after: Position, limit: int) -> None:
-    """Queue a page of the stream, oldest first; `merged` reads the answer."""
+def queue_page(pipe: Commands, keys: PartitionKeys, after: Position, limit: int) -> None:
+    """Queue a page of the stream and the first stubs after a position, oldest first; `merged` reads both answers."""
     pipe.xrange(keys.log, min=f"({after}", max="+", count=limit)
+    queue_stubs(pipe, keys, after, None, limit)
 
 
-def queue_stubs(pipe: Commands, keys: PartitionKeys, after: Position, limit: int) -> None:
-    """Queue the first stubs behind a position."""
-    pipe.zrange(keys.erased, _behind(after), b"+", bylex=True, offset=0, num=limit)
-
-
-def queue_entries_back(pipe: Commands, keys: PartitionKeys, before: Position | None, limit: int) -> None:
-    """Queue a page of the stream, newest first."""
+def queue_page_back(pipe: Commands, keys: PartitionKeys, before: Position | None, limit: int) -> None:
+    """Queue a page of the stream and the last stubs before a position, newest first."""
     pipe.xrevrange(keys.log, max="+" if before is None else f"({before}", min="-", count=limit)
-
-
-def queue_stubs_back(pipe: Commands, keys: PartitionKeys, before: Position | None, limit: int) -> None:
-    """Queue the last stubs ahead of a position, newest first."""
     high = b"+" if before is None else f"({before.sort_key}".encode()  # a stub at `before` sorts behind it
     pipe.zrange(keys.erased, high, b"-", desc=True, bylex=True, offset=0, num=limit)
 
 
-def queue_stubs_between(pipe: Commands, keys: PartitionKeys, after: Position, until: Position, limit: int) -> Any:
-    """Queue (or, of a client, ask for) the first stubs behind one position and up to another."""
-    return pipe.zrange(keys.erased, _behind(after), _behind(until), bylex=True, offset=0, num=limit)
+def queue_stubs(pipe: Commands, keys: PartitionKeys, after: Position, until: Position | None, limit: int) -> Any:
+    """Queue (or, with a client, read) the first stubs after a position and up to another (None: to the end)."""
+    high = b"+" if until is None else _behind(until)
+    return pipe.zrange(keys.erased, _behind(after), high, bylex=True, offset=0, num=limit)
 
 
 def read_entries(keys: PartitionKeys, rows: Iterable[tuple[bytes, Mapping[bytes, bytes]]]) -> list[Stored]:
     """Rows of the stream, each compared with its checksum; one without fields is an entry that was erased."""
     log, entries = keys.log, list[Stored]()
-    for place, fields in rows:
-        position = Position.parse(place)
+    for row_id, fields in rows:
+        position = Position.parse(row_id)
         entries.append(Stored(position, payload_of(log, position, fields) if fields else b""))
     return entries
 

@@ -36,10 +36,9 @@ _FIELDS = (VERSION, FILE, CHAIN, SEALED, TRIMMED)
 
 
 class Archived(NamedTuple):
-    """The archive of a partition as Redis knows it. Behind `trimmed` the stream has everything.
+    """The archive of a partition by Redis. After `trimmed` the stream has everything; up to `sealed` the archive does.
 
-    What lies between `trimmed` and `sealed` is in both. Version 0 is an archive without any
-    file; else `file` is its manifest, and `chain` how that must end.
+    Version 0 is an archive without files; else `file` is its manifest, and `chain` how that must end.
     """
 
     version: int = 0
@@ -56,10 +55,9 @@ def queue_archived(pipe: Commands, keys: PartitionKeys) -> None:
 
 def read_archived(answer: Sequence[bytes | None]) -> Archived:
     """What the answer says."""
-    version, file, chain, sealed, trimmed = answer
-    return Archived(
-        int(version or 0), (file or b"").decode(), (chain or b"").decode(), _position(sealed), _position(trimmed)
-    )
+    version, file, chain, *positions = answer
+    sealed, trimmed = (Position.parse(position) if position else START for position in positions)
+    return Archived(int(version or 0), (file or b"").decode(), (chain or b"").decode(), sealed, trimmed)
 
 
 async def load_archived(redis: Commands, keys: PartitionKeys) -> Archived:
@@ -68,14 +66,11 @@ async def load_archived(redis: Commands, keys: PartitionKeys) -> Archived:
 
 
 async def count_erased(redis: Client, partitions: int) -> int:
-    """How many entries were ever erased from the log: stubs beside the streams, and those that moved into segments.
-
-    Both numbers of a partition are of one moment: a stub that moves is counted once.
-    """
+    """How many entries were ever erased from the log: stubs beside the streams, and those that moved into segments."""
     count = 0
     for partition in range(partitions):
         keys = PartitionKeys(partition)
-        async with redis.pipeline(transaction=True) as pipe:
+        async with redis.pipeline(transaction=True) as pipe:  # one moment: a stub that moves is counted once
             pipe.zcard(keys.erased)
             pipe.hget(keys.archived, STUBS)
             beside, moved = await pipe.execute()
@@ -88,10 +83,6 @@ async def forget_archive(redis: Client, partitions: int) -> None:
     await redis.hdel(MANIFEST, ARCHIVE_ID)
     for partition in range(partitions):
         await redis.delete(PartitionKeys(partition).archived)
-
-
-def _position(raw: bytes | None) -> Position:
-    return Position.parse(raw) if raw else START
 
 
 CACHED_BYTES = 64 << 20
@@ -131,10 +122,8 @@ class Archive:
         return self._identity
 
     async def manifest(self, partition: int, archived: Archived) -> ArchiveManifest:
-        """The manifest that Redis names; raises DamagedArchive for another one, ArchiveUnavailable without it.
-
-        MissingFile may mean that there is a newer one by now.
-        """
+        """The manifest that Redis names; raises DamagedArchive for another one, ArchiveUnavailable without it, and
+        MissingFile, which may mean that there is a newer one."""
         current = self._manifests.get(partition)
         if current is not None and archived.version and current.name == archived.file:
             return current
@@ -146,7 +135,11 @@ class Archive:
             raw = await asyncio.to_thread(self._store.read, f"{await self._folder(partition)}/{archived.file}")
             manifest = await asyncio.to_thread(decode, raw, manifest, archived.chain)
         self._manifests[partition] = manifest
-        self._drop_others(partition, {segment.name for segment in manifest.segments})
+        # what was in a segment that a newer manifest lacks may have been forgotten
+        names = {segment.name for segment in manifest.segments}
+        for key in [key for key in self._cache if key[0] == partition and key[1] not in names]:
+            del self._cache[key]
+            del self._sizes[key]
         return manifest
 
     async def entries(self, partition: int, sealed: Sealed) -> list[Stored]:
@@ -155,8 +148,11 @@ class Archive:
         if (unpacked := self._cache.get(key)) is not None:
             self._cache.move_to_end(key)
             return unpacked
-        unpacked = await self.entries_from_store(partition, sealed)
-        self._keep(key, unpacked)
+        unpacked = self._cache[key] = await self.entries_from_store(partition, sealed)
+        self._sizes[key] = sum(len(entry.payload) for entry in unpacked)
+        while len(self._cache) > 1 and sum(self._sizes.values()) > CACHED_BYTES:
+            oldest, _ = self._cache.popitem(last=False)
+            del self._sizes[oldest]
         return unpacked
 
     async def entries_from_store(self, partition: int, sealed: Sealed) -> list[Stored]:
@@ -179,14 +175,12 @@ class Archive:
         await asyncio.to_thread(self._store.delete, [f"{folder}/{name}" for name in names])
 
     async def sweep(self, manifest: ArchiveManifest) -> bool:
-        """Delete what belongs to no version or to earlier ones; whether nothing of later ones is there.
-
-        A later one was never committed: its writer was killed, or is at it and holds a lease that this one lost. Its
-        files can be deleted once the version has moved past it, for then it cannot be committed any more.
-        """
+        """Delete files of no version or of earlier ones; whether there are none of later versions."""
         used = {manifest.name, *(segment.name for segment in manifest.segments)}
         names = await asyncio.to_thread(self._store.names, await self._folder(manifest.partition))
         strays = [name for name in names if name not in used]
+        # a later version was never committed: its writer was killed, or is at work under a lease that this one lost.
+        # its files can be deleted once the version has moved past it, when it cannot be committed any more
         later = [name for name in strays if (version_of(name) or 0) > manifest.version]
         await self.delete(manifest.partition, [name for name in strays if name not in later])
         return not later
@@ -215,22 +209,9 @@ class Archive:
     async def _folder(self, partition: int) -> str:
         return f"{(await self.identity()).archive}/p{partition:02d}"
 
-    def _keep(self, key: tuple[int, str], entries: list[Stored]) -> None:
-        self._cache[key] = entries
-        self._sizes[key] = sum(len(entry.payload) for entry in entries)
-        while len(self._cache) > 1 and sum(self._sizes.values()) > CACHED_BYTES:
-            oldest, _ = self._cache.popitem(last=False)
-            del self._sizes[oldest]
-
-    def _drop_others(self, partition: int, names: set[str]) -> None:
-        """Forget segments that a newer manifest has no more: what they held may have been forgotten."""
-        for key in [key for key in self._cache if key[0] == partition and key[1] not in names]:
-            del self._cache[key]
-            del self._sizes[key]
-
 
 TRIES = 5
-"""How often a partition is looked at again because its archive changed meanwhile."""
+"""How often a partition is read again because its archive changed in between."""
 
 
 class PartitionArchive(Struct, frozen=True, kw_only=True):
@@ -267,8 +248,7 @@ async def verify(
 ) -> list[DamagedArchive]:
     """What is damaged in a partition: its manifest, or any of its segments; nothing is changed.
 
-    `progress` is called for each segment. What another process replaces meanwhile is looked at again, so that a
-    file that is gone for good reason is no fault. Raises ArchiveUnavailable when the place cannot be reached.
+    `progress` is called for each segment. Raises ArchiveUnavailable when the store cannot be reached.
     """
     keys = PartitionKeys(partition)
     faults: list[DamagedArchive] = []
@@ -282,6 +262,7 @@ async def verify(
             faults = [DamagedArchive(partition, before.file, "it is not there")]
         else:
             faults = [*await archive.faults(manifest, progress)]
+        # a file may be gone because another process replaced it: that is no fault
         if not faults or await load_archived(redis, keys) == before:
             break
     return faults

@@ -7,6 +7,7 @@ archive has the entries, and a stub takes the place of what a segment still says
 import logging
 from bisect import bisect_left, bisect_right
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from operator import attrgetter
 
 from ingest.log.archive.archive import Archive, Archived, queue_archived, read_archived
@@ -17,10 +18,9 @@ from ingest.log.position import START, Position
 from ingest.log.redis_log import (
     RedisLog,
     merged,
-    queue_entries,
-    queue_entries_back,
+    queue_page,
+    queue_page_back,
     queue_stubs,
-    queue_stubs_back,
     read_stub,
     read_stubs,
 )
@@ -66,8 +66,7 @@ class ArchivedLog(RedisLog):
         keys = self._keys[partition]
         async with self._redis.pipeline(transaction=True) as pipe:
             queue_archived(pipe, keys)
-            queue_entries(pipe, keys, after, limit)
-            queue_stubs(pipe, keys, after, limit)
+            queue_page(pipe, keys, after, limit)
             answer, rows, stubs = await pipe.execute()
         archived = self._noted(partition, read_archived(answer))
         if after >= archived.trimmed:
@@ -81,7 +80,7 @@ class ArchivedLog(RedisLog):
         keys = self._keys[partition]
         async with self._redis.pipeline(transaction=True) as pipe:
             queue_archived(pipe, keys)
-            queue_stubs(pipe, keys, after, limit)
+            queue_stubs(pipe, keys, after, None, limit)
             answer, stubs = await pipe.execute()
         return await self._segments(partition, self._noted(partition, read_archived(answer)), after, limit, stubs)
 
@@ -89,8 +88,7 @@ class ArchivedLog(RedisLog):
         keys = self._keys[partition]
         async with self._redis.pipeline(transaction=True) as pipe:
             queue_archived(pipe, keys)
-            queue_entries_back(pipe, keys, before, limit)
-            queue_stubs_back(pipe, keys, before, limit)
+            queue_page_back(pipe, keys, before, limit)
             answer, rows, stubs = await pipe.execute()
         archived = self._noted(partition, read_archived(answer))
         later = [stub for stub in stubs if read_stub(keys, stub).position > archived.trimmed]
@@ -135,10 +133,7 @@ class ArchivedLog(RedisLog):
 
 
 async def _patiently(read: Callable[[], Awaitable[list[Stored]]]) -> list[Stored]:
-    """Read again where a file is gone: the archive may have a newer one."""
     for _ in range(TRIES - 1):
-        try:
+        with suppress(MissingFile):  # the archive may have a newer one
             return await read()
-        except MissingFile:
-            continue
     return await read()

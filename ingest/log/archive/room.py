@@ -44,20 +44,19 @@ async def open_to_write(settings: Settings, redis: Client) -> RedisLog:
 
 
 async def open_log(settings: Settings, redis: Client, partitions: int | None = None) -> RedisLog:
-    """The log of a server, created or checked: an ArchivedLog where MNEMOLOG_ARCHIVE names a place.
+    """The log of a server, created or checked: an ArchivedLog if MNEMOLOG_ARCHIVE is set.
 
-    `partitions` is for who knows better than the settings. Raises what `create_or_check` raises, InvalidSetting for an
-    impossible place, and ArchiveNotConfigured when the beginning of the log is in an archive and no place is named.
+    `partitions` overrides the settings. Raises what `create_or_check` raises, InvalidSetting for an impossible
+    MNEMOLOG_ARCHIVE, and ArchiveNotConfigured without one when the beginning of the log is in an archive.
     """
     count, window_ms = partitions or settings.partitions, settings.dedup_window * 1000
-    if settings.archive:
-        archive = Archive(redis, store_of(settings.archive))
+    archive = Archive(redis, store_of(settings.archive)) if settings.archive else None
+    if archive is not None:
         log = ArchivedLog(redis, count, archive, window_ms=window_ms, window_ids=settings.dedup_ids)
-        await log.create_or_check()
-        return log
-    log = RedisLog(redis, count, window_ms=window_ms, window_ids=settings.dedup_ids)
+    else:
+        log = RedisLog(redis, count, window_ms=window_ms, window_ids=settings.dedup_ids)
     await log.create_or_check()
-    for partition in range(count):
+    for partition in range(count) if archive is None else ():
         try:
             archived = await load_archived(redis, PartitionKeys(partition))
         except (ConnectionError, TimeoutError, OSError) as error:

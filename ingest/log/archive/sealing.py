@@ -9,7 +9,7 @@ each step can be repeated, and killed at any point: the archive is what Redis sa
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing, suppress
 from datetime import timedelta
 from time import monotonic
 from typing import NamedTuple, TypeVar
@@ -38,41 +38,27 @@ from ingest.log.archive.segments import (
 )
 from ingest.log.event_log import Stored, pages
 from ingest.log.keys import ARCHIVE_LEASE, JOB_LEASE_TTL, PartitionKeys
+from ingest.log.lag import checkpoint
 from ingest.log.lease import lease
 from ingest.log.position import START, Position
-from ingest.log.redis_log import queue_stubs_between, read_stub, read_stubs
+from ingest.log.redis_log import queue_stubs, read_stub, read_stubs
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client, Transaction
 
 logger = logging.getLogger(__name__)
-
-
 T = TypeVar("T")
-
 
 SLICE_S = 60.0
 """A run stops after the partition in which this time is up; the next run continues there. A purge waits for it."""
-
-
 WAIT_FOR_OTHER_S = 90.0
-
-
 SMALL_AFTER = 24
-"""Ages after which entries are sealed that do not fill a segment: else memory would hang on partitions that few write
-to. With an hour as the age, a quiet partition has a segment a day."""
-
-
+"""Ages after which entries that do not fill a segment are sealed: else partitions with few writes would stay in memory.
+With an hour as the age, a quiet partition has a segment a day."""
 ATTEMPTS = 5
-"""At a step that something else came between: a forgetting, mostly."""
-
-
+"""Of a step that another change got in the way of, mostly a forgetting."""
 EVERYTHING = Position(10**14 - 1, 0)
-"""Behind every position."""
-
-
+"""After every position."""
 MEMBERS_PER_COMMAND = 1_000
-
-
 REWRITTEN_PER_COMMIT = 8
 """Segments that one new manifest replaces, so that the manifest of a big archive is not written again for each. Their
 stubs are in memory meanwhile: 24 MB when everything of all of them was erased."""
@@ -94,7 +80,7 @@ class Sealing:
         await self._settle(partition)
         keys = PartitionKeys(partition)
         state = await load_archived(self._redis, keys)
-        entries = await self._waiting(partition, state.sealed, min(until, await _projected(self._redis, keys)))
+        entries = await self._waiting(partition, state.sealed, min(until, await checkpoint(self._redis, keys)))
         if not entries or not (is_full(entries) or entries[0].position <= small_until):
             return None
         before = await self._archive.manifest(partition, state)
@@ -121,7 +107,7 @@ class Sealing:
         keys = PartitionKeys(partition)
         state = await load_archived(self._redis, keys)
         manifest = await self._archive.manifest(partition, state)
-        projected = await _projected(self._redis, keys)
+        projected = await checkpoint(self._redis, keys)
         trimmed_count = 0
         for sealed in manifest.behind(state.trimmed):
             if sealed.last > projected:  # the runner reads from the stream, which must keep what it has not read
@@ -161,11 +147,9 @@ class Sealing:
         return count
 
     async def _settle(self, partition: int) -> None:
-        """Return when the server has on disk what it was told: a file that it named before may be deleted only then.
-
-        After a power cut it would name that file again. Raises DurabilityUnavailable for a server that writes nothing
-        to disk, or cannot tell; LogUnavailable when it does not confirm in time.
-        """
+        """Return when the server has its state on disk. Raises DurabilityUnavailable for a server that writes nothing
+        to disk, or does not say; LogUnavailable when it does not confirm in time."""
+        # only then may a file that it named before be deleted: after a power cut it would name that file again
         if await self._log.standing_durability() == "fsync":
             return
         # of the log's beginning: what is waited for is no entry, but all that the partition's server was told
@@ -175,9 +159,7 @@ class Sealing:
     async def _waiting(self, partition: int, after: Position, until: Position) -> list[Stored]:
         """The entries of the next segment, if it were sealed now."""
         async with aclosing(filled(pages(self._log, partition, until, after))) as segments:
-            async for segment in segments:
-                return segment
-        return []
+            return await anext(segments, list[Stored]())
 
     async def _name_sealed(
         self, keys: PartitionKeys, state: Archived, manifest: ArchiveManifest, entries: Sequence[Stored]
@@ -187,7 +169,7 @@ class Sealing:
         async with self._redis.pipeline(transaction=True) as pipe:
             # an entry erased after it was read must not come back in a segment
             await pipe.watch(keys.archived, keys.erased)
-            stubs: list[bytes] = await queue_stubs_between(pipe, keys, state.sealed, manifest.sealed, -1)
+            stubs: list[bytes] = await queue_stubs(pipe, keys, state.sealed, manifest.sealed, -1)
             erased = any(payloads.get(stub.position) != stub.payload for stub in read_stubs(keys, stubs))
             if erased or await load_archived(pipe, keys) != state:
                 raise _outrun(keys)
@@ -201,7 +183,7 @@ class Sealing:
         async with self._redis.pipeline(transaction=True) as pipe:
             # a stub added meanwhile is not in the segment, and must stay beside the stream
             await pipe.watch(keys.archived, keys.erased)
-            stubs: list[bytes] = await queue_stubs_between(pipe, keys, state.trimmed, last, -1)
+            stubs: list[bytes] = await queue_stubs(pipe, keys, state.trimmed, last, -1)
             if await load_archived(pipe, keys) != state:
                 raise _outrun(keys)
             pipe.multi()
@@ -216,11 +198,11 @@ class Sealing:
         """The next few segments behind a position in which something was erased, each with all its stubs."""
         affected: list[tuple[Sealed, list[bytes]]] = []
         while len(affected) < REWRITTEN_PER_COMMIT:
-            oldest: list[bytes] = await queue_stubs_between(self._redis, keys, after, manifest.sealed, 1)
+            oldest: list[bytes] = await queue_stubs(self._redis, keys, after, manifest.sealed, 1)
             if not oldest:
                 break
             sealed = manifest.holding(read_stub(keys, oldest[0]).position)
-            affected.append((sealed, await queue_stubs_between(self._redis, keys, after, sealed.last, -1)))
+            affected.append((sealed, await queue_stubs(self._redis, keys, after, sealed.last, -1)))
             after = sealed.last
         return affected
 
@@ -266,13 +248,6 @@ class Sealing:
         await self._settle(keys.partition)
         await self._archive.sweep(newer)
         return state._replace(version=newer.version, file=newer.name, chain=newer.head), newer
-
-
-async def _projected(redis: Client, keys: PartitionKeys) -> Position:
-    """The checkpoint of the live generation: the runner reads what is behind it from the stream itself."""
-    live = keys.of_generation(int(await redis.get(keys.generation) or 1))
-    stored = await redis.get(live.checkpoint)
-    return Position.parse(stored) if stored else START
 
 
 def _queue_version(pipe: Transaction, keys: PartitionKeys, manifest: ArchiveManifest) -> None:
@@ -323,21 +298,17 @@ class ArchiveJob:
         What is damaged is left as it is, and logged; the other partitions are archived. Raises ArchiveUnavailable when
         the place cannot be reached; with `force` also DamagedArchive, and Outrun when another is at it for too long.
         """
-        async with lease(
-            self._redis, ARCHIVE_LEASE, self._id, JOB_LEASE_TTL, wait_s=WAIT_FOR_OTHER_S if force else 0.0
-        ) as mine:
+        async with self._lease(WAIT_FOR_OTHER_S if force else 0.0) as mine:
             if not mine and force:
                 raise _busy()
-            if not mine:
-                return ArchiveRun()
-            return await self._run(force)
+            return await self._run(force) if mine else ArchiveRun()
 
     async def rewrite(self) -> int:
         """Rid all segments of what was erased since they were sealed; returns how many had something.
 
         Raises the first error when all partitions were tried: then it has to be done again.
         """
-        async with lease(self._redis, ARCHIVE_LEASE, self._id, JOB_LEASE_TTL, wait_s=WAIT_FOR_OTHER_S) as mine:
+        async with self._lease(WAIT_FOR_OTHER_S) as mine:
             if not mine:
                 raise _busy()
             count, errors = 0, list[MnemologError]()
@@ -350,6 +321,10 @@ class ArchiveJob:
             if errors:
                 raise errors[0]
             return count
+
+    def _lease(self, wait_s: float) -> AbstractAsyncContextManager[bool]:
+        # of all workers one archives: two would fail each other's transactions
+        return lease(self._redis, ARCHIVE_LEASE, self._id, JOB_LEASE_TTL, wait_s=wait_s)
 
     async def _run(self, force: bool) -> ArchiveRun:
         until = monotonic() + SLICE_S
@@ -393,10 +368,8 @@ class ArchiveJob:
 
 async def _again(step: "Callable[[], Awaitable[T]]") -> T:
     for _ in range(ATTEMPTS - 1):
-        try:
+        with suppress(Outrun, MissingFile):  # a file that is gone may have been replaced
             return await step()
-        except (Outrun, MissingFile):  # a file that is gone may have been replaced
-            continue
     return await step()
 
 

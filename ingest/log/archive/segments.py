@@ -205,7 +205,11 @@ def unpack(data: bytes, partition: int, sealed: Sealed) -> list[Stored]:
     if hashlib.sha256(data).hexdigest() != content.sha256:
         raise damaged("its SHA-256 is not that of what was sealed")
     try:
-        body = _decode(_decompressed(data))
+        size = zstandard.frame_content_size(data)
+        if not 0 <= size <= MAX_UNPACKED_BYTES:  # what claims more is not unpacked
+            raise ValueError(f"it claims {size:,} bytes")
+        unpacker = zstandard.ZstdDecompressor()
+        body = _decode(unpacker.decompress(data, max_output_size=MAX_UNPACKED_BYTES, allow_extra_data=False))
     except (zstandard.ZstdError, msgspec.MsgspecError, ValueError) as error:
         raise damaged(f"it cannot be unpacked: {error}") from None
     if (body.format, body.version) != (FORMAT, FORMAT_VERSION):
@@ -227,13 +231,6 @@ def overlaid(entries: Sequence[Stored], stubs: Mapping[Position, bytes]) -> list
     if not stubs:
         return list(entries)
     return [Stored(position, stubs.get(position, payload)) for position, payload in entries]
-
-
-def _decompressed(frame: bytes) -> bytes:
-    size = zstandard.frame_content_size(frame)
-    if not 0 <= size <= MAX_UNPACKED_BYTES:
-        raise ValueError(f"it claims {size:,} bytes")
-    return zstandard.ZstdDecompressor().decompress(frame, max_output_size=MAX_UNPACKED_BYTES, allow_extra_data=False)
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -309,8 +306,9 @@ def decode(raw: bytes, expected: ArchiveManifest, head: str) -> ArchiveManifest:
             f"this release reads version {MANIFEST_VERSION} of {MANIFEST_FORMAT}, and it is {manifest.format_version}"
         )
     if (manifest.log, manifest.archive, manifest.partition) != (expected.log, expected.archive, expected.partition):
-        it = f"partition {manifest.partition} of archive {manifest.archive}, a log of {manifest.log}"
-        raise damaged(f"it is that of {it}")
+        raise damaged(
+            f"it is that of partition {manifest.partition} of archive {manifest.archive}, a log of {manifest.log}"
+        )
     if manifest.version != expected.version:
         raise damaged(f"it says that it is version {manifest.version}")
     if error:
@@ -329,5 +327,6 @@ def _fault(manifest: ArchiveManifest) -> str:
             return f"the chain breaks at {segment.name}"
         if segment.first > segment.last or segment.content.entries < 1:
             return f"{segment.name} holds nothing"
-    broken = next((two for one, two in pairwise(manifest.segments) if one.last >= two.first), None)
+    pairs = pairwise(manifest.segments)
+    broken = next((segment for before, segment in pairs if before.last >= segment.first), None)
     return f"{broken.name} does not lie behind the one before it" if broken else ""

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from fsspec.core import url_to_fs  # pyright: ignore[reportMissingTypeStubs]  # pyright: ignore[reportUnknownVariableType]
+from fsspec.core import url_to_fs  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
 from ingest.errors import ArchiveUnavailable, InvalidSetting
 from ingest.log.archive.segments import MissingFile
@@ -62,7 +62,7 @@ class DirectoryStore:
             return (self._directory / path).read_bytes()
 
     def write(self, path: str, data: bytes) -> None:
-        """Write beside and rename, so that a crash leaves the whole file or none; also its folder is on disk then."""
+        """See Store. Writes beside and renames, so that a crash leaves the whole file or none; syncs its folders."""
         with _failing(f"{self}/{path} cannot be written"):
             target = self._directory / path
             folders = [target.parent, *target.parent.parents]
@@ -92,8 +92,8 @@ class DirectoryStore:
     def names(self, folder: str) -> list[str]:
         """See Store. Also what an interrupted write left, so that it can be deleted."""
         with _failing(f"{self}/{folder} cannot be read"):
-            place = self._directory / folder
-            return sorted(path.name for path in place.iterdir()) if place.is_dir() else []
+            directory = self._directory / folder
+            return sorted(path.name for path in directory.iterdir()) if directory.is_dir() else []
 
 
 class UrlStore:
@@ -103,10 +103,9 @@ class UrlStore:
         """Raises InvalidSetting for a protocol that fsspec does not know, or whose package is not installed."""
         self._url = url.rstrip("/")
         try:
-            found = cast(tuple[Any, str], url_to_fs(self._url, use_listings_cache=False))
+            self._files, self._root = cast(tuple[Any, str], url_to_fs(self._url, use_listings_cache=False))
         except (ImportError, ValueError, TypeError) as error:
             raise InvalidSetting(f"{url!r} is not a directory or an fsspec URL: {error}") from None
-        self._files, self._root = found
 
     def __str__(self) -> str:
         return self._url
@@ -123,10 +122,8 @@ class UrlStore:
     def delete(self, paths: Sequence[str]) -> None:
         with _failing(f"files in {self} cannot be deleted"):
             for path in paths:
-                try:
+                with suppress(FileNotFoundError):
                     self._files.rm_file(f"{self._root}/{path}")
-                except FileNotFoundError:
-                    continue
 
     def names(self, folder: str) -> list[str]:
         with _failing(f"{self}/{folder} cannot be read"):
