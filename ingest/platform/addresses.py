@@ -22,7 +22,6 @@ from ingest.platform.files import write_whole
 
 logger = logging.getLogger(__name__)
 
-
 _NO_ADDRESS = "is not an http:// or https:// address"
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -66,7 +65,7 @@ def is_cluster(url: str) -> bool:
 
 
 def is_redis_url(url: str) -> bool:
-    """Whether it names a server, or a cluster, as far as can be told without asking it."""
+    """Whether it names a server or a cluster, judged by its form."""
     try:
         parts = urlsplit(url)
         if is_cluster(url):
@@ -111,15 +110,20 @@ def proxy_options(url: str) -> dict[str, Any]:
     """Keyword arguments for an httpx (or httpx2) client of the server at `url`.
 
     A server on this machine is reached directly: no proxy can reach it. For others the environment decides (HTTP_PROXY,
-    HTTPS_PROXY, ALL_PROXY, NO_PROXY). httpx cannot be constructed while one of these names a kind of proxy that it does
-    not support, so such a proxy is left out, with a warning, and the next one counts.
+    HTTPS_PROXY, ALL_PROXY, NO_PROXY). httpx refuses to start with a kind of proxy that it does not support, so such a
+    proxy is left out, with a warning.
     """
     parts = urlsplit(url)
     host = parts.hostname or ""
     if is_loopback(host):
         return {"trust_env": False}
+    supported = ("http", "https", *(("socks5", "socks5h") if find_spec("socksio") is not None else ()))
     proxies = {scheme: proxy for scheme, proxy in getproxies().items() if scheme in ("http", "https", "all")}
-    usable = {scheme: proxy for scheme, proxy in proxies.items() if _is_supported(proxy)}
+    usable = {
+        scheme: proxy
+        for scheme, proxy in proxies.items()
+        if "://" not in proxy or proxy.partition("://")[0].lower() in supported
+    }
     if usable == proxies:
         return {"trust_env": True}
     for name in sorted(proxies.keys() - usable.keys()):  # without the value: it may hold a password
@@ -130,16 +134,11 @@ def proxy_options(url: str) -> dict[str, Any]:
     return {"trust_env": False, "proxy": proxy, "verify": create_ssl_context()}
 
 
-def _is_supported(proxy: str) -> bool:
-    scheme = proxy.partition("://")[0].lower() if "://" in proxy else "http"
-    return scheme in ("http", "https") or (scheme in ("socks5", "socks5h") and find_spec("socksio") is not None)
-
-
 _PORTS = {"http": 80, "https": 443}
 
 
 def client_key(url: str, environ: Mapping[str, str]) -> str | None:
-    """What is sent to the server at a URL; None for nothing. Raises InvalidSetting for a file that others can read."""
+    """The key to send to the server at a URL, if any. Raises InvalidSetting for a key file that others can read."""
     if secret := environ.get("MNEMOLOG_SECRET"):
         return secret
     if (secret := environ.get("AGENTMEMORY_SECRET")) and is_loopback(urlsplit(url).hostname or ""):
@@ -158,7 +157,7 @@ def client_key(url: str, environ: Mapping[str, str]) -> str | None:
 
 
 def key_file(url: str, environ: Mapping[str, str]) -> Path | None:
-    """Where the key for the server at a URL is stored; None for what is no address. No name is looked up."""
+    """Where the key for the server at a URL is stored; None for an invalid address. No name is looked up."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 0)
@@ -172,9 +171,9 @@ def key_file(url: str, environ: Mapping[str, str]) -> Path | None:
 
 
 def store_key(key: str, url: str, environ: Mapping[str, str]) -> Path:
-    """Store a key for the server at a URL, in the place of another; returns the file.
+    """Store or replace the key for the server at a URL; returns the file.
 
-    Raises InvalidSetting for what is no address, and where the file cannot be written.
+    Raises InvalidSetting for an invalid address, and if the file cannot be written.
     """
     path = key_file(url, environ)
     if path is None:

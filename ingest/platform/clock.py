@@ -27,7 +27,7 @@ def from_ms(ms: int) -> datetime:
 
 
 def time_zone(name: str) -> tzinfo:
-    """The zone of an IANA name, UTC for an empty one. Raises ValueError for a name of none."""
+    """The zone of an IANA name, UTC for an empty one. Raises ValueError for an unknown name."""
     try:
         return ZoneInfo(name) if name else UTC
     except (KeyError, OSError, ValueError) as error:  # not found, a folder, a file of something else
@@ -35,7 +35,7 @@ def time_zone(name: str) -> tzinfo:
 
 
 def machine_zone() -> str:
-    """The IANA name of this machine's zone; empty where it has none that other machines know."""
+    """The IANA name of this machine's zone; empty if it has none."""
     link = os.path.realpath("/etc/localtime")
     name = os.environ.get("TZ", "").removeprefix(":") or link.rpartition("zoneinfo/")[2] * ("zoneinfo/" in link)
     try:

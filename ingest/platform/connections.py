@@ -65,9 +65,7 @@ class Commands(Protocol):
     def zmscore(self, name: str, members: Sequence[str], /) -> Any: ...
     def zcard(self, name: str, /) -> Any: ...
     def zcount(self, name: str, low: float | str, high: float | str, /) -> Any: ...
-    def zlexcount(self, name: str, low: bytes, high: bytes, /) -> Any: ...
     def zremrangebylex(self, name: str, low: bytes, high: bytes, /) -> Any: ...
-    def zremrangebyscore(self, name: str, low: float, high: float, /) -> Any: ...
 
     def xadd(self, name: str, fields: Mapping[str, bytes], /) -> Any: ...
     def xdel(self, name: str, /, *ids: str) -> Any: ...
@@ -121,57 +119,45 @@ class Client(Commands, Protocol):
 def connect(url: str, *, connections: int = 64, read_timeout_s: float = 5.0, repeat: bool = True) -> Client:
     """A client with its own pool; replies are bytes.
 
-    `connections` bounds the pool: a caller past it waits instead of opening another. `read_timeout_s` must exceed the
-    longest blocking command the client is used for. Connections are checked with a PING after 15 idle seconds.
-    With `repeat` a command whose connection broke is sent once more; without, the caller decides (a repeated read of a
-    consumer group would skip what the first one was given).
-
-    `redis+cluster://host:port,host:port` is a Redis Cluster, of which any nodes are named; `connections` bounds the
-    pool of each of its nodes then. Raises InvalidSetting for a URL that no client can be made of.
+    `connections` bounds the pool (on a cluster that of each node): a caller past it waits. `read_timeout_s` must exceed
+    the longest blocking command the client is used for. With `repeat` a command whose connection broke is sent once
+    more; without, the caller decides (a repeated read of a consumer group would skip what the first one was given).
+    Raises InvalidSetting for an invalid URL.
     """
-    try:
-        return _client(url, connections, read_timeout_s, repeat=repeat)
-    except (ValueError, TypeError) as error:  # an option that there is not, or of another type
-        raise InvalidSetting(f"REDIS_URL, or MNEMOLOG_JOBS_REDIS_URL: {error}; write {FORMS}") from None
-
-
-def _client(url: str, connections: int, read_timeout_s: float, *, repeat: bool) -> Client:
-    if is_cluster(url):
-        cluster = ClusterClient(url, connections=connections, read_timeout_s=read_timeout_s, repeat=repeat)
-        return cast(Client, cluster)
     tcp: dict[str, Any] = {} if url.startswith("unix") else {"socket_keepalive": True, "socket_connect_timeout": 2.0}
-    pool = cast(Any, BlockingConnectionPool).from_url(
-        url,
-        max_connections=connections,
-        timeout=read_timeout_s,
-        socket_timeout=read_timeout_s,
-        health_check_interval=15,
-        retry=Retry(ExponentialBackoff(cap=0.2, base=0.02), 1) if repeat else Retry(NoBackoff(), 0),
-        **tcp,
-    )
-    pool.connection_class = packed_by_hiredis(pool.connection_class)
-    pool.make_connection()  # connects nobody, and says what an option of the URL is not
+    try:
+        if is_cluster(url):
+            cluster = ClusterClient(url, connections=connections, read_timeout_s=read_timeout_s, repeat=repeat)
+            return cast(Client, cluster)
+        pool = cast(Any, BlockingConnectionPool).from_url(
+            url,
+            max_connections=connections,
+            timeout=read_timeout_s,
+            socket_timeout=read_timeout_s,
+            health_check_interval=15,  # seconds idle, after which a connection is checked with a PING
+            retry=Retry(ExponentialBackoff(cap=0.2, base=0.02), 1) if repeat else Retry(NoBackoff(), 0),
+            **tcp,
+        )
+        pool.connection_class = packed_by_hiredis(pool.connection_class)
+        pool.make_connection()  # does not connect, and raises for invalid options of the URL
+    except (ValueError, TypeError) as error:
+        raise InvalidSetting(f"REDIS_URL, or MNEMOLOG_JOBS_REDIS_URL: {error}; write {FORMS}") from None
     client = cast(Any, SharedConnectionClient).from_pool(pool)
     client.repeat = repeat
     return cast(Client, client)
 
 
 def past_memory_limit(client: Client) -> Transaction:
-    """A transaction without WATCH that is carried out also at the server's `maxmemory`: for what is small and must be.
-
-    A vector, a document of a rebuild and a new event wait there, or are refused.
-    """
+    """A transaction without WATCH that is carried out even at the server's `maxmemory`: for small writes that must
+    succeed, not for vectors, documents of a rebuild or new events."""
     pipe = client.pipeline(transaction=True)
     pipe.exceed_memory_limit({})
     return pipe
 
 
 def on_each_node(pipe: Transaction, *command: str | int) -> Callable[[Any], list[Any]]:
-    """Queue a command without a key (`WAITAOF`) behind what a pipeline without transaction has so far.
-
-    On a cluster it runs on each node and connection that carries out those commands. Returns what makes a list, with
-    the answer of each, of its answer.
-    """
+    """Queue a command without a key (`WAITAOF`) after what a pipeline without transaction has so far, on a cluster on
+    each node that carries out those commands. Returns a function from its answer to the list of the nodes' answers."""
     queue = cast(Any, pipe)
     if isinstance(pipe, SpreadPipeline):
         queue.on_each_node(*command)
@@ -181,10 +167,10 @@ def on_each_node(pipe: Transaction, *command: str | int) -> Callable[[Any], list
 
 
 async def ask(client: Client, commands: Sequence[Command], *, at_once: bool = False) -> list[Any]:
-    """The answers to several commands as the server gives them, in one round trip; errors stand in their place.
+    """The raw answers to several commands, in one round trip, with errors in their place; `at_once` as a transaction.
 
-    `at_once` makes a transaction of them, whose keys are in one slot. On one server all callers share a connection, so
-    nothing that blocks may be asked. Raises ConnectionError or TimeoutError where the server does not answer.
+    On one server all callers share connections, so no command may block. Raises ConnectionError or TimeoutError if the
+    server does not answer.
     """
     if isinstance(client, SharedConnectionClient):
         if not at_once:
@@ -200,7 +186,7 @@ async def ask(client: Client, commands: Sequence[Command], *, at_once: bool = Fa
 
 
 async def ask_apart(client: Client, groups: Sequence[Sequence[Command]]) -> list[Any]:
-    """The same of all groups, in turn; the commands of each are carried out in their order."""
+    """Like `ask` for the commands of all groups, which may go over several connections; each group keeps its order."""
     if isinstance(client, SharedConnectionClient):
         return await client.ask_apart(groups)
     return await ask(client, [command for group in groups for command in group])
@@ -212,9 +198,9 @@ def keys_may_be_apart(client: Client) -> bool:
 
 
 async def retry_until_connected(client: Client, what: str, step: Callable[[], Awaitable[T]]) -> T:
-    """What a step of starting returns, which is tried again while a node of the cluster that it needs is away.
+    """What a step of starting returns; it is repeated while a node of the cluster that it needs is away.
 
-    Raises what the step raises where there is no cluster, or none of its nodes answers.
+    Raises what the step raises without a cluster, or if none of its nodes answers.
     """
     while True:
         try:
@@ -227,7 +213,7 @@ async def retry_until_connected(client: Client, what: str, step: Callable[[], Aw
 
 
 class PoolSize(NamedTuple):
-    """How many connections a client has, and how many of them nobody uses."""
+    """How many connections a client has, and how many of them are idle."""
 
     size: int
     idle: int
@@ -241,16 +227,13 @@ def pool_size(client: Client) -> PoolSize:
 
 
 def server_of(client: Client, key: str) -> str:
-    """The node of a cluster that has a key, as far as is known; empty where it is not, and without a cluster."""
+    """The node of a cluster that has a key, as far as is known; empty without a cluster."""
     return client.server_of(key) if isinstance(client, ClusterClient) else ""
 
 
 async def info_of_nodes(client: Client, *sections: str, of_any: bool = False) -> list[dict[str, Any]]:
-    """These sections of INFO, of the server or, of a cluster, of every node that takes writes.
-
-    With `of_any` a node that is away is left out. Raises ResponseError where the server does not say: managed services
-    may forbid it.
-    """
+    """These sections of INFO from the server, or from every primary of a cluster, with `of_any` only from those that
+    answer. Raises ResponseError if the server refuses (managed services may)."""
     if isinstance(client, ClusterClient):
         return await client.info_of_nodes(*sections, of_any=of_any)
     return [await client.info(*sections)]

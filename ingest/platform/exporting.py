@@ -9,7 +9,6 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 
 from ingest.platform import tracing
-from ingest.platform.tracing import Tracer
 
 logger = logging.getLogger(__name__)
 
@@ -20,7 +19,7 @@ _SUPPORTED = {
     "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": ("http/protobuf",),
 }
 LAST_EXPORT_S = 3.0
-"""How long a process that ends waits for its last spans to be taken."""
+"""How long a process that ends waits for the collector to take its last spans."""
 
 
 @contextmanager
@@ -29,7 +28,16 @@ def exporting(environ: Mapping[str, str], process: str) -> Generator[None]:
 
     `process` is what this one is, `api` or `worker`. If something is missing, it logs that and continues without.
     """
-    tracer = _tracer(environ, process)
+    tracer, why = None, why_off(environ)
+    if why is None:
+        try:
+            from ingest.platform.otlp import OtlpTracer
+
+            tracer = OtlpTracer(environ, process)
+        except ModuleNotFoundError as error:
+            why = f"{error.name} is not installed: pip install 'mnemolog[opentelemetry]'"
+    if why:
+        logger.warning("no traces are exported: %s", why)
     tracing.use(tracer)
     try:
         yield
@@ -41,22 +49,8 @@ def exporting(environ: Mapping[str, str], process: str) -> Generator[None]:
         tracing.use(None)
 
 
-def _tracer(environ: Mapping[str, str], process: str) -> Tracer | None:
-    why = why_off(environ)
-    if why is None:
-        try:
-            from ingest.platform.otlp import OtlpTracer
-
-            return OtlpTracer(environ, process)
-        except ModuleNotFoundError as error:
-            why = f"{error.name} is not installed: pip install 'mnemolog[opentelemetry]'"
-    if why:
-        logger.warning("no traces are exported: %s", why)
-    return None
-
-
 def why_off(environ: Mapping[str, str]) -> str | None:
-    """Why nothing is exported, "" where nobody asked for it; None where spans are."""
+    """Why nothing is exported, "" if that was not asked for; None if spans are exported."""
     if not any(environ.get(name) for name in ENDPOINTS) or environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return ""
     for name, values in _SUPPORTED.items():

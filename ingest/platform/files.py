@@ -19,7 +19,7 @@ def private_folder() -> Path:
     """A temporary folder of this user alone, made if it is not there. Raises PermissionError when it is another's."""
     folder = Path(tempfile.gettempdir()) / f"mnemolog-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
-    if folder.lstat().st_uid != os.getuid():  # anybody may have made it, or a link, in a folder open to all
+    if folder.lstat().st_uid != os.getuid():  # in a folder open to all, another user may have made it, or a link
         raise PermissionError(EACCES, "belongs to another user: remove it, or set TMPDIR", str(folder))
     return folder
 
@@ -32,7 +32,7 @@ def write_whole(path: Path, content: bytes, mode: int = 0o600) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        Path(name).chmod(mode)  # before it has its name: nobody can read it meanwhile
+        Path(name).chmod(mode)  # before it has its name: no other user can read it in between
         Path(name).replace(path)
     except BaseException:  # also KeyboardInterrupt: no half of a file stays
         Path(name).unlink(missing_ok=True)

@@ -33,7 +33,7 @@ class Holder(Struct, frozen=True, kw_only=True):
     def alive(self) -> bool:
         """Whether a process has this id; what holds the lock of one that has ended are its children."""
         if self.host != socket.gethostname():
-            return True  # nobody here can say
+            return True  # this machine cannot know
         try:
             os.kill(self.pid, 0)
         except ProcessLookupError:
@@ -72,20 +72,25 @@ class Lock:
         """
         if self.fd is not None:
             return
-        fd, deadline = self._open(), time.monotonic() + wait_s
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            advice = f"; {self._advice}" if self._advice else ""
+            raise ServerStartFailed(f"{self.path} cannot be written: {error.strerror}{advice}") from None
+        deadline = time.monotonic() + wait_s
         try:
             while not self._locked(fd):
                 holder = self.holder()
                 if (holder is not None and holder.lasting and holder.alive) or time.monotonic() > deadline:
-                    raise InUse(self._message(holder))
+                    advice = f", or {self._advice}" if self._advice else ""
+                    raise InUse(f"{self._what} is in use by {holder or 'another process'}: stop that first{advice}")
                 on_wait(f"waiting for {holder or 'another process'}")
                 time.sleep(_LOOK_EVERY_S)
-            holder_json = msgspec.json.encode(
-                Holder(pid=os.getpid(), command=command, lasting=lasting, host=socket.gethostname())
-            )
+            holder = Holder(pid=os.getpid(), command=command, lasting=lasting, host=socket.gethostname())
             # written once the lock is held: a file without a lock says who held it before
             os.ftruncate(fd, 0)
-            os.pwrite(fd, holder_json, 0)
+            os.pwrite(fd, msgspec.json.encode(holder), 0)
         except BaseException:  # also KeyboardInterrupt, while it waits
             os.close(fd)
             raise
@@ -98,23 +103,11 @@ class Lock:
             self.fd = None
 
     def holder(self) -> Holder | None:
-        """Who took it last; None where nobody did, or is just doing so."""
+        """Who took it last; None if no process did, or one is just doing so."""
         try:
             return msgspec.json.decode(self.path.read_bytes(), type=Holder)
         except (OSError, msgspec.MsgspecError):
             return None
-
-    def _message(self, holder: Holder | None) -> str:
-        advice = f", or {self._advice}" if self._advice else ""
-        return f"{self._what} is in use by {holder or 'another process'}: stop that first{advice}"
-
-    def _open(self) -> int:
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            advice = f"; {self._advice}" if self._advice else ""
-            raise ServerStartFailed(f"{self.path} cannot be written: {error.strerror}{advice}") from None
 
     def _locked(self, fd: int) -> bool:
         try:

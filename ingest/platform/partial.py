@@ -1,8 +1,8 @@
 """Reads that continue without what is on a cluster node that is down, and how long a node is waited for.
 
 A read of many partitions names keys of every node. Within `partial_reads` no node is waited for longer than PATIENCE_S,
-unless it answers a PING meanwhile, and a node that did not answer is not waited for again until it does. A read of
-partitions may then leave out those it cannot read; outside, the read fails. A write never leaves anything out.
+unless it answers a PING, and a node that did not answer is not waited for again until it does. A read of partitions may
+then leave out those it cannot read; outside, the read fails. A write never leaves anything out.
 """
 
 import asyncio
@@ -25,12 +25,12 @@ UNREACHABLE = (ConnectionError, TimeoutError, OSError, LogUnavailable)
 
 _left_out: ContextVar[set[int] | None] = ContextVar("left_out", default=None)
 _whole: ContextVar[frozenset[int]] = ContextVar("whole", default=frozenset())
-"""All that the parts of an answer are about, while one is made of parts."""
+"""The partitions of the whole answer, while it is put together from parts."""
 
 
 @contextmanager
 def partial_reads() -> Generator[set[int]]:
-    """Within, reads may leave partitions out; those that were join the set that is yielded."""
+    """Within, reads may leave partitions out, and add them to the set that is yielded."""
     left_out: set[int] = set()
     token = _left_out.set(left_out)
     try:
@@ -42,7 +42,7 @@ def partial_reads() -> Generator[set[int]]:
 
 @contextmanager
 def whole_reads() -> Generator[None]:
-    """Within, nothing is left out, whatever is allowed around it: for what would be taken for all there is."""
+    """Within, nothing is left out, whatever is allowed around it: for a result that must be complete."""
     token = _left_out.set(None)
     try:
         with waiting_at_most(None):
@@ -53,7 +53,7 @@ def whole_reads() -> Generator[None]:
 
 @contextmanager
 def made_of_parts(partitions: Iterable[int]) -> Generator[None]:
-    """Within, a part of an answer may lack all it is about, as long as not all of these partitions are away."""
+    """Within, a part of an answer may be missing entirely, as long as one of these partitions can be read."""
     token = _whole.set(frozenset(partitions))
     try:
         yield
@@ -62,10 +62,8 @@ def made_of_parts(partitions: Iterable[int]) -> Generator[None]:
 
 
 def leave_out(unread: Collection[int], requested: Iterable[int], error: Exception) -> None:
-    """Go on without partitions that could not be read, of those that were asked.
-
-    Raises the error where none of those is left (see `made_of_parts`), and outside of `partial_reads`.
-    """
+    """Continue without partitions that could not be read. Raises the error if all requested ones are missing (see
+    `made_of_parts`), and outside of `partial_reads`."""
     so_far = _left_out.get()  # None: nothing may be missing
     if so_far is None or so_far.issuperset((_whole.get() or {*requested}) - {*unread}):
         raise error
@@ -74,7 +72,7 @@ def leave_out(unread: Collection[int], requested: Iterable[int], error: Exceptio
 
 @contextmanager
 def leaving_out(partition: int, requested: Iterable[int]) -> Generator[None]:
-    """Go on behind this block where the partition's node is away; see `leave_out`."""
+    """Continue after this block if the partition's node is away; see `leave_out`."""
     try:
         yield
     except UNREACHABLE as error:
@@ -82,7 +80,7 @@ def leaving_out(partition: int, requested: Iterable[int]) -> Generator[None]:
 
 
 async def readable(reads: Mapping[int, Awaitable[T]]) -> dict[int, T]:
-    """What reads of partitions return, made at the same time, of those that can be read; see `leave_out`."""
+    """Concurrent reads of partitions, without those that cannot be read; see `leave_out`."""
     answers = await asyncio.gather(*reads.values(), return_exceptions=True)
     readings: dict[int, T] = {}
     for partition, answer in zip(reads, answers, strict=True):
@@ -101,11 +99,11 @@ def left_out() -> frozenset[int]:
 
 
 def check_missing(what: str) -> None:
-    """Return where what was not found is not there; raises LogUnavailable where it may be in what was left out."""
+    """Raise LogUnavailable if `what`, which was not found, may be in a partition that was left out."""
     if unread := left_out():
         raise LogUnavailable(f"it cannot be told whether there is {what}; {left_out_message(unread)}")
 
 
 def left_out_message(partitions: Collection[int]) -> str:
-    """What is missing, in words."""
+    """What is missing, for people."""
     return f"left out: partitions {', '.join(map(str, sorted(partitions)))}, on a node of the cluster that is away"

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 _SERIOUS = re.compile(r"^\d+:\w \d.{18,25} # |^\*\*\* |^[\w.]+(Error|Exception|Failed|Unavailable): ")
 """Warnings in Valkey's log, faults in its configuration, and the last line of a traceback."""
@@ -26,17 +26,13 @@ _PARENT_DEATH_SIGNAL = 1
 
 
 def prepare_child(niceness: int = 0) -> Callable[[], None]:
-    """What a child does before it becomes its program, for `subprocess.Popen(preexec_fn=...)`.
-
-    It takes its priority and, on Linux, asks for SIGTERM when the thread that started it ends: a supervisor that is
-    killed leaves no process behind that would stand in the way of the next one.
-    """
+    """The `preexec_fn` of a child: it sets its niceness, and on Linux asks for SIGTERM when its parent thread ends."""
     libc = ctypes.CDLL(None) if Path("/proc/self").exists() else None
 
     def prepare() -> None:
         if niceness:
             os.nice(niceness)
-        if libc is not None:
+        if libc is not None:  # a supervisor that is killed leaves no process behind that would block the next one
             libc.prctl(_PARENT_DEATH_SIGNAL, signal.SIGTERM)
 
     return prepare
@@ -64,10 +60,7 @@ GO = b"go\n"
 
 
 def wait_for_parent() -> None:
-    """Return when the parent that started this process has written GO to its stdin, if it waits for that at all.
-
-    Ends the process where the parent ended instead.
-    """
+    """Return when the parent has written GO to stdin, at once without GATE; ends the process if the parent ended."""
     if os.environ.pop(GATE, "") and sys.stdin.buffer.readline() != GO:
         sys.exit(1)
 
@@ -82,8 +75,6 @@ SWITCH_INTERVAL_S = 0.0002
 the change feed takes most of the time from an event loop that works in steps of 0.1 ms."""
 YOUNG_OBJECTS = 50_000
 """Allocations between two collections; a batch of 500 events makes thousands of objects, nearly none in cycles."""
-
-
 LOWEST_NICENESS = 19
 SLICE_NS = 100_000
 """Linux's least."""
@@ -102,12 +93,10 @@ class _SchedulingAttributes(ctypes.Structure):
 
 
 def give_way() -> None:
-    """From now on this thread gets the processor time that nobody else wants, in short turns.
-
-    Linux (6.12 and later) lets a thread finish its turn of some milliseconds before one that just woke up, whatever
-    their niceness, and a request wakes up several threads. The idle class would give way at once, but gets next to
-    nothing on a busy machine: a thread of it that held the interpreter's lock stopped a worker for seconds.
-    """
+    """From now on this thread gets spare processor time only, in short turns."""
+    # Linux (6.12 and later) lets a thread finish its turn of some milliseconds before one that just woke up, whatever
+    # their niceness, and a request wakes up several threads. The idle class would give way at once, but gets next to
+    # nothing on a busy machine: a thread of it that held the interpreter's lock stopped a worker for seconds
     os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOWEST_NICENESS)
     if (call := _SCHED_SETATTR.get(platform.machine())) is not None and sys.platform == "linux":
         attributes = _SchedulingAttributes(nice=LOWEST_NICENESS, runtime=SLICE_NS)
@@ -132,14 +121,9 @@ def tune_interpreter() -> None:
 
 def give_back() -> None:
     """Return what is free to the system. Nothing without glibc."""
-    if (libc := _glibc()) is not None:
-        libc.malloc_trim(0)
-
-
-@cache
-def _glibc() -> Any:
     libc = ctypes.CDLL(None) if sys.platform.startswith("linux") else None
-    return libc if hasattr(libc, "malloc_trim") else None
+    if hasattr(libc, "malloc_trim"):
+        cast(Any, libc).malloc_trim(0)
 
 
 @cache

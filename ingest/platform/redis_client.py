@@ -16,15 +16,24 @@ shared connection commands are written at once, and answers come in order. Nothi
 there: everyone would wait for it.
 """
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
+import hiredis
+from redis._parsers import hiredis as parsers
+from redis.asyncio.connection import AbstractConnection, Connection, SSLConnection, UnixDomainSocketConnection
 from redis.exceptions import (
+    ConnectionError,
+    DataError,
     ExecAbortError,
     OutOfMemoryError,  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType] - not in the stubs
+    RedisError,
     ResponseError,
+    TimeoutError,
     WatchError,
 )
 
@@ -43,18 +52,6 @@ if TYPE_CHECKING:  # the stubs are of another major version
 
 else:
     from redis.asyncio.client import Pipeline, Redis
-
-import asyncio
-import logging
-from collections import deque
-from collections.abc import Iterable
-from typing import Any, NamedTuple, cast
-
-import hiredis
-from redis._parsers import hiredis as parsers
-from redis._parsers.hiredis import NOT_ENOUGH_DATA
-from redis.asyncio.connection import AbstractConnection, Connection, SSLConnection, UnixDomainSocketConnection
-from redis.exceptions import ConnectionError, DataError, RedisError, TimeoutError
 
 Words: TypeAlias = Sequence[Any]
 Expected: TypeAlias = Mapping[str, str | bytes | None]
@@ -88,8 +85,7 @@ class ServerPipeline(Pipeline):
         self._expected: Expected | None = None
 
     def exceed_memory_limit(self, expected: Expected) -> None:
-        """Carry this transaction out also at `maxmemory`; `expected` says of each watched key what it was read to
-        hold."""
+        """Carry this transaction out even at `maxmemory`; `expected` has the value read of each watched key."""
         self._expected = expected
 
     async def _execute_transaction(self, connection: Any, commands: Any, raise_on_error: bool) -> list[Any]:
@@ -106,7 +102,8 @@ class ServerPipeline(Pipeline):
     ) -> list[Any]:
         portions = [portioned(words) for words, _ in commands]
         keys = list(expected) or [commands[0][0][1]]  # a key says which node of a cluster
-        looks = ["!" if value is None else b"=" + _encoded(value) for value in expected.values()]
+        values = [value.encode() if isinstance(value, str) else value for value in expected.values()]
+        looks = ["!" if value is None else b"=" + value for value in values]
         words = [word for part in chain.from_iterable(portions) for word in (len(part), *part)]
         await connection.send_command("EVAL", SCRIPT, len(keys), *keys, len(expected), *looks, *words)
         answered: list[Any] = await self.parse_response(connection, "EVAL")
@@ -127,7 +124,7 @@ class ServerPipeline(Pipeline):
 
 
 def portioned(words: Words) -> list[Words]:
-    """A command as commands that Lua can carry out: its name's words apart, and no more of them than it can hand on."""
+    """A command as commands that Lua can carry out: the words of its name separate, and not too many words in one."""
     words = (*str(words[0]).split(), *words[1:])
     if len(words) <= MOST_WORDS or words[0] not in _REPEATED:
         return [words]
@@ -137,14 +134,10 @@ def portioned(words: Words) -> list[Words]:
 
 
 def _whole(answers: list[Any]) -> Any:
-    """The answer of a command that was given in portions: counts add up, and any error is the whole's."""
+    """The answer of a command that was sent in portions: the first error, or the sum of counts."""
     if error := next((answer for answer in answers if isinstance(answer, Exception)), None):
         return error
     return sum(answers) if isinstance(answers[0], int) else answers[0]
-
-
-def _encoded(value: str | bytes) -> bytes:
-    return value.encode() if isinstance(value, str) else value
 
 
 Word = str | bytes | memoryview | int | float
@@ -165,8 +158,9 @@ class _Packing(AbstractConnection):
         if not parser._connected:  # redis-py says so
             return await super().read_response(disable_decoding, timeout, **options)
         try:
-            answer = parser._reader.gets(False) if disable_decoding else parser._reader.gets()
-            if isinstance(first := _first(answer), ConnectionError):
+            answer: Any = parser._reader.gets(False) if disable_decoding else parser._reader.gets()
+            first = answer[0] if isinstance(answer, list) and answer else answer
+            if isinstance(first, ConnectionError):
                 raise first  # the server is loading its data
         except BaseException:  # or what came is no answer: nothing behind it can be read
             if options.get("disconnect_on_error", True):
@@ -182,12 +176,6 @@ class _Packing(AbstractConnection):
 _NOT_COME: Any = cast(Any, parsers).NOT_ENOUGH_DATA
 
 
-def _first(answer: Any) -> Any:
-    """The answer, or the first of several."""
-    several: list[Any] = cast(Any, answer) if isinstance(answer, list) else []
-    return several[0] if several else cast(Any, answer)
-
-
 def _packed(words: tuple[Word, ...]) -> bytes:
     # redis-py names some commands by two words ("CONFIG GET"), and the server wants them apart
     name = str(words[0]) if isinstance(words[0], str) else ""
@@ -199,41 +187,26 @@ def _packed(words: tuple[Word, ...]) -> bytes:
         raise DataError(f"{name}: {error}") from error
 
 
-class _PackingConnection(_Packing, Connection):
-    pass
-
-
-class _PackingSSLConnection(_Packing, SSLConnection):
-    pass
-
-
-class _PackingUnixConnection(_Packing, UnixDomainSocketConnection):
-    pass
-
-
 _PACKING: dict[type[Any], type[Any]] = {
-    Connection: _PackingConnection,
-    SSLConnection: _PackingSSLConnection,
-    UnixDomainSocketConnection: _PackingUnixConnection,
+    kind: type(f"_Packing{kind.__name__}", (_Packing, kind), {})
+    for kind in (Connection, SSLConnection, UnixDomainSocketConnection)
 }
 
 
 def packed_by_hiredis(connection: type[Any]) -> type[Any]:
-    """The kind of connection that packs by hiredis and is else as one of redis-py's."""
+    """The class that packs by hiredis and is otherwise like one of redis-py's connections."""
     return _PACKING[connection]
 
-
-logger = logging.getLogger(__name__)
 
 Command: TypeAlias = Sequence[str | bytes | int]
 MAX_WAITING = 10_000
 """Askers that wait for an answer; one more is refused."""
 CONNECTIONS = 8
 READ_AT_ONCE_BYTES = 16 << 10
-"""Valkey reads so much of a connection before it turns to the next, and syncs its file when it was at all of them. So
-the less of a big batch is on each connection, the less often it should be synced."""
+"""Valkey reads this much of a connection before it turns to the next, and syncs its file after a round of all of them.
+So the less of a big batch is on each connection, the fewer syncs it takes."""
 ASK_AGAIN_AFTER_S = 0.02
-"""After a connection was lost, as redis-py does."""
+"""After a connection was lost; redis-py's own pause."""
 
 
 class SharedConnectionClient(RedisServer):
@@ -243,7 +216,7 @@ class SharedConnectionClient(RedisServer):
         super().__init__(*args, **options)
         self._shared = [SharedConnection(self.connection_pool) for _ in range(CONNECTIONS)]
         self.repeat = True
-        """Whether what was asked on a connection that was lost is asked once more."""
+        """Whether commands on a connection that was lost are sent once more."""
 
     async def ask(self, commands: Sequence[Command]) -> list[Any]:
         """See SharedConnection.ask; on the connection on which the fewest wait."""
@@ -256,7 +229,7 @@ class SharedConnectionClient(RedisServer):
         return await self._least_busy().ask(commands)
 
     async def ask_apart(self, groups: Sequence[Sequence[Command]]) -> list[Any]:
-        """The same of all groups, in turn, which may go over several connections; each keeps its order."""
+        """See `connections.ask_apart`."""
         parts = _parts(groups)
         if len(parts) == 1:
             return await self.ask(parts[0])
@@ -288,7 +261,7 @@ def _parts(groups: Sequence[Sequence[Command]]) -> list[list[Command]]:
 
 class _Question(NamedTuple):
     done: "asyncio.Future[list[Any]]"
-    wanted: int
+    commands: int
     asked_at: float
     answers: list[Any]
 
@@ -315,7 +288,10 @@ class SharedConnection:
             return []
         answers = self._answers
         if answers is None or answers.lost:
-            answers = await self._opened()
+            if self._opening is None or self._opening.done():
+                # a task of its own: a canceled caller must not cancel it for the others
+                self._opening = asyncio.create_task(self._open(), name="shared connection")
+            answers = await asyncio.shield(self._opening)
         return await answers.ask(commands)
 
     async def aclose(self) -> None:
@@ -325,13 +301,6 @@ class SharedConnection:
         if self._answers is not None:
             self._answers.abort(ConnectionError("the connection was closed"))
             await self._answers.closed.wait()
-
-    async def _opened(self) -> "_Answers":
-        """Have one connection opened, however many ask for it."""
-        if self._opening is None or self._opening.done():
-            # a task of its own: a caller that is cancelled must not cancel it for the others
-            self._opening = asyncio.create_task(self._open(), name="shared connection")
-        return await asyncio.shield(self._opening)
 
     async def _open(self) -> "_Answers":
         connection = self._pool.make_connection()
@@ -378,7 +347,7 @@ class _Answers(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         try:
             self._parser.feed(data)
-            while (answer := self._parser.gets()) is not NOT_ENOUGH_DATA:
+            while (answer := self._parser.gets()) is not _NOT_COME:
                 self._answer(answer)
         except RedisError as error:  # not what the protocol allows
             self.abort(error)
@@ -410,7 +379,7 @@ class _Answers(asyncio.Protocol):
             return
         question = self._waiting[0]
         question.answers.append(answer)
-        if len(question.answers) == question.wanted:
+        if len(question.answers) == question.commands:
             self._waiting.popleft()
             if not question.done.done():  # the asker may have gone away
                 question.done.set_result(question.answers)

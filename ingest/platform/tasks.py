@@ -13,18 +13,16 @@ T = TypeVar("T")
 
 AGAIN_AFTER_S = 0.2
 INLINE_BYTES = 64 << 10
-"""What is bigger is parsed aside: nobody else is served while a parser is at work."""
+"""Anything bigger is parsed in the thread: no other request is served while a parser is at work."""
 SLICE_S = 0.005
 _thread = ThreadPoolExecutor(1, "aside")
-"""One, for all that is big: whatever is sent, one such piece of work is under way, and its memory is one arena's."""
+"""One for everything big: whatever is sent, one such piece of work is in progress, and it uses one memory arena."""
 
 
 async def end(*tasks: "asyncio.Task[Any]") -> None:
-    """Cancel tasks until they have ended; their errors are dropped.
-
-    Once is not enough: before Python 3.12 `asyncio.wait_for`, which redis-py calls on every command, swallows a
-    cancellation that arrives in the moment its work is done.
-    """
+    """Cancel tasks until they have ended; their errors are dropped."""
+    # once is not enough: before Python 3.12 `asyncio.wait_for`, which redis-py calls on every command, swallows a
+    # cancellation that arrives in the moment its work is done
     pending = set(tasks)
     while pending:
         for task in pending:
@@ -36,7 +34,7 @@ async def end(*tasks: "asyncio.Task[Any]") -> None:
 
 
 async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """What `work` returns or raises, done in the thread behind what waits there."""
+    """What `work` returns or raises, in the one thread, after what waits there."""
     return await asyncio.get_running_loop().run_in_executor(_thread, lambda: work(*args, **kwargs))
 
 

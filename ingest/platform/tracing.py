@@ -1,4 +1,4 @@
-"""Traces, as the rest of the code sees them: spans of what this process does, and contexts that travel with an event.
+"""Traces: spans of what this process does, and contexts that travel with an event.
 
 Until a tracer is put to use (see `exporting`) each function here returns at once. A context is the W3C `traceparent` of
 a span that is recorded; "" means no context.
@@ -23,7 +23,7 @@ class Span(Protocol):
         ...
 
     def fail(self, error_type: str) -> None:
-        """It failed; what is raised through a span says that by itself."""
+        """Mark it as failed; not needed for what is raised through the span."""
         ...
 
 
@@ -71,21 +71,20 @@ request_id: ContextVar[str] = ContextVar("request_id", default="")
 
 
 def server(name: str, attributes: Attributes, headers: Iterable[tuple[bytes, bytes]]) -> AbstractContextManager[Span]:
-    """A request that is answered here: the beginning of a trace, or a part of the one that its `traceparent` names."""
+    """A request that is answered here: the start of a trace, or a part of the one that its `traceparent` names."""
     return NO_SPAN if _tracer is None else _tracer.server(name, attributes, headers)
 
 
 def span(name: str, attributes: Attributes = NO_ATTRIBUTES, kind: Kind = "internal") -> AbstractContextManager[Span]:
-    """A part of what is recorded just now; nothing where nothing is."""
+    """A part of the current span; not recorded without one."""
     return NO_SPAN if _tracer is None else _tracer.span(name, attributes, kind)
 
 
 def batch(
     name: str, contexts: Iterable[str], attributes: Attributes = NO_ATTRIBUTES
 ) -> AbstractContextManager[Sequence[str]]:
-    """Work that is done at once on what came with several contexts: a span of its own, linked to all of them, and a
-    part of each of their traces. Yields the contexts of those parts, one for each that differs; nothing without any.
-    """
+    """Work on a batch that came with several contexts: a span of its own, linked to a part of each of their traces.
+    Yields the contexts of those parts, one for each that differs."""
     return _NO_CONTEXTS if _tracer is None else _tracer.batch(name, contexts, attributes)
 
 

@@ -70,34 +70,26 @@ class SpreadPipeline(AsyncCoreCommands):
         return self
 
     def on_each_node(self, *args: Any, **options: Any) -> Self:
-        """Queue a command without a key behind the commands so far, on each node and connection that carries them out.
-
-        Its answer is a list with the answer of each, in no particular order. So `WAITAOF` waits for what this pipeline
-        wrote on every node.
-        """
+        """Queue a command without a key (`WAITAOF`) after the commands so far, on each node that carries them out. Its
+        answer is a list of the nodes' answers, in no particular order."""
         self._queued.append(QueuedCommand(None, args, options))
         return self
 
     async def execute(self, raise_on_error: bool = True) -> list[Any]:
-        """The answers. With `raise_on_error` the first error is raised; without, it stands in the answer's place.
-
-        That holds for a node that does not answer, too: other nodes' answers are not lost.
-        """
+        """The answers, in order; without `raise_on_error`, errors in their place, also those of a node that is away."""
         queued, self._queued = self._queued, []
         answers = await self._router.run_all(queued)
-        if raise_on_error:
-            for answer in answers:
-                if isinstance(answer, Exception):
-                    raise answer
+        if raise_on_error and (error := next((answer for answer in answers if isinstance(answer, Exception)), None)):
+            raise error
         return answers
 
 
 class SlotTransaction(AsyncCoreCommands):
-    """MULTI, with WATCH where wanted, on the node of its first key; every key must be of that key's slot.
+    """MULTI, also with WATCH, on the node of its first key; every key must be of that key's slot.
 
-    Repeating a transaction that watches is the caller's: it raises ConnectionError, or ClusterChanged when its slot has
-    moved meanwhile. Only the first WATCH, behind which nothing was read, follows the slot. One without WATCH is sent
-    again when the slot is elsewhere, because nothing of it was carried out then.
+    The caller repeats a transaction that watches: it raises ConnectionError, or ClusterChanged when its slot has moved.
+    Only the first WATCH, before anything was read, follows the slot. A transaction without WATCH is sent again when the
+    slot is elsewhere, because nothing of it was carried out.
     """
 
     def __init__(self, router: Router) -> None:
@@ -162,9 +154,6 @@ class SlotTransaction(AsyncCoreCommands):
             return []
         if self._pipe.watching:
             return await self._at_once(self._pipe.execute(raise_on_error))
-        return await self._execute_unwatched(raise_on_error)
-
-    async def _execute_unwatched(self, raise_on_error: bool) -> list[Any]:
         queued, self._queued = self._queued, []
         may_repeat = self._router.repeat
         for _ in range(TRIES):
@@ -195,7 +184,7 @@ class SlotTransaction(AsyncCoreCommands):
         raise ClusterChanged("a transaction was not begun: its slot keeps moving")
 
     async def _at_once(self, answer: Coroutine[Any, Any, Any]) -> Any:
-        """An answer of the node; a redirection of it is heeded and raised as one of ConnectionError."""
+        """An answer of the node; the topology learns from a redirection, which is raised as a ConnectionError."""
         node = self._place
         assert node is not None
         try:
@@ -234,10 +223,10 @@ SPLIT = {"MGET", "UNLINK", "DEL"}
 
 
 class ClusterClient(AsyncCoreCommands):
-    """Sends each command to the primary of its keys' slot. Reads go to primaries, too: they see what was written.
+    """Sends each command to the primary of its keys' slot; reads go to primaries, which have every write.
 
-    What names no key is asked of every primary; see `MERGED` for what is made of the answers. MGET, UNLINK and DEL may
-    name keys of several slots; everything else raises KeysInDifferentSlots then.
+    A command without a key goes to every primary; see `MERGED` for the answers. MGET, UNLINK and DEL may name keys of
+    several slots; everything else raises KeysInDifferentSlots then.
     """
 
     def __init__(self, url: str, *, connections: int, read_timeout_s: float, repeat: bool) -> None:
@@ -302,7 +291,7 @@ class ClusterClient(AsyncCoreCommands):
         return SlotTransaction(self._router) if transaction else SpreadPipeline(self._router)
 
     async def scan_iter(self, match: str | None = None, count: int | None = None) -> AsyncIterator[bytes]:
-        """The keys of one primary after the other. Those of a slot that moves meanwhile come twice, or not at all."""
+        """The keys of one primary after the other. Those of a slot that moves in between come twice, or never."""
         await self._router.topology.ready()
         for node in self._router.topology.primaries():
             async for key in node.client.scan_iter(match=match, count=count):

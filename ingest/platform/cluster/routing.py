@@ -82,7 +82,7 @@ class Router:
         What has no slot is answered by a list, with the answer of every connection that carried out commands before it.
         """
         answers: list[Any] = [None if item.slot is not None else [] for item in queued]
-        todo = [n for n, one in enumerate(queued) if one.slot is not None]
+        todo = [n for n, item in enumerate(queued) if item.slot is not None]
         may_repeat = self.repeat
         for pause in PAUSES_S:
             if not todo:
@@ -90,14 +90,14 @@ class Router:
             await asyncio.sleep(pause)
             try:
                 await self.topology.ready()
-            except BROKEN as error:  # nobody answers
+            except BROKEN as error:  # no node answers
                 return _with(answers, todo, error)
             groups = self._by_node(queued, todo, answers)
             ran = await asyncio.gather(*(self._run_group(node, queued, group) for node, group in groups))
             todo = list[int]()
             again = False
-            for (node, group), found in zip(groups, ran, strict=True):
-                again |= await self._take(answers, todo, queued, node, group, found, may_repeat)
+            for (node, group), replies in zip(groups, ran, strict=True):
+                again |= await self._take(answers, todo, queued, node, group, replies, may_repeat)
             # a command whose connection broke may have been carried out: it is sent once more, not twice
             may_repeat = may_repeat and not again
         return _with(answers, todo, ClusterChanged("the cluster did not settle"))
@@ -105,15 +105,13 @@ class Router:
     async def run_everywhere(
         self, args: Sequence[Any], options: Mapping[str, Any], *, of_any: bool = False
     ) -> list[Any]:
-        """What every primary answers to a command without a key; raises the first error.
-
-        With `of_any` those that are away say nothing, unless all are. So a script is loaded into those that answer: the
-        others are asked for it when they are back, and say so.
-        """
+        """What every primary answers to a command without a key; raises the first error. With `of_any` those that are
+        away are left out, unless all are."""
         await self.topology.ready()
         answers, broken = await self._everywhere(args, options)
         if broken and self.repeat:
             answers, broken = await self._everywhere(args, options)
+        # a node that lacks a script when it is back says so, and gets it then
         if (of_any or args[0] == "SCRIPT LOAD") and broken < len(answers):
             answers = [answer for answer in answers if not isinstance(answer, BROKEN)]
         for answer in answers:
@@ -124,13 +122,14 @@ class Router:
     async def _everywhere(self, args: Sequence[Any], options: Mapping[str, Any]) -> tuple[list[Any], int]:
         """What every primary answers, and with how many the connection broke; then the cluster was asked again."""
         nodes = self.topology.primaries()
-        answers = await asyncio.gather(*(self._one(node, args, options) for node in nodes), return_exceptions=True)
+        asking = (self._ask_primary(node, args, options) for node in nodes)
+        answers = await asyncio.gather(*asking, return_exceptions=True)
         broken = [node for node, answer in zip(nodes, answers, strict=True) if isinstance(answer, BROKEN)]
         if broken:
             await self.look_again(broken[0])
         return answers, len(broken)
 
-    async def _one(self, node: NodePlace, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
+    async def _ask_primary(self, node: NodePlace, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
         if self.topology.is_silent(node.address):
             raise NodeSilent(f"{node.address} does not answer")
         return await self.answer(node, node.client.execute_command(*args, **options))
@@ -156,17 +155,15 @@ class Router:
         return elsewhere or not isinstance(error, TimeoutError)
 
     async def look_again(self, node: NodePlace) -> None:
-        """Ask the cluster who has what now, unless somebody did since."""
+        """Read the topology again, unless that was done since."""
         try:
             await self.topology.refresh(node.version, without=node.address)
         except BROKEN:
-            pass  # the error at hand says as much
+            pass  # the caller's own error says as much
 
     async def answer(self, node: NodePlace, command: Coroutine[Any, Any, T]) -> T:
-        """What a node answers. Raises TimeoutError, and asks it nothing more, where it is waited for no longer.
-
-        A node that answers a PING meanwhile is at work: a long answer is waited for as the client waits.
-        """
+        """What a node answers. Raises TimeoutError and marks the node as silent when the limit is over and it does not
+        answer a PING either: one that does is at work, and is waited for as the client waits."""
         limit = node_timeout_s()
         if limit is None:
             return await command
@@ -182,8 +179,9 @@ class Router:
                 await end(answering)
 
     async def _is_at_work(self, node: NodePlace, within_s: float) -> bool:
-        """Whether a node answers a PING. It is waited for by turns of the event loop, each of which sees what has come:
-        a process that itself stood still for so long would take every node for silent."""
+        """Whether a node answers a PING."""
+        # waits in turns of the event loop, each of which sees what has arrived: to a process that was itself stopped
+        # for so long every node would seem silent
         asking = asyncio.create_task(node.client.execute_command("PING"))
         try:
             for _ in range(TURNS):
@@ -326,7 +324,7 @@ def first(answers: Sequence[Any]) -> Any:
 
 
 MERGED: dict[str, Callable[[Sequence[Any]], Any]] = {"INFO": merged_info, "CONFIG GET": merged_config}
-"""By command; for the others the first primary's answer stands for all."""
+"""By command; for others the first primary's answer is used."""
 
 
 Key: TypeAlias = str | bytes
@@ -335,18 +333,8 @@ _ONLY_KEYS = {"MGET", "UNLINK", "DEL", "EXISTS", "TOUCH", "SUNIONSTORE", "WATCH"
 _COUNTED_KEYS = {"EVALSHA", "EVAL"}
 _STREAMS = {"XREAD", "XREADGROUP"}
 _NO_KEY = {
-    "BGREWRITEAOF",
-    "CLIENT",
-    "CONFIG",
-    "DBSIZE",
-    "FLUSHALL",
-    "INFO",
-    "PING",
-    "SCRIPT",
-    "TIME",
-    "WAIT",
-    "WAITAOF",
-}
+    "BGREWRITEAOF", "CLIENT", "CONFIG", "DBSIZE", "FLUSHALL", "INFO", "PING", "SCRIPT", "TIME", "WAIT", "WAITAOF",
+}  # fmt: skip
 """By their first word (`CONFIG GET`)."""
 
 
@@ -381,9 +369,6 @@ def slot_of_all(command: Sequence[Any]) -> int:
     slots = {slot_of(key) for key in keys_of(command)}
     if len(slots) != 1:
         what = f"keys of {len(slots)} slots" if slots else "no key"
-        raise KeysInDifferentSlots(f"{_command_text(command)} names {what}; on a cluster it needs keys of one hash tag")
+        text = " ".join([str(command[0]), *map(repr, keys_of(command)[:4])])
+        raise KeysInDifferentSlots(f"{text} names {what}; on a cluster it needs keys of one hash tag")
     return slots.pop()
-
-
-def _command_text(command: Sequence[Any]) -> str:
-    return " ".join([str(command[0]), *(repr(key) for key in keys_of(command)[:4])])

@@ -84,7 +84,7 @@ class Topology:
             await self.refresh(self._version, without=self._doubted)
 
     def doubt(self, node: NodePlace) -> None:
-        """Somebody gave up waiting for a node: the cluster is asked before the next command."""
+        """A caller gave up waiting for a node: the topology is read again before the next command."""
         if node.version == self._version:
             self._doubted = node.address
 
@@ -122,7 +122,7 @@ class Topology:
         return address in self._silent
 
     async def refresh(self, seen: int, without: Address | None = None) -> None:
-        """Ask the cluster again, unless somebody did since version `seen`; all who ask meanwhile share the answer.
+        """Read the topology again, unless that was done since version `seen`; concurrent callers share the answer.
 
         `without` is asked last: it has just failed. Raises ConnectionError when no node answers.
         """
@@ -241,17 +241,16 @@ class _View(NamedTuple):
         return frozenset(address for address in self.slots if address is not None)
 
 
-def _view(ranges: Sequence[Sequence[Any]], asked: Address) -> _View:
+def _view(ranges: Sequence[Sequence[Any]], source: Address) -> _View:
     """The answer to CLUSTER SLOTS: `[first, last, primary, replica...]`, a node being `[host, port, ...]`."""
     slots: list[Address | None] = [None] * REDIS_CLUSTER_HASH_SLOTS
     others: set[Address] = set()
     for first, last, primary, *replicas in ranges:
-        slots[first : last + 1] = [_address(primary, asked)] * (last + 1 - first)
-        others.update(other for other in (_address(replica, asked) for replica in replicas) if other is not None)
+        slots[first : last + 1] = [_address(primary, source)] * (last + 1 - first)
+        others.update(other for other in (_address(replica, source) for replica in replicas) if other is not None)
     return _View(slots, frozenset(others))
 
 
-def _address(node: Sequence[Any], asked: Address) -> Address | None:
-    """A node without a host is at the address that was asked; one that is not known is `?`."""
-    host = (node[0] or b"").decode() or asked.host
+def _address(node: Sequence[Any], source: Address) -> Address | None:
+    host = (node[0] or b"").decode() or source.host  # a node leaves out its own host, and an unknown one is `?`
     return None if host == "?" else Address(host, int(node[1]))
