@@ -139,8 +139,6 @@ class AccessDenied(MnemologError):
 class RoleMissing(AccessDenied):
     """The caller's key or token has not all the roles in `needs`."""
 
-    code = "forbidden"
-
     def __init__(self, message: str, needs: frozenset[str]) -> None:
         super().__init__(message)
         self.needs = needs
@@ -148,8 +146,6 @@ class RoleMissing(AccessDenied):
 
 class OutsideKeyScope(AccessDenied, CommandRejected):
     """A command for a project, or in the name of an agent, that the caller's key is not for; nothing was stored."""
-
-    code = "forbidden"
 
     def __init__(self, what: str, name: str, field: str) -> None:
         CommandRejected.__init__(self, f"this key is not for {what} {name!r}", field)
@@ -300,8 +296,8 @@ class UnknownEventType(UnreadableEvent):
 
     code = "unknown_event_type"
 
-    def __init__(self, event_type: str, known: Sequence[str]) -> None:
-        super().__init__(f"unknown event type {event_type!r}; this version knows {', '.join(known)}")
+    def __init__(self, event_type: str, types: Sequence[str]) -> None:
+        super().__init__(f"unknown event type {event_type!r}; this version knows {', '.join(types)}")
 
 
 class NewerEventVersion(UnreadableEvent):

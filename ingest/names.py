@@ -82,8 +82,7 @@ def _is_plain(value: Any) -> bool:
 def _name_fields(cls: type[Struct]) -> tuple[tuple[str, ...], Callable[[Struct], tuple[Any, ...]]]:
     """The fields that hold names, and what reads all of them in one call: every write pays for it."""
     fields = tuple(name for name in cls.__struct_fields__ if name in FIELDS)
-    one_by_one: Callable[[Struct], tuple[Any, ...]] = lambda struct: tuple(getattr(struct, name) for name in fields)  # noqa: E731
-    return fields, attrgetter(*fields) if len(fields) > 1 else one_by_one
+    return fields, attrgetter(*fields) if len(fields) > 1 else lambda struct: tuple(getattr(struct, f) for f in fields)
 
 
 @lru_cache(1024)

@@ -73,7 +73,9 @@ def found_in(pattern: str, text: str) -> bool:
 def _outcome(pattern: str) -> Pattern | str:
     """The compiled pattern, or why it cannot be used: a stored bad pattern must not be compiled at every read."""
     try:
-        pattern_ = cast(Pattern, re2.compile(pattern.encode(), _options()))
+        options = _options(MAX_PATTERN_MEMORY, groups=False)
+        options.case_sensitive = False
+        pattern_ = cast(Pattern, re2.compile(pattern.encode(), options))
     except UnicodeEncodeError:
         return "it holds half a surrogate pair"
     except _Refused as refused:
@@ -82,15 +84,6 @@ def _outcome(pattern: str) -> Pattern | str:
     if pattern_.programsize > MAX_PROGRAM:
         return f"its repetitions come to {pattern_.programsize:,} steps a character; the limit is {MAX_PROGRAM:,}"
     return pattern_
-
-
-def _options() -> Any:
-    options = re2.Options()
-    options.case_sensitive = False
-    options.log_errors = False  # RE2 itself writes to stderr
-    options.never_capture = True
-    options.max_mem = MAX_PATTERN_MEMORY
-    return options
 
 
 class SecretPattern:
@@ -119,25 +112,25 @@ class SecretPattern:
 
     @cached_property
     def _places(self) -> Any:
-        return re2.compile(self._regex, _shape_options(SHAPE_MEMORY, groups=False))
+        return re2.compile(self._regex, _options(SHAPE_MEMORY, groups=False))
 
     @cached_property
     def _groups(self) -> Any:
-        return re2.compile(self._regex, _shape_options(SHAPE_MEMORY, groups=True))
+        return re2.compile(self._regex, _options(SHAPE_MEMORY, groups=True))
 
 
 def which_match(patterns: list[str]) -> Callable[[bytes], "list[int] | None"]:
     """What says in one pass which of the patterns match anywhere; None for none."""
-    made = re2.Set.SearchSet(_shape_options(SET_MEMORY, groups=False))
+    pattern_set = re2.Set.SearchSet(_options(SET_MEMORY, groups=False))
     for pattern in patterns:
-        made.Add(pattern.encode())
-    made.Compile()
-    return cast("Callable[[bytes], list[int] | None]", made.Match)
+        pattern_set.Add(pattern.encode())
+    pattern_set.Compile()
+    return cast("Callable[[bytes], list[int] | None]", pattern_set.Match)
 
 
-def _shape_options(memory: int, *, groups: bool) -> Any:
+def _options(memory: int, *, groups: bool) -> Any:
     options = re2.Options()
     options.max_mem = memory
-    options.log_errors = False
+    options.log_errors = False  # RE2 itself writes to stderr
     options.never_capture = not groups
     return options

@@ -129,7 +129,7 @@ class Spool:
 
 
 def _is_own(entry: "os.DirEntry[str]") -> bool:
-    """A file of this user: a spool below the temporary folder is open to everybody."""
+    """A file of this user: a spool below the temporary folder is open to all users."""
     try:
         return entry.stat(follow_symlinks=False).st_uid == os.getuid()
     except FileNotFoundError:
@@ -141,6 +141,6 @@ def _with_ids(commands: Sequence[WriteCommand], name: str, content: bytes) -> li
         return list(commands)
     digest = blake2b(name.encode(errors="surrogateescape") + b"\0" + content, digest_size=16).hexdigest()
     return [
-        command if command.event_id else msgspec.structs.replace(command, event_id=f"spool-{digest}-{place}")
-        for place, command in enumerate(commands)
+        command if command.event_id else msgspec.structs.replace(command, event_id=f"spool-{digest}-{number}")
+        for number, command in enumerate(commands)
     ]

@@ -31,7 +31,7 @@ NAMES = frozenset(
 _REFUSED_EVERYWHERE = "label"
 """Its characters leave no room for a replacement."""
 _REPLACED = ("requires", "edges")
-"""What an action waits for may be anything, also what nobody wrote down yet."""
+"""What an action waits for may be anything, even an action that does not exist yet."""
 DIGEST_BYTES = 4
 
 
@@ -48,7 +48,10 @@ def cleaned(struct: S, names: Names, field: str = "") -> S:
     for name in _field_names(type(struct)):
         value = getattr(struct, name)
         if isinstance(value, dict):
-            new = _scrubbed(value, name)
+            try:
+                new = scrub(value)
+            except ValueError as error:
+                raise CommandRejected(str(error), name) from None
         elif name in NAMES:
             new = _clean(value, name, "replace" if name in _REPLACED else names, field)
         else:
@@ -59,11 +62,8 @@ def cleaned(struct: S, names: Names, field: str = "") -> S:
 
 
 def are_clean(struct: Iterable[Struct]) -> bool:
-    """Whether `cleaned` would return all of these as they are.
-
-    One question about all their texts: rules that are at work once a text, and forgotten in between by the processor's
-    caches, take several times as long.
-    """
+    """Whether `cleaned` would return all of these as they are."""
+    # one question about all texts: the rules stay in the processor's caches, which takes a fraction of the time
     texts: list[str] = []
     return all(_gather(item, texts) for item in struct) and is_clean(texts)
 
@@ -100,13 +100,6 @@ def _clean_text(value: Any) -> Any:
     if isinstance(value, list):
         return [_clean_text(item) for item in cast("list[Any]", value)]
     return value
-
-
-def _scrubbed(value: Any, name: str) -> Any:
-    try:
-        return scrub(value)
-    except ValueError as error:
-        raise CommandRejected(str(error), name) from None
 
 
 def _gather(struct: Struct, texts: list[str]) -> bool:

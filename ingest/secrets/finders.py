@@ -26,7 +26,7 @@ Span = tuple[int, int]
 PRIVATE = "[REDACTED]"
 
 PEM_TRIGGER = r"(?i)-{3,5} ?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{3,5}"
-_BEGIN = re.compile(r"(?i)-{3,5} ?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{3,5}")
+_BEGIN = re.compile(PEM_TRIGGER)
 _END = re.compile(r"(?i)-{3,5} ?END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{3,5}")
 _BODY = re.compile(
     r"""(?:[\s"'+,>|#*/]|\\+[nrt"']|(?:Proc-Type|DEK-Info|Version|Comment|Charset|Hash):[^\n\\]{0,200}+|[A-Za-z0-9+/=]{16,}+)*+"""
@@ -73,7 +73,7 @@ _ATTRIBUTES = frozenset(("expires", "max-age", "path", "domain", "samesite", "ve
 def find_pem(raw: bytes, text: str) -> Iterator[Span]:
     """The private keys in PEM, also on one line, with escaped line ends, and those whose end is missing."""
     begins = list(_BEGIN.finditer(text))
-    ends = [found.end() for found in _END.finditer(text)]
+    ends = [match.end() for match in _END.finditer(text)]
     after = 0
     for index, begin in enumerate(begins):
         until = begins[index + 1].start() if index + 1 < len(begins) else len(text)
@@ -113,16 +113,16 @@ def find_cookies(raw: bytes, text: str) -> Iterator[Span]:
         start = cookies.start("pairs")
         for pair in cookies["pairs"].split(";"):
             name, _, value = pair.partition("=")
-            found = value.strip()
-            if name.strip().lower() not in _ATTRIBUTES and len(found) >= _SHORTEST and not found.startswith(_NO_VALUE):
-                at = start + len(name) + 1 + value.index(found)
-                yield at, at + len(found)
+            bare = value.strip()
+            if name.strip().lower() not in _ATTRIBUTES and len(bare) >= _SHORTEST and not bare.startswith(_NO_VALUE):
+                at = start + len(name) + 1 + value.index(bare)
+                yield at, at + len(bare)
             start += len(pair) + 1
 
 
 def find_kubernetes(raw: bytes, text: str) -> Iterator[Span]:
     """The values under `data` and `stringData` of Kubernetes Secrets, in YAML and JSON."""
-    bounds = [0, *(found.end() for found in _DOCUMENT.finditer(text)), len(text)]
+    bounds = [0, *(match.end() for match in _DOCUMENT.finditer(text)), len(text)]
     for start, end in pairwise(bounds):
         if not _KUBERNETES.search(text, start, end):
             continue
@@ -167,12 +167,12 @@ def mentions_password(text: str) -> bool:
 
 
 def find_foreign(raw: bytes, text: str) -> Iterator[tuple[int, int]]:
-    """The places of values after and before such a word."""
-    places = [_AFTER.match(text, word.end()) for word in _FOREIGN_WORD.finditer(text)]
-    for found in (*places, *_BEFORE.finditer(text)):
-        value = found[1].rstrip(".,;:)]}\"'`") if found else ""
-        if found and plausible.is_prose_secret(value):
-            yield found.start(1), found.start(1) + len(value)
+    """The values after and before such a word."""
+    after = [_AFTER.match(text, word.end()) for word in _FOREIGN_WORD.finditer(text)]
+    for match in filter(None, (*after, *_BEFORE.finditer(text))):
+        value = match[1].rstrip(".,;:)]}\"'`")
+        if plausible.is_prose_secret(value):
+            yield match.start(1), match.start(1) + len(value)
 
 
 _ABROAD = (
@@ -237,18 +237,18 @@ _TRAILING = ".,;:)]}"
 
 
 def find_assignments(raw: bytes, text: str) -> Iterator[tuple[int, int]]:
-    """The places of values that are secrets."""
+    """The assigned values that are secrets."""
     consumed = words_until = 0
-    for place in _PATTERN.spans(raw):
-        if place[0] < consumed or place[1] <= words_until:
+    for begin, stop in _PATTERN.spans(raw):
+        if begin < consumed or stop <= words_until:
             continue
-        found = _PATTERN.groups(raw, *place)
-        password = found.start(_SAYS_PASSWORD) >= 0
-        quote = text[slice(*found.span(_OPENS))] if found.start(_OPENS) >= 0 else ""
-        start = found.end(_OPENS) if quote else found.start(_IS_BARE)
+        match = _PATTERN.groups(raw, begin, stop)
+        password = match.start(_SAYS_PASSWORD) >= 0
+        quote = text[slice(*match.span(_OPENS))] if match.start(_OPENS) >= 0 else ""
+        start = match.end(_OPENS) if quote else match.start(_IS_BARE)
         end = _end(text, start, quote)
         judged = _CONTINUED.sub("", text[start : min(end, start + _JUDGED)])
-        name = text[max(0, place[0] - _LONGEST_PREFIX) : start]
+        name = text[max(0, begin - _LONGEST_PREFIX) : start]
         if not is_secret(judged, name, password=password, quoted=bool(quote)):
             if len(judged) == _JUDGED and not quote and plausible.is_words(judged):
                 words_until = start + _JUDGED // 2
@@ -258,7 +258,7 @@ def find_assignments(raw: bytes, text: str) -> Iterator[tuple[int, int]]:
         if wrapped := _WRAPPED.match(text, end) if end - start >= 40 else None:
             end = wrapped.end()
         consumed = end
-        whole = _WHOLE.search(text, found.start(), start)
+        whole = _WHOLE.search(text, match.start(), start)
         if whole and _KEY_RUN.match(text, start):
             if quote and text.startswith(quote, end):
                 end += len(quote)
@@ -288,8 +288,8 @@ def _end(text: str, start: int, quote: str) -> int:
 @lru_cache(4096)
 def kind_of(name: str) -> bool | None:
     """Whether a name says password (True) or token (False); None for any other."""
-    found = _NAME.search(name[-_LONGEST_NAME:])
-    return None if found is None else found.start("password") >= 0
+    match = _NAME.search(name[-_LONGEST_NAME:])
+    return None if match is None else match.start("password") >= 0
 
 
 def is_secret(value: str, name: str, *, password: bool, quoted: bool) -> bool:
@@ -336,38 +336,35 @@ _DISTINCT = 0.75
 
 def find_base64(raw: bytes, text: str, altered: Callable[[str], bool]) -> Iterator[Span]:
     """The texts in base64 of which `altered` says that they hold a secret."""
-    for found in _ENCODED.finditer(text):
-        digits = re.sub(r"[\s\\=]", "", found[0]).replace("-", "+").replace("_", "/")
+    for match in _ENCODED.finditer(text):
+        digits = re.sub(r"[\s\\=]", "", match[0]).replace("-", "+").replace("_", "/")
         try:
             plain = b64decode(digits + "=" * (-len(digits) % 4)).decode()
         except (Error, ValueError):
             continue
         if altered(plain):
-            yield found.span()
+            yield match.span()
 
 
 def find_phrases(raw: bytes, text: str) -> Iterator[Span]:
     """The runs of words of BIP-39 with a valid checksum in them; any twelve where a word before says seed or wallet."""
     run: list[re.Match[str]] = []
     for word in _WORD.finditer(text):
-        known = word[1].lower() in _words()
-        if known:
+        if word[1].lower() in _words():
             run.append(word)
-        if known and word[2] is None:
-            continue
+            if word[2] is None:
+                continue
         if _LENGTHS[0] <= len(run) <= _LONGEST_RUN and len({item[1].lower() for item in run}) >= _DISTINCT * len(run):
             named = _NAMED.search(text, max(0, run[0].start() - 80), run[0].start())
-            if named or _is_key([_words()[item[1].lower()] for item in run]):
+            numbers = [_words()[item[1].lower()] for item in run]
+            parts = (numbers[at : at + size] for size in _LENGTHS for at in range(len(numbers) - size + 1))
+            if named or any(map(_has_checksum, parts)):
                 yield run[0].start(), run[-1].end(1)
         run = []
 
 
-def _is_key(numbers: list[int]) -> bool:
-    """Whether some of these words in a row end with the checksum of the others."""
-    return any(_checked(numbers[at : at + length]) for length in _LENGTHS for at in range(len(numbers) - length + 1))
-
-
-def _checked(numbers: list[int]) -> bool:
+def _has_checksum(numbers: list[int]) -> bool:
+    """Whether words, by number, end with the checksum of the others."""
     bits = len(numbers) // 3
     value = sum(number << 11 * at for at, number in enumerate(reversed(numbers)))
     entropy = (value >> bits).to_bytes(bits * 4)

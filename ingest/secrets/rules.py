@@ -35,7 +35,7 @@ _LEFT_OUT = {
 _CONTEXT = r"[\w.-]{0,50}?"
 """What gitleaks allows before a provider's name; a search that is not anchored needs none of it."""
 _RUN = re.compile(r"[A-Za-z0-9_-]*+")
-"""What goes on behind a secret of a fixed length: what was cut off would be known to nobody."""
+"""The rest after a secret of a fixed length, which is removed with it."""
 _BEFORE = "(?:^|[^A-Za-z0-9])"
 _COUNTED = re.compile(r"\{\d+,?\d*\}.*")
 _REST = r"[A-Za-z0-9_\-]*(?:[.+/=~][A-Za-z0-9_\-+/=~]+)*=*"
@@ -76,8 +76,8 @@ def tokens() -> tuple[str, Finder]:
     beginnings = SecretPattern(
         _BEFORE + f"(?:{'|'.join(_COUNTED.sub('', alternative) for alternative in alternatives)})"
     )
-    token = f"(?:{'|'.join(alternatives)}){_REST}"
-    whole = SecretPattern(token)
+    shape = f"(?:{'|'.join(alternatives)}){_REST}"
+    whole = SecretPattern(shape)
 
     def find(raw: bytes, text: str) -> Iterator[Span]:
         end = 0
@@ -86,10 +86,12 @@ def tokens() -> tuple[str, Finder]:
                 continue
             start += raw[start] not in _ALPHANUMERIC
             end = whole.end(raw, start)
-            if end and _mixed(text[start:end]) and not plausible.is_documented(text[start:end]):
+            token = text[start:end]
+            mixed = (not token.isupper() and not token.islower()) or any(map(str.isdigit, token))
+            if end and mixed and not plausible.is_documented(token):
                 yield start, end
 
-    return _BEFORE + token, find
+    return _BEFORE + shape, find
 
 
 def finder(rule: SecretRule) -> Finder:
@@ -101,13 +103,13 @@ def finder(rule: SecretRule) -> Finder:
 
     def find(raw: bytes, text: str) -> Iterator[Span]:
         consumed = 0
-        for place in pattern.spans(raw):
-            if place[0] < consumed:
+        for begin, stop in pattern.spans(raw):
+            if begin < consumed:
                 continue
-            start, end = _secret(pattern.groups(raw, *place))
-            if start == place[0] and start and raw[start - 1] in _ALPHANUMERIC and raw[start] in _ALPHANUMERIC:
+            start, end = _secret(pattern.groups(raw, begin, stop))
+            if start == begin and start and raw[start - 1] in _ALPHANUMERIC and raw[start] in _ALPHANUMERIC:
                 continue  # in the middle of a word: another word
-            if unless(text, place[0], start):
+            if unless(text, begin, start):
                 continue
             quoted = text[start - 1 : start] in _QUOTES and text[end : end + 1] in _QUOTES
             if not whole_run and not quoted:
@@ -130,15 +132,6 @@ def _load(name: str) -> dict[str, Any]:
     return tomllib.loads((_FOLDER / name).read_text("utf-8"))
 
 
-def _mixed(value: str) -> bool:
-    return (not value.isupper() and not value.islower()) or any(map(str.isdigit, value))
-
-
-def _has_no_words(value: str) -> bool:
-    parts = value.lower().split("-")[1:]
-    return len(parts) < 2 or not all(part.isalpha() and len(part) <= 14 for part in parts)
-
-
 def _is_argument(value: str) -> bool:
     return plausible.is_literal(value) and not plausible.is_code(value)
 
@@ -152,7 +145,9 @@ _CHECKS: dict[str, Callable[[str, bool], bool]] = {
     "random": lambda value, quoted: plausible.is_random(value),
     "prose": lambda value, quoted: plausible.is_prose_secret(value),
     "salt": lambda value, quoted: plausible.is_literal(value) and not value.replace(" ", "").isalpha(),
-    "no-words": lambda value, quoted: _has_no_words(value),
+    "no-words": lambda value, quoted: (
+        value.count("-") < 2 or not all(part.isalpha() and len(part) <= 14 for part in value.lower().split("-")[1:])
+    ),
     "prose-password": lambda value, quoted: plausible.is_prose_secret(value) or (quoted and plausible.is_chosen(value)),
     "argument": lambda value, quoted: _is_argument(value),
     "header": lambda value, quoted: (

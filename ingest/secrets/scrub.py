@@ -10,7 +10,7 @@ rest because its repetitions are possessive or bounded and no failed attempt can
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache, partial
 from operator import is_
 from typing import Any, NamedTuple, TypeAlias, cast
@@ -58,7 +58,7 @@ class NestedTooDeep(ValueError):
 
 
 class KeyIsNoText(ValueError):
-    """A mapping has a key that is no text: msgpack can say that, JSON, in which it will be read, cannot."""
+    """A mapping has a key that is no text, which msgpack allows and JSON does not."""
 
     def __init__(self, key: object) -> None:
         super().__init__(f"{key!r} is a key, and keys are text")
@@ -71,10 +71,10 @@ _JUDGED = 80
 _PRIVATE_KEY, _KUBERNETES = ("d", "p", "q", "dp", "dq", "qi", "k"), ("data", "stringData")
 """What is secret in a JSON web key, and in a Secret of Kubernetes."""
 _ALL = "*"
-"""A name for what is secret whatever it says."""
+"""The name of values that are secret whatever they are."""
 _HEADERS = frozenset(("authorization", "proxy-authorization", "cookie", "set-cookie", "cookie2", "set-cookie2"))
 _PASSES = 8
-"""What is removed may bring together what then looks like a secret; as good as always the second pass finds nothing."""
+"""Removing something may join what then looks like a secret; nearly always the second pass finds nothing."""
 
 
 class _Family(NamedTuple):
@@ -96,7 +96,7 @@ def _families() -> tuple[list[_Family], Trigger]:
         _Family("provider-token", *tokens()),
         _Family("kubernetes-secret", KUBERNETES_TRIGGER, find_kubernetes),
         _Family("table", TABLE_TRIGGER, find_in_tables),
-        _Family("base64", BASE64_TRIGGER, partial(find_base64, altered=_is_altered)),
+        _Family("base64", BASE64_TRIGGER, partial(find_base64, altered=lambda text: scrub_text(text) is not text)),
         _Family("phrase", PHRASE_TRIGGER, find_phrases),
         *(_Family(rule.name, rule.regex, finder(rule)) for rule in rules()),
     ]
@@ -110,10 +110,6 @@ def _matching(text: str, raw: bytes) -> list[int]:
     families, match = _families()
     matching = match(raw) or []
     return matching if text.isascii() or not mentions_password(text) else [*matching, len(families) - 1]
-
-
-def _is_altered(text: str) -> bool:
-    return scrub_text(text) is not text
 
 
 def scrub_text(text: str) -> str:
@@ -178,22 +174,17 @@ def repair_text(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        return "".join(map(_repaired, _pieces(text)))
-    return text
-
-
-def _repaired(text: str) -> str:
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
-def _pieces(text: str) -> Iterator[str]:
-    """A text in pieces that no surrogate pair is split by: one call over megabytes of lone ones holds up everybody."""
+        pass
+    else:
+        return text
+    pieces: list[str] = []
     start = 0
-    while start < len(text):
+    while start < len(text):  # in pieces: one call over megabytes of lone surrogates would block all other threads
         end = start + _PIECE_CHARS
-        end += "\ud800" <= text[end - 1 : end] <= "\udbff"
-        yield text[start:end]
+        end += "\ud800" <= text[end - 1 : end] <= "\udbff"  # no pair is split
+        pieces.append(text[start:end].encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
         start = end
+    return "".join(pieces)
 
 
 def gather(value: Any, texts: list[str], depth: int = 0) -> bool:
@@ -223,7 +214,8 @@ def gather(value: Any, texts: list[str], depth: int = 0) -> bool:
 
 def _walk(value: Any, *, name: str, depth: int) -> Any:
     if isinstance(value, str):
-        return _scrub_leaf(value, name)
+        text = repair_text(value)
+        return scrub_text(_scrub_named(text, name) if name and len(text) >= _SHORTEST_VALUE else text)
     if not isinstance(value, (dict, list, tuple)):
         return value
     if depth == MAX_DEPTH:
@@ -258,10 +250,8 @@ def _walk_dict(value: dict[Any, Any], *, name: str, depth: int) -> dict[Any, Any
 
 
 def _free(key: str, numbers: Counter[str], *taken: dict[str, Any]) -> str:
-    """The key, numbered where others are called so: two keys that held secrets keep a value each.
-
-    `numbers` has the highest number given to each key, so that many such keys take linear time.
-    """
+    """The key, numbered if it is taken: two keys that held secrets keep a value each. `numbers` has the highest number
+    given to each key, so that many such keys take linear time."""
     name = key if not numbers[key] else f"{key} ({numbers[key] + 1})"
     numbers[key] += 1
     while any(name in item for item in taken):
@@ -276,13 +266,6 @@ def _name_before(items: list[Any] | tuple[Any, ...], at: int) -> str:
     if isinstance(before, str) and (before.startswith("-") or len(items) == 2) and len(before) <= _LONGEST_NAME:
         return before
     return ""
-
-
-def _scrub_leaf(text: str, name: str) -> str:
-    text = repair_text(text)
-    if name and len(text) >= _SHORTEST_VALUE:
-        text = _scrub_named(text, name)
-    return scrub_text(text)
 
 
 def _scrub_named(text: str, name: str) -> str:
