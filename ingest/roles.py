@@ -60,8 +60,8 @@ def roles_by_scope(entries: Iterable[str]) -> Mapping[str, frozenset[Role]]:
 class KeyScope(NamedTuple):
     """The projects and agents of a key; empty is all of them. `""` among the projects is the nameless one.
 
-    `within_tenant`: the key is not an operator's, and is not shown what belongs to no tenant: entries of the log that
-    nobody can read, which may be anybody's, and figures of the server.
+    `within_tenant`: the key is not an operator's, and is not shown what belongs to no tenant: unreadable entries of the
+    log, which may be any tenant's, and figures of the server.
     """
 
     projects: tuple[str, ...] = ()
@@ -88,7 +88,7 @@ class KeyScope(NamedTuple):
 
     @property
     def sole_agent(self) -> str:
-        """The agent that is meant when nobody is named: the only one there is, else nobody."""
+        """The agent that is meant when none is named: the key's only one, else ""."""
         return self.agents[0] if len(self.agents) == 1 else ""
 
 

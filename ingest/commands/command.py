@@ -1,4 +1,4 @@
-"""What all commands share: their fields, who sends them, what a decision is, and common steps of deciding. Pure.
+"""What all commands share: their fields, their callers, what a decision is, and common steps of deciding. Pure.
 
 An unknown field is an error that names it.
 """
@@ -110,7 +110,7 @@ def decides_about(command: type[CommandT], event: type[Any], subject: str, *, ke
 
 
 def writer(*names: str) -> str:
-    """The writer: the first of these that is a name, else "". EVERYBODY is not: nobody could read what it owns."""
+    """The writer: the first of these that is a name, else "". EVERYBODY is not: no agent could read what it owns."""
     return next((name for name in names if name and name != EVERYBODY), "")
 
 

@@ -136,8 +136,7 @@ class CommandHandler:
         """
         with write_span([command]) as span:
             with tracing.span("decide"):
-                big = _is_big(command)
-                ready = await in_thread(self._ready, command, caller) if big else self._ready(command, caller)
+                ready = await self._decide(command, caller)
             self._check([command], caller.tenant)
             await self._check_durability([command], caller)
             if self.admission is not None and isinstance(command, Observe):
@@ -190,10 +189,7 @@ class CommandHandler:
                         rejected.append((index, command))
                         continue
                     try:
-                        if small or not _is_big(command):
-                            item = self._ready(command, caller, is_clean=all_clean)
-                        else:
-                            item = await in_thread(self._ready, command, caller)
+                        item = await self._decide(command, caller, small=small, is_clean=all_clean)
                         if self.admission is not None and isinstance(command, Observe):
                             await self.admission.enter(command, caller.tenant, item.subject)
                             admitted[len(ready)] = command
@@ -303,6 +299,13 @@ class CommandHandler:
         event_id = EventId(event.envelope.event_id)
         entry = Entry(imported_dedup_id(route, event_id, payload), payload)
         return _Ready(partition_of(route, self._partitions), entry, "", event_id)
+
+    async def _decide(
+        self, command: AnyCommand, caller: Caller, *, small: bool = False, is_clean: bool = False
+    ) -> _Ready:
+        if small or not _is_big(command):
+            return self._ready(command, caller, is_clean=is_clean)
+        return await in_thread(self._ready, command, caller)
 
     def _ready(self, command: AnyCommand, caller: Caller, *, is_clean: bool = False) -> _Ready:
         event_id = EventId(command.event_id) if command.event_id else new_event_id()

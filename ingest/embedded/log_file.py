@@ -371,11 +371,12 @@ class LogCheck:
         self._deleted: set[tuple[int, Position]] = set()
         self._stubs: set[tuple[int, Position]] = set()
         for file in files_of(folder):
-            if file.stat().st_size:
-                with mapped(file) as data:
-                    if data[:5] != b"REDIS":  # an RDB file has a checksum of its own, which the server compares
-                        for at, command in _commands(data):
-                            self.faults += (f"{file.name} at byte {at:,}: {what}" for what in self._wrong(command))
+            if not file.stat().st_size:
+                continue
+            with mapped(file) as data:
+                # an RDB file has a checksum of its own, which the server compares
+                for at, command in _commands(data) if data[:5] != b"REDIS" else ():
+                    self.faults += (f"{file.name} at byte {at:,}: {what}" for what in self._wrong(command))
         self.faults += (
             f"acknowledged entries are not there: {lost}" for lost in missing(load_acknowledged(folder), self._newest)
         )

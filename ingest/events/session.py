@@ -21,7 +21,7 @@ class SessionStarted(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class SessionEnded(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A session ended. Some clients say so after every turn: a later observation reopens it.
 
-    `idle_since_ms` is set where a job closes a session that nobody ended: recorded time of the last event it knew of.
+    `idle_since_ms` is set if a job closes a session that no agent ended: recorded time of the last event it knew of.
     The fold ignores it if the session was active after that.
     """
 
@@ -72,7 +72,7 @@ class SessionSummarised(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A summary was made of a session, by rule or by a model; replay reuses it and calls no model.
 
     `observation_count` says of how many observations. `forgotten_at` is the session's `told_from` as the summary was
-    made: the fold ignores a summary if some of its observations were forgotten meanwhile.
+    made: the fold ignores a summary if some of its observations were forgotten since.
     """
 
     TYPE: ClassVar[str] = "session.summarised"

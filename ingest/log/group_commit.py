@@ -32,10 +32,9 @@ APPENDS_AT_ONCE = 3
 """To one server. Three overlapping appends took the most single writes when measured: 2,600 to 2,900 a second against
 2,100 with two. With one, the API waits while Redis works, and the other way round."""
 ENOUGH_FOR_ANOTHER = 16
-"""Waiting events that are worth an append of their own beside one under way; fewer gather on."""
+"""Waiting events that are worth an append of their own beside one in progress; fewer wait."""
 GIVE_UP_AFTER_S = 3.0
-"""How long a write is tried for while its server is away (a restart takes one or two seconds)."""
-
+"""How long a write is retried while its server is away (a restart takes one or two seconds)."""
 
 Rows: TypeAlias = Mapping[int, Sequence[Appended]]
 """What became of the entries of each partition."""
@@ -46,7 +45,7 @@ class _Write(NamedTuple):
     entries: Sequence[tuple[int, Entry]]
     size: int
     give_up_at: float
-    """In the loop's time: when it is refused, should its server not have answered."""
+    """In the loop's time: when it is refused if its server has not answered."""
     done: "asyncio.Future[list[Appended]]"
 
 
@@ -59,7 +58,7 @@ class GroupCommit:
         self.confirmations = Confirmations(log)
         """How durable what was appended is."""
         self._queues: dict[tuple[str, bool], _Queue] = {}
-        """By server, and whether it is past the limit; those with nothing to do are let go when another is made."""
+        """By server, and whether it is past the limit; idle ones are dropped when another is made."""
         self._events = self._bytes = 0
 
     @property
@@ -167,10 +166,7 @@ class _Queue:
         return group
 
     async def _append_group(self, group: Sequence[_Write]) -> None:
-        """Append until it is answered: the event ids make a repeat harmless, so a restart loses no caller.
-
-        A write that has waited for long enough is refused, also one that waited behind others.
-        """
+        """Append until the server answers: event ids make a repeat harmless, so a short restart fails no caller."""
         loop, pause = asyncio.get_running_loop(), 0.02
         while group:
             try:
@@ -189,7 +185,7 @@ class _Queue:
             pause = min(pause * 2, 0.5)
 
     def _answer(self, group: Sequence[_Write], appended: Rows) -> None:
-        # before any caller: what was acknowledged is recorded before anyone is told
+        # before any caller has its answer: what was acknowledged is on record even if this process ends now
         self._appended(appended)
         rows = {partition: iter(of) for partition, of in appended.items()}
         answers = [[next(rows[partition]) for partition, _ in write.entries] for write in group]
@@ -214,9 +210,9 @@ def _batches(group: Sequence[_Write]) -> dict[int, list[Entry]]:
 
 
 LOOK_AGAIN_S = 10.0
-"""Between two looks at the server's settings, which somebody may have changed."""
+"""Between two reads of the server's settings, which an operator may change."""
 REACHED_COUNTS_S = 3600.0
-"""For so long after a level was reached it is taken for one that can be: a replica that is away may come back."""
+"""How long a level that was reached counts as reachable: a replica that is away may come back."""
 
 
 class _Round:
@@ -239,12 +235,12 @@ class Confirmations:
         self._turn: dict[tuple[str, Durability], asyncio.Lock] = {}
         """By server and level."""
         self._can_until: dict[Durability, float] = {}
-        """By level, until when it is taken for one that can be reached."""
+        """By level, until when it counts as reachable."""
 
     async def standing(self) -> Durability:
-        """What every acknowledged write has without waiting; learned from the server now and again.
+        """What every acknowledged write has without waiting, as the server last said; `memory` until it does.
 
-        Nobody waits for that once it is known. As long as a server does not say, it is the least there is.
+        Only the first caller waits for the server.
         """
         if self._standing is None:
             try:
@@ -256,9 +252,9 @@ class Confirmations:
         return self._standing
 
     async def check(self, requested: Durability | None) -> None:
-        """Return where a write may become as durable as `wanted`; asked before anything is appended.
+        """Return if a write can become `requested` durable; checked before anything is appended.
 
-        Raises DurabilityUnavailable where none ever can, LogUnavailable when the log does not answer.
+        Raises DurabilityUnavailable if none ever can, LogUnavailable when the log does not answer.
         """
         if requested is None or reaches(await self.standing(), requested):
             return
@@ -269,12 +265,8 @@ class Confirmations:
         self._can_until[requested] = time.monotonic() + LOOK_AGAIN_S
 
     async def reached(self, newest: Mapping[int, Position], requested: Durability | None) -> Durability:
-        """What everything appended to these partitions so far has reached, after waiting for `wanted` if need be.
-
-        `newest` has the newest position in each that the caller's entries got.
-
-        That may be less than `wanted`, when it took too long. Raises LogUnavailable when the log does not answer.
-        """
+        """The durability of everything up to `newest`, the caller's newest position in each partition, after waiting
+        for `requested`; less if that took too long. Raises LogUnavailable when the log does not answer."""
         standing = await self.standing()
         if requested is None or reaches(standing, requested):
             return standing

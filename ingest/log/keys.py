@@ -22,7 +22,7 @@ from here.)
 | {pNN}:rebuild | string | TTL: who rebuilds the partition, renewed |
 | {pNN}:attempts | hash | fields removed when the event is applied or parked |
 | {pNN}:redrive | sorted set | members removed when the partition's runner has tried them |
-| {pNN}:discarded | sorted set | for ever, but for those that are redriven: dead letters that nobody wants applied |
+| {pNN}:discarded | sorted set | for ever, but for those that are redriven: dead letters that must not be applied |
 | {pNN}:letters | hash | for ever: how many dead letters were ever parked, applied after all, discarded |
 | {pNN}:purge, {pNN}:purging | set | members removed when what was made of forgotten texts is deleted |
 | {pNN}:imported | set | for ever: digests of imported tombstones and stubs, which no document tells of |
@@ -43,7 +43,7 @@ from here.)
 | mnemolog:receipts | hash | for ever: one receipt for every subject that was to be forgotten |
 | mnemolog:workers | sorted set | members removed when a worker stops or misses its heartbeats |
 | mnemolog:replicas | sorted set | members removed when a replica stops or misses its heartbeats |
-| {index}:snapshot | string | TTL: who writes a snapshot, renewed |
+| {index}:snapshot | string | TTL: the worker that writes a snapshot, renewed |
 | mnemolog:forgetting | string | TTL: who carries out receipts, renewed |
 | mnemolog:purging | string | TTL: who purges, renewed |
 | mnemolog:rebuilds | hash | for ever: the newest ten rebuilds, and which of them there is something to do for |
@@ -149,7 +149,7 @@ NUMBERS = f"{PREFIX}:{{numbers}}:*"
 
 
 class NumberKeys(NamedTuple):
-    """Keys of the numbers that one noun's documents go by in one tenant; `{numbers}` is their hash tag."""
+    """Keys of the numbers of one noun's documents in one tenant; `{numbers}` is their hash tag."""
 
     tenant: str
     noun: str

@@ -2,8 +2,8 @@
 
 Sealing writes a segment, then a manifest, then names it in Redis: only then does it count. Trimming reads the segment
 back from the store and trims the stream up to its end. Rewriting puts stubs into segments for what was erased since.
-Each commit is one transaction that fails with Outrun when the archive changed, or something was erased, meanwhile. So
-each step can be repeated, and killed at any point: the archive is what Redis says it is, and the next run goes on.
+Each commit is one transaction that fails with Outrun when the archive changed, or something was erased, in between. So
+each step can be repeated, and killed at any point: the archive is what Redis says it is, and the next run continues.
 """
 
 import asyncio
@@ -60,8 +60,8 @@ EVERYTHING = Position(10**14 - 1, 0)
 """After every position."""
 MEMBERS_PER_COMMAND = 1_000
 REWRITTEN_PER_COMMIT = 8
-"""Segments that one new manifest replaces, so that the manifest of a big archive is not written again for each. Their
-stubs are in memory meanwhile: 24 MB when everything of all of them was erased."""
+"""Segments that one new manifest replaces, so that the manifest of a big archive is not written again for each. All
+their stubs are in memory: 24 MB when everything in them was erased."""
 
 
 class Sealing:
@@ -181,7 +181,7 @@ class Sealing:
         """Take a segment's entries out of the stream, with exactly those stubs that the segment has."""
         payloads, last = dict(entries), entries[-1].position
         async with self._redis.pipeline(transaction=True) as pipe:
-            # a stub added meanwhile is not in the segment, and must stay beside the stream
+            # a stub added since is not in the segment, and must stay beside the stream
             await pipe.watch(keys.archived, keys.erased)
             stubs: list[bytes] = await queue_stubs(pipe, keys, state.trimmed, last, -1)
             if await load_archived(pipe, keys) != state:

@@ -4,7 +4,7 @@ A segment is consecutive entries of one partition: a zstd frame of msgpack
 `["mnemolog-segment", 1, partition, [[ms, seq, payload], …]]`. The manifest has its SHA-256; anything else that is wrong
 with the bytes is found too.
 
-The manifest lists the segments that hold a partition's beginning, each chained to the one before. The chain's head is
+The manifest lists the segments that hold a partition's beginning, each chained to the previous one. The chain's head is
 also in Redis: a manifest that was altered, or replaced by an earlier one, leads to another head and is noticed.
 There is one error class per decision of the caller.
 """
@@ -60,7 +60,7 @@ class DamagedSegment(DamagedArchive):
 
 
 class Outrun(MnemologError):
-    """Another process changed a partition's archive, or something was erased from it, meanwhile: begin again."""
+    """Another process changed a partition's archive, or something was erased from it, in between: begin again."""
 
     code = "archive_outrun"
 
@@ -76,7 +76,7 @@ class Content(Struct, frozen=True, kw_only=True):
 
 
 class Sealed(Struct, frozen=True, kw_only=True):
-    """A segment in a manifest. `chain` is made of the one before it and of what it is itself."""
+    """A segment in a manifest. `chain` is made of the previous segment's chain and its own content."""
 
     name: str
     content: Content

@@ -61,9 +61,6 @@ class Router:
             except asyncio.CancelledError:
                 self.topology.doubt(node)
                 raise
-            except MovedError as error:
-                await self.heed(error, node)
-                last = str(error)
             except AskError as error:
                 return await self._ask(error, node, args, options)
             except REDIRECTED as error:
@@ -252,23 +249,17 @@ class Router:
             command = queued[n]
             if command.slot is None:
                 answers[n].append(answer)
-            elif isinstance(answer, MovedError):
-                await self.heed(answer, node)
-                todo.append(n)
             elif isinstance(answer, AskError):
-                answers[n] = await self._asked(answer, node, command)
+                try:
+                    answers[n] = await self._ask(answer, node, command.args, command.options)
+                except (RedisError, OSError) as error:
+                    answers[n] = error
             elif isinstance(answer, REDIRECTED):
                 await self.heed(answer, node)
                 todo.append(n)
             else:
                 answers[n] = answer
         return False
-
-    async def _asked(self, error: AskError, node: NodePlace, command: QueuedCommand) -> Any:
-        try:
-            return await self._ask(error, node, command.args, command.options)
-        except (RedisError, OSError) as failed:
-            return failed
 
     async def _ask(self, error: AskError, node: NodePlace, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
         """The answer of the node that a slot is moving to, for a key that is there already."""
