@@ -273,23 +273,22 @@ class Room:
         self.counted[command.session_id] -= 1
 
 
-class Away(GroupCommit):
-    """A log that acknowledges nothing."""
+class Failing(GroupCommit):
+    """A log whose appends raise an error."""
+
+    def __init__(self, log: MemoryLog, error: Exception) -> None:
+        super().__init__(log)
+        self._error = error
 
     async def append(self, entries: Sequence[tuple[int, Entry]], *, past_limit: bool = False) -> list[Appended]:
-        raise LogUnavailable("away")
+        raise self._error
 
 
 @pytest.fixture
-def room() -> Room:
-    return Room(2)
-
-
-def handler_of_admission(log: GroupCommit, clock: ManualClock, room: Room) -> CommandHandler:
-    """A handler that asks for room."""
-    made = CommandHandler(log, 4, clock)
-    made.admission = room
-    return made
+def room(handler: CommandHandler) -> Room:
+    """Room for two observations, which the handler asks for."""
+    handler.admission = room = Room(2)
+    return room
 
 
 def seen(event_id: str) -> Observe:
@@ -297,37 +296,37 @@ def seen(event_id: str) -> Observe:
     return Observe(session_id="s1", content="tests are red", event_id=event_id)
 
 
-async def test_an_observation_is_counted_once_however_often_it_is_sent(clock: ManualClock, room: Room):
-    one = handler_of_admission(GroupCommit(MemoryLog(4, clock.ms)), clock, room)
+async def test_an_observation_is_counted_once_however_often_it_is_sent(handler: CommandHandler, room: Room):
     for _ in range(3):
-        await one.handle(seen("e1"), ADA)
+        await handler.handle(seen("e1"), ADA)
     assert room.counted == {"s1": 1}
     for _ in range(3):
-        outcome = await one.handle_batch([seen("e1")], ADA)
+        outcome = await handler.handle_batch([seen("e1")], ADA)
         assert (outcome.accepted, outcome.duplicates) == (0, 1)
     assert room.counted == {"s1": 1}
 
 
-async def test_a_batch_is_rejected_from_where_the_session_is_full(clock: ManualClock, room: Room):
-    one = handler_of_admission(GroupCommit(MemoryLog(4, clock.ms)), clock, room)
+async def test_a_batch_is_rejected_from_where_the_session_is_full(handler: CommandHandler, room: Room):
     batch: list[AnyCommand] = [seen("e1"), seen("e2"), seen("e3"), Remember(content="likes tea")]
-    outcome = await one.handle_batch(batch, ADA)
+    outcome = await handler.handle_batch(batch, ADA)
     assert (outcome.accepted, [index for index, _ in outcome.rejected]) == (3, [2])
     assert room.counted == {"s1": 2}
 
 
-async def test_what_was_not_stored_does_not_count(clock: ManualClock, room: Room):
+async def test_what_was_not_stored_does_not_count(
+    handler: CommandHandler, room: Room, log: MemoryLog, clock: ManualClock
+):
     """Neither when the log is away, nor when the count of a later item cannot be told."""
-    away = handler_of_admission(Away(MemoryLog(4, clock.ms)), clock, room)
+    away = CommandHandler(Failing(log, LogUnavailable("away")), 4, clock)
+    away.admission = room
     with pytest.raises(LogUnavailable):
         await away.handle(seen("e1"), ADA)
     with pytest.raises(LogUnavailable):
         await away.handle_batch([seen("e1"), seen("e2")], ADA)
     assert room.counted == {"s1": 0}
-    one = handler_of_admission(GroupCommit(MemoryLog(4, clock.ms)), clock, room)
     room.behind = True
     with pytest.raises(ProjectionBehind):
-        await one.handle_batch([seen("e1")], ADA)
+        await handler.handle_batch([seen("e1")], ADA)
     assert room.counted == {"s1": 0}
 
 
@@ -348,24 +347,11 @@ class Ceiling:
         return nullcontext()
 
 
-class Full(GroupCommit):
-    """A log whose server has no memory left."""
-
-    async def append(self, entries: Sequence[tuple[int, Entry]], *, past_limit: bool = False) -> list[Appended]:
-        raise LogFull("no memory left")
-
-
 @pytest.fixture
-def ceiling() -> Ceiling:
-    return Ceiling()
-
-
-@pytest.fixture
-def handler_of_gate(clock: ManualClock, ceiling: Ceiling) -> CommandHandler:
-    """A handler that asks the gate."""
-    made = CommandHandler(GroupCommit(MemoryLog(4, clock.ms)), 4, clock)
-    made.gate = ceiling
-    return made
+def ceiling(handler: CommandHandler) -> Ceiling:
+    """A gate that the handler asks."""
+    handler.gate = ceiling = Ceiling()
+    return ceiling
 
 
 @pytest.mark.parametrize(
@@ -379,60 +365,58 @@ def handler_of_gate(clock: ManualClock, ceiling: Ceiling) -> CommandHandler:
     ids=lambda one: type(one).__name__,
 )
 async def test_a_write_is_refused_while_the_gate_is_shut_and_taken_when_it_opens(
-    handler_of_gate: CommandHandler, ceiling: Ceiling, command: AnyCommand
+    handler: CommandHandler, ceiling: Ceiling, command: AnyCommand
 ):
     ceiling.why = "too much"
     with pytest.raises(Overloaded, match="too much") as refused:
-        await handler_of_gate.handle(command, ADA)
+        await handler.handle(command, ADA)
     assert (refused.value.retry_after_s, refused.value.cause) == (7, "memory")
     ceiling.why = ""
-    assert not (await handler_of_gate.handle(command, ADA)).duplicate
+    assert not (await handler.handle(command, ADA)).duplicate
 
 
-async def test_a_batch_is_refused_as_a_whole_and_stored_later_once(handler_of_gate: CommandHandler, ceiling: Ceiling):
+async def test_a_batch_is_refused_as_a_whole_and_stored_later_once(handler: CommandHandler, ceiling: Ceiling):
     batch = [Remember(content="one", event_id="e1"), Remember(content="two", event_id="e2")]
-    await handler_of_gate.handle_batch(batch[:1], ADA)
+    await handler.handle_batch(batch[:1], ADA)
     ceiling.why = "too much"
     with pytest.raises(Overloaded):
-        await handler_of_gate.handle_batch(batch, ADA)
+        await handler.handle_batch(batch, ADA)
     ceiling.why = ""
-    outcome = await handler_of_gate.handle_batch(batch, ADA)
+    outcome = await handler.handle_batch(batch, ADA)
     assert (outcome.accepted, outcome.duplicates) == (1, 1)
 
 
-async def test_forgetting_passes_a_gate_that_is_shut(handler_of_gate: CommandHandler, ceiling: Ceiling):
+async def test_forgetting_passes_a_gate_that_is_shut(handler: CommandHandler, ceiling: Ceiling):
     ceiling.why = "too much"
-    await handler_of_gate.handle(FORGET, ADA)
+    await handler.handle(FORGET, ADA)
     kept = SetSlot(label="plan", content="without the forgotten line")
-    assert (await handler_of_gate.handle_batch([FORGET, kept], ADA)).accepted == 2
-    assert handler_of_gate.refused == {}
+    assert (await handler.handle_batch([FORGET, kept], ADA)).accepted == 2
+    assert handler.refused == {}
 
 
-async def test_what_may_not_be_is_told_as_that_also_when_the_gate_is_shut(
-    handler_of_gate: CommandHandler, ceiling: Ceiling
-):
+async def test_what_may_not_be_is_told_as_that_also_when_the_gate_is_shut(handler: CommandHandler, ceiling: Ceiling):
     """Coming back later would not help."""
     ceiling.why = "too much"
     with pytest.raises(CommandRejected):
-        await handler_of_gate.handle(Remember(content="tea", project="a\0b"), ADA)
-    outcome = await handler_of_gate.handle_batch([CommandRejected("no content", "content")], ADA)
+        await handler.handle(Remember(content="tea", project="a\0b"), ADA)
+    outcome = await handler.handle_batch([CommandRejected("no content", "content")], ADA)
     assert [fault.message for _, fault in outcome.rejected] == ["no content"]
 
 
-async def test_refusals_are_counted_by_their_reason(clock: ManualClock, ceiling: Ceiling):
-    handler_of_gate = CommandHandler(Full(MemoryLog(4, clock.ms)), 4, clock)
-    handler_of_gate.gate = ceiling
+async def test_refusals_are_counted_by_their_reason(log: MemoryLog, clock: ManualClock, ceiling: Ceiling):
+    handler = CommandHandler(Failing(log, LogFull("no memory left")), 4, clock)
+    handler.gate = ceiling
     with pytest.raises(LogFull):
-        await handler_of_gate.handle(Remember(content="tea"), ADA)
+        await handler.handle(Remember(content="tea"), ADA)
     ceiling.why = "too much"
     with pytest.raises(Overloaded):
-        await handler_of_gate.handle_batch([Remember(content="tea")] * 3, ADA)
+        await handler.handle_batch([Remember(content="tea")] * 3, ADA)
     with pytest.raises(Overloaded):
-        await handler_of_gate.append_events([event(SessionEnded())])
-    assert handler_of_gate.refused == {"server": 1, "memory": 4}
+        await handler.append_events([event(SessionEnded())])
+    assert handler.refused == {"server": 1, "memory": 4}
 
 
-async def test_every_way_in_charges_the_events_that_it_stored(handler_of_gate: CommandHandler):
+async def test_every_way_in_charges_the_events_that_it_stored(handler: CommandHandler):
     """Batches, imports and single writes; also repeats, which the log looked up. What was refused costs nothing."""
     charged: list[int] = []
 
@@ -441,14 +425,14 @@ async def test_every_way_in_charges_the_events_that_it_stored(handler_of_gate: C
 
     token = charge.set(meter)
     try:
-        await handler_of_gate.handle(Remember(content="tea"), ADA)
+        await handler.handle(Remember(content="tea"), ADA)
         commands = [Remember(content=f"tea {n}", event_id=f"e{n}") for n in range(3)]
-        await handler_of_gate.handle_batch([*commands, CommandRejected("no")], ADA)
-        await handler_of_gate.handle_batch(commands, ADA)
-        await handler_of_gate.append_events([event(SessionEnded())])
+        await handler.handle_batch([*commands, CommandRejected("no")], ADA)
+        await handler.handle_batch(commands, ADA)
+        await handler.append_events([event(SessionEnded())])
     finally:
         charge.reset(token)
-    await handler_of_gate.handle(Remember(content="of a worker"), ADA)
+    await handler.handle(Remember(content="of a worker"), ADA)
     assert charged == [1, 3, 3, 1]
 
 
@@ -478,9 +462,7 @@ def test_a_write_is_named_by_its_operation(commands: list[Command], operation: s
     assert receiver.spans[0].attributes["gen_ai.memory.record.count"] == len(commands)
 
 
-async def test_a_write_tells_its_steps_and_no_content(clock: ManualClock, monkeypatch: pytest.MonkeyPatch):
-    log = MemoryLog(4, clock.ms)
-    handler = CommandHandler(GroupCommit(log), 4, clock)
+async def test_a_write_tells_its_steps_and_no_content(handler: CommandHandler, monkeypatch: pytest.MonkeyPatch):
     with traced(monkeypatch) as receiver, tracing.server("POST", {}, []):
         accepted = await handler.handle(TEA, Caller("acme", agent_id="ada"))
     decided, appended, written, request = receiver.spans
@@ -503,8 +485,7 @@ async def test_a_write_tells_its_steps_and_no_content(clock: ManualClock, monkey
     assert b"ada" not in receiver.received
 
 
-async def test_a_batch_is_one_write_and_one_append(clock: ManualClock, monkeypatch: pytest.MonkeyPatch):
-    handler = CommandHandler(GroupCommit(MemoryLog(4, clock.ms)), 4, clock)
+async def test_a_batch_is_one_write_and_one_append(handler: CommandHandler, monkeypatch: pytest.MonkeyPatch):
     with traced(monkeypatch) as receiver, tracing.server("POST", {}, []):
         await handler.handle_batch([TEA, CommandRejected("no"), SEEN, TEA], Caller("acme"))
     spans: dict[str, Span] = {span.name: span for span in receiver.spans}
@@ -513,8 +494,7 @@ async def test_a_batch_is_one_write_and_one_append(clock: ManualClock, monkeypat
     assert spans["EVALSHA append"].attributes["db.operation.batch.size"] == 3
 
 
-async def test_a_refused_write_says_why_without_its_message(clock: ManualClock, monkeypatch: pytest.MonkeyPatch):
-    handler = CommandHandler(GroupCommit(MemoryLog(4, clock.ms)), 4, clock)
+async def test_a_refused_write_says_why_without_its_message(handler: CommandHandler, monkeypatch: pytest.MonkeyPatch):
     with traced(monkeypatch) as receiver, tracing.server("POST", {}, []), pytest.raises(CommandRejected, match="empty"):
         await handler.handle(Remember(content=" "), Caller("acme"))
     refused = {span.name: span.attributes.get("error.type") for span in receiver.spans}

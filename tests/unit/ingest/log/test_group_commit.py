@@ -11,18 +11,17 @@ from ingest.durability import Durability
 from ingest.errors import LogUnavailable, Overloaded
 from ingest.ids import EventId
 from ingest.log import group_commit
-from ingest.log.event_log import Appended, Entry, Stored
+from ingest.log.event_log import Appended, Entry
 from ingest.log.group_commit import Confirmations, GroupCommit
 from ingest.log.position import START, Position
 from tests.support.memory_log import MemoryLog
 
 
-class WatchedLog:
+class WatchedLog(MemoryLog):
     """A MemoryLog that notes its appends, waits at a gate and fails as often as told."""
 
-    def __init__(self, clock: ManualClock, partitions: int = 2) -> None:
-        self._log = MemoryLog(partitions, clock.ms)
-        self.history = self._log.history
+    def __init__(self, clock: ManualClock) -> None:
+        super().__init__(2, clock.ms)
         self.appends: list[Mapping[int, Sequence[Entry]]] = []
         self.gate = asyncio.Event()
         self.gate.set()
@@ -31,10 +30,6 @@ class WatchedLog:
         self.servers: Mapping[int, str] = {}
         self.away: set[str] = set()
         """Servers that hold whatever they are told for as long as the gate is closed."""
-
-    @property
-    def partitions(self) -> int:
-        return self._log.partitions
 
     def server_of(self, partition: int) -> str:
         return self.servers.get(partition, "")
@@ -45,31 +40,10 @@ class WatchedLog:
             await self.gate.wait()
         if self.failures:
             if self.stores_before_failing:
-                await self._log.append(batches)
+                await super().append(batches)
             failure, *self.failures = self.failures
             raise failure
-        return await self._log.append(batches)
-
-    async def append_past_limit(self, batches: Mapping[int, Sequence[Entry]]) -> dict[int, list[Appended]]:
-        return await self.append(batches)
-
-    async def standing_durability(self) -> Durability:
-        return await self._log.standing_durability()
-
-    async def why_never(self, requested: Durability) -> str:
-        return await self._log.why_never(requested)
-
-    async def confirm(self, newest: Mapping[int, Position], requested: Durability) -> Durability:
-        return await self._log.confirm(newest, requested)
-
-    async def read(self, partition: int, after: Position, limit: int) -> list[Stored]:
-        return await self._log.read(partition, after, limit)
-
-    async def read_back(self, partition: int, before: Position | None, limit: int) -> list[Stored]:
-        return await self._log.read_back(partition, before, limit)
-
-    async def head(self, partition: int) -> Position:
-        return await self._log.head(partition)
+        return await super().append(batches)
 
     async def payloads(self, partition: int = 0) -> list[bytes]:
         return [stored.payload for stored in await self.read(partition, START, 100_000)]

@@ -37,86 +37,34 @@ def test_an_empty_environment_gives_the_defaults():
 
 def test_every_variable_is_read():
     """No variable is documented and then ignored: each of them changes the settings."""
-    values = {
-        "REDIS_URL": "redis://cache:6379/0",
-        "MNEMOLOG_JOBS_REDIS_URL": "redis://jobs:6379/0",
-        "MNEMOLOG_DATA_DIR": "/srv/data",
-        "MNEMOLOG_CACHE_DIR": "/srv/cache",
-        "MNEMOLOG_HOST": "0.0.0.0",
-        "MNEMOLOG_PORT": "4000",
-        "MNEMOLOG_API_PROCESSES": "2",
-        "MNEMOLOG_SECRET": "s3cret",
-        "MNEMOLOG_TENANT": "acme",
-        "MNEMOLOG_PARTITIONS": "32",
-        "MNEMOLOG_WORKERS": "7",
-        "MNEMOLOG_DEDUP_WINDOW": "600",
-        "MNEMOLOG_DEDUP_IDS": "50000",
-        "MNEMOLOG_EMBEDDER": "none",
-        "MNEMOLOG_EMBEDDERS": "default,openai:http://127.0.0.1:11434/v1|nomic|768",
-        "MNEMOLOG_EMBEDDING_CACHE_DAYS": "0.5",
-        "MNEMOLOG_EMBEDDING_QUEUE": "5000",
-        "MNEMOLOG_EMBEDDER_KEY": "sk-1",
-        "MNEMOLOG_INDEX": "redis-search://engine:6379/0",
-        "MNEMOLOG_SNAPSHOT_EVERY": "500",
-        "MNEMOLOG_SESSION_IDLE_MINUTES": "5",
-        "MNEMOLOG_RETAIN_SESSIONS": "7.5",
-        "MNEMOLOG_CONDENSE_THRESHOLD": "20",
-        "MNEMOLOG_CONDENSE_BATCH": "10",
-        "MNEMOLOG_CONDENSE_EVERY": "30",
-        "MNEMOLOG_PURGE_EVERY": "30",
-        "MNEMOLOG_ARCHIVE": "s3://logs/mnemolog",
-        "MNEMOLOG_ARCHIVE_AFTER": "600",
-        "MNEMOLOG_BACKUP": "/srv/backups",
-        "MNEMOLOG_BACKUP_EVERY": "60",
-        "MNEMOLOG_BACKUP_KEEP": "2",
-        "MNEMOLOG_RESTORE": "never",
-        "AGENTMEMORY_DATASET_REPO": "ada/memories",
-        "HF_TOKEN": "hf_1",
-        "MNEMOLOG_LLM": "http://127.0.0.1:11434/v1|llama3.2",
-        "MNEMOLOG_LLM_KEY": "sk-2",
-        "MNEMOLOG_LLM_DAILY_TOKENS": "unlimited",
-        "MNEMOLOG_DURABILITY": "replicated",
-        "MNEMOLOG_REBUILD_KEEP": "120",
-        "MNEMOLOG_HOSTS": "memory.example",
-        "MNEMOLOG_ORIGINS": "https://ui.example",
-        "MNEMOLOG_OAUTH_ISSUER": "https://issuer.example",
-        "MNEMOLOG_OAUTH_RESOURCE": "http://memory.example/mcp",
-        "MNEMOLOG_OAUTH_AUDIENCE": "api://memory,memory",
-        "MNEMOLOG_OAUTH_JWKS": "https://issuer.example/keys?policy=x",
-        "MNEMOLOG_OAUTH_SCOPES": "notes=read+write,ops=operator",
-        "MNEMOLOG_OAUTH_TENANT_CLAIM": "tenant",
-        "MNEMOLOG_OAUTH_PROJECTS_CLAIM": "projects",
-        "MNEMOLOG_OAUTH_AGENTS_CLAIM": "sub",
-        "MNEMOLOG_OAUTH_READS": "600",
-        "MNEMOLOG_OAUTH_WRITES": "60",
-        "MNEMOLOG_MCP_PROFILE": "memex",
-        "MAX_OBS_PER_SESSION": "100",
-        "MNEMOLOG_READ_WAIT": "5",
-        "MNEMOLOG_MEMORY_CEILING": "2GiB",
-        "MNEMOLOG_LAG_CEILING": "5000",
-        "MNEMOLOG_DISK_FLOOR": "1GiB",
-        "AGENT_ID": "ada",
-        "AGENTMEMORY_AGENT_SCOPE": "isolated",
-        "AGENTMEMORY_TOOLS": "all",
-        "TOKEN_BUDGET": "1500",
-        "MNEMOLOG_DROP_IN": "agentd,memex",
-        "MNEMOLOG_AGENTD_PORT": "17008,7008",
-        "MNEMOLOG_AGENT_MEMORY_PORT": "3378",
-        "MNEMOLOG_MEMEX_PORT": "8010",
-        "MNEMOLOG_MEMEX_MCP_PORT": "8011",
-        "MNEMOLOG_MEMEX_MCP_HOSTS": "memex.example,gateway",
-        "AGENTD_CORS_ORIGINS": "http://ui.example",
-        "MNEMOLOG_AGENTD_STRICT": "on",
-        "AGENT_MEMORY_SPOOL": "/srv/spool",
-        "RATE_LIMIT_WRITES_PER_MINUTE": "999999",
-        "RATE_LIMIT_SEARCHES_PER_MINUTE": "999999",
-        "RECENCY_DECAY_DAYS": "7.0",
-        "MNEMOLOG_IMPORT_FOLDERS": "/srv/transcripts,/srv/more",
-        "MNEMOLOG_SPOOL": "/srv/hooks",
-        "MNEMOLOG_LOG_LEVEL": "debug",
-        "MNEMOLOG_LOG_FORMAT": "json",
-        "MNEMOLOG_URL": "http://door:4000",
-    }
+    text = """
+        REDIS_URL=redis://cache:6379/0 MNEMOLOG_JOBS_REDIS_URL=redis://jobs:6379/0 MNEMOLOG_DATA_DIR=/srv/data
+        MNEMOLOG_CACHE_DIR=/srv/cache MNEMOLOG_HOST=0.0.0.0 MNEMOLOG_PORT=4000 MNEMOLOG_API_PROCESSES=2
+        MNEMOLOG_SECRET=s3cret MNEMOLOG_TENANT=acme MNEMOLOG_PARTITIONS=32 MNEMOLOG_WORKERS=7 MNEMOLOG_DEDUP_WINDOW=600
+        MNEMOLOG_DEDUP_IDS=50000 MNEMOLOG_EMBEDDER=none
+        MNEMOLOG_EMBEDDERS=default,openai:http://127.0.0.1:11434/v1|nomic|768 MNEMOLOG_EMBEDDING_CACHE_DAYS=0.5
+        MNEMOLOG_EMBEDDING_QUEUE=5000 MNEMOLOG_EMBEDDER_KEY=sk-1 MNEMOLOG_INDEX=redis-search://engine:6379/0
+        MNEMOLOG_SNAPSHOT_EVERY=500 MNEMOLOG_SESSION_IDLE_MINUTES=5 MNEMOLOG_RETAIN_SESSIONS=7.5
+        MNEMOLOG_CONDENSE_THRESHOLD=20 MNEMOLOG_CONDENSE_BATCH=10 MNEMOLOG_CONDENSE_EVERY=30 MNEMOLOG_PURGE_EVERY=30
+        MNEMOLOG_ARCHIVE=s3://logs/mnemolog MNEMOLOG_ARCHIVE_AFTER=600 MNEMOLOG_BACKUP=/srv/backups
+        MNEMOLOG_BACKUP_EVERY=60 MNEMOLOG_BACKUP_KEEP=2 MNEMOLOG_RESTORE=never AGENTMEMORY_DATASET_REPO=ada/memories
+        HF_TOKEN=hf_1 MNEMOLOG_LLM=http://127.0.0.1:11434/v1|llama3.2 MNEMOLOG_LLM_KEY=sk-2
+        MNEMOLOG_LLM_DAILY_TOKENS=unlimited MNEMOLOG_DURABILITY=replicated MNEMOLOG_REBUILD_KEEP=120
+        MNEMOLOG_HOSTS=memory.example MNEMOLOG_ORIGINS=https://ui.example MNEMOLOG_OAUTH_ISSUER=https://issuer.example
+        MNEMOLOG_OAUTH_RESOURCE=http://memory.example/mcp MNEMOLOG_OAUTH_AUDIENCE=api://memory,memory
+        MNEMOLOG_OAUTH_JWKS=https://issuer.example/keys?policy=x MNEMOLOG_OAUTH_SCOPES=notes=read+write,ops=operator
+        MNEMOLOG_OAUTH_TENANT_CLAIM=tenant MNEMOLOG_OAUTH_PROJECTS_CLAIM=projects MNEMOLOG_OAUTH_AGENTS_CLAIM=sub
+        MNEMOLOG_OAUTH_READS=600 MNEMOLOG_OAUTH_WRITES=60 MNEMOLOG_MCP_PROFILE=memex MAX_OBS_PER_SESSION=100
+        MNEMOLOG_READ_WAIT=5 MNEMOLOG_MEMORY_CEILING=2GiB MNEMOLOG_LAG_CEILING=5000 MNEMOLOG_DISK_FLOOR=1GiB
+        AGENT_ID=ada AGENTMEMORY_AGENT_SCOPE=isolated AGENTMEMORY_TOOLS=all TOKEN_BUDGET=1500
+        MNEMOLOG_DROP_IN=agentd,memex MNEMOLOG_AGENTD_PORT=17008,7008 MNEMOLOG_AGENT_MEMORY_PORT=3378
+        MNEMOLOG_MEMEX_PORT=8010 MNEMOLOG_MEMEX_MCP_PORT=8011 MNEMOLOG_MEMEX_MCP_HOSTS=memex.example,gateway
+        AGENTD_CORS_ORIGINS=http://ui.example MNEMOLOG_AGENTD_STRICT=on AGENT_MEMORY_SPOOL=/srv/spool
+        RATE_LIMIT_WRITES_PER_MINUTE=999999 RATE_LIMIT_SEARCHES_PER_MINUTE=999999 RECENCY_DECAY_DAYS=7.0
+        MNEMOLOG_IMPORT_FOLDERS=/srv/transcripts,/srv/more MNEMOLOG_SPOOL=/srv/hooks MNEMOLOG_LOG_LEVEL=debug
+        MNEMOLOG_LOG_FORMAT=json MNEMOLOG_URL=http://door:4000
+    """
+    values = dict(pair.split("=", 1) for pair in text.split())
     assert values.keys() == VARIABLES.keys()
     defaults = from_environment(HOME)
     for name, value in values.items():
