@@ -122,143 +122,76 @@ IN_ATLAS, NOWHERE = project_route("acme", "atlas"), project_route("acme", "")
 IN_S1, IN_S1_OF_ATLAS = session_route("acme", "", "s1"), session_route("acme", "atlas", "s1")
 REQUIRES_1, UNLOCKS_2 = ActionEdge(type="requires", target="act_1"), ActionEdge(type="unlocks", target="act_2")
 
+REVISION = ReviseMemory(memory="mem_1", content="b", memory_type="semantic", purpose="information")
+
 # The route is where the subject's other events are: its session, its project, the empty project for what is global.
 # A tombstone comes behind the events of its subject; one that lists documents goes where its caller says, since a
 # user's are in many streams. What is not said of a slot stays unsaid, so that the fold knows to keep it.
 DECIDED: list[tuple[AnyCommand, EventData, str]] = [
-    (
-        Observe(session_id="s1", project="atlas", kind="task", content="built it", data={"a": 1}),
-        ObservationRecorded(kind="task", content="built it", data={"a": 1}),
-        IN_S1_OF_ATLAS,
-    ),
+    (Observe(session_id="s1", project="atlas", kind="task", content="built it", data={"a": 1}),
+     ObservationRecorded(kind="task", content="built it", data={"a": 1}), IN_S1_OF_ATLAS),
     (Observe(session_id="s1", data={"tool": "bash"}), ObservationRecorded(data={"tool": "bash"}), IN_S1),
-    (
-        Remember(project="atlas", content="likes tea", tags=["a", "b", "a"]),
-        MemoryRecorded(content="likes tea", tags=["a", "b"]),
-        IN_ATLAS,
-    ),
+    (Remember(project="atlas", content="likes tea", tags=["a", "b", "a"]),
+     MemoryRecorded(content="likes tea", tags=["a", "b"]), IN_ATLAS),
     (Remember(content="a", ttl_days=1.5), MemoryRecorded(content="a", forget_after=NOW + timedelta(days=1.5)), NOWHERE),
     (Remember(content="a\0b"), MemoryRecorded(content="a\0b"), NOWHERE),
     (Remember(content=" ", keep_duplicates=True), MemoryRecorded(content=" ", keep_duplicates=True), NOWHERE),
-    (
-        RecordLesson(project="atlas", content="rebase first", context="git", confidence=0.8),
-        LessonRecorded(content="rebase first", context="git", confidence=0.8),
-        IN_ATLAS,
-    ),
-    (
-        TrackSession(session_id="s1", status="started", cwd="/src", title="fix"),
-        SessionStarted(cwd="/src", title="fix"),
-        IN_S1,
-    ),
+    (RecordLesson(project="atlas", content="rebase first", context="git", confidence=0.8),
+     LessonRecorded(content="rebase first", context="git", confidence=0.8), IN_ATLAS),
+    (TrackSession(session_id="s1", status="started", cwd="/src", title="fix"), SessionStarted(cwd="/src", title="fix"),
+     IN_S1),
     (TrackSession(session_id="s1", status="ended", reason="done"), SessionEnded(reason="done"), IN_S1),
     (TrackSession(session_id="s1", status="ended", outcome="failed"), SessionEnded(outcome="failed"), IN_S1),
     (EndIdleSession(session_id="s1", idle_since_ms=5), SessionEnded(reason="idle", idle_since_ms=5), IN_S1),
-    (
-        RetireSession(session_id="s1", documents=["obs_1", "evt_1"], part=2, idle_since_ms=5),
-        SessionRetired(documents=["obs_1", "evt_1"], part=2, idle_since_ms=5),
-        IN_S1,
-    ),
-    (
-        SummariseSession(session_id="s1", title="a", narrative="b", observation_count=2, forgotten_at="e1"),
-        SessionSummarised(title="a", narrative="b", observation_count=2, forgotten_at="e1"),
-        IN_S1,
-    ),
-    (
-        LinkCommit(project="atlas", commit="9f1c", session_id="s1", files=["a", "a"]),
-        SessionCommitted(commit="9f1c", files=["a"]),
-        IN_ATLAS,
-    ),
-    (
-        ReviseMemory(
-            memory="mem_1", content="b", memory_type="episodic", purpose="question", tags=["x", "x"], forget_after=NOW
-        ),
-        MemoryRevised(
-            memory="mem_1", content="b", memory_type="episodic", purpose="question", tags=["x"], forget_after=NOW
-        ),
-        NOWHERE,
-    ),
-    (
-        ChangeVisibility(memory="mem_1", visibility="shared", shared_with=["bob", "bob"]),
-        MemoryVisibilityChanged(memory="mem_1", visibility="shared", shared_with=["bob"]),
-        NOWHERE,
-    ),
-    (
-        CondenseMemories(originals=["mem_1", "mem_2"], content="b", model="m"),
-        MemoryCondensed(originals=["mem_1", "mem_2"], content="b", model="m"),
-        NOWHERE,
-    ),
+    (RetireSession(session_id="s1", documents=["obs_1", "evt_1"], part=2, idle_since_ms=5),
+     SessionRetired(documents=["obs_1", "evt_1"], part=2, idle_since_ms=5), IN_S1),
+    (SummariseSession(session_id="s1", title="a", narrative="b", observation_count=2, forgotten_at="e1"),
+     SessionSummarised(title="a", narrative="b", observation_count=2, forgotten_at="e1"), IN_S1),
+    (LinkCommit(project="atlas", commit="9f1c", session_id="s1", files=["a", "a"]),
+     SessionCommitted(commit="9f1c", files=["a"]), IN_ATLAS),
+    (ReviseMemory(memory="mem_1", content="b", memory_type="episodic", purpose="question", tags=["x", "x"]),
+     MemoryRevised(memory="mem_1", content="b", memory_type="episodic", purpose="question", tags=["x"]), NOWHERE),
+    (msgspec.structs.replace(REVISION, forget_after=NOW), MemoryRevised(memory="mem_1", content="b", forget_after=NOW),
+     NOWHERE),
+    (ChangeVisibility(memory="mem_1", visibility="shared", shared_with=["bob", "bob"]),
+     MemoryVisibilityChanged(memory="mem_1", visibility="shared", shared_with=["bob"]), NOWHERE),
+    (CondenseMemories(originals=["mem_1", "mem_2"], content="b", model="m"),
+     MemoryCondensed(originals=["mem_1", "mem_2"], content="b", model="m"), NOWHERE),
     (ReinforceLesson(lesson="lsn_1"), LessonReinforced(lesson="lsn_1"), NOWHERE),
     (TriggerLesson(lesson="lsn_1"), LessonTriggered(lesson="lsn_1"), NOWHERE),
     (RetireLesson(lesson="lsn_1", confidence=0.1), LessonRetired(lesson="lsn_1", confidence=0.1), NOWHERE),
     (ReviseLesson(lesson="lsn_1", tags=["a", "a"]), LessonRevised(lesson="lsn_1", tags=["a"]), NOWHERE),
     (ReviseLesson(lesson="lsn_1", active=False), LessonRevised(lesson="lsn_1", active=False), NOWHERE),
     (SetSlot(project="atlas", label="notes", content="a"), SlotSet(label="notes", content="a"), IN_ATLAS),
-    (
-        SetSlot(label="notes", content="a", pinned=False, description=""),
-        SlotSet(label="notes", content="a", pinned=False, description=""),
-        NOWHERE,
-    ),
-    (
-        SetSlot(project="atlas", label="notes", content="a", append=True),
-        SlotAppended(label="notes", content="a"),
-        IN_ATLAS,
-    ),
-    (
-        SetSlot(project="atlas", label="notes", content="a", scope="global"),
-        SlotSet(label="notes", content="a", scope="global"),
-        NOWHERE,
-    ),
+    (SetSlot(label="notes", content="a", pinned=False, description=""),
+     SlotSet(label="notes", content="a", pinned=False, description=""), NOWHERE),
+    (SetSlot(project="atlas", label="notes", content="a", append=True), SlotAppended(label="notes", content="a"),
+     IN_ATLAS),
+    (SetSlot(project="atlas", label="notes", content="a", scope="global"),
+     SlotSet(label="notes", content="a", scope="global"), NOWHERE),
     (DeleteSlot(project="atlas", label="notes"), SlotDeleted(label="notes"), IN_ATLAS),
     (WriteAction(title="ship it", priority=2), ActionCreated(title="ship it", priority=2), NOWHERE),
     (WriteAction(action="act_1", status="done"), ActionUpdated(action="act_1", status="done"), NOWHERE),
-    (
-        WriteAction(title="a", requires=["act_1"], edges=[UNLOCKS_2]),
-        ActionCreated(title="a", edges=[REQUIRES_1, UNLOCKS_2]),
-        NOWHERE,
-    ),
-    (
-        WriteAction(action="act_0", requires=["act_1"], edges=[UNLOCKS_2], session_id="s1"),
-        ActionUpdated(action="act_0", edges=[REQUIRES_1, UNLOCKS_2], session="s1"),
-        NOWHERE,
-    ),
-    (
-        Relate(source="a", target="b", relation="causes", confidence=0.5),
-        RelationLinked(source="a", target="b", relation="causes", confidence=0.5),
-        NOWHERE,
-    ),
-    (
-        Relate(source="a", target="b", relation="causes", remove=True),
-        RelationUnlinked(source="a", target="b", relation="causes"),
-        NOWHERE,
-    ),
-    (
-        ForgetSubject(project="atlas", session_id="s1", kind="observation", subject="obs_1", reason="asked"),
-        SubjectForgotten(kind="observation", subject="obs_1", reason="asked"),
-        IN_S1_OF_ATLAS,
-    ),
-    (
-        ForgetSubject(project="atlas", session_id="s1", kind="memory", subject="mem_1"),
-        SubjectForgotten(kind="memory", subject="mem_1"),
-        IN_ATLAS,
-    ),
-    (
-        ForgetSubject(project="atlas", session_id="s1", kind="user", subject="usr_1", documents=["obs_1"]),
-        SubjectForgotten(kind="user", subject="usr_1", documents=["obs_1"]),
-        IN_S1_OF_ATLAS,
-    ),
-    (
-        ForgetSubject(project="atlas", session_id="s1", kind="memory", subject="usr_1", documents=["obs_1"]),
-        SubjectForgotten(kind="memory", subject="usr_1", documents=["obs_1"]),
-        IN_S1_OF_ATLAS,
-    ),
-    (
-        ForgetSubject(project="atlas", kind="observation", subject="obs_1", documents=["mem_1"]),
-        SubjectForgotten(kind="observation", subject="obs_1", documents=["mem_1"]),
-        IN_ATLAS,
-    ),
-]
+    (WriteAction(title="a", requires=["act_1"], edges=[UNLOCKS_2]),
+     ActionCreated(title="a", edges=[REQUIRES_1, UNLOCKS_2]), NOWHERE),
+    (WriteAction(action="act_0", requires=["act_1"], edges=[UNLOCKS_2], session_id="s1"),
+     ActionUpdated(action="act_0", edges=[REQUIRES_1, UNLOCKS_2], session="s1"), NOWHERE),
+    (Relate(source="a", target="b", relation="causes", confidence=0.5),
+     RelationLinked(source="a", target="b", relation="causes", confidence=0.5), NOWHERE),
+    (Relate(source="a", target="b", relation="causes", remove=True),
+     RelationUnlinked(source="a", target="b", relation="causes"), NOWHERE),
+    (ForgetSubject(project="atlas", session_id="s1", kind="observation", subject="obs_1", reason="asked"),
+     SubjectForgotten(kind="observation", subject="obs_1", reason="asked"), IN_S1_OF_ATLAS),
+    (ForgetSubject(project="atlas", session_id="s1", kind="memory", subject="mem_1"),
+     SubjectForgotten(kind="memory", subject="mem_1"), IN_ATLAS),
+    (ForgetSubject(project="atlas", session_id="s1", kind="user", subject="usr_1", documents=["obs_1"]),
+     SubjectForgotten(kind="user", subject="usr_1", documents=["obs_1"]), IN_S1_OF_ATLAS),
+    (ForgetSubject(project="atlas", session_id="s1", kind="memory", subject="usr_1", documents=["obs_1"]),
+     SubjectForgotten(kind="memory", subject="usr_1", documents=["obs_1"]), IN_S1_OF_ATLAS),
+    (ForgetSubject(project="atlas", kind="observation", subject="obs_1", documents=["mem_1"]),
+     SubjectForgotten(kind="observation", subject="obs_1", documents=["mem_1"]), IN_ATLAS),
+]  # fmt: skip
 
-REVISION = ReviseMemory(memory="mem_1", content="b", memory_type="semantic", purpose="information")
 REJECTED: list[tuple[AnyCommand, str]] = [
     (Observe(content="a"), "session_id"),
     *((Observe(session_id="s1", content=blank), "content") for blank in ("", " ", "\n\t")),

@@ -49,9 +49,11 @@ def write(body: bytes) -> Any:
     return parse_json(body, WRITE)
 
 
-def write_object(value: Any) -> Any:
-    """One write command from a decoded value."""
-    return parse_object(value, WRITE)
+def encoded(items: list[Any], content_type: str) -> bytes:
+    """A batch."""
+    if content_type == NDJSON:
+        return b"\n".join(json.dumps(item).encode() for item in items)
+    return msgspec.msgpack.encode(items) if content_type == MSGPACK else json.dumps(items).encode()
 
 
 def fault_of(body: bytes) -> CommandRejected:
@@ -64,38 +66,26 @@ def fault_of(body: bytes) -> CommandRejected:
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        (
-            {"type": "observe", "session_id": "s1", "kind": "task", "data": {"a": [1, None]}},
-            Observe(session_id="s1", kind="task", data={"a": [1, None]}),
-        ),
-        (
-            {"type": "remember", "content": "x", "visibility": "shared", "shared_with": ["bob"]},
-            Remember(content="x", visibility="shared", shared_with=["bob"]),
-        ),
+        ({"type": "observe", "session_id": "s1", "kind": "task", "data": {"a": [1, None]}},
+         Observe(session_id="s1", kind="task", data={"a": [1, None]})),
+        ({"type": "remember", "content": "x", "visibility": "shared", "shared_with": ["bob"]},
+         Remember(content="x", visibility="shared", shared_with=["bob"])),
         ({"type": "lesson", "content": "x", "confidence": 1}, RecordLesson(content="x", confidence=1.0)),
-        (
-            {"type": "session", "session_id": "s1", "status": "ended", "outcome": "failed"},
-            TrackSession(session_id="s1", status="ended", outcome="failed"),
-        ),
+        ({"type": "session", "session_id": "s1", "status": "ended", "outcome": "failed"},
+         TrackSession(session_id="s1", status="ended", outcome="failed")),
         ({"type": "commit", "commit": "9f1c", "files": ["a"]}, LinkCommit(commit="9f1c", files=["a"])),
-        (
-            {"type": "slot", "label": "notes", "content": "x", "pinned": None, "read_only": True},
-            SetSlot(label="notes", content="x", read_only=True),
-        ),
+        ({"type": "slot", "label": "notes", "content": "x", "pinned": None, "read_only": True},
+         SetSlot(label="notes", content="x", read_only=True)),
         ({"type": "slot_delete", "label": "notes"}, DeleteSlot(label="notes")),
-        (
-            {"type": "action", "title": "x", "priority": 1.5, "edges": [{"type": "unlocks", "target": "act_1"}]},
-            WriteAction(title="x", priority=1.5, edges=[ActionEdge(type="unlocks", target="act_1")]),
-        ),
-        (
-            {"type": "relation", "source": "a", "target": "b", "relation": "r", "remove": True},
-            Relate(source="a", target="b", relation="r", remove=True),
-        ),
+        ({"type": "action", "title": "x", "priority": 1.5, "edges": [{"type": "unlocks", "target": "act_1"}]},
+         WriteAction(title="x", priority=1.5, edges=[ActionEdge(type="unlocks", target="act_1")])),
+        ({"type": "relation", "source": "a", "target": "b", "relation": "r", "remove": True},
+         Relate(source="a", target="b", relation="r", remove=True)),
     ],
-)
+)  # fmt: skip
 def test_every_write_type_is_read(body: dict[str, Any], expected: Command):
     assert write(json.dumps(body).encode()) == expected
-    assert write_object(body) == expected
+    assert parse_object(body, WRITE) == expected
     assert parse_batch(json.dumps([body]).encode(), JSON) == [expected]
     assert parse_batch(json.dumps(body).encode() + b"\n", NDJSON) == [expected]
     assert parse_batch(msgspec.msgpack.encode([body]), MSGPACK) == [expected]
@@ -183,7 +173,7 @@ def test_a_missing_type_is_named():
 
 def test_a_value_that_is_decoded_already_is_rejected_alike():
     with pytest.raises(CommandRejected) as fault:
-        write_object({**GOOD, "tags": ["tea", 5]})
+        parse_object({**GOOD, "tags": ["tea", 5]}, WRITE)
     assert fault.value.field == "tags[1]"
 
 
@@ -202,14 +192,13 @@ def test_a_lone_surrogate_is_repaired(written: bytes, read: str):
 
 def test_lone_surrogates_are_repaired_wherever_they_stand():
     body = rb'{"type": "observe", "session_id": "\ud800", "metadata": {"\ud800": "\ud800"}, "data": {"a": ["\ud800"]}}'
-    found = write(body)
-    assert found == Observe(session_id=REPLACED, metadata={REPLACED: REPLACED}, data={"a": [REPLACED]})
+    assert write(body) == Observe(session_id=REPLACED, metadata={REPLACED: REPLACED}, data={"a": [REPLACED]})
 
 
 def test_a_lone_surrogate_in_a_decoded_value_is_repaired_too():
     """An MCP tool's arguments come decoded, by a decoder that may let lone surrogates through."""
-    found = write_object({"type": "observe", "session_id": "\ud800", "content": "\ud800", "data": {"a": ["\ud800"]}})
-    assert found == Observe(session_id=REPLACED, content=REPLACED, data={"a": [REPLACED]})
+    value = {"type": "observe", "session_id": "\ud800", "content": "\ud800", "data": {"a": ["\ud800"]}}
+    assert parse_object(value, WRITE) == Observe(session_id=REPLACED, content=REPLACED, data={"a": [REPLACED]})
 
 
 def test_nul_in_a_text_is_kept():
@@ -256,8 +245,7 @@ def test_ndjson_text_may_hold_what_python_thinks_ends_a_line():
 
 @pytest.mark.parametrize("content_type", [JSON, NDJSON, MSGPACK])
 def test_an_empty_batch_is_no_commands(content_type: str):
-    empty = {JSON: b"[]", NDJSON: b"\n", MSGPACK: msgspec.msgpack.encode([])}
-    assert parse_batch(empty[content_type], content_type) == []
+    assert parse_batch(encoded([], content_type) or b"\n", content_type) == []
 
 
 @pytest.mark.parametrize(
@@ -305,13 +293,7 @@ def test_a_msgpack_item_that_cannot_be_read_rejects_only_itself(item: bytes):
 )
 @pytest.mark.parametrize("content_type", [JSON, NDJSON, MSGPACK])
 def test_one_bad_item_rejects_only_itself(bad: Any, content_type: str):
-    items = [GOOD, bad, GOOD]
-    body = {
-        JSON: json.dumps(items).encode(),
-        NDJSON: b"\n".join(json.dumps(item).encode() for item in items),
-        MSGPACK: msgspec.msgpack.encode(items),
-    }
-    first, second, third = parse_batch(body[content_type], content_type)
+    first, second, third = parse_batch(encoded([GOOD, bad, GOOD], content_type), content_type)
     assert first == third == Remember(content="likes tea")
     assert isinstance(second, CommandRejected)
 
@@ -360,13 +342,7 @@ def test_a_million_values_are_refused_before_they_are_made(body: tuple[bytes, st
 @pytest.mark.parametrize("content_type", [JSON, NDJSON, MSGPACK])
 def test_an_item_of_too_many_values_rejects_only_itself(content_type: str):
     big = {"type": "observe", "session_id": "s", "data": {"x": [1] * 250_000}}
-    items = [GOOD, big, GOOD]
-    body = {
-        JSON: json.dumps(items).encode(),
-        NDJSON: b"\n".join(json.dumps(item).encode() for item in items),
-        MSGPACK: msgspec.msgpack.encode(items),
-    }
-    first, second, third = parse_batch(body[content_type], content_type)
+    first, second, third = parse_batch(encoded([GOOD, big, GOOD], content_type), content_type)
     assert first == third == Remember(content="likes tea")
     assert isinstance(second, CommandRejected)
     assert "250,000 values" in second.message
@@ -377,28 +353,20 @@ def test_a_request_of_too_many_values_is_too_large():
         write(b'{"type": "observe", "data": {"x": [' + b",".join([b"1"] * 250_000) + b"]}}")
 
 
-def test_more_than_10_000_items_are_too_large():
-    line = json.dumps(GOOD).encode()
-    for body, content_type in (
-        (json.dumps([GOOD] * 10_001).encode(), JSON),
-        (b"\n".join([line] * 10_001), NDJSON),
-        (msgspec.msgpack.encode([GOOD] * 10_001), MSGPACK),
-    ):
-        with pytest.raises(RequestTooLarge, match="10,000 items"):
-            parse_batch(body, content_type)
+@pytest.mark.parametrize("content_type", [JSON, NDJSON, MSGPACK])
+def test_more_than_10_000_items_are_too_large(content_type: str):
+    with pytest.raises(RequestTooLarge, match="10,000 items"):
+        parse_batch(encoded([GOOD] * 10_001, content_type), content_type)
 
 
 @pytest.mark.parametrize("content_type", [JSON, NDJSON, MSGPACK])
 def test_the_errors_of_a_batch_are_freed_with_it(content_type: str):
     """An error with a traceback would be in a cycle with the frames it passed, and so would the batch."""
     items: list[Any] = [{"type": "remember"}, {"type": "nope"}, 5] * 50
-    body = {
-        JSON: json.dumps(items).encode(),
-        NDJSON: b"\n".join(json.dumps(item).encode() for item in items),
-        MSGPACK: msgspec.msgpack.encode(items),
-    }
-    found = parse_batch(body[content_type], content_type)
-    assert [one.__traceback__ or one.__context__ for one in found if isinstance(one, CommandRejected)] == [None] * 150
+    rejections = [
+        item for item in parse_batch(encoded(items, content_type), content_type) if isinstance(item, CommandRejected)
+    ]
+    assert [rejection.__traceback__ or rejection.__context__ for rejection in rejections] == [None] * 150
 
 
 @given(st.binary(max_size=200), st.sampled_from([JSON, NDJSON, MSGPACK]))
