@@ -6,18 +6,17 @@ case, spaces and dashes do not count.
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from functools import partial
 from graphlib import CycleError, TopologicalSorter
 from typing import ClassVar
 
 from msgspec import Struct
-from msgspec.structs import asdict
 
 from ingest.events.action import ActionCreated, ActionEdge, ActionUpdated
 from ingest.events.envelope import Recorded
-from ingest.ids import ACTION, DocumentId, document_id
-from ingest.log.position import project_route
+from ingest.ids import ACTION
 from ingest.platform.clock import from_ms
-from projections.documents.rows import Row, by_position, in_user_listing, joined, of_tenant, row_origin, split
+from projections.documents import rows
 
 FINISHED = frozenset({"done", "completed", "complete", "finished"})
 DROPPED = frozenset({"cancelled", "canceled", "discarded", "dropped"})
@@ -193,7 +192,7 @@ def _meaning(status: str) -> str:
 _OF_EDGE = "\x1e"
 
 
-class Action(Row, index=True):
+class Action(rows.Row, index=True):
     """One work item, as its events tell it; whether it is blocked depends on others (see `frontier`).
 
     Times are milliseconds since the epoch: `occurred_ms` is when it was created as its agent says, `created_ms` when
@@ -226,36 +225,34 @@ class Action(Row, index=True):
     @property
     def tag_list(self) -> list[str]:
         """The tags."""
-        return split(self.tags)
+        return rows.split(self.tags)
 
     @property
     def edge_list(self) -> list[ActionEdge]:
         """How it depends on other actions."""
-        pairs = (edge.split(_OF_EDGE, 1) for edge in split(self.edges))
+        pairs = (edge.split(_OF_EDGE, 1) for edge in rows.split(self.edges))
         return [ActionEdge(type=kind, target=target) for kind, target in pairs]  # type: ignore[arg-type]
 
     @property
     def is_open(self) -> bool:
         """Whether it still has to be done."""
-        return not is_finished(self.status) and not is_dropped(self.status)
+        return is_open(self.status)
 
     def listing_members(self) -> set[tuple[str, str]]:
-        """The `(listing, member)` pairs it stands for."""
-        member = by_position(self.position, self.id)
-        members = {(actions(self.tenant, self.project), member), *in_user_listing(self.tenant, self.user_id, member)}
+        member = rows.by_position(self.position, self.id)
+        members = {
+            (actions(self.tenant, self.project), member),
+            *rows.in_user_listing(self.tenant, self.user_id, member),
+        }
         if self.is_open:
             members |= {(open_actions(self.tenant), member), (open_actions(self.tenant, self.project), member)}
         return members
 
 
-def actions(tenant: str, project: str) -> str:
-    """Listing of a project's actions, in log order."""
-    return f"actions:{tenant}\0{project}"
-
-
-def open_actions(tenant: str, project: str | None = None) -> str:
-    """Listing of a tenant's or a project's actions that are still to be done, in log order."""
-    return of_tenant("open-actions", tenant, project)
+actions = rows.project_listing("actions")
+"""Listing of a project's actions, in log order."""
+open_actions = partial(rows.of_tenant, "open-actions")
+"""Listing of a tenant's or a project's actions that are still to be done, in log order."""
 
 
 def work_item(action: Action) -> WorkItem:
@@ -278,20 +275,15 @@ def work_item(action: Action) -> WorkItem:
     )
 
 
-def action_id(recorded: Recorded) -> DocumentId:
-    """The id of the document that an `action.created` event creates."""
-    envelope = recorded.envelope
-    return document_id(ACTION, project_route(envelope.tenant, envelope.project), envelope.event_id)
+action_id = rows.created_id(ACTION)
 
 
-def created(recorded: Recorded, data: ActionCreated) -> Action:
+def created(_: Action | None, recorded: Recorded, data: ActionCreated) -> Action:
     """The action of its first event."""
-    fields = asdict(data)
-    requires = [ActionEdge(type="requires", target=name) for name in fields.pop("requires")]
-    fields.update(tags=joined(data.tags), edges=_joined([*requires, *data.edges]))
+    requires = [ActionEdge(type="requires", target=name) for name in data.requires]
     return Action(
-        **row_origin(recorded),
-        **fields,
+        **rows.row_origin(recorded),
+        **rows.row_fields(data, requires=None, edges=_joined([*requires, *data.edges])),
         id=action_id(recorded),
         session_id=recorded.envelope.session_id,
         created_ms=recorded.recorded_ms,
@@ -299,24 +291,14 @@ def created(recorded: Recorded, data: ActionCreated) -> Action:
     )
 
 
-def updated(action: Action, recorded: Recorded, data: ActionUpdated) -> Action:
-    """The action after a change; what the event leaves out stays."""
-    stated = {
-        "status": data.status,
-        "priority": data.priority,
-        "assigned_to": data.assigned_to,
-        "result": data.result,
-        "title": data.title,
-        "description": data.description,
-        "tags": None if data.tags is None else joined(data.tags),
-        "session_id": data.session,
-        "crystallized_into": data.crystallized_into,
-    }
-    changes: dict[str, object] = {name: value for name, value in stated.items() if value is not None}
-    if data.edges:
-        changes["edges"] = _joined([*action.edge_list, *data.edges])
+def updated(action: Action | None, recorded: Recorded, data: ActionUpdated) -> Action | None:
+    """The action after a change, or None if the project has no such action; what the event leaves out stays."""
+    if action is None or action.project != recorded.envelope.project:
+        return None
+    edges = _joined([*action.edge_list, *data.edges]) if data.edges else None
+    changes = rows.row_fields(data, action=None, session=None, session_id=data.session, edges=edges)
     return action.model_copy(update={**changes, "updated_ms": recorded.recorded_ms})
 
 
 def _joined(edges: list[ActionEdge]) -> str:
-    return joined(dict.fromkeys(f"{edge.type}{_OF_EDGE}{edge.target}" for edge in edges))
+    return rows.joined(dict.fromkeys(f"{edge.type}{_OF_EDGE}{edge.target}" for edge in edges))

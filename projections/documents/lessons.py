@@ -3,9 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar
 
-from msgspec.structs import asdict
-
-from ingest.events.envelope import Recorded
+from ingest.events.envelope import Recorded, route_of
 from ingest.events.lesson import (
     LessonRecorded,
     LessonReinforced,
@@ -15,11 +13,10 @@ from ingest.events.lesson import (
     fingerprint,
 )
 from ingest.ids import LESSON, DocumentId, content_id
-from ingest.log.position import project_route
 from ingest.patterns import found_in
 from ingest.platform.clock import from_ms, to_ms
+from projections.documents import rows
 from projections.documents.index_entry import IndexEntry, index_terms, searchable
-from projections.documents.rows import Row, by_position, by_time, derived, in_user_listing, joined, row_origin, split
 
 WEEK = timedelta(weeks=1)
 REINFORCEMENT_GAIN = 0.1
@@ -94,7 +91,7 @@ def severity_rank(severity: str) -> int:
 LessonEvent = LessonRecorded | LessonReinforced | LessonRevised | LessonTriggered | LessonRetired
 
 
-class Lesson(Row, index=True):
+class Lesson(rows.Row, index=True):
     """One lesson of one project. Times are milliseconds since the epoch, 0 for never; lists are joined texts.
 
     `confidence` is as of `reinforced_ms`; `confidence_at` says what is left of it. A retired one is shown to nobody who
@@ -132,30 +129,32 @@ class Lesson(Row, index=True):
     @property
     def tag_list(self) -> list[str]:
         """The tags."""
-        return split(self.tags)
+        return rows.split(self.tags)
 
     @property
     def sources(self) -> list[str]:
         """The documents it was derived from."""
-        return split(self.derived_from)
+        return rows.split(self.derived_from)
 
     def confidence_at(self, now: datetime) -> float:
         """Its confidence at a time: decayed by the weeks since it was last stated."""
         return decayed(self.confidence, DECAY_RATE, weeks_since(from_ms(self.reinforced_ms), now))
 
     def listing_members(self) -> set[tuple[str, str]]:
-        """The `(listing, member)` pairs it stands for."""
-        member = by_position(self.position, self.id)
+        member = rows.by_position(self.position, self.id)
         members = {
             (lessons(self.tenant, self.project), member),
-            *((derived(source), self.id) for source in self.sources),
-            *in_user_listing(self.tenant, self.user_id, member),
+            *((rows.derived(source), self.id) for source in self.sources),
+            *rows.in_user_listing(self.tenant, self.user_id, member),
         }
         if self.retired_ms or not self.active:
             return members
         if not self.reinforcements:
             members.add(
-                (FADING, by_time(to_ms(fades_at(self.confidence, DECAY_RATE, from_ms(self.reinforced_ms))), self.id))
+                (
+                    FADING,
+                    rows.by_time(to_ms(fades_at(self.confidence, DECAY_RATE, from_ms(self.reinforced_ms))), self.id),
+                )
             )
         if self.severity or self.trigger_tool or self.trigger_pattern:
             newest_first = f"{severity_rank(self.severity)}{10**14 - self.recorded_ms:014d}|{self.id}"
@@ -167,7 +166,6 @@ class Lesson(Row, index=True):
         return searchable([self.title, self.content, self.context, *self.tag_list])
 
     def index_entry(self) -> IndexEntry:
-        """What an index replica knows of it."""
         return IndexEntry(
             id=self.id,
             kind="lesson",
@@ -188,11 +186,8 @@ class Lesson(Row, index=True):
 
 FADING = "fading"
 """Listing of a partition's lessons that nobody confirmed, by when they will have faded."""
-
-
-def lessons(tenant: str, project: str) -> str:
-    """Listing of a project's lessons, in the order they were first said."""
-    return f"lessons:{tenant}\0{project}"
+lessons = rows.project_listing("lessons")
+"""Listing of a project's lessons, in the order they were first said."""
 
 
 def rules(tenant: str, project: str, tool: str) -> str:
@@ -200,10 +195,11 @@ def rules(tenant: str, project: str, tool: str) -> str:
     return f"rules:{tenant}\0{project}\0{tool}"
 
 
-def lesson_id(recorded: Recorded, data: LessonRecorded) -> DocumentId:
-    """The id of a lesson: its fingerprint within tenant and project."""
-    route = project_route(recorded.envelope.tenant, recorded.envelope.project)
-    return content_id(LESSON, route, fingerprint(data.content))
+def lesson_id(recorded: Recorded, data: LessonEvent) -> DocumentId:
+    """The id of the lesson that an event is about; a new one's is its fingerprint within tenant and project."""
+    if isinstance(data, LessonRecorded):
+        return content_id(LESSON, route_of(recorded.envelope, data), fingerprint(data.content))
+    return DocumentId(data.lesson)
 
 
 def evolve(lesson: Lesson | None, recorded: Recorded, data: LessonEvent) -> Lesson | None:
@@ -213,7 +209,7 @@ def evolve(lesson: Lesson | None, recorded: Recorded, data: LessonEvent) -> Less
             if lesson is None or lesson.retired_ms:
                 return _new(recorded, data)
             sources = [*lesson.sources, *data.derived_from] if lesson.sources and data.derived_from else lesson.sources
-            changes = {"context": lesson.context or data.context, "derived_from": joined(dict.fromkeys(sources))}
+            changes = {"context": lesson.context or data.context, "derived_from": rows.joined(dict.fromkeys(sources))}
             return _reinforced(lesson, recorded).model_copy(update=changes)
         case _ if lesson is None:
             return None
@@ -224,7 +220,7 @@ def evolve(lesson: Lesson | None, recorded: Recorded, data: LessonEvent) -> Less
                 update={"trigger_count": lesson.trigger_count + 1, "triggered_ms": recorded.recorded_ms}
             )
         case LessonRevised():
-            return _revised(lesson, recorded, data)
+            return lesson.model_copy(update={**rows.row_fields(data, lesson=None), "updated_ms": recorded.recorded_ms})
         case LessonRetired():
             decided_at = max(recorded.recorded_at, recorded.envelope.occurred_at)  # by two clocks, which may differ
             faded = is_retired(lesson.confidence_at(decided_at), lesson.reinforcements)
@@ -234,12 +230,10 @@ def evolve(lesson: Lesson | None, recorded: Recorded, data: LessonEvent) -> Less
 
 
 def _new(recorded: Recorded, data: LessonRecorded) -> Lesson:
-    fields = asdict(data)
-    fields.update(tags=joined(data.tags), derived_from=joined(data.derived_from))
     now = recorded.recorded_ms
     return Lesson(
-        **row_origin(recorded),
-        **fields,
+        **rows.row_origin(recorded),
+        **rows.row_fields(data),
         id=lesson_id(recorded, data),
         recorded_ms=now,
         reinforced_ms=now,
@@ -258,9 +252,3 @@ def _reinforced(lesson: Lesson, recorded: Recorded) -> Lesson:
             "retired_ms": 0,
         }
     )
-
-
-def _revised(lesson: Lesson, recorded: Recorded, data: LessonRevised) -> Lesson:
-    stated = {**asdict(data), "lesson": None, "tags": None if data.tags is None else joined(data.tags)}
-    changes: dict[str, object] = {name: value for name, value in stated.items() if value is not None}
-    return lesson.model_copy(update={**changes, "updated_ms": recorded.recorded_ms})

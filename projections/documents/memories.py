@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from ingest.events.envelope import Recorded
 from ingest.events.memory import (
     MemoryCondensed,
+    MemoryConfirmed,
     MemoryRecorded,
     MemoryRevised,
     MemoryType,
@@ -19,13 +20,13 @@ from ingest.events.memory import (
     Purpose,
     Visibility,
 )
-from ingest.ids import MEMORY, DocumentId, document_id
-from ingest.log.position import Position, project_route
+from ingest.ids import MEMORY, DocumentId
+from ingest.log.position import Position
 from ingest.platform.clock import to_ms
 from ingest.secrets.scrub import is_only_marks
 from projections.compression.payloads import named
+from projections.documents import rows
 from projections.documents.index_entry import IndexEntry, entry_for, index_terms, searchable
-from projections.documents.rows import by_position, by_time, derived, in_user_listing, origin, part_of, same_fields
 from projections.search.similarity import (
     SUPERSEDE_ABOVE,
     differ_in_facts,
@@ -108,12 +109,11 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return sorted({self.owner, self.agent_id, *(self.shared_with if self.visibility == "shared" else ())})
 
     def listing_members(self) -> set[tuple[str, str]]:
-        """The `(listing, member)` pairs it stands for."""
-        member = by_position(self.position, self.id)
+        member = rows.by_position(self.position, self.id)
         members = {
             (memories(self.tenant, self.project), member),
-            *((derived(source), self.id) for source in self.derived_from),
-            *in_user_listing(self.tenant, self.user_id, member),
+            *((rows.derived(source), self.id) for source in self.derived_from),
+            *rows.in_user_listing(self.tenant, self.user_id, member),
         }
         if not self.is_latest:
             return members
@@ -125,7 +125,7 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
         if self.memory_type == "episodic" and self.user_id:
             members.add((EPISODIC, f"{episodic_pair(self.tenant, self.agent_id, self.user_id)}{member}"))
         if self.forget_after:
-            members.add((EXPIRING, by_time(max(0, to_ms(self.forget_after)), self.id)))
+            members.add((EXPIRING, rows.by_time(max(0, to_ms(self.forget_after)), self.id)))
         return members
 
     def searchable_text(self) -> str:
@@ -134,7 +134,6 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return searchable([content, *self.tags, *self.concepts, *self.files])
 
     def index_entry(self) -> IndexEntry:
-        """What an index replica knows of it."""
         return entry_for(
             self,
             "memory",
@@ -167,6 +166,8 @@ EPISODIC = "episodic"
 """Listing of a partition's current episodic memories about users: by tenant, agent and user, then in log order."""
 EXPIRING = "expiring"
 """Listing of a partition's memories that are to be forgotten at a time, by that time."""
+memories = rows.project_listing("memories")
+"""Listing of a project's memories, in log order."""
 
 
 def episodic_pair(tenant: str, agent: str, user: str) -> str:
@@ -174,25 +175,16 @@ def episodic_pair(tenant: str, agent: str, user: str) -> str:
     return f"{tenant}\0{agent}\0{user}\0"
 
 
-def memories(tenant: str, project: str) -> str:
-    """Listing of a project's memories, in log order."""
-    return f"memories:{tenant}\0{project}"
-
-
-def similar(tenant: str, project: str) -> str:
-    """Listing of a project's current memories under the keys by which those that state the same are found, and those of
-    nearly the same words.
-
-    Members are `<key>|<sketch>|<id>`.
-    """
-    return f"similar:{tenant}\0{project}"
+similar = rows.project_listing("similar")
+"""Listing of a project's current memories by the keys that memories with the same statement, or nearly the same words,
+share. Members are `<key>|<sketch>|<id>`."""
 
 
 def probe_listings(memory: Memory, *, by_words: bool) -> list[str]:
     """The parts of listings in which every memory that states the same is found; or every one of similar words, too."""
     name = similar(memory.tenant, memory.project)
     keys = [_statement(memory.content), *(keys_of(memory.content).probe if by_words else ())]
-    return [part_of(name, f"{key}|") for key in keys]
+    return [rows.part_of(name, f"{key}|") for key in keys]
 
 
 def resembling(content: str) -> Callable[[str], bool]:
@@ -206,10 +198,7 @@ def _statement(content: str) -> str:
     return f"s{statement_key(content)}"
 
 
-def memory_id(recorded: Recorded) -> DocumentId:
-    """The id of the document that a memory event creates."""
-    envelope = recorded.envelope
-    return document_id(MEMORY, project_route(envelope.tenant, envelope.project), envelope.event_id)
+memory_id = rows.created_id(MEMORY)
 
 
 def memory(recorded: Recorded, data: MemoryRecorded | MemoryRevised) -> Memory:
@@ -231,8 +220,8 @@ def condensed(recorded: Recorded, data: MemoryCondensed) -> Memory:
 def _fields(recorded: Recorded, data: MemoryRecorded | MemoryRevised | MemoryCondensed) -> dict[str, Any]:
     """What a memory takes unchanged from its event."""
     return {
-        **origin(recorded),
-        **same_fields(data, Memory),
+        **rows.origin(recorded),
+        **rows.same_fields(data, Memory),
         "id": memory_id(recorded),
         "event_id": recorded.envelope.event_id,
         "source": recorded.envelope.source,
@@ -240,15 +229,15 @@ def _fields(recorded: Recorded, data: MemoryRecorded | MemoryRevised | MemoryCon
     }
 
 
-def with_visibility(existing: Memory, data: MemoryVisibilityChanged, at: datetime) -> Memory:
-    """The memory after a change of who can read it."""
-    shared_with = existing.shared_with if data.shared_with is None else data.shared_with
-    return replace(existing, visibility=data.visibility, shared_with=shared_with, updated_at=at)
-
-
-def confirmed(existing: Memory, at: datetime) -> Memory:
-    """The memory after one more confirmation."""
-    return replace(existing, confirmations=existing.confirmations + 1, confirmed_at=at)
+def evolve(memory: Memory | None, recorded: Recorded, data: MemoryVisibilityChanged | MemoryConfirmed) -> Memory | None:
+    """The memory after a change of who can read it, or one more confirmation; None if there is no memory to change."""
+    if memory is None:
+        return None
+    at = recorded.recorded_at
+    if isinstance(data, MemoryConfirmed):
+        return replace(memory, confirmations=memory.confirmations + 1, confirmed_at=at)
+    shared_with = memory.shared_with if data.shared_with is None else data.shared_with
+    return replace(memory, visibility=data.visibility, shared_with=shared_with, updated_at=at)
 
 
 def is_by_words(memory: Memory) -> bool:

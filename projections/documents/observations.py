@@ -8,12 +8,11 @@ from msgspec.structs import asdict, replace
 
 from ingest.events.envelope import Recorded
 from ingest.events.session import ObservationCompressed, ObservationRecorded
-from ingest.ids import OBSERVATION, DocumentId, document_id
-from ingest.log.position import session_route
+from ingest.ids import OBSERVATION, DocumentId
 from ingest.platform.clock import to_ms
 from projections.compression.compression import compress
+from projections.documents import rows
 from projections.documents.index_entry import IndexEntry, entry_for, index_terms, searchable, texts_in
-from projections.documents.rows import by_position, in_user_listing, origin
 from projections.search.cues import PROMPT, TOOL_OUTPUT, USER_TURN
 
 IMPORTANT = 5
@@ -59,13 +58,12 @@ class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Who said it: `user`, `assistant`, `tool_call`, `tool_result`, or unknown."""
 
     def listing_members(self) -> set[tuple[str, str]]:
-        """The `(listing, member)` pairs it stands for."""
-        member = by_position(self.position, self.id)
+        member = rows.by_position(self.position, self.id)
         time = f"{max(0, to_ms(self.occurred_at)):014d}|{member}"
         return {
             (session_observations(self.session), member),
             (timeline(self.tenant, self.project), time),
-            *in_user_listing(self.tenant, self.user_id, member),
+            *rows.in_user_listing(self.tenant, self.user_id, member),
         }
 
     def searchable_text(self) -> str:
@@ -87,35 +85,24 @@ class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return [TOOL_OUTPUT] * self.is_tool_output + [USER_TURN] * (self.role == "user")
 
     def index_entry(self) -> IndexEntry:
-        """What an index replica knows of it."""
         terms = index_terms(self.searchable_text(), self.occurred_at, also=self._traits())
         return entry_for(
             self, "observation", terms, episode=self.session, importance=float(self.importance), types=[self.kind]
         )
 
 
-def session_observations(session: str) -> str:
-    """Listing of a session's observations, in log order."""
-    return f"session:{session}"
-
-
-def timeline(tenant: str, project: str) -> str:
-    """Listing of a project's observations, by the time they claim."""
-    return f"timeline:{tenant}\0{project}"
-
-
-def observation_id(recorded: Recorded) -> DocumentId:
-    """The id of the document that an observation event creates."""
-    envelope = recorded.envelope
-    route = session_route(envelope.tenant, envelope.project, envelope.session_id)
-    return document_id(OBSERVATION, route, envelope.event_id)
+session_observations = rows.document_listing("session")
+"""Listing of a session's observations, in log order."""
+timeline = rows.project_listing("timeline")
+"""Listing of a project's observations, by the time they claim."""
+observation_id = rows.created_id(OBSERVATION)
 
 
 def observation(recorded: Recorded, data: ObservationRecorded, session: DocumentId) -> Observation:
     """The document of an observation event."""
     compression = asdict(compress(data.kind, data.content, data.data))
     return Observation(
-        **origin(recorded),
+        **rows.origin(recorded),
         id=observation_id(recorded),
         event_id=recorded.envelope.event_id,
         source=recorded.envelope.source,

@@ -13,11 +13,10 @@ from typing import ClassVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ingest.events.envelope import Recorded
+from ingest.events.envelope import Recorded, route_of
 from ingest.events.memory import RelationLinked, RelationUnlinked
 from ingest.ids import RELATION, DocumentId, relation_id
-from ingest.log.position import project_route
-from projections.documents.rows import Row, by_position, derived, in_user_listing, joined, row_origin, split
+from projections.documents import rows
 
 UNKNOWN_CONFIDENCE = 0.5
 """Of a relation nobody rated and of a link that carries no rating; also what an estimate starts from."""
@@ -131,7 +130,7 @@ def _order(related: RelatedMemory) -> tuple[float, int, str, tuple[str, ...]]:
     return -related.confidence, related.hops, related.id, related.path
 
 
-class Relation(Row, index=True):
+class Relation(rows.Row, index=True):
     """One relation, from `source` to `target`. `occurred_ms` is when it was first said, `created_ms` when that was
     recorded."""
 
@@ -155,40 +154,36 @@ class Relation(Row, index=True):
     @property
     def sources(self) -> list[str]:
         """The documents it was derived from."""
-        return split(self.derived_from)
+        return rows.split(self.derived_from)
 
     def listing_members(self) -> set[tuple[str, str]]:
-        """The `(listing, member)` pairs it stands for."""
-        member = by_position(self.position, self.id)
+        member = rows.by_position(self.position, self.id)
         return {
             (relations(self.tenant, self.project), member),
             (edges(self.tenant, self.source), self.id),
             (edges(self.tenant, self.target), self.id),
-            *((derived(source), self.id) for source in self.sources),
-            *in_user_listing(self.tenant, self.user_id, member),
+            *((rows.derived(source), self.id) for source in self.sources),
+            *rows.in_user_listing(self.tenant, self.user_id, member),
         }
 
 
-def relations(tenant: str, project: str) -> str:
-    """Listing of a project's relations, in log order."""
-    return f"relations:{tenant}\0{project}"
-
-
-def edges(tenant: str, end: str) -> str:
-    """Listing of the relations that begin or end at something."""
-    return f"edges:{tenant}\0{end}"
+relations = rows.project_listing("relations")
+"""Listing of a project's relations, in log order."""
+edges = rows.project_listing("edges")
+"""Listing of the relations that begin or end at something."""
 
 
 def id_of(recorded: Recorded, data: RelationLinked | RelationUnlinked) -> DocumentId:
     """The id of the relation that an event is about."""
-    route = project_route(recorded.envelope.tenant, recorded.envelope.project)
-    return relation_id(route, data.source, data.relation, data.target)
+    return relation_id(route_of(recorded.envelope, data), data.source, data.relation, data.target)
 
 
-def linked(relation: Relation | None, recorded: Recorded, data: RelationLinked) -> Relation:
-    """The relation after it was said (again: the newer confidence counts)."""
+def evolve(relation: Relation | None, recorded: Recorded, data: RelationLinked | RelationUnlinked) -> Relation | None:
+    """The relation after it was stated (again: the newer confidence counts); None once it is withdrawn."""
+    if isinstance(data, RelationUnlinked):
+        return None
     current = relation or Relation(
-        **row_origin(recorded),
+        **rows.row_origin(recorded),
         id=id_of(recorded, data),
         source=data.source,
         target=data.target,
@@ -196,6 +191,6 @@ def linked(relation: Relation | None, recorded: Recorded, data: RelationLinked) 
         created_ms=recorded.recorded_ms,
     )
     confidence = current.confidence if data.confidence is None else data.confidence
-    sources = joined(dict.fromkeys([*current.sources, *data.derived_from]))
+    sources = rows.joined(dict.fromkeys([*current.sources, *data.derived_from]))
     changes = {"confidence": confidence, "derived_from": sources, "updated_ms": recorded.recorded_ms}
     return current.model_copy(update=changes)

@@ -4,13 +4,15 @@ Flat, low-volume read models are redis-om rows: one hash each. This is the one f
 sorted sets of document ids, named by what they list; here are the names that belong to no one type of document.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
-from ingest.events.envelope import Recorded
+from ingest.events.envelope import Recorded, route_of
+from ingest.ids import DocumentId, document_id
 from ingest.log.keys import row_key
 from ingest.platform.clock import to_ms
 from ingest.platform.connections import Transaction
@@ -111,6 +113,21 @@ def row_origin(recorded: Recorded) -> dict[str, Any]:
     }
 
 
+def created_id(prefix: str) -> Callable[[Recorded], DocumentId]:
+    """Returns the function that names what an event creates: by the event's id and where the event is routed."""
+    return lambda recorded: document_id(prefix, route_of(recorded.envelope, recorded.data), recorded.envelope.event_id)
+
+
+def row_fields(data: Struct, **instead: Any) -> dict[str, Any]:
+    """The fields of an event's data, or those `instead`, as a row has them: lists as one text, None left out."""
+    fields = {**asdict(data), **instead}
+    return {
+        name: joined(cast(list[str], value)) if isinstance(value, list) else value
+        for name, value in fields.items()
+        if value is not None
+    }
+
+
 def same_fields(data: Struct, document: type[Struct]) -> dict[str, Any]:
     """The fields of an event's data that its document has under the same names."""
     return {name: getattr(data, name) for name in _common_fields(type(data), document)}
@@ -124,19 +141,25 @@ def _common_fields(data: type[Struct], document: type[Struct]) -> tuple[str, ...
 _PART = "\x1d"
 
 
-def of_user(tenant: str, user: str) -> str:
-    """Listing of all documents and marks that name a user, in log order."""
-    return f"user:{tenant}\0{user}"
+def document_listing(name: str) -> Callable[[str], str]:
+    """Returns the function that names a listing of a document (or of a tenant)."""
+    return lambda document: f"{name}:{document}"
 
 
-def derived(source: str) -> str:
-    """Listing of the documents that were derived from one."""
-    return f"derived:{source}"
+def project_listing(name: str) -> Callable[[str, str], str]:
+    """Returns the function that names a listing of a tenant's project (or user, or session)."""
+    return lambda tenant, project: f"{name}:{tenant}\0{project}"
 
 
-def of_tenant(name: str, tenant: str, project: str | None) -> str:
+def of_tenant(name: str, tenant: str, project: str | None = None) -> str:
     """A listing of a tenant, or of one of its projects."""
     return f"{name}:{tenant}" if project is None else f"{name}:{tenant}\0{project}"
+
+
+of_user = project_listing("user")
+"""Listing of all documents and marks that name a user, in log order."""
+derived = document_listing("derived")
+"""Listing of the documents that were derived from one."""
 
 
 def part_of(listing: str, beginning: str) -> str:

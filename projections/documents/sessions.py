@@ -1,33 +1,25 @@
 """Sessions: when a run of work began and ended, its summary, and the commits made in it."""
 
 from datetime import datetime
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ingest.events.envelope import Recorded
+from ingest.events.envelope import Recorded, route_of
 from ingest.events.session import ObservationRecorded, SessionCommitted, SessionEnded, SessionStarted, SessionSummarised
 from ingest.ids import COMMIT, DocumentId, content_id, document_id
-from ingest.log.position import Position, project_route, session_route
+from ingest.log.position import Position, session_route
 from ingest.platform.clock import to_ms
+from projections.documents import rows
 from projections.documents.index_entry import IndexEntry, entry_for, index_terms, searchable
-from projections.documents.rows import (
-    Row,
-    by_position,
-    by_time,
-    in_user_listing,
-    of_tenant,
-    origin,
-    row_origin,
-    same_fields,
-)
 
 SESSION = "ses"
 FIRST_PROMPT_CHARS = 200
 
 
-class Session(Row, index=True):
+class Session(rows.Row, index=True):
     """One session of one project. Times are milliseconds since the epoch, 0 when unknown.
 
     `started_ms` and `updated_ms` are the earliest and latest time that its events claim, so they do not depend on the
@@ -77,20 +69,19 @@ class Session(Row, index=True):
         return ended and self.observation_count != self.summarised and self.searchable_observations > 0
 
     def listing_members(self) -> set[tuple[str, str]]:
-        """The `(listing, member)` pairs it stands for."""
-        member = by_time(max(0, self.updated_ms), self.id)
+        member = rows.by_time(max(0, self.updated_ms), self.id)
         members = {
             (sessions(self.tenant), member),
             (sessions(self.tenant, self.project), member),
             (session_name(self.tenant, self.session_id), self.id),
-            *in_user_listing(self.tenant, self.user_id, f"~|{self.id}"),  # it has no position of its own
+            *rows.in_user_listing(self.tenant, self.user_id, f"~|{self.id}"),  # it has no position of its own
         }
         if self.status == "active":
-            members.add((OPEN_SESSIONS, by_time(self.seen_ms, self.id)))
+            members.add((OPEN_SESSIONS, rows.by_time(self.seen_ms, self.id)))
         elif self.awaits_summary:
             members.add((UNSUMMARISED, self.id))
         elif self.seen_ms > self.retired_through_ms:
-            members.add((RETIRABLE, by_time(self.seen_ms, self.id)))
+            members.add((RETIRABLE, rows.by_time(self.seen_ms, self.id)))
         return members
 
 
@@ -100,16 +91,10 @@ UNSUMMARISED = "unsummarised"
 """Listing of a partition's ended sessions with observations that no summary covers."""
 RETIRABLE = "retirable"
 """Listing of a partition's other ended sessions, until they are retired, by when something was last recorded."""
-
-
-def sessions(tenant: str, project: str | None = None) -> str:
-    """Listing of a tenant's or a project's sessions, by last activity."""
-    return of_tenant("sessions", tenant, project)
-
-
-def session_name(tenant: str, session_id: str) -> str:
-    """Listing of the sessions (of several projects) that share a session id."""
-    return f"session-name:{tenant}\0{session_id}"
+sessions = partial(rows.of_tenant, "sessions")
+"""Listing of a tenant's or a project's sessions, by last activity."""
+session_name = rows.project_listing("session-name")
+"""Listing of the sessions (of several projects) that share a session id."""
 
 
 def session_document_id(tenant: str, project: str, session_id: str) -> DocumentId:
@@ -135,15 +120,15 @@ def opened(recorded: Recorded) -> Session:
     )
 
 
-def evolve(session: Session | None, recorded: Recorded) -> Session | None:
+def evolve(session: Session | None, recorded: Recorded, data: SessionStarted | SessionEnded) -> Session | None:
     """The session after it was started or ended. An end for silence counts only if the silence lasted.
 
-    None when a session that is not there fell silent.
+    None if there is no session to fall silent.
     """
-    match recorded.data:
+    match data:
         case SessionEnded(idle_since_ms=idle) if idle:
             return _ended(session, recorded, "ended") if session is not None and session.seen_ms <= idle else session
-        case SessionStarted() as data:
+        case SessionStarted():
             changes = {
                 "status": "active",
                 "ended_ms": 0,
@@ -156,8 +141,6 @@ def evolve(session: Session | None, recorded: Recorded) -> Session | None:
         case SessionEnded(outcome=outcome):
             seen = _touched(session or opened(recorded), recorded)
             return _ended(seen, recorded, "failed" if outcome == "failed" else "ended")
-        case _:
-            return session or opened(recorded)
 
 
 def observed(session: Session | None, recorded: Recorded) -> Session:
@@ -279,22 +262,22 @@ class Summary(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What was left to do."""
 
     def listing_members(self) -> set[tuple[str, str]]:
-        """The `(listing, member)` pairs it stands for."""
-        member = by_position(self.position, self.id)
-        return {(summaries(self.tenant, self.project), member), *in_user_listing(self.tenant, self.user_id, member)}
+        member = rows.by_position(self.position, self.id)
+        return {
+            (summaries(self.tenant, self.project), member),
+            *rows.in_user_listing(self.tenant, self.user_id, member),
+        }
 
     def searchable_text(self) -> str:
         """All it says."""
         return searchable([self.title, self.narrative, *self.decisions, *self.remaining, *self.files, *self.concepts])
 
     def index_entry(self) -> IndexEntry:
-        """What an index replica knows of it."""
         return entry_for(self, "summary", index_terms(self.searchable_text(), self.occurred_at), types=["summary"])
 
 
-def summaries(tenant: str, project: str) -> str:
-    """Listing of a project's session summaries, in log order."""
-    return f"summaries:{tenant}\0{project}"
+summaries = rows.project_listing("summaries")
+"""Listing of a project's session summaries, in log order."""
 
 
 def summary_id(session: DocumentId) -> DocumentId:
@@ -304,8 +287,8 @@ def summary_id(session: DocumentId) -> DocumentId:
 
 def summary(recorded: Recorded, data: SessionSummarised, session: DocumentId, agent_id: str, user_id: str) -> Summary:
     """The summary in an event; it belongs to its session's agent and user."""
-    fields = origin(recorded)
-    fields.update(same_fields(data, Summary), agent_id=agent_id, user_id=user_id)
+    fields = rows.origin(recorded)
+    fields.update(rows.same_fields(data, Summary), agent_id=agent_id, user_id=user_id)
     return Summary(**fields, id=summary_id(session), session=session)
 
 
@@ -333,37 +316,31 @@ class Commit(Struct, frozen=True, kw_only=True, omit_defaults=True):
     position: str
 
     def listing_members(self) -> set[tuple[str, str]]:
-        """The `(listing, member)` pairs it stands for."""
-        member = by_time(self.linked_ms, self.id)
+        member = rows.by_time(self.linked_ms, self.id)
         return {
             (commits(self.tenant), member),
             (commits(self.tenant, self.project), member),
-            *((session_commits(self.tenant, one), member) for one in self.session_ids),
-            *in_user_listing(self.tenant, self.user_id, by_position(self.position, self.id)),
+            *((session_commits(self.tenant, session_id), member) for session_id in self.session_ids),
+            *rows.in_user_listing(self.tenant, self.user_id, rows.by_position(self.position, self.id)),
         }
 
 
-def commits(tenant: str, project: str | None = None) -> str:
-    """Listing of a tenant's or a project's commits, by when they were linked."""
-    return of_tenant("commits", tenant, project)
-
-
-def session_commits(tenant: str, session_id: str) -> str:
-    """Listing of the commits made in sessions of that id, by when they were linked."""
-    return f"session-commits:{tenant}\0{session_id}"
+commits = partial(rows.of_tenant, "commits")
+"""Listing of a tenant's or a project's commits, by when they were linked."""
+session_commits = rows.project_listing("session-commits")
+"""Listing of the commits made in sessions of that id, by when they were linked."""
 
 
 def commit_id(recorded: Recorded, data: SessionCommitted) -> DocumentId:
     """The id of a commit within its project."""
-    route = project_route(recorded.envelope.tenant, recorded.envelope.project)
-    return content_id(COMMIT, route, data.commit)
+    return content_id(COMMIT, route_of(recorded.envelope, data), data.commit)
 
 
 def linked_commit(commit: Commit | None, recorded: Recorded, data: SessionCommitted) -> Commit:
     """The commit after it was linked (again: newer words replace older ones, sessions and files add up)."""
     envelope = recorded.envelope
     existing = commit or Commit(
-        **row_origin(recorded), id=commit_id(recorded, data), commit=data.commit, linked_ms=recorded.recorded_ms
+        **rows.row_origin(recorded), id=commit_id(recorded, data), commit=data.commit, linked_ms=recorded.recorded_ms
     )
     sessions = [*existing.session_ids, envelope.session_id] if envelope.session_id else existing.session_ids
     return replace(

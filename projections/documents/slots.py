@@ -7,13 +7,13 @@ from ingest.events.slot import SlotAppended, SlotDeleted, SlotScope, SlotSet
 from ingest.ids import SLOT, DocumentId, content_id
 from ingest.log.position import project_route
 from ingest.platform.clock import to_ms
-from projections.documents.rows import Row, by_position, in_user_listing
+from projections.documents import rows
 
 SIZE_LIMIT = 2000
 """Characters of a slot that does not say otherwise (agentmemory's default)."""
 
 
-class Slot(Row, index=True):
+class Slot(rows.Row, index=True):
     """One slot. A global one belongs to the nameless project. Times are milliseconds since the epoch.
 
     `agent_id` is who wrote last, `occurred_ms` when that was as the agent says, `updated_ms` when it was recorded.
@@ -41,16 +41,14 @@ class Slot(Row, index=True):
     position: str = ""
 
     def listing_members(self) -> set[tuple[str, str]]:
-        """The `(listing, member)` pairs it stands for."""
         return {
             (slots(self.tenant, self.project), f"{self.label}|{self.id}"),
-            *in_user_listing(self.tenant, self.user_id, by_position(self.position, self.id)),
+            *rows.in_user_listing(self.tenant, self.user_id, rows.by_position(self.position, self.id)),
         }
 
 
-def slots(tenant: str, project: str) -> str:
-    """Listing of a project's slots (of the global ones, when it is empty), by label."""
-    return f"slots:{tenant}\0{project}"
+slots = rows.project_listing("slots")
+"""Listing of a project's slots (of the global ones, when it is empty), by label."""
 
 
 def slot_id(tenant: str, project: str, label: str) -> DocumentId:
@@ -69,32 +67,25 @@ def evolve(slot: Slot | None, recorded: Recorded, data: SlotSet | SlotAppended |
         return None
     envelope = recorded.envelope
     existing = slot or _new(recorded, data)
+    is_line = isinstance(data, SlotAppended)
     changes: dict[str, object] = {
+        **rows.row_fields(
+            data, scope=None, content=appended(existing.content, data.content) if is_line else data.content
+        ),
         "agent_id": envelope.agent_id or existing.agent_id,
         "user_id": existing.user_id or envelope.user_id,
         "updated_ms": recorded.recorded_ms,
         "occurred_ms": to_ms(envelope.occurred_at),
     }
-    if isinstance(data, SlotAppended):
-        changes["content"] = appended(existing.content, data.content)
-    else:
-        changes["content"] = data.content
-        stated = {
-            "size_limit": data.size_limit,
-            "description": data.description,
-            "pinned": data.pinned,
-            "read_only": data.read_only,
-        }
-        changes |= {name: value for name, value in stated.items() if value is not None}
     return existing.model_copy(update=changes)
 
 
 def _new(recorded: Recorded, data: SlotSet | SlotAppended) -> Slot:
-    """An empty slot; with the limits of the label's default where it has one."""
+    """An empty slot, with the limits of the label's default if it has one."""
     tenant, project = recorded.envelope.tenant, recorded.envelope.project
     plain = Slot(id=id_of(recorded, data), tenant=tenant, project=project, scope=data.scope, label=data.label)
-    existing = default_slots(tenant, project).get(data.label, plain)
-    return existing.model_copy(update={"created_ms": recorded.recorded_ms, "position": str(recorded.position)})
+    new = default_slots(tenant, project).get(data.label, plain)
+    return new.model_copy(update={"created_ms": recorded.recorded_ms, "position": str(recorded.position)})
 
 
 def appended(content: str, line: str) -> str:
@@ -102,29 +93,24 @@ def appended(content: str, line: str) -> str:
     return content + line if not content or content.endswith("\n") else f"{content}\n{line}"
 
 
-_GLOBAL: tuple[tuple[str, int, bool], ...] = (
-    ("persona", 1000, True),
-    ("user_preferences", 2000, True),
-    ("tool_guidelines", 1500, True),
+_DEFAULTS: tuple[tuple[SlotScope, str, int, bool], ...] = (
+    ("global", "persona", 1000, True),
+    ("global", "user_preferences", 2000, True),
+    ("global", "tool_guidelines", 1500, True),
+    ("project", "project_context", 3000, True),
+    ("project", "guidance", 1500, True),
+    ("project", "pending_items", 2000, True),
+    ("project", "session_patterns", 1500, False),
+    ("project", "self_notes", 1500, False),
 )
-_OF_PROJECT: tuple[tuple[str, int, bool], ...] = (
-    ("project_context", 3000, True),
-    ("guidance", 1500, True),
-    ("pending_items", 2000, True),
-    ("session_patterns", 1500, False),
-    ("self_notes", 1500, False),
-)
-"""Label, size limit and whether it is pinned, of the slots that are there from the start."""
+"""Scope, label, size limit and whether it is pinned, of the slots that exist from the start."""
 
 
 def default_slots(tenant: str, project: str) -> dict[str, Slot]:
-    """The slots that a project has before anybody writes into them; the nameless one has those of both scopes.
+    """The slots that a project has before anything is written into them; the nameless one has those of both scopes.
 
-    So a caller who knows no projects (agentmemory's slot tools) finds all of them in one place.
+    So a caller without projects (agentmemory's slot tools) finds all of them in one project.
     """
-    labels: list[tuple[SlotScope, tuple[str, int, bool]]] = [("project", one) for one in _OF_PROJECT]
-    if not project:
-        labels = [*(("global", one) for one in _GLOBAL), *labels]
     return {
         label: Slot(
             id=slot_id(tenant, project, label),
@@ -135,5 +121,6 @@ def default_slots(tenant: str, project: str) -> dict[str, Slot]:
             size_limit=size_limit,
             pinned=pinned,
         )
-        for scope, (label, size_limit, pinned) in labels
+        for scope, label, size_limit, pinned in _DEFAULTS
+        if scope == "project" or not project
     }

@@ -20,7 +20,7 @@ from ingest.events.session import (
 )
 from ingest.ids import OBSERVATION, DocumentId
 from ingest.log.position import Position
-from projections.documents.rows import by_position, in_user_listing, of_user
+from projections.documents import rows
 
 
 class Tombstone(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -45,7 +45,6 @@ class Tombstone(Struct, frozen=True, kw_only=True, omit_defaults=True):
     successor: str = field(default="", name="heir")
 
     def listing_members(self) -> set[tuple[str, str]]:
-        """The `(listing, member)` pairs it stands for."""
         return {(inheritance(self.successor), self.id)} if self.successor else set()
 
 
@@ -68,30 +67,22 @@ class SupersededEvent(Struct, frozen=True, kw_only=True, omit_defaults=True):
     erased: bool = False
 
     def listing_members(self) -> set[tuple[str, str]]:
-        """The `(listing, member)` pairs it stands for."""
         if not self.subject:
             return set()
-        member = by_position(self.position, self.id)
+        member = rows.by_position(self.position, self.id)
         return {
             (entries(self.subject), member),
             (marks(self.tenant, self.project), member),
-            *in_user_listing(self.tenant, self.user_id, member),
+            *rows.in_user_listing(self.tenant, self.user_id, member),
         }
 
 
-def entries(subject: str) -> str:
-    """Listing of the marks of a document's events, in log order: what is erased when it is forgotten."""
-    return f"entries:{subject}"
-
-
-def marks(tenant: str, project: str) -> str:
-    """Listing of all marks of a project, in log order."""
-    return f"marks:{tenant}\0{project}"
-
-
-def inheritance(memory: str) -> str:
-    """Listing of the forgotten memory that this one will have superseded, once a replay has come so far."""
-    return f"inheritance:{memory}"
+entries = rows.document_listing("entries")
+"""Listing of the marks of a document's events, in log order: what is erased when it is forgotten."""
+marks = rows.project_listing("marks")
+"""Listing of all marks of a project, in log order."""
+inheritance = rows.document_listing("inheritance")
+"""Listing of the forgotten memory that this one will have superseded, once a replay has come so far."""
 
 
 LEDGER = "led"
@@ -156,16 +147,14 @@ class Ledger(Struct, frozen=True, kw_only=True, omit_defaults=True):
     erased: list[int] = []
 
     def listing_members(self) -> set[tuple[str, str]]:
-        """The `(listing, member)` pairs it stands for."""
         if not self.names:
             return set()
         members = {(ledgers(self.tenant), str(self.id))}
-        return members | {(of_user(self.tenant, user), f"~|{self.id}") for user in self.users if user}
+        return members | {(rows.of_user(self.tenant, user), f"~|{self.id}") for user in self.users if user}
 
 
-def ledgers(tenant: str) -> str:
-    """Listing of a tenant's ledgers: of the sessions whose observations were retired."""
-    return f"ledgers:{tenant}"
+ledgers = rows.document_listing("ledgers")
+"""Listing of a tenant's ledgers: of the sessions whose observations were retired."""
 
 
 @lru_cache(maxsize=4_096)

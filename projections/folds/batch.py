@@ -6,8 +6,9 @@ And a repeat at another position in the log is erased there: left alone, it woul
 one was forgotten.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from string import hexdigits
+from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -16,13 +17,28 @@ from ingest.events.registry import EventData
 from ingest.events.subject import EventErased
 from ingest.ids import DocumentId, document_id
 from ingest.log.position import Position
+from ingest.platform.clock import from_ms, to_ms
 from projections.documents import sessions
 from projections.documents.document import Document, listings
 from projections.documents.memories import Memory
+from projections.documents.observations import Observation
 from projections.documents.rows import part_of
 from projections.documents.sessions import Session
-from projections.documents.tombstones import SupersededEvent, Tombstone, entries
-from projections.folds.ledgers import Ledgers, erased_envelope
+from projections.documents.tombstones import (
+    ID_BYTES,
+    TYPES,
+    Ledger,
+    LedgerEntry,
+    SupersededEvent,
+    Tombstone,
+    entries,
+    holds,
+    ledger_id,
+    packed,
+    unpacked,
+)
+
+D = TypeVar("D", bound=Document)
 
 
 class DocumentChange(NamedTuple):
@@ -175,7 +191,7 @@ class FoldBatch:
             if was in ("", entry.was) and not entry.erased and entry.position < forgetting.position:
                 stub = EventErased(was=entry.was, document=entry.subject, mark=entry.name)
                 self.erase(str(entry.position), stub, erased_envelope(entry, forgetting.envelope))
-                self.ledgers.amend(session, entry._replace(erased=True, user_id=""))
+                self.ledgers.amend(session, entry.name, entry._replace(erased=True, user_id=""))
 
     def void(self, event: Recorded) -> None:
         """Erase a marked event that has no effect: its content may be about something that was forgotten."""
@@ -194,6 +210,168 @@ class FoldBatch:
         changed = {name: DocumentChange(self._loaded.get(name), self._now.get(name)) for name in self._changed}
         different = {name: change for name, change in changed.items() if change.before != change.after}
         return Changes(different, self._erased, frozenset(self._retired & different.keys()))
+
+
+class Ledgers:
+    """The ledgers of a batch: unpacked when they are read, packed once, when the batch is folded.
+
+    A retirement moves observations, and the marks of their session's events, from the documents into the session's
+    ledger. So a check whether an event was applied before looks there as well.
+    """
+
+    def __init__(self, documents: "FoldBatch") -> None:
+        self._documents = documents
+        self._open: dict[DocumentId, dict[DocumentId, LedgerEntry]] = {}
+        self._marks: dict[DocumentId, dict[DocumentId, list[DocumentId]]] = {}
+        self._changed: dict[DocumentId, None] = {}
+
+    def find(self, session: str, name: str) -> LedgerEntry | None:
+        """What is noted of an observation or a mark; None when it was not retired."""
+        for part in self._parts(session):
+            existing = self._open.get(part.id)
+            if existing is None and holds(part, name):
+                existing = self._opened(part)
+            if existing is not None and (entry := existing.get(DocumentId(name))) is not None:
+                return entry
+        return None
+
+    def marks_about(self, session: str, subject: str) -> list[LedgerEntry]:
+        """The marks of events about a session, or about one of its observations."""
+        marks: list[LedgerEntry] = []
+        for part in self._parts(session):
+            if part.was or part.id in self._open:
+                noted = self._opened(part)
+                names = self._marks[part.id].get(DocumentId(subject), ())
+                marks += (noted[name] for name in names if name in noted)
+        return marks
+
+    def begin(self, session: DocumentId, requested: int, envelope: Envelope) -> int:
+        """Make sure that there is such a part, and that the first one tells of it; returns its number.
+
+        Parts follow each other: an event that names a later one than the next (which no job of ours makes) opens that.
+        """
+        existing = self._documents.get(ledger_id(session))
+        number = max(0, min(requested, existing.parts if isinstance(existing, Ledger) else 0))
+        for part in dict.fromkeys((0, number)):
+            if not isinstance(self._documents.get(ledger_id(session, part)), Ledger):
+                self._documents.put(
+                    Ledger(
+                        id=ledger_id(session, part),
+                        session=session,
+                        tenant=envelope.tenant,
+                        project=envelope.project,
+                        session_id=envelope.session_id,
+                    )
+                )
+        first = self._documents.get(ledger_id(session))
+        if isinstance(first, Ledger) and first.parts <= number:
+            self._documents.put(replace(first, parts=number + 1))
+        return number
+
+    def note(self, session: str, number: int, entry: LedgerEntry) -> None:
+        """Put an entry into a part that there is."""
+        part = self._documents.get(ledger_id(session, number))
+        if isinstance(part, Ledger):
+            self._opened(part)[entry.name] = entry
+            self._file(part.id, entry)
+            self._changed[part.id] = None
+
+    def amend(self, session: str, name: DocumentId, entry: LedgerEntry | None) -> None:
+        """Replace an entry, or remove it if the new one is None."""
+        if self.find(session, name) is None:
+            return
+        for part in self._parts(session):
+            noted = self._open.get(part.id)
+            if noted is not None and name in noted:
+                self._changed[part.id] = None
+                if entry is None:
+                    del noted[name]
+                else:
+                    noted[name] = entry
+
+    def pack(self) -> None:
+        """Make documents of what changed."""
+        for name in self._changed:
+            part = self._documents.get(name)
+            if isinstance(part, Ledger):
+                self._documents.put(packed(part, self._open[name].values()))
+        self._changed = {}
+
+    def _parts(self, session: str) -> Iterator[Ledger]:
+        first = self._documents.get(ledger_id(session))
+        if isinstance(first, Ledger):
+            for number in range(first.parts):
+                part = self._documents.get(ledger_id(session, number))
+                if isinstance(part, Ledger):
+                    yield part
+
+    def _opened(self, part: Ledger) -> dict[DocumentId, LedgerEntry]:
+        existing = self._open.get(part.id)
+        if existing is None:
+            existing = self._open[part.id] = {entry.name: entry for entry in unpacked(part)}
+            self._marks[part.id] = {}
+            for entry in existing.values():
+                self._file(part.id, entry)
+        return existing
+
+    def _file(self, part: DocumentId, entry: LedgerEntry) -> None:
+        """Remember what a mark is about."""
+        if not entry.is_observation:
+            self._marks[part].setdefault(entry.subject, []).append(entry.name)
+
+
+def entry_of(document: Document | None) -> LedgerEntry | None:
+    """What a ledger notes of a document; None for what no ledger takes."""
+    match document:
+        case Observation():
+            return LedgerEntry(
+                document.id,
+                Position.parse(document.position),
+                TYPES[0],
+                document.id,
+                document.agent_id,
+                document.user_id,
+                to_ms(document.occurred_at),
+                to_ms(document.recorded_at),
+            )
+        case SupersededEvent(was=was, position=position) if was in TYPES and position and _is_id(document.subject):
+            return LedgerEntry(
+                document.id,
+                Position.parse(position),
+                was,
+                DocumentId(document.subject),
+                user_id=document.user_id,
+                erased=document.erased,
+            )
+        case _:
+            return None
+
+
+def _is_id(subject: str) -> bool:
+    """Whether it is one that a ledger can hold: a mark is about whatever its event said."""
+    digest = subject.partition("_")[2]
+    return len(digest) == 2 * ID_BYTES and all(letter in hexdigits for letter in digest)
+
+
+def erased_envelope(entry: LedgerEntry, forgetting: Envelope) -> Envelope:
+    """What a stub keeps of an entry: what the session took from it, and its id in the place of the event's.
+
+    (The event's own id is not in the ledger.)
+    """
+    bare = Envelope(
+        event_id=entry.name,
+        type=entry.was,
+        version=1,
+        tenant=forgetting.tenant,
+        project=forgetting.project,
+        agent_id=entry.agent_id,
+        session_id=forgetting.session_id,
+    )
+    if not entry.is_observation:
+        return bare
+    imported = entry.recorded_ms != entry.position.ms
+    recorded_at = from_ms(entry.recorded_ms) if imported else None
+    return replace(bare, occurred_at=from_ms(entry.occurred_ms), recorded_at=recorded_at)
 
 
 Loaded = Mapping[DocumentId, Document]
@@ -249,9 +427,38 @@ def folds(
     return register
 
 
-def reading(*ids: Callable[[Recorded], str]) -> Callable[[Recorded], set[str]]:
-    """Returns the `reads` of a rule that reads a fixed number of documents: each function returns the id of one."""
-    return lambda event: {id_of(event) for id_of in ids}
+def fold_one(
+    *events: type[EventData],
+    of: type[D],
+    subject: Callable[[Recorded, Any], str],
+    evolve: Callable[[D | None, Recorded, Any], Document | None],
+    drops: bool = False,
+    reads: Reads = _no_names,
+    follows: Follows = _no_names,
+) -> None:
+    """Register events that change one document of a type, the `subject`, and leave a mark.
+
+    `evolve` makes the document after the event from the one before. If it returns None, the document is dropped if
+    `drops` is set; else the event is void. `reads` and `follows` are what the rule reads besides mark and document.
+    """
+
+    def apply(batch: FoldBatch, event: Recorded) -> None:
+        name = subject(event, event.data)
+        if not batch.mark(event, name):
+            return
+        before = batch.get(name)
+        after = evolve(before if isinstance(before, of) else None, event, event.data)
+        if after is not None:
+            batch.put(after)
+        elif drops:
+            batch.drop(DocumentId(name))
+        else:
+            batch.void(event)
+
+    def all_reads(event: Recorded) -> set[str]:
+        return {mark_of(event), subject(event, event.data), *reads(event)}
+
+    folds(*events, reads=all_reads, follows=follows)(apply)
 
 
 def session_of(event: Recorded) -> DocumentId:
@@ -263,3 +470,17 @@ def session_of(event: Recorded) -> DocumentId:
 def mark_of(event: Recorded) -> DocumentId:
     """The id of an event's mark: its type and id within the stream it is routed to."""
     return document_id("evt", f"{route_of(event.envelope, event.data)}\0{event.data.TYPE}", event.envelope.event_id)
+
+
+def ledger_of(event: Recorded) -> set[str]:
+    """The first part of the ledger of the session that an event names."""
+    return {ledger_id(session_of(event))}
+
+
+def further_parts(event: Recorded, loaded: Loaded) -> set[str]:
+    """The other parts of that ledger."""
+    if not event.envelope.session_id:
+        return set()
+    name = session_of(event)
+    first = loaded.get(ledger_id(name))
+    return {ledger_id(name, part) for part in range(1, first.parts)} if isinstance(first, Ledger) else set()

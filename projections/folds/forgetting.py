@@ -30,8 +30,7 @@ from projections.documents.rows import joined
 from projections.documents.sessions import SESSION, Commit, Session, Summary, summary_id
 from projections.documents.slots import Slot
 from projections.documents.tombstones import Ledger, LedgerEntry, SupersededEvent, Tombstone, entries, ledger_id
-from projections.folds.batch import FoldBatch, Loaded, folds, session_of
-from projections.folds.ledgers import erased_envelope, further_parts
+from projections.folds.batch import FoldBatch, Loaded, erased_envelope, folds, further_parts, session_of
 
 
 def forgotten_ids(data: SubjectForgotten) -> list[str]:
@@ -39,9 +38,6 @@ def forgotten_ids(data: SubjectForgotten) -> list[str]:
     if data.documents or data.kept or data.kind in ("session", "user", "project"):
         return data.documents
     return [data.subject]
-
-
-_further_parts = further_parts(session_of)
 
 
 def _forgotten_reads(event: Recorded) -> set[str]:
@@ -94,7 +90,7 @@ def _further_entries(event: Recorded, loaded: Loaded) -> set[str]:
     SubjectForgotten,
     reads=_forgotten_reads,
     listings=_forgotten_listings,
-    follows=lambda event, loaded: _connected(event, loaded) | _further_parts(event, loaded),
+    follows=lambda event, loaded: _connected(event, loaded) | further_parts(event, loaded),
     further_listings=_further_entries,
 )
 def _forgotten(batch: FoldBatch, event: Recorded) -> None:
@@ -131,7 +127,7 @@ def _forget(
         case LedgerEntry():
             stub = EventErased(was=ObservationRecorded.TYPE, document=name)
             batch.erase(str(document.position), stub, erased_envelope(document, event.envelope))
-            batch.ledgers.strike(session_of(event), name)
+            batch.ledgers.amend(session_of(event), name, None)
             _bury(batch, event, Tombstone(id=name))
             _leave_session(batch, event, retired=True)
         case Memory():
@@ -319,7 +315,7 @@ def _erased_reads(event: Recorded) -> set[str]:
     return names
 
 
-@folds(EventErased, reads=_erased_reads, follows=_further_parts)
+@folds(EventErased, reads=_erased_reads, follows=further_parts)
 def _event_erased(batch: FoldBatch, event: Recorded) -> None:
     """Have every effect on other documents that the event had before it was erased."""
     stub, envelope = cast(EventErased, event.data), event.envelope

@@ -25,12 +25,12 @@ from ingest.events.subject import EventErased
 from ingest.ids import DocumentId
 from projections.documents import actions, lessons, memories, relations, slots
 from projections.documents.actions import Action
-from projections.documents.lessons import Lesson, LessonEvent
+from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory, probe_listings, resembling
 from projections.documents.relations import Relation
 from projections.documents.slots import Slot
 from projections.documents.tombstones import Tombstone, inheritance
-from projections.folds.batch import FoldBatch, Loaded, folds, mark_of, reading
+from projections.folds.batch import FoldBatch, Loaded, fold_one, folds
 
 
 def _similar_listings(event: Recorded) -> set[str]:
@@ -51,7 +51,9 @@ def _may_be_similar(event: Recorded) -> Callable[[str], bool]:
     return lambda member: "|" not in member or resembles(member)
 
 
-@folds(MemoryRecorded, reads=reading(memories.memory_id), listings=_similar_listings, wants=_may_be_similar)
+@folds(
+    MemoryRecorded, reads=lambda event: {memories.memory_id(event)}, listings=_similar_listings, wants=_may_be_similar
+)
 def _recorded(batch: FoldBatch, event: Recorded) -> None:
     data = cast(MemoryRecorded, event.data)
     new = memories.memory(event, data)
@@ -126,36 +128,6 @@ def _condensed(batch: FoldBatch, event: Recorded) -> None:
     batch.put(new)
 
 
-def _shown(event: Recorded) -> str:
-    return cast(MemoryVisibilityChanged, event.data).memory
-
-
-@folds(MemoryVisibilityChanged, reads=reading(mark_of, _shown))
-def _visibility_changed(batch: FoldBatch, event: Recorded) -> None:
-    data = cast(MemoryVisibilityChanged, event.data)
-    if batch.mark(event, data.memory):
-        existing = batch.get(data.memory)
-        if isinstance(existing, Memory):
-            batch.put(memories.with_visibility(existing, data, event.recorded_at))
-        else:
-            batch.void(event)
-
-
-def _confirmed_memory(event: Recorded) -> str:
-    return cast(MemoryConfirmed, event.data).memory
-
-
-@folds(MemoryConfirmed, reads=reading(mark_of, _confirmed_memory))
-def _confirmed(batch: FoldBatch, event: Recorded) -> None:
-    name = _confirmed_memory(event)
-    if batch.mark(event, name):
-        existing = batch.get(name)
-        if isinstance(existing, Memory):
-            batch.put(memories.confirmed(existing, event.recorded_at))
-        else:
-            batch.void(event)
-
-
 def _known(batch: FoldBatch, event: Recorded, new: Memory) -> bool:
     """Whether the event's memory, or its tombstone, is there already."""
     match batch.get(new.id):
@@ -184,89 +156,24 @@ def _newest(batch: FoldBatch, name: str) -> Memory | Tombstone | None:
     return newest if isinstance(newest, Memory | Tombstone) else None
 
 
-def _lesson_subject(event: Recorded) -> str:
-    match cast(LessonEvent, event.data):
-        case LessonRecorded() as data:
-            return lessons.lesson_id(event, data)
-        case data:
-            return data.lesson
-
-
-@folds(
+fold_one(
+    MemoryVisibilityChanged,
+    MemoryConfirmed,
+    of=Memory,
+    subject=lambda event, data: data.memory,
+    evolve=memories.evolve,
+)
+fold_one(
     LessonRecorded,
     LessonReinforced,
     LessonRevised,
     LessonTriggered,
     LessonRetired,
-    reads=reading(mark_of, _lesson_subject),
+    of=Lesson,
+    subject=lessons.lesson_id,
+    evolve=lessons.evolve,
 )
-def _lesson(batch: FoldBatch, event: Recorded) -> None:
-    name = _lesson_subject(event)
-    if batch.mark(event, name):
-        existing = batch.get(name)
-        lesson = existing if isinstance(existing, Lesson) else None
-        lesson = lessons.evolve(lesson, event, cast(LessonEvent, event.data))
-        if lesson is None:
-            batch.void(event)
-        else:
-            batch.put(lesson)
-
-
-SlotEvent = SlotSet | SlotAppended | SlotDeleted
-RelationEvent = RelationLinked | RelationUnlinked
-
-
-def _slot_id(event: Recorded) -> str:
-    return slots.id_of(event, cast(SlotEvent, event.data))
-
-
-@folds(SlotSet, SlotAppended, SlotDeleted, reads=reading(mark_of, _slot_id))
-def _slot(batch: FoldBatch, event: Recorded) -> None:
-    data = cast(SlotEvent, event.data)
-    name = slots.id_of(event, data)
-    if batch.mark(event, name):
-        existing = batch.get(name)
-        _put(batch, name, slots.evolve(existing if isinstance(existing, Slot) else None, event, data))
-
-
-@folds(ActionCreated, reads=reading(mark_of, actions.action_id))
-def _action_created(batch: FoldBatch, event: Recorded) -> None:
-    name = actions.action_id(event)
-    if batch.mark(event, name):
-        batch.put(actions.created(event, cast(ActionCreated, event.data)))
-
-
-def _updated_action(event: Recorded) -> str:
-    return cast(ActionUpdated, event.data).action
-
-
-@folds(ActionUpdated, reads=reading(mark_of, _updated_action))
-def _action_updated(batch: FoldBatch, event: Recorded) -> None:
-    data = cast(ActionUpdated, event.data)
-    if batch.mark(event, data.action):
-        existing = batch.get(data.action)
-        if isinstance(existing, Action) and existing.project == event.envelope.project:
-            batch.put(actions.updated(existing, event, data))
-        else:
-            batch.void(event)
-
-
-def _relation_id(event: Recorded) -> str:
-    return relations.id_of(event, cast(RelationEvent, event.data))
-
-
-@folds(RelationLinked, RelationUnlinked, reads=reading(mark_of, _relation_id))
-def _relation(batch: FoldBatch, event: Recorded) -> None:
-    data = cast(RelationEvent, event.data)
-    name = relations.id_of(event, data)
-    if batch.mark(event, name):
-        existing = batch.get(name)
-        relation = existing if isinstance(existing, Relation) else None
-        _put(batch, name, relations.linked(relation, event, data) if isinstance(data, RelationLinked) else None)
-
-
-def _put(batch: FoldBatch, name: DocumentId, document: Slot | Relation | None) -> None:
-    if document is None:
-        batch.drop(name)
-    else:
-        batch.put(document)
+fold_one(SlotSet, SlotAppended, SlotDeleted, of=Slot, subject=slots.id_of, evolve=slots.evolve, drops=True)
+fold_one(ActionCreated, of=Action, subject=lambda event, data: actions.action_id(event), evolve=actions.created)
+fold_one(ActionUpdated, of=Action, subject=lambda event, data: data.action, evolve=actions.updated)
+fold_one(RelationLinked, RelationUnlinked, of=Relation, subject=relations.id_of, evolve=relations.evolve, drops=True)

@@ -15,12 +15,18 @@ from ingest.events.session import (
 from ingest.ids import OBSERVATION
 from projections.documents import observations, sessions
 from projections.documents.observations import Observation
-from projections.documents.sessions import Commit, summary, summary_id
+from projections.documents.sessions import Commit, Session, summary, summary_id
 from projections.documents.tombstones import LedgerEntry, Tombstone, ledger_id
-from projections.folds.batch import FoldBatch, folds, mark_of, reading, session_of
-from projections.folds.ledgers import entry_of, first_part, further_parts
-
-_further = further_parts(session_of)
+from projections.folds.batch import (
+    FoldBatch,
+    entry_of,
+    fold_one,
+    folds,
+    further_parts,
+    ledger_of,
+    mark_of,
+    session_of,
+)
 
 
 def _observed_reads(event: Recorded) -> set[str]:
@@ -28,7 +34,7 @@ def _observed_reads(event: Recorded) -> set[str]:
     return {observations.observation_id(event), session, ledger_id(session)}
 
 
-@folds(ObservationRecorded, reads=_observed_reads, follows=_further)
+@folds(ObservationRecorded, reads=_observed_reads, follows=further_parts)
 def _observed(batch: FoldBatch, event: Recorded) -> None:
     data = cast(ObservationRecorded, event.data)
     name = observations.observation_id(event)
@@ -43,39 +49,33 @@ def _observed(batch: FoldBatch, event: Recorded) -> None:
             pass
 
 
-def _compressed_subject(event: Recorded) -> str:
-    return cast(ObservationCompressed, event.data).observation
+# A model's compression is void if the observation is forgotten (the compression quotes it) or retired (too late).
+fold_one(
+    ObservationCompressed,
+    of=Observation,
+    subject=lambda event, data: data.observation,
+    evolve=lambda existing, event, data: existing and observations.compressed(existing, data),
+    reads=ledger_of,
+    follows=further_parts,
+)
+fold_one(
+    SessionStarted,
+    SessionEnded,
+    of=Session,
+    subject=lambda event, data: session_of(event),
+    evolve=sessions.evolve,
+    drops=True,
+    reads=ledger_of,
+    follows=further_parts,
+)
 
 
-@folds(ObservationCompressed, reads=reading(_compressed_subject, mark_of, first_part(session_of)), follows=_further)
-def _compressed(batch: FoldBatch, event: Recorded) -> None:
-    """Void if the observation is forgotten (so is what a model made of it) or retired (too late)."""
-    data = cast(ObservationCompressed, event.data)
-    if not batch.mark(event, data.observation):
-        return
-    match batch.get(data.observation):
-        case Observation() as existing:
-            batch.put(observations.compressed(existing, data))
-        case _:
-            batch.void(event)
+def _summarised_reads(event: Recorded) -> set[str]:
+    session = session_of(event)
+    return {mark_of(event), session, summary_id(session), *ledger_of(event)}
 
 
-_ledger = first_part(session_of)
-
-
-@folds(SessionStarted, SessionEnded, reads=reading(mark_of, session_of, _ledger), follows=_further)
-def _changed(batch: FoldBatch, event: Recorded) -> None:
-    if batch.mark(event, session_of(event)):
-        session = sessions.evolve(batch.session(event), event)
-        if session is not None:
-            batch.put(session)
-
-
-def _summary(event: Recorded) -> str:
-    return summary_id(session_of(event))
-
-
-@folds(SessionSummarised, reads=reading(mark_of, session_of, _summary, _ledger), follows=_further)
+@folds(SessionSummarised, reads=_summarised_reads, follows=further_parts)
 def _summarised(batch: FoldBatch, event: Recorded) -> None:
     """A summary made before something of the session was forgotten is void, and erased: it may say what was."""
     data = cast(SessionSummarised, event.data)
@@ -117,14 +117,4 @@ def _retired(batch: FoldBatch, event: Recorded) -> None:
         batch.put(sessions.retired(existing, event, observations, data.idle_since_ms))
 
 
-def _commit(event: Recorded) -> str:
-    return sessions.commit_id(event, cast(SessionCommitted, event.data))
-
-
-@folds(SessionCommitted, reads=reading(mark_of, _commit))
-def _committed(batch: FoldBatch, event: Recorded) -> None:
-    data = cast(SessionCommitted, event.data)
-    name = sessions.commit_id(event, data)
-    if batch.mark(event, name):
-        existing = batch.get(name)
-        batch.put(sessions.linked_commit(existing if isinstance(existing, Commit) else None, event, data))
+fold_one(SessionCommitted, of=Commit, subject=sessions.commit_id, evolve=sessions.linked_commit)
