@@ -31,10 +31,10 @@ class Reader(NamedTuple):
 
 
 def reader_of(tenant: str, scope: Scope, own_agent: str, requested: str, key_scope: KeyScope = ANYWHERE) -> Reader:
-    """The reader for a request: `asked` is whom the request names, `own_agent` whom the server was set up for.
+    """The reader for a request: `requested` is the agent that it names, `own_agent` the one of the server's settings.
 
     Isolated, `*` lifts the scope and a name replaces the server's. Without any name an isolated read is refused
-    (ReaderUnknown) rather than shown what is somebody else's. A key for some agents reads as one of them: its only one
+    (ReaderUnknown). A key for some agents reads as one of them: its only one
     when none is named, as an unnamed reader when there are several. Another name, or `*` where that lifts the scope,
     raises OutsideKeyScope.
     """

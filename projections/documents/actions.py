@@ -81,10 +81,10 @@ def is_open(status: str) -> bool:
     return not (is_finished(status) or is_dropped(status))
 
 
-def same_status(one: str, other: str) -> bool:
+def same_status(status: str, other: str) -> bool:
     """Whether two statuses mean the same: `completed` is `done`, `to do` is `pending`."""
-    meanings = {_meaning(one), _meaning(other)}
-    return len(meanings) == 1 or any(meanings <= known for known in (FINISHED, DROPPED, ACTIVE, PENDING))
+    meanings = {_meaning(status), _meaning(other)}
+    return len(meanings) == 1 or any(meanings <= group for group in (FINISHED, DROPPED, ACTIVE, PENDING))
 
 
 def blockers(item: WorkItem, open_items: Mapping[str, WorkItem]) -> list[str]:

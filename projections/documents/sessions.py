@@ -125,35 +125,31 @@ def evolve(session: Session | None, recorded: Recorded, data: SessionStarted | S
 
     None if there is no session to fall silent.
     """
-    match data:
-        case SessionEnded(idle_since_ms=idle) if idle:
-            return _ended(session, recorded, "ended") if session is not None and session.seen_ms <= idle else session
-        case SessionStarted():
-            changes = {
-                "status": "active",
-                "ended_ms": 0,
-                "cwd": data.cwd,
-                "title": data.title,
-                "agent_type": data.agent_type,
-            }
-            seen = _touched(session or opened(recorded), recorded)
-            return seen.model_copy(update={name: value for name, value in changes.items() if value != ""})
-        case SessionEnded(outcome=outcome):
-            seen = _touched(session or opened(recorded), recorded)
-            return _ended(seen, recorded, "failed" if outcome == "failed" else "ended")
+    idle_since_ms = data.idle_since_ms if isinstance(data, SessionEnded) else 0
+    if idle_since_ms and (session is None or session.seen_ms > idle_since_ms):
+        return session
+    current = session or opened(recorded)
+    changes = {} if idle_since_ms else _touch(current, recorded)
+    if isinstance(data, SessionStarted):
+        stated = {"cwd": data.cwd, "title": data.title, "agent_type": data.agent_type}
+        changes |= {"status": "active", "ended_ms": 0, **{name: value for name, value in stated.items() if value}}
+    else:
+        failed = data.outcome == "failed" and not idle_since_ms
+        changes |= {"status": "failed" if failed else "ended", "ended_ms": to_ms(recorded.envelope.occurred_at)}
+    return current.model_copy(update=changes)
 
 
 def observed(session: Session | None, recorded: Recorded) -> Session:
     """The session after one more observation: counted, and open again if it had ended."""
-    seen = session or opened(recorded)
-    changes = _touch(seen, recorded)
-    changes |= {"status": "active", "ended_ms": 0, "observation_count": seen.observation_count + 1}
+    current = session or opened(recorded)
+    changes = _touch(current, recorded)
+    changes |= {"status": "active", "ended_ms": 0, "observation_count": current.observation_count + 1}
     if isinstance(recorded.data, ObservationRecorded):
-        if not seen.first_prompt:
+        if not current.first_prompt:
             changes["first_prompt"] = _prompt(recorded.data)
-        changes["user_id"] = seen.user_id or recorded.envelope.user_id
-    changes["agent_id"] = seen.agent_id or recorded.envelope.agent_id
-    return seen.model_copy(update=changes)
+        changes["user_id"] = current.user_id or recorded.envelope.user_id
+    changes["agent_id"] = current.agent_id or recorded.envelope.agent_id
+    return current.model_copy(update=changes)
 
 
 def without_observation(session: Session, recorded: Recorded, *, retired: bool = False) -> Session:
@@ -207,17 +203,8 @@ def forgotten(session: Session, recorded: Recorded) -> Session | None:
     )
 
 
-def _ended(session: Session, recorded: Recorded, status: Literal["ended", "failed"]) -> Session:
-    return session.model_copy(update={"status": status, "ended_ms": to_ms(recorded.envelope.occurred_at)})
-
-
-def _touched(session: Session, recorded: Recorded) -> Session:
-    """The session with its span of time widened to include the event's."""
-    return session.model_copy(update=_touch(session, recorded))
-
-
 def _touch(session: Session, recorded: Recorded) -> dict[str, Any]:
-    """What that changes."""
+    """The span of time of the session, widened to include the event's."""
     when_ms = to_ms(recorded.envelope.occurred_at)
     return {
         "started_ms": min(session.started_ms, when_ms),
@@ -343,13 +330,10 @@ def linked_commit(commit: Commit | None, recorded: Recorded, data: SessionCommit
         **rows.row_origin(recorded), id=commit_id(recorded, data), commit=data.commit, linked_ms=recorded.recorded_ms
     )
     sessions = [*existing.session_ids, envelope.session_id] if envelope.session_id else existing.session_ids
+    newer = {name: getattr(data, name) for name in ("message", "branch", "repo", "author", "authored_at")}
     return replace(
         existing,
-        message=data.message or existing.message,
-        branch=data.branch or existing.branch,
-        repo=data.repo or existing.repo,
-        author=data.author or existing.author,
-        authored_at=data.authored_at or existing.authored_at,
+        **{name: text for name, text in newer.items() if text},
         files=list(dict.fromkeys([*existing.files, *data.files])),
         session_ids=list(dict.fromkeys(sessions)),
     )

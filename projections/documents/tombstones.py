@@ -7,6 +7,7 @@ no content: ids, positions, times, and the names of agents and users.
 
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import accumulate
 from typing import ClassVar, NamedTuple
 
 from msgspec import Struct, field
@@ -165,42 +166,36 @@ def ledger_id(session: str, part: int = 0) -> DocumentId:
 
 def holds(ledger: Ledger, name: str) -> bool:
     """Whether an id is in it, without unpacking it."""
-    return _place_of(ledger, name) is not None
+    digest, at = _digest(name), -1
+    while (at := ledger.names.find(digest, at + 1)) >= 0:
+        if at % ID_BYTES == 0:
+            return True
+    return False
 
 
 def unpacked(ledger: Ledger) -> list[LedgerEntry]:
     """The entries, in the order of their positions."""
-    count = len(ledger.ms)
-    seq, was = ledger.seq or [0] * count, ledger.was or [0] * count
-    occurred, recorded = ledger.occurred or [0] * count, ledger.recorded or [0] * count
-    agent, user = ledger.agent or [0] * count, ledger.user or [0] * count
-    agents, users = ledger.agents or [""], ledger.users or [""]
-    erased, about = set(ledger.erased), 0
-    unpacked_entries: list[LedgerEntry] = []
-    ms = 0
-    for n in range(count):
-        ms += ledger.ms[n]
+    zeros = [0] * len(ledger.ms)
+    columns = (ledger.seq, ledger.was, ledger.occurred, ledger.recorded, ledger.agent, ledger.user)
+    agents, users, erased = ledger.agents or [""], ledger.users or [""], set(ledger.erased)
+    subjects = (ledger.subjects[at : at + ID_BYTES].hex() for at in range(0, len(ledger.subjects), ID_BYTES))
+    entries: list[LedgerEntry] = []
+    for n, (ms, *values) in enumerate(
+        zip(accumulate(ledger.ms), *(column or zeros for column in columns), strict=True)
+    ):
+        seq, was, occurred, recorded, agent, user = values
         digest = ledger.names[n * ID_BYTES : (n + 1) * ID_BYTES].hex()
-        is_observation = was[n] == 0
+        is_observation = was == 0
         name = DocumentId(f"{OBSERVATION if is_observation else MARK}_{digest}")
         subject = name if is_observation else ledger.session
-        if TYPES[was[n]] == ObservationCompressed.TYPE:
-            subject = DocumentId(f"{OBSERVATION}_{ledger.subjects[about : about + ID_BYTES].hex()}")
-            about += ID_BYTES
-        unpacked_entries.append(
-            LedgerEntry(
-                name,
-                Position(ms, seq[n]),
-                TYPES[was[n]],
-                subject,
-                agents[agent[n]],
-                users[user[n]],
-                ms + occurred[n] if is_observation else 0,
-                ms + recorded[n] if is_observation else 0,
-                n in erased,
-            )
+        if TYPES[was] == ObservationCompressed.TYPE:
+            subject = DocumentId(f"{OBSERVATION}_{next(subjects)}")
+        times = (ms + occurred, ms + recorded) if is_observation else (0, 0)
+        position = Position(ms, seq)
+        entries.append(
+            LedgerEntry(name, position, TYPES[was], subject, agents[agent], users[user], *times, n in erased)
         )
-    return unpacked_entries
+    return entries
 
 
 def packed(ledger: Ledger, entries: Iterable[LedgerEntry]) -> Ledger:
@@ -238,15 +233,6 @@ def count_of(ledger: Ledger) -> int:
 
 def _digest(name: str) -> bytes:
     return bytes.fromhex(name.partition("_")[2])
-
-
-def _place_of(ledger: Ledger, name: str) -> int | None:
-    wanted, start = _digest(name), 0
-    while (at := ledger.names.find(wanted, start)) >= 0:
-        if at % ID_BYTES == 0:
-            return at // ID_BYTES
-        start = at + 1
-    return None
 
 
 def _column(values: Iterable[int]) -> list[int]:
