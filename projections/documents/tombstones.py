@@ -179,11 +179,9 @@ def unpacked(ledger: Ledger) -> list[LedgerEntry]:
     columns = (ledger.seq, ledger.was, ledger.occurred, ledger.recorded, ledger.agent, ledger.user)
     agents, users, erased = ledger.agents or [""], ledger.users or [""], set(ledger.erased)
     subjects = (ledger.subjects[at : at + ID_BYTES].hex() for at in range(0, len(ledger.subjects), ID_BYTES))
-    entries: list[LedgerEntry] = []
-    for n, (ms, *values) in enumerate(
-        zip(accumulate(ledger.ms), *(column or zeros for column in columns), strict=True)
-    ):
-        seq, was, occurred, recorded, agent, user = values
+    noted: list[LedgerEntry] = []
+    by_entry = zip(accumulate(ledger.ms), *(column or zeros for column in columns), strict=True)
+    for n, (ms, seq, was, occurred, recorded, agent, user) in enumerate(by_entry):
         digest = ledger.names[n * ID_BYTES : (n + 1) * ID_BYTES].hex()
         is_observation = was == 0
         name = DocumentId(f"{OBSERVATION if is_observation else MARK}_{digest}")
@@ -191,11 +189,9 @@ def unpacked(ledger: Ledger) -> list[LedgerEntry]:
         if TYPES[was] == ObservationCompressed.TYPE:
             subject = DocumentId(f"{OBSERVATION}_{next(subjects)}")
         times = (ms + occurred, ms + recorded) if is_observation else (0, 0)
-        position = Position(ms, seq)
-        entries.append(
-            LedgerEntry(name, position, TYPES[was], subject, agents[agent], users[user], *times, n in erased)
-        )
-    return entries
+        who = agents[agent], users[user]
+        noted.append(LedgerEntry(name, Position(ms, seq), TYPES[was], subject, *who, *times, n in erased))
+    return noted
 
 
 def packed(ledger: Ledger, entries: Iterable[LedgerEntry]) -> Ledger:

@@ -1,11 +1,11 @@
-"""What a model is asked, word for word, what it may answer, and what is kept of that. Pure.
+"""The prompts, what a model may answer, and how answers are bounded. Pure.
 
 A prompt that changes gets a new version, which its answers are stored with. What agents said goes into the user message
 as one JSON document: JSON's escapes keep a text from ending its quotation, and the system message says that nothing
-quoted is an instruction. What is kept is bounded in length and number, whatever the model said.
+quoted is an instruction. Answers are bounded in length and number, whatever the model said.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -90,8 +90,8 @@ def compress_prompt(observation: Observation) -> Prompt:
 def summarise_prompt(observations: Sequence[Observation]) -> Prompt:
     """Asks for the summary of a session; of a very long one, of its beginning and its end."""
     chosen = _ends(observations)
-    texts = _share([searchable_text(one) or one.title for one in chosen])
-    quoted = [{"kind": one.kind, "text": text} for one, text in zip(chosen, texts, strict=True)]
+    texts = _share([searchable_text(observation) or observation.title for observation in chosen])
+    quoted = [{"kind": item.kind, "text": text} for item, text in zip(chosen, texts, strict=True)]
     return _prompt(SUMMARISE, _SUMMARISE, {"observations": quoted}, 1_200)
 
 
@@ -108,9 +108,9 @@ def estimated_tokens(*texts: str) -> int:
 def bounded(text: str, limit: int = OBSERVATION_CHARS) -> str:
     """The text, or its beginning and its end (where a tool's errors stand), `limit` characters at most; valid UTF-8."""
     if len(text) > limit:
-        kept = max(0, limit - len(_CUT))
-        tail = kept // 3
-        text = text[: kept - tail] + _CUT[:limit] + text[len(text) - tail :]
+        room = max(0, limit - len(_CUT))
+        tail = room // 3
+        text = text[: room - tail] + _CUT[:limit] + text[len(text) - tail :]
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -129,11 +129,11 @@ def _ends(items: Sequence[T]) -> list[T]:
 
 def _share(texts: Sequence[str]) -> list[str]:
     """The texts cut to BUNDLE_CHARS altogether: short ones stay whole, and long ones share what those leave."""
-    left, fitted = BUNDLE_CHARS, dict[int, str]()
+    room, fitted = BUNDLE_CHARS, dict[int, str]()
     by_length = sorted(range(len(texts)), key=lambda n: len(texts[n]))
     for done, n in enumerate(by_length):
-        fitted[n] = bounded(texts[n], min(OBSERVATION_CHARS, left // (len(texts) - done)))
-        left -= len(fitted[n])
+        fitted[n] = bounded(texts[n], min(OBSERVATION_CHARS, room // (len(texts) - done)))
+        room -= len(fitted[n])
     return [fitted[n] for n in range(len(texts))]
 
 
@@ -149,6 +149,15 @@ MAX_STATEMENTS = 10
 MAX_CONCEPTS = 15
 MAX_FILES = 30
 MAX_RELATIONS = 40
+
+
+_LISTS = {
+    "facts": (STATEMENT_CHARS, MAX_STATEMENTS),
+    "decisions": (STATEMENT_CHARS, MAX_STATEMENTS),
+    "concepts": (CONCEPT_CHARS, MAX_CONCEPTS),
+    "files": (PATH_CHARS, MAX_FILES),
+}
+"""The lists of a reply: characters of an item, and how many items."""
 
 
 class CompressionReply(Struct, frozen=True):
@@ -172,8 +181,8 @@ class SummaryReply(Struct, frozen=True):
     concepts: list[str] | None = None
 
 
-class RelationReply(Struct, frozen=True):
-    """One relation as it came."""
+class ExtractedRelation(Struct, frozen=True):
+    """An edge between two named things; of an `ExtractedGraph`, `relation` is in snake_case."""
 
     source: str
     relation: str
@@ -183,7 +192,7 @@ class RelationReply(Struct, frozen=True):
 class GraphReply(Struct, frozen=True):
     """The answer to the extract prompt, as it came."""
 
-    relations: list[RelationReply]
+    relations: list[ExtractedRelation]
 
 
 class Compression(Struct, frozen=True, kw_only=True):
@@ -191,9 +200,9 @@ class Compression(Struct, frozen=True, kw_only=True):
 
     title: str
     narrative: str
-    facts: tuple[str, ...] = ()
-    concepts: tuple[str, ...] = ()
-    files: tuple[str, ...] = ()
+    facts: list[str] = []
+    concepts: list[str] = []
+    files: list[str] = []
     importance: int = 5
     model: str
     prompt_version: str
@@ -204,92 +213,65 @@ class ModelSummary(Struct, frozen=True, kw_only=True):
 
     title: str
     narrative: str
-    decisions: tuple[str, ...] = ()
-    files: tuple[str, ...] = ()
-    concepts: tuple[str, ...] = ()
+    decisions: list[str] = []
+    files: list[str] = []
+    concepts: list[str] = []
     model: str
     prompt_version: str
-
-
-class ExtractedRelation(Struct, frozen=True):
-    """An edge between two named things; `relation` is in snake_case."""
-
-    source: str
-    relation: str
-    target: str
 
 
 class ExtractedGraph(Struct, frozen=True, kw_only=True):
     """Distinct relations, none of a thing to itself, however it is written; there may be none."""
 
-    relations: tuple[ExtractedRelation, ...] = ()
+    relations: list[ExtractedRelation] = []
     model: str
     prompt_version: str
 
 
 def compression(reply: CompressionReply, model: str, prompt_version: str) -> Compression | None:
-    """What is kept of a reply; None when it says nothing."""
-    title, narrative = line(reply.title, TITLE_CHARS), text(reply.narrative, NARRATIVE_CHARS)
-    if not title or not narrative:
+    """The bounded answer; None if it says nothing."""
+    fields = _bounded_fields(reply)
+    if fields is None:
         return None
     importance = 5 if reply.importance is None else round(min(10.0, max(1.0, reply.importance)))
-    return Compression(
-        title=title,
-        narrative=narrative,
-        facts=lines(reply.facts, STATEMENT_CHARS, MAX_STATEMENTS),
-        concepts=lines(reply.concepts, CONCEPT_CHARS, MAX_CONCEPTS),
-        files=lines(reply.files, PATH_CHARS, MAX_FILES),
-        importance=importance,
-        model=model,
-        prompt_version=prompt_version,
-    )
+    return Compression(**fields, importance=importance, model=model, prompt_version=prompt_version)
 
 
 def summary(reply: SummaryReply, model: str, prompt_version: str) -> ModelSummary | None:
-    """What is kept of a reply; None when it says nothing."""
-    title, narrative = line(reply.title, TITLE_CHARS), text(reply.narrative, NARRATIVE_CHARS)
-    if not title or not narrative:
-        return None
-    return ModelSummary(
-        title=title,
-        narrative=narrative,
-        decisions=lines(reply.decisions, STATEMENT_CHARS, MAX_STATEMENTS),
-        files=lines(reply.files, PATH_CHARS, MAX_FILES),
-        concepts=lines(reply.concepts, CONCEPT_CHARS, MAX_CONCEPTS),
-        model=model,
-        prompt_version=prompt_version,
-    )
+    """The bounded answer; None if it says nothing."""
+    fields = _bounded_fields(reply)
+    return ModelSummary(**fields, model=model, prompt_version=prompt_version) if fields else None
 
 
 def graph(reply: GraphReply, model: str, prompt_version: str) -> ExtractedGraph:
-    """What is kept of a reply."""
-    edges = (
-        ExtractedRelation(
-            line(edge.source, NAME_CHARS),
-            line(edge.relation, RELATION_CHARS).lower().replace(" ", "_"),
-            line(edge.target, NAME_CHARS),
-        )
-        for edge in reply.relations
-    )
-    told: dict[tuple[str, str, str], ExtractedRelation] = {}
-    for edge in edges:
-        source, target = edge.source.lower(), edge.target.lower()
-        if source and edge.relation and target and source != target:
-            told.setdefault((source, edge.relation, target), edge)
-    return ExtractedGraph(relations=tuple(told.values())[:MAX_RELATIONS], model=model, prompt_version=prompt_version)
+    """The bounded answer."""
+    distinct: dict[tuple[str, str, str], ExtractedRelation] = {}
+    for edge in reply.relations:
+        source, target = _line(edge.source, NAME_CHARS), _line(edge.target, NAME_CHARS)
+        relation = _line(edge.relation, RELATION_CHARS).lower().replace(" ", "_")
+        key = source.lower(), relation, target.lower()
+        if all(key) and key[0] != key[2]:
+            distinct.setdefault(key, ExtractedRelation(source, relation, target))
+    return ExtractedGraph(relations=list(distinct.values())[:MAX_RELATIONS], model=model, prompt_version=prompt_version)
 
 
-def text(said: str, limit: int) -> str:
+def _bounded_fields(reply: CompressionReply | SummaryReply) -> dict[str, Any] | None:
+    """Title, narrative and lists of a reply; None if it says nothing."""
+    title, narrative = _line(reply.title, TITLE_CHARS), _text(reply.narrative, NARRATIVE_CHARS)
+    if not title or not narrative:
+        return None
+    fields: dict[str, Any] = {"title": title, "narrative": narrative}
+    for name, (limit, count) in _LISTS.items():
+        if name in reply.__struct_fields__:
+            lines = dict.fromkeys(_line(item, limit) for item in getattr(reply, name) or ())
+            fields[name] = [line for line in lines if line][:count]
+    return fields
+
+
+def _text(text: str, limit: int) -> str:
     """A text of at most `limit` characters without NUL or blanks around it."""
-    return said.replace("\0", "").strip()[:limit].rstrip()
+    return text.replace("\0", "").strip()[:limit].rstrip()
 
 
-def line(said: str, limit: int) -> str:
-    """A text on one line, blanks made one."""
-    return text(" ".join(said.split()), limit)
-
-
-def lines(said: Iterable[str] | None, limit: int, count: int) -> tuple[str, ...]:
-    """Distinct lines in order, empty ones dropped, `count` at most."""
-    kept = dict.fromkeys(line(one, limit) for one in said or ())
-    return tuple(one for one in kept if one)[:count]
+def _line(text: str, limit: int) -> str:
+    return _text(" ".join(text.split()), limit)

@@ -1,7 +1,7 @@
 """The model as the rest of the code sees it: three questions, each answered or `Skipped` with the reason.
 
 Never more than `max_attempts` requests a question (options that a server turns out not to know are not counted), none
-while the circuit breaker is open (after some failures in a short time nobody asks for a while, then one caller tries),
+while the circuit breaker is open (after some failures in a short time no caller asks for a while, then one tries),
 none that the tenant's daily budget, counted in Redis, does not cover.
 
 | setting | value |
@@ -91,7 +91,7 @@ PAUSE = timedelta(seconds=30)
 
 
 class BreakerState(Enum):
-    """CLOSED: everybody may ask. OPEN: nobody. HALF_OPEN: one caller asks, on trial for all."""
+    """CLOSED: every caller asks. OPEN: none does. HALF_OPEN: one caller asks, on trial for all."""
 
     CLOSED = "closed"
     OPEN = "open"
@@ -221,20 +221,20 @@ class Assistant:
         await self._client.aclose()
 
     async def _ask(
-        self, tenant: str, prompt: Prompt, reply: type[R], keep: Callable[[R, str, str], T | None]
+        self, tenant: str, prompt: Prompt, reply: type[R], bound: Callable[[R, str, str], T | None]
     ) -> T | Skipped:
         skipped = Skipped(SkipReason.UNAVAILABLE, "never asked")
         for _ in range(self._max_attempts):
-            kept = await self._attempt(tenant, prompt, reply, keep)
-            if not isinstance(kept, Skipped):
-                return kept
-            skipped = kept
+            answer = await self._attempt(tenant, prompt, reply, bound)
+            if not isinstance(answer, Skipped):
+                return answer
+            skipped = answer
             if skipped.reason not in (SkipReason.UNAVAILABLE, SkipReason.UNUSABLE):
                 break
         return skipped
 
     async def _attempt(
-        self, tenant: str, prompt: Prompt, reply: type[R], keep: Callable[[R, str, str], T | None]
+        self, tenant: str, prompt: Prompt, reply: type[R], bound: Callable[[R, str, str], T | None]
     ) -> T | Skipped:
         """One request. A caller that is cancelled leaves its estimate in the budget: the server may have worked."""
         reserved = await self._budget.reserve(tenant, prompt.tokens)
@@ -247,38 +247,31 @@ class Assistant:
             await self._budget.settle(reserved, 0)
             return Skipped(SkipReason.BREAKER_OPEN, "the server failed just before and is left alone")
         self._breaker = entered
-        used = 0
         try:
             answer = await self._client.ask(prompt, reply)
-            used = answer.tokens
-            kept = keep(answer.value, self.model, prompt.version)
-            if kept is None:
+            used, bounded = answer.tokens, bound(answer.value, self.model, prompt.version)
+            if bounded is None:
                 raise LlmUnusable(self.model, "the answer says nothing", used)
         except LlmUnavailable as error:
-            used = reserved.tokens if error.maybe_billed else 0
-            self._fail(error)
-            kept = Skipped(SkipReason.UNAVAILABLE, str(error))
+            used, bounded = reserved.tokens if error.maybe_billed else 0, Skipped(SkipReason.UNAVAILABLE, str(error))
+            before, self._breaker = self._breaker.state, failed(self._breaker, self._clock())
+            if self._breaker.state is BreakerState.OPEN and before is not BreakerState.OPEN:
+                logger.warning("the language model is left alone for a while: %s", error)
         except LlmRefused as error:
             self._breaker = succeeded(self._breaker)
-            kept = Skipped(SkipReason.INPUT_REFUSED if error.blames_input else SkipReason.REFUSED, str(error))
+            reason = SkipReason.INPUT_REFUSED if error.blames_input else SkipReason.REFUSED
+            used, bounded = 0, Skipped(reason, str(error))
         except LlmUnusable as error:
-            used = error.tokens
             self._breaker = succeeded(self._breaker)
-            kept = Skipped(SkipReason.UNUSABLE, str(error))
+            used, bounded = error.tokens, Skipped(SkipReason.UNUSABLE, str(error))
         else:
             self._breaker = succeeded(self._breaker)
         await self._budget.settle(reserved, used)
-        return kept
-
-    def _fail(self, error: LlmUnavailable) -> None:
-        before = self._breaker.state
-        self._breaker = failed(self._breaker, self._clock())
-        if self._breaker.state is BreakerState.OPEN and before is not BreakerState.OPEN:
-            logger.warning("the language model is left alone for a while: %s", error)
+        return bounded
 
 
 DEFAULT_DAILY_TOKENS = 1_000_000
-"""About 400 long observations, well under a dollar with a small hosted model: nobody is surprised by a bill."""
+"""About 400 long observations, well under a dollar with a small hosted model, so no bill is a surprise."""
 UNLIMITED = "unlimited"
 
 

@@ -26,8 +26,6 @@ class LlmUnavailable(LlmError):
 
     def __init__(self, url: str, reason: str, *, maybe_billed: bool = False) -> None:
         super().__init__(f"{url}: {reason}")
-        self.url = url
-        self.reason = reason
         self.maybe_billed = maybe_billed
 
 
@@ -39,9 +37,6 @@ class LlmRefused(LlmError):
 
     def __init__(self, url: str, status: int, detail: str) -> None:
         super().__init__(f"{url}: HTTP {status}: {detail}")
-        self.url = url
-        self.status = status
-        self.detail = detail
         self.blames_input = status in (400, 413, 422)
 
 
@@ -50,8 +45,6 @@ class LlmUnusable(LlmError):
 
     def __init__(self, model: str, reason: str, tokens: int) -> None:
         super().__init__(f"{model}: {reason}")
-        self.model = model
-        self.reason = reason
         self.tokens = tokens
 
 
@@ -107,21 +100,20 @@ class LlmClient:
     async def ask(self, prompt: Prompt, answer: type[T]) -> ModelAnswer[T]:
         """The model's answer to a prompt as an `answer`."""
         try:
+            # httpx bounds each read, not the whole answer, which a server may send byte by byte
             async with asyncio.timeout(self._timeout_s):
                 response = await self._post_in_its_dialect(prompt)
-        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            raise LlmUnavailable(self._url, self._told(f"{type(error).__name__}: {error}")) from error
         except httpx.RequestError as error:
-            raise LlmUnavailable(
-                self._url, self._told(f"{type(error).__name__}: {error}"), maybe_billed=True
-            ) from error
+            was_sent = not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
+            reason = self._without_key(f"{type(error).__name__}: {error}")
+            raise LlmUnavailable(self._url, reason, maybe_billed=was_sent) from error
         except TimeoutError as error:
             reason = f"no answer within {self._timeout_s:g} s"
             raise LlmUnavailable(self._url, reason, maybe_billed=True) from error
         if response.status_code == 429 or response.status_code >= 500:
             raise LlmUnavailable(self._url, f"HTTP {response.status_code}")
         if not response.is_success:
-            raise LlmRefused(self._url, response.status_code, self._told(response.text))
+            raise LlmRefused(self._url, response.status_code, self._without_key(response.text))
         return self._decoded(prompt, response, answer)
 
     async def aclose(self) -> None:
@@ -158,9 +150,9 @@ class LlmClient:
         except _UNDECODABLE as error:
             raise LlmUnusable(self.model, f"not the JSON asked for: {error}", tokens) from error
 
-    def _told(self, said: str) -> str:
-        """What a server or an error said, without the key, which some quote."""
-        return (said.replace(self._key, "[key]") if self._key else said)[:DETAIL_CHARS]
+    def _without_key(self, text: str) -> str:
+        # some servers quote the key in their errors
+        return (text.replace(self._key, "[key]") if self._key else text)[:DETAIL_CHARS]
 
 
 def json_object(content: str) -> str:

@@ -1,13 +1,15 @@
 """arq job: have a model compress long observations, and record each answer as an event.
 
 Walks every partition's log behind a cursor of its own. Nothing is lost when the model is away or the budget is spent:
-the cursor stays, and readers have the compression made by rules meanwhile.
+the cursor stays, and readers have the compression made by rules until then.
 """
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
+
+from msgspec.structs import asdict
 
 from ingest.errors import UnreadableEvent
 from ingest.events.envelope import Envelope, Event, Recorded, decode
@@ -77,7 +79,7 @@ class EnrichJob:
         """Enrich until every partition is at its head or waits, or the time is over; partitions take turns.
 
         A tenant over budget or an observation without a usable answer holds up its partition, anything else the run.
-        An observation that held up MAX_RUNS runs keeps the local compression and is passed over.
+        An observation that held up MAX_RUNS runs keeps the local compression and is skipped.
         """
         until = asyncio.get_running_loop().time() + slice_s
         compressed, skipped, idle = 0, dict[int, Skipped](), set[int]()
@@ -116,7 +118,7 @@ class EnrichJob:
                     await self._append(partition, self._event(recorded, document, answer))
                     await self._save(partition, stored.position)
                     done += 1
-                elif not self._passed_over(partition, stored.position, answer):
+                elif not self._is_given_up(partition, stored.position, answer):
                     await self._save(partition, cursor)
                     return done, False, answer
             cursor = stored.position
@@ -132,7 +134,7 @@ class EnrichJob:
             return await self._retired.notes(recorded, name)
         return isinstance(current, Tombstone) or (isinstance(current, Observation) and current.model != "")
 
-    def _passed_over(self, partition: int, position: Position, skipped: Skipped) -> bool:
+    def _is_given_up(self, partition: int, position: Position, skipped: Skipped) -> bool:
         """Whether an observation has held up its partition for long enough. Counted by each process for itself."""
         if not skipped.reason.of_the_input:
             return False
@@ -147,17 +149,7 @@ class EnrichJob:
 
     def _event(self, recorded: Recorded, document: Observation, answer: Compression) -> Event:
         source = recorded.envelope
-        data = ObservationCompressed(
-            observation=document.id,
-            title=answer.title,
-            narrative=answer.narrative,
-            facts=list(answer.facts),
-            concepts=list(answer.concepts),
-            files=list(answer.files),
-            importance=answer.importance,
-            model=answer.model,
-            prompt_version=answer.prompt_version,
-        )
+        data = ObservationCompressed(observation=document.id, **asdict(answer))
         envelope = Envelope(
             event_id=f"llm-compress:{document.id}",
             type=data.TYPE,

@@ -7,7 +7,6 @@ from projections.condensing.llm.answers import (
     CompressionReply,
     ExtractedRelation,
     GraphReply,
-    RelationReply,
     SummaryReply,
     compression,
     graph,
@@ -34,7 +33,7 @@ def test_length_and_number_are_bounded_whatever_the_model_said():
 def test_empty_and_repeated_lines_are_dropped_and_blanks_made_one():
     kept = summary(SummaryReply(" A\n title\0 ", " told ", ["", " ", "one  two", "one two"]), "m", "v")
     assert kept is not None
-    assert (kept.title, kept.narrative, kept.decisions, kept.files) == ("A title", "told", ("one two",), ())
+    assert (kept.title, kept.narrative, kept.decisions, kept.files) == ("A title", "told", ["one two"], [])
 
 
 @pytest.mark.parametrize(("said", "kept"), [(-3, 1), (0.4, 1), (7.4, 7), (99, 10), (None, 5)])
@@ -52,15 +51,15 @@ def test_an_answer_that_says_nothing_is_none(title: str, narrative: str):
 
 def test_relations_are_distinct_whole_and_between_two_things():
     edges = [
-        RelationReply("Ada", "Works on", "atlas"),
-        RelationReply("Ada", "works_on", " atlas "),
-        RelationReply("Ada", "", "atlas"),
-        RelationReply("", "uses", "atlas"),
-        RelationReply("atlas", "is", "atlas"),
+        ExtractedRelation("Ada", "Works on", "atlas"),
+        ExtractedRelation("Ada", "works_on", " atlas "),
+        ExtractedRelation("Ada", "", "atlas"),
+        ExtractedRelation("", "uses", "atlas"),
+        ExtractedRelation("atlas", "is", "atlas"),
     ]
-    assert graph(GraphReply(edges), "m", "v").relations == (ExtractedRelation("Ada", "works_on", "atlas"),)
+    assert graph(GraphReply(edges), "m", "v").relations == [ExtractedRelation("Ada", "works_on", "atlas")]
 
 
 def test_relations_are_bounded_in_number():
-    edges = [RelationReply(f"thing {n}", "uses", "Redis") for n in range(1_000)]
+    edges = [ExtractedRelation(f"thing {n}", "uses", "Redis") for n in range(1_000)]
     assert len(graph(GraphReply(edges), "m", "v").relations) == MAX_RELATIONS
