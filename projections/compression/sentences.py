@@ -128,11 +128,6 @@ def distinct(word_sets: Sequence[frozenset[str]], threshold: float = ALIKE) -> l
     return [group[0] for group in alike_groups(word_sets, threshold)]
 
 
-def distinct_texts(texts: Sequence[str], threshold: float = ALIKE) -> list[str]:
-    """Returns the texts without those that resemble an earlier selected one."""
-    return [texts[index] for index in distinct([term_set(text) for text in texts], threshold)]
-
-
 def centrality(term_lists: Sequence[Sequence[str]], at_least: int = 1) -> list[float]:
     """Returns for each list how frequent its terms are in all lists, on average; 0 for an empty list.
 

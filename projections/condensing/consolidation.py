@@ -1,13 +1,12 @@
 """Consolidation: what many observations, sessions or memories have in common, by agentmemory's rules.
 
-Guarantee: pure and extractive: of sentences that somebody said, each with the sources that say it. The same members
-give the same text, so that consolidating again changes nothing; one topic is one concept, so that new members give
-a new version of the same memory.
+Guarantee: extractive: every sentence is quoted, and names the sources that say it. The same members give the same text,
+so consolidating again changes nothing; one topic is one concept, so new members give a new version of the same memory.
 """
 
 import asyncio
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from heapq import nlargest
 from itertools import chain
 from typing import Literal, TypeAlias, get_args
@@ -53,6 +52,7 @@ from projections.operations.current import Current, Writing
 from projections.search.similarity import SIMILAR_ABOVE
 
 MIN_IMPORTANCE = 5
+FEWEST_MEMBERS = 3
 TOPICS = 10
 CONTENT_CHARS = 1200
 FACTS = 10
@@ -94,34 +94,29 @@ class Procedure(Struct, frozen=True):
     sources: list[str]
 
 
-def find_topics(
-    observations: Iterable[Observation],
-    min_importance: int = MIN_IMPORTANCE,
-    min_members: int = 3,
-    max_topics: int = TOPICS,
-    top: int = 8,
-) -> list[Topic]:
-    """Returns what several important observations claim of a topic, the most spoken of first, ties by concept.
+def find_topics(observations: Iterable[Observation], max_topics: int = TOPICS, top: int = 8) -> list[Topic]:
+    """Returns what several important observations claim of a topic, the most frequent topic first, ties by concept.
 
-    At least `min_members` of them do; the `top` most important, the newest of equals, are told. A topic of which most
-    is told under another already is left out, as is one that a single observation is left to tell of.
+    At least FEWEST_MEMBERS of them claim something of it; the `top` most important, the newest of equals, are quoted. A
+    topic most of whose lines are under another topic already is left out, and so is one that only one is quoted for.
     """
 
     def claims(observation: Observation) -> list[str]:
         return [claim for claim in _facts_in(account(observation)) if len(claim) <= _LINE_CHARS]
 
-    seen = sorted((item for item in observations if item.importance >= min_importance), key=in_time)
+    members = sorted((item for item in observations if item.importance >= MIN_IMPORTANCE), key=in_time)
     topics: list[Topic] = []
-    told_lines: set[str] = set()
-    for concept, said in sorted(about(seen, claims).items(), key=lambda item: (-len(item[1]), item[0])):
-        if len(said) < min_members:
+    quoted: set[str] = set()
+    for concept, sentences in sorted(about(members, claims).items(), key=lambda item: (-len(item[1]), item[0])):
+        if len(sentences) < FEWEST_MEMBERS:
             continue
         # the most important, the newest of equals; in time order
-        indexes = sorted(index for _, index in nlargest(top, [(seen[index].importance, index) for index in said]))
-        topic = _topic(concept, [seen[index] for index in indexes], [said[index] for index in indexes])
+        best_members = nlargest(top, [(members[index].importance, index) for index in sentences])
+        indexes = sorted(index for _, index in best_members)
+        topic = _topic(concept, [members[index] for index in indexes], [sentences[index] for index in indexes])
         lines = topic.content.splitlines()[1:]
-        if len(topic.sources) > 1 and 2 * len(told_lines.intersection(lines)) <= len(lines):
-            told_lines.update(lines)
+        if len(topic.sources) > 1 and 2 * len(quoted.intersection(lines)) <= len(lines):
+            quoted.update(lines)
             topics.append(topic)
             if len(topics) == max_topics:
                 break
@@ -135,18 +130,18 @@ def facts_of(summaries: Sequence[Digest]) -> list[Fact]:
     """
     if len(summaries) < FEWEST_SESSIONS:
         return []
-    said: list[tuple[int, bool, str]] = []
+    claims: list[tuple[int, bool, str]] = []
     for index in range(len(summaries) - 1, max(-1, len(summaries) - 1 - NEWEST_SESSIONS), -1):
         summary = summaries[index]
-        said += [(index, True, claim) for decision in summary.decisions for claim in _facts_in(decision)]
-        said += [(index, False, claim) for claim in _facts_in(summary.narrative)]
-    sets = [term_set(text) for *_, text in said]
+        claims += [(index, True, claim) for decision in summary.decisions for claim in _facts_in(decision)]
+        claims += [(index, False, claim) for claim in _facts_in(summary.narrative)]
     ranked: list[Fact] = []
-    for group in claim_groups([text for *_, text in said], SAME_CLAIM):
-        sessions = sorted({said[index][0] for index in group})
-        decided = any(said[index][1] for index in group)
-        if len(sets[group[0]]) >= _FEWEST_TERMS and (len(sessions) > 1 or decided):
-            ranked.append(Fact(said[group[0]][2], sessions))
+    for group in claim_groups([text for *_, text in claims], SAME_CLAIM):
+        newest_wording = claims[group[0]][2]
+        sessions = sorted({claims[index][0] for index in group})
+        decided = any(claims[index][1] for index in group)
+        if len(term_set(newest_wording)) >= _FEWEST_TERMS and (len(sessions) > 1 or decided):
+            ranked.append(Fact(newest_wording, sessions))
     return sorted(ranked, key=lambda fact: -len(fact.sources))[:FACTS]
 
 
@@ -181,10 +176,10 @@ def _facts_in(text: str) -> list[str]:
     return [claim for claim in claims_in(text) if _ADDRESSED.search(claim) is None]
 
 
-def _topic(concept: str, members: Sequence[Observation], said: Sequence[Sequence[str]]) -> Topic:
-    """The memory about a concept: its title, then the most central sentence of each member, said once."""
-    title = shortened(f"About {written(concept, chain(*said))}", TITLE_CHARS)
-    leads = [lead for _, lead in leading(said)]
+def _topic(concept: str, members: Sequence[Observation], sentences: Sequence[Sequence[str]]) -> Topic:
+    """The memory about a concept: its title, then the most central sentence of each member, once."""
+    title = shortened(f"About {written(concept, chain(*sentences))}", TITLE_CHARS)
+    leads = [lead for _, lead in leading(sentences)]
     lines = [f"- {leads[group[0]]}" for group in claim_groups(leads, SAME_CLAIM)]
     content = "\n".join(fitting([title, *lines], CONTENT_CHARS, "\n"))
     sources: list[str] = [member.id for member, lead in zip(members, leads, strict=True) if says(content, lead)]
@@ -221,7 +216,7 @@ def summarise(texts: Sequence[str], max_sentences: int = MAX_SENTENCES) -> str:
 
 
 def summary_text(count: int, summary: str) -> str:
-    """Returns the content of the memory that stands for `count` others."""
+    """Returns the content of the memory that replaces `count` others."""
     return f"[Summary of {count} memories] {summary}"
 
 
@@ -255,155 +250,143 @@ async def consolidate(
     """Memories about what a project's observations have in common, facts of its summaries, its procedures."""
     await current.settle()
     documents, tenant = current.documents, reader.tenant
-    seen = await newest(documents, timeline(tenant, project), Observation, PROJECT_OBSERVATIONS, reader)
-    told = await newest(documents, summaries(tenant, project), Summary, SUMMARIES_READ, reader)
-    kept = await newest(documents, memories(tenant, project), Memory, PROJECT_MEMORIES, reader)
-    public = [one for one in kept if one.visibility == "public"]
-    important = [one for one in seen if one.importance >= MIN_IMPORTANCE]
-    known = _Known(await _made(current, public, [*important, *told], reader, project))
-    writing, made = Writing(current, caller), 0
+    observations = await newest(documents, timeline(tenant, project), Observation, PROJECT_OBSERVATIONS, reader)
+    in_time_order = (await newest(documents, summaries(tenant, project), Summary, SUMMARIES_READ, reader))[::-1]
+    stored = await newest(documents, memories(tenant, project), Memory, PROJECT_MEMORIES, reader)
+    public = [memory for memory in stored if memory.visibility == "public"]
+    important = [observation for observation in observations if observation.importance >= MIN_IMPORTANCE]
+    existing = await _consolidated(current, public, [*important, *in_time_order], reader, project)
+    commands: dict[Part, list[Remember]] = {part: [] for part in PARTS}
     if "memories" in parts and len(important) >= fewest_observations:
-        topics = await asyncio.to_thread(find_topics, important)
-        made = await _write_topics(topics, known, project, writing)
-    said = [one.content for one in public if one.is_latest and not is_made(one)]
-    facts = await _write_facts(told, said, known, project, writing) if "facts" in parts else 0
-    procedures = await _write_procedures(public, known, project, writing) if "procedures" in parts else 0
+        commands["memories"] = await asyncio.to_thread(_topic_commands, important)
+    if "facts" in parts:
+        commands["facts"] = _fact_commands(in_time_order, public)
+    if "procedures" in parts:
+        commands["procedures"] = _procedure_commands(public)
+    writing, changed = Writing(current, caller), 0
+    for part in PARTS:
+        for command in commands[part]:
+            command = replace(command, project=project, keep_duplicates=True)
+            changed += await _write(command, existing, writing) and part == "memories"
     return Consolidated(
-        memories=made,
-        facts=facts,
-        procedures=procedures,
+        memories=changed,
+        facts=len(commands["facts"]),
+        procedures=len(commands["procedures"]),
         observations=len(important),
-        summaries=len(told),
+        summaries=len(in_time_order),
         position=writing.position,
     )
 
 
-async def _made(
+async def _consolidated(
     current: Current,
     newest_memories: Sequence[Memory],
     sources: Sequence[Observation | Summary],
     reader: Reader,
     project: str,
-) -> list[Memory]:
-    """The project's consolidated memories that this may revise: the newest, and those made of these sources."""
+) -> dict[DocumentId, Memory]:
+    """The project's consolidated memories that this may revise: the newest, and those made of these sources.
+
+    So no memory that an agent wrote is revised.
+    """
     documents = current.documents
     home = [partition_of(project_route(reader.tenant, project), documents.partitions)]
     names = await documents.members_of([derived(source.id) for source in sources], home)
-    documents_made = [row.document for row in await documents.find_all(list(dict.fromkeys(names)))]
-    candidates = [row for row in (*newest_memories, *documents_made) if isinstance(row, Memory)]
-    by_id = {memory.id: memory for memory in candidates if may_read(memory, reader)}
-    return [
-        memory
-        for memory in by_id.values()
+    located = [row.document for row in await documents.find_all(list(dict.fromkeys(names)))]
+    candidates = [row for row in (*newest_memories, *located) if isinstance(row, Memory) and may_read(row, reader)]
+    return {
+        memory.id: memory
+        for memory in candidates
         if memory.is_latest and memory.visibility == "public" and memory.project == project and is_made(memory)
+    }
+
+
+def _topic_commands(observations: Sequence[Observation]) -> list[Remember]:
+    """One memory a topic; a new version of the one about the same concept."""
+    return [
+        Remember(
+            event_id=f"consolidated:{fingerprint(topic.content, *sorted(topic.sources))}",
+            content=topic.content,
+            title=topic.title,
+            tags=[CONSOLIDATED],
+            concepts=[topic.concept],
+            derived_from=topic.sources,
+        )
+        for topic in find_topics(observations)
     ]
 
 
-async def _write_topics(topics: Sequence[Topic], known: "_Known", project: str, writing: Writing) -> int:
-    """One memory a topic; a new version of the one about the same concept, if there is one."""
-    written = 0
-    for topic in topics:
-        written += await known.write(
-            Remember(
-                event_id=f"consolidated:{fingerprint(topic.content, *sorted(topic.sources))}",
-                project=project,
-                content=topic.content,
-                title=topic.title,
-                tags=[CONSOLIDATED],
-                concepts=[topic.concept],
-                derived_from=topic.sources,
-            ),
-            known.find([CONSOLIDATED], lambda one, concept=topic.concept: one.concepts[:1] == [concept]),
-            writing,
-        )
-    return written
+def _fact_commands(in_time_order: Sequence[Summary], public: Iterable[Memory]) -> list[Remember]:
+    """One memory a fact that no memory states already; a new version of the one that states nearly the same."""
+    stated = [Claim.of(memory.content) for memory in public if memory.is_latest and not is_made(memory)]
+    commands: list[Remember] = []
+    for fact in facts_of([digest_of(summary) for summary in in_time_order]):
+        claim, sources = Claim.of(fact.content), [str(in_time_order[index].id) for index in fact.sources]
+        if not any(claim.is_within(other) for other in stated):
+            event_id = f"fact:{fingerprint(fact.content, *sorted(sources))}"
+            tags = [FACT, CONSOLIDATED]
+            commands.append(Remember(event_id=event_id, content=fact.content, tags=tags, derived_from=sources))
+    return commands
 
 
-async def _write_facts(
-    told: Sequence[Summary], said: Iterable[str], known: "_Known", project: str, writing: Writing
-) -> int:
-    """One memory a fact that no memory says already; a new version of the one that says nearly the same, if any."""
-    in_time, claims = list(reversed(told)), list(map(Claim.of, said))
-    facts = [
-        fact
-        for fact in facts_of([digest_of(one) for one in in_time])
-        if not any(Claim.of(fact.content).is_within(claim) for claim in claims)
-    ]
-    for fact in facts:
-        sources = [in_time[place].id for place in fact.sources]
-        command = Remember(
-            event_id=f"fact:{fingerprint(fact.content, *sorted(sources))}",
-            project=project,
-            content=fact.content,
-            tags=[FACT, CONSOLIDATED],
-            derived_from=list(sources),
-        )
-        await known.write(command, known.find(command.tags, _saying(fact.content)), writing)
-    return len(facts)
-
-
-async def _write_procedures(told: Sequence[Memory], known: "_Known", project: str, writing: Writing) -> int:
-    """One memory a procedure; a new version of the one of the same name, if there is one."""
-    procedures = procedures_of([one for one in told if not is_made(one)])
-    for procedure in procedures:
-        command = Remember(
+def _procedure_commands(public: Sequence[Memory]) -> list[Remember]:
+    """One memory a procedure; a new version of the one of the same name."""
+    return [
+        Remember(
             event_id=f"procedure:{fingerprint(procedure.name, *procedure.steps, *sorted(procedure.sources))}",
-            project=project,
             content="\n".join([procedure.name, *(f"{n}. {step}" for n, step in enumerate(procedure.steps, 1))]),
             title=procedure.name[:80],
             memory_type="procedural",
             tags=[PROCEDURE, CONSOLIDATED],
-            derived_from=list(procedure.sources),
+            derived_from=procedure.sources,
         )
-        named = known.find(command.tags, lambda one, title=command.title: one.title == title)
-        await known.write(command, named, writing)
-    return len(procedures)
+        for procedure in procedures_of([memory for memory in public if not is_made(memory)])
+    ]
 
 
-def _saying(content: str) -> Callable[[Memory], bool]:
-    claim = Claim.of(content)
-    return lambda one: one.content == content or claim.is_said_by(Claim.of(one.content), SAME_CLAIM)
+def _is_same(command: Remember, memory: Memory) -> bool:
+    """Whether a consolidated memory is about the same as a new one.
 
-
-class _Known:
-    """The consolidated memories that a run may make new versions of, each of them once.
-
-    Which one that is, is told by what it is about and never by how alike texts are as a whole: two topics may be in
-    nearly the same words. So none of them takes the place of another, nor of what somebody wrote.
+    It is told by concept, claim or name, never by how alike texts are as a whole: two topics may have nearly the same
+    words.
     """
+    if sorted(memory.tags) != sorted(command.tags):
+        return False
+    if FACT in command.tags:
+        claim = Claim.of(command.content)
+        return memory.content == command.content or claim.is_said_by(Claim.of(memory.content), SAME_CLAIM)
+    return memory.title == command.title if PROCEDURE in command.tags else memory.concepts[:1] == command.concepts
 
-    def __init__(self, made: Iterable[Memory]) -> None:
-        self._made = {one.id: one for one in made}
 
-    def find(self, tags: Sequence[str], wanted: Callable[[Memory], bool]) -> Memory | None:
-        """The first that has just these tags and is wanted."""
-        return next((one for one in self._made.values() if sorted(one.tags) == sorted(tags) and wanted(one)), None)
+async def _write(command: Remember, existing: dict[DocumentId, Memory], writing: Writing) -> bool:
+    """Write a memory, as the next version of the one that it replaces, if any; False if that says it all already.
 
-    async def write(self, command: Remember, old: Memory | None, writing: Writing) -> bool:
-        """Write a memory, as the next version of `old` if there is one; False where that says it all already."""
-        if old is None:
-            await writing.give(replace(command, keep_duplicates=True))
-            return True
-        del self._made[old.id]
-        if old.content == command.content and sorted(old.derived_from) == sorted(command.derived_from):
-            return False
-        revision = ReviseMemory(
-            event_id=f"{command.event_id}:{old.id}",  # what it says may come back to what an older version said
-            project=command.project,
-            memory=old.id,
-            content=command.content,
-            memory_type=old.memory_type,
-            purpose=old.purpose,
-            title=command.title,
-            tags=old.tags,
-            concepts=old.concepts,
-            importance=old.importance,
-            owner=old.owner,
-            keep_duplicates=True,
-            derived_from=command.derived_from,
-        )
-        await writing.give(revision)
+    That one leaves `existing`, so a run makes at most one new version of a memory.
+    """
+    old = next((memory for memory in existing.values() if _is_same(command, memory)), None)
+    if old is None:
+        await writing.give(command)
         return True
+    del existing[old.id]
+    if old.content == command.content and sorted(old.derived_from) == sorted(command.derived_from):
+        return False
+    revision = ReviseMemory(
+        event_id=f"{command.event_id}:{old.id}",  # its text may return to what an older version said
+        project=command.project,
+        memory=old.id,
+        content=command.content,
+        memory_type=old.memory_type,
+        purpose=old.purpose,
+        title=command.title,
+        tags=old.tags,
+        concepts=old.concepts,
+        importance=old.importance,
+        owner=old.owner,
+        keep_duplicates=True,
+        derived_from=command.derived_from,
+    )
+    await writing.give(revision)
+    return True
 
 
 Audience: TypeAlias = tuple[str, str, str, tuple[str, ...]]

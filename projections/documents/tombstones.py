@@ -189,8 +189,8 @@ def unpacked(ledger: Ledger) -> list[LedgerEntry]:
         if TYPES[was] == ObservationCompressed.TYPE:
             subject = DocumentId(f"{OBSERVATION}_{next(subjects)}")
         times = (ms + occurred, ms + recorded) if is_observation else (0, 0)
-        who = agents[agent], users[user]
-        noted.append(LedgerEntry(name, Position(ms, seq), TYPES[was], subject, *who, *times, n in erased))
+        at = Position(ms, seq)
+        noted.append(LedgerEntry(name, at, TYPES[was], subject, agents[agent], users[user], *times, n in erased))
     return noted
 
 

@@ -375,10 +375,11 @@ def erased_envelope(entry: LedgerEntry, forgetting: Envelope) -> Envelope:
 
 
 Loaded = Mapping[DocumentId, Document]
-Apply = Callable[[FoldBatch, Recorded], None]
-Reads = Callable[[Recorded], Iterable[str]]
-Follows = Callable[[Recorded, Loaded], Iterable[str]]
-Wants = Callable[[Recorded], Callable[[str], bool]]
+# the data of the event is an argument of its own, because each rule knows its type
+Apply = Callable[[FoldBatch, Recorded, Any], None]
+Reads = Callable[[Recorded, Any], Iterable[str]]
+Follows = Callable[[Recorded, Any, Loaded], Iterable[str]]
+Wants = Callable[[Recorded, Any], Callable[[str], bool]]
 
 
 class FoldRule(NamedTuple):
@@ -401,12 +402,8 @@ RULES: dict[type[EventData], FoldRule] = {}
 """The rule of each type of event; the modules of this package add theirs when they are imported."""
 
 
-def _no_names(event: Recorded, loaded: Loaded | None = None) -> Iterable[str]:
+def _no_names(event: Recorded, data: EventData, loaded: Loaded | None = None) -> Iterable[str]:
     return ()
-
-
-def _all_members(event: Recorded) -> Callable[[str], bool]:
-    return lambda member: True
 
 
 def folds(
@@ -415,7 +412,7 @@ def folds(
     listings: Reads = _no_names,
     follows: Follows = _no_names,
     further_listings: Follows = _no_names,
-    wants: Wants = _all_members,
+    wants: Wants = lambda event, data: lambda member: True,
 ) -> Callable[[Apply], Apply]:
     """Register a function as the fold of these events; the other arguments are those of FoldRule."""
 
@@ -442,12 +439,12 @@ def fold_one(
     `drops` is set; else the event is void. `reads` and `follows` are what the rule reads besides mark and document.
     """
 
-    def apply(batch: FoldBatch, event: Recorded) -> None:
-        name = subject(event, event.data)
+    def apply(batch: FoldBatch, event: Recorded, data: EventData) -> None:
+        name = subject(event, data)
         if not batch.mark(event, name):
             return
         before = batch.get(name)
-        after = evolve(before if isinstance(before, of) else None, event, event.data)
+        after = evolve(before if isinstance(before, of) else None, event, data)
         if after is not None:
             batch.put(after)
         elif drops:
@@ -455,10 +452,12 @@ def fold_one(
         else:
             batch.void(event)
 
-    def all_reads(event: Recorded) -> set[str]:
-        return {mark_of(event), subject(event, event.data), *reads(event)}
-
-    folds(*events, reads=all_reads, follows=follows)(apply)
+    register = folds(
+        *events,
+        reads=lambda event, data: {mark_of(event), subject(event, data), *reads(event, data)},
+        follows=follows,
+    )
+    register(apply)
 
 
 def session_of(event: Recorded) -> DocumentId:
@@ -472,12 +471,13 @@ def mark_of(event: Recorded) -> DocumentId:
     return document_id("evt", f"{route_of(event.envelope, event.data)}\0{event.data.TYPE}", event.envelope.event_id)
 
 
-def ledger_of(event: Recorded) -> set[str]:
-    """The first part of the ledger of the session that an event names."""
-    return {ledger_id(session_of(event))}
+def session_and_ledger(event: Recorded, data: EventData | None = None) -> set[str]:
+    """The session that an event names, and the first part of its ledger."""
+    session = session_of(event)
+    return {session, ledger_id(session)}
 
 
-def further_parts(event: Recorded, loaded: Loaded) -> set[str]:
+def further_parts(event: Recorded, data: EventData, loaded: Loaded) -> set[str]:
     """The other parts of that ledger."""
     if not event.envelope.session_id:
         return set()

@@ -24,13 +24,13 @@ NOUNS = (forgetting, memories, sessions)
 
 def documents_of(events: Iterable[Recorded]) -> set[DocumentId]:
     """The ids that a fold of these events may read, except those that listings and other documents lead to."""
-    return {DocumentId(name) for event in events for name in RULES[type(event.data)].reads(event)}
+    return {DocumentId(name) for event in events for name in RULES[type(event.data)].reads(event, event.data)}
 
 
 def candidate_listings(events: Iterable[Recorded]) -> set[str]:
     """The listings whose members the fold of these events also reads: memories that a new one may supersede or follow,
     and the marks of what is to be forgotten."""
-    return {name for event in events for name in RULES[type(event.data)].listings(event)}
+    return {name for event in events for name in RULES[type(event.data)].listings(event, event.data)}
 
 
 def candidate_members(events: Iterable[Recorded], members: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
@@ -38,20 +38,20 @@ def candidate_members(events: Iterable[Recorded], members: Mapping[str, Sequence
     selected: dict[str, set[str]] = {}
     for event in events:
         rule = RULES[type(event.data)]
-        wants = rule.wants(event)
-        for name in rule.listings(event):
+        wants = rule.wants(event, event.data)
+        for name in rule.listings(event, event.data):
             selected.setdefault(name, set()).update(filter(wants, members.get(name, ())))
     return {name: sorted(some) for name, some in selected.items() if some}
 
 
 def further_documents(events: Iterable[Recorded], loaded: Mapping[DocumentId, Document]) -> set[DocumentId]:
     """The ids that loaded documents lead to: later versions, and memories that were condensed together."""
-    return {DocumentId(name) for event in events for name in RULES[type(event.data)].follows(event, loaded)}
+    return {DocumentId(name) for event in events for name in RULES[type(event.data)].follows(event, event.data, loaded)}
 
 
 def further_listings(events: Iterable[Recorded], loaded: Mapping[DocumentId, Document]) -> set[str]:
     """The listings that loaded documents lead to: marks of what is forgotten together with something else."""
-    return {name for event in events for name in RULES[type(event.data)].further_listings(event, loaded)}
+    return {name for event in events for name in RULES[type(event.data)].further_listings(event, event.data, loaded)}
 
 
 def fold(
@@ -66,5 +66,5 @@ def fold(
     batch = FoldBatch(loaded, candidates)
     for event in events:
         batch.tenant = event.envelope.tenant
-        RULES[type(event.data)].apply(batch, event)
+        RULES[type(event.data)].apply(batch, event, event.data)
     return batch.changes()

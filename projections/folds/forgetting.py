@@ -10,7 +10,7 @@ same documents as the live projection.
 """
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -29,8 +29,16 @@ from projections.documents.relations import Relation
 from projections.documents.rows import joined
 from projections.documents.sessions import SESSION, Commit, Session, Summary, summary_id
 from projections.documents.slots import Slot
-from projections.documents.tombstones import Ledger, LedgerEntry, SupersededEvent, Tombstone, entries, ledger_id
-from projections.folds.batch import FoldBatch, Loaded, erased_envelope, folds, further_parts, session_of
+from projections.documents.tombstones import Ledger, LedgerEntry, SupersededEvent, Tombstone, entries
+from projections.folds.batch import (
+    FoldBatch,
+    Loaded,
+    erased_envelope,
+    folds,
+    further_parts,
+    session_and_ledger,
+    session_of,
+)
 
 
 def forgotten_ids(data: SubjectForgotten) -> list[str]:
@@ -40,26 +48,25 @@ def forgotten_ids(data: SubjectForgotten) -> list[str]:
     return [data.subject]
 
 
-def _forgotten_reads(event: Recorded) -> set[str]:
-    data = cast(SubjectForgotten, event.data)
+def _forgotten_reads(event: Recorded, data: SubjectForgotten) -> set[str]:
     names = {*forgotten_ids(data), *data.kept}
     if event.envelope.session_id:
-        names |= {session_of(event), summary_id(session_of(event)), ledger_id(session_of(event))}
+        names |= {summary_id(session_of(event)), *session_and_ledger(event)}
     return names
 
 
-def _forgotten_listings(event: Recorded) -> set[str]:
-    subjects = forgotten_ids(cast(SubjectForgotten, event.data))
-    return {entries(name) for name in (*subjects, *([session_of(event)] if event.envelope.session_id else ()))}
+def _forgotten_listings(event: Recorded, data: SubjectForgotten) -> set[str]:
+    session = [session_of(event)] if event.envelope.session_id else []
+    return {entries(name) for name in (*forgotten_ids(data), *session)}
 
 
-def _connected(event: Recorded, loaded: Loaded) -> set[str]:
+def _connected(data: SubjectForgotten, loaded: Loaded) -> set[str]:
     """What was condensed with a forgotten memory, what stands for it, what it superseded and what superseded it.
 
     Followed through memories that are forgotten as well. Also what a forgotten mark is about.
     """
     names = set[str]()
-    waiting = forgotten_ids(cast(SubjectForgotten, event.data))[:]
+    waiting = forgotten_ids(data)[:]
     seen = {*waiting}
     while waiting:
         match current := loaded.get(DocumentId(waiting.pop())):
@@ -79,10 +86,10 @@ def _connected(event: Recorded, loaded: Loaded) -> set[str]:
     return names - {""}
 
 
-def _further_entries(event: Recorded, loaded: Loaded) -> set[str]:
+def _further_entries(event: Recorded, data: SubjectForgotten, loaded: Loaded) -> set[str]:
     """The marks of what a memory was condensed with, and the other marks of a forgotten mark's subject."""
-    memories_of = {entries(name) for name in _connected(event, loaded) if name.partition("_")[0] == MEMORY}
-    documents = (loaded.get(DocumentId(name)) for name in forgotten_ids(cast(SubjectForgotten, event.data)))
+    memories_of = {entries(name) for name in _connected(data, loaded) if name.partition("_")[0] == MEMORY}
+    documents = (loaded.get(DocumentId(name)) for name in forgotten_ids(data))
     return memories_of | {entries(mark.subject) for mark in documents if isinstance(mark, SupersededEvent)}
 
 
@@ -90,11 +97,10 @@ def _further_entries(event: Recorded, loaded: Loaded) -> set[str]:
     SubjectForgotten,
     reads=_forgotten_reads,
     listings=_forgotten_listings,
-    follows=lambda event, loaded: _connected(event, loaded) | further_parts(event, loaded),
+    follows=lambda event, data, loaded: _connected(data, loaded) | further_parts(event, data, loaded),
     further_listings=_further_entries,
 )
-def _forgotten(batch: FoldBatch, event: Recorded) -> None:
-    data = cast(SubjectForgotten, event.data)
+def _forgotten(batch: FoldBatch, event: Recorded, data: SubjectForgotten) -> None:
     names = forgotten_ids(data)
     before = batch.session(event)
     # observations before their session: what remains of it depends on them
@@ -307,19 +313,15 @@ def _erase_document(batch: FoldBatch, document: Observation | Memory, stub: Even
     batch.erase(document.position, stub, envelope)
 
 
-def _erased_reads(event: Recorded) -> set[str]:
-    stub = cast(EventErased, event.data)
-    names = {stub.document, stub.mark, stub.parent_id, *stub.originals} - {""}
-    if event.envelope.session_id:
-        names |= {session_of(event), ledger_id(session_of(event))}
-    return names
+def _erased_reads(event: Recorded, data: EventErased) -> set[str]:
+    names = {data.document, data.mark, data.parent_id, *data.originals} - {""}
+    return names | session_and_ledger(event) if event.envelope.session_id else names
 
 
 @folds(EventErased, reads=_erased_reads, follows=further_parts)
-def _event_erased(batch: FoldBatch, event: Recorded) -> None:
+def _event_erased(batch: FoldBatch, event: Recorded, stub: EventErased) -> None:
     """Have every effect on other documents that the event had before it was erased."""
-    stub, envelope = cast(EventErased, event.data), event.envelope
-    name = stub.mark or stub.document
+    envelope, name = event.envelope, stub.mark or stub.document
     if not name:
         return  # the event made no document: it was a dead letter that was discarded
     retired = stub.was in SESSION_TYPES and envelope.session_id and batch.ledgers.find(session_of(event), name)

@@ -4,7 +4,6 @@ A memory is recorded, superseded by one that states the same, revised, condensed
 """
 
 from collections.abc import Callable
-from typing import cast
 
 from msgspec.structs import replace
 
@@ -33,8 +32,7 @@ from projections.documents.tombstones import Tombstone, inheritance
 from projections.folds.batch import FoldBatch, Loaded, fold_one, folds
 
 
-def _similar_listings(event: Recorded) -> set[str]:
-    data = cast(MemoryRecorded, event.data)
+def _similar_listings(event: Recorded, data: MemoryRecorded) -> set[str]:
     names = {inheritance(memories.memory_id(event))}
     if not data.keep_duplicates:
         names.update(_probes(memories.memory(event, data)))
@@ -45,38 +43,36 @@ def _probes(memory: Memory) -> list[str]:
     return probe_listings(memory, by_words=memories.is_by_words(memory))
 
 
-def _may_be_similar(event: Recorded) -> Callable[[str], bool]:
-    """Members of listings of similar memories say enough to pass over most of them unread."""
-    resembles = resembling(cast(MemoryRecorded, event.data).content)
+def _may_be_similar(event: Recorded, data: MemoryRecorded) -> Callable[[str], bool]:
+    # a member of a listing of similar memories has a sketch, by which most memories are skipped without reading them
+    resembles = resembling(data.content)
     return lambda member: "|" not in member or resembles(member)
 
 
 @folds(
-    MemoryRecorded, reads=lambda event: {memories.memory_id(event)}, listings=_similar_listings, wants=_may_be_similar
+    MemoryRecorded,
+    reads=lambda event, data: {memories.memory_id(event)},
+    listings=_similar_listings,
+    wants=_may_be_similar,
 )
-def _recorded(batch: FoldBatch, event: Recorded) -> None:
-    data = cast(MemoryRecorded, event.data)
+def _recorded(batch: FoldBatch, event: Recorded, data: MemoryRecorded) -> None:
     new = memories.memory(event, data)
-    if _known(batch, event, new):
+    if _is_repeat(batch, event, new):
         return
     tombstones = (document for document in batch.members(inheritance(new.id)) if isinstance(document, Tombstone))
     forgotten = [tombstone for tombstone in tombstones if tombstone.successor == new.id]
     if forgotten:
         new = memories.inheriting(new, forgotten[0].id, forgotten[0].memory_version)
         batch.put(replace(forgotten[0], superseded_by=new.id, successor=""))
-    elif not new.keep_duplicates and (old := memories.predecessor(new, _similar(batch, event, new))):
+    elif not new.keep_duplicates and (old := memories.predecessor(new, _similar(batch, event, data, new))):
         new, retired = memories.superseding(new, old)
         batch.put(retired)
     batch.put(replace(new, separate_parent=bool(new.parent_id)))
 
 
-def _revised_reads(event: Recorded) -> set[str]:
-    return {memories.memory_id(event), cast(MemoryRevised, event.data).memory}
-
-
-def _later_versions(event: Recorded, loaded: Loaded) -> set[str]:
-    """One step further along the versions that begin with the revised memory."""
-    name, names = cast(MemoryRevised, event.data).memory, set[str]()
+def _later_versions(event: Recorded, data: MemoryRevised, loaded: Loaded) -> set[str]:
+    """The versions that begin with the revised memory, as far as they are loaded, and the one after them."""
+    name, names = data.memory, set[str]()
     while (current := loaded.get(DocumentId(name))) is not None:
         if not isinstance(current, Memory | Tombstone) or not current.superseded_by or current.superseded_by in names:
             break
@@ -85,12 +81,11 @@ def _later_versions(event: Recorded, loaded: Loaded) -> set[str]:
     return names
 
 
-@folds(MemoryRevised, reads=_revised_reads, follows=_later_versions)
-def _revised(batch: FoldBatch, event: Recorded) -> None:
+@folds(MemoryRevised, reads=lambda event, data: {memories.memory_id(event), data.memory}, follows=_later_versions)
+def _revised(batch: FoldBatch, event: Recorded, data: MemoryRevised) -> None:
     """The new version follows the newest there is, so that two revisions at once do not fork."""
-    data = cast(MemoryRevised, event.data)
     new = memories.memory(event, data)
-    if _known(batch, event, new):
+    if _is_repeat(batch, event, new):
         return
     match newest := _newest(batch, data.memory):
         case Memory():
@@ -106,16 +101,11 @@ def _revised(batch: FoldBatch, event: Recorded) -> None:
     batch.put(replace(new, separate_parent=others))
 
 
-def _condensed_reads(event: Recorded) -> set[str]:
-    return {memories.memory_id(event), *cast(MemoryCondensed, event.data).originals}
-
-
-@folds(MemoryCondensed, reads=_condensed_reads)
-def _condensed(batch: FoldBatch, event: Recorded) -> None:
-    """In the place of memories that all are current; else it is void, and erased: what it says may be forgotten."""
-    data = cast(MemoryCondensed, event.data)
+@folds(MemoryCondensed, reads=lambda event, data: {memories.memory_id(event), *data.originals})
+def _condensed(batch: FoldBatch, event: Recorded, data: MemoryCondensed) -> None:
+    """It replaces memories that all are current; else it is void, and erased: it may quote what is forgotten."""
     new = memories.condensed(event, data)
-    if _known(batch, event, new):
+    if _is_repeat(batch, event, new):
         return
     originals = [batch.get(name) for name in data.originals]
     current = [original for original in originals if isinstance(original, Memory) and original.is_latest]
@@ -128,7 +118,7 @@ def _condensed(batch: FoldBatch, event: Recorded) -> None:
     batch.put(new)
 
 
-def _known(batch: FoldBatch, event: Recorded, new: Memory) -> bool:
+def _is_repeat(batch: FoldBatch, event: Recorded, new: Memory) -> bool:
     """Whether the event's memory, or its tombstone, is there already."""
     match batch.get(new.id):
         case Memory(position=first) | Tombstone(position=first):
@@ -138,9 +128,9 @@ def _known(batch: FoldBatch, event: Recorded, new: Memory) -> bool:
             return False
 
 
-def _similar(batch: FoldBatch, event: Recorded, memory: Memory) -> list[Memory]:
+def _similar(batch: FoldBatch, event: Recorded, data: MemoryRecorded, memory: Memory) -> list[Memory]:
     """Every memory that shares a key with this one and may be alike enough."""
-    wants = _may_be_similar(event)
+    wants = _may_be_similar(event, data)
     documents = {document.id: document for listing in _probes(memory) for document in batch.members(listing, wants)}
     return [document for document in documents.values() if isinstance(document, Memory)]
 

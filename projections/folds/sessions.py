@@ -1,7 +1,5 @@
 """Sessions: started, ended, summarised, retired; the observations recorded and the commits made in them."""
 
-from typing import cast
-
 from ingest.events.envelope import Recorded
 from ingest.events.session import (
     ObservationCompressed,
@@ -23,20 +21,18 @@ from projections.folds.batch import (
     fold_one,
     folds,
     further_parts,
-    ledger_of,
     mark_of,
+    session_and_ledger,
     session_of,
 )
 
 
-def _observed_reads(event: Recorded) -> set[str]:
-    session = session_of(event)
-    return {observations.observation_id(event), session, ledger_id(session)}
-
-
-@folds(ObservationRecorded, reads=_observed_reads, follows=further_parts)
-def _observed(batch: FoldBatch, event: Recorded) -> None:
-    data = cast(ObservationRecorded, event.data)
+@folds(
+    ObservationRecorded,
+    reads=lambda event, data: {observations.observation_id(event), *session_and_ledger(event)},
+    follows=further_parts,
+)
+def _observed(batch: FoldBatch, event: Recorded, data: ObservationRecorded) -> None:
     name = observations.observation_id(event)
     session = session_of(event)
     match batch.get(name) or batch.ledgers.find(session, name):
@@ -55,7 +51,7 @@ fold_one(
     of=Observation,
     subject=lambda event, data: data.observation,
     evolve=lambda existing, event, data: existing and observations.compressed(existing, data),
-    reads=ledger_of,
+    reads=session_and_ledger,
     follows=further_parts,
 )
 fold_one(
@@ -65,20 +61,18 @@ fold_one(
     subject=lambda event, data: session_of(event),
     evolve=sessions.evolve,
     drops=True,
-    reads=ledger_of,
+    reads=session_and_ledger,
     follows=further_parts,
 )
 
 
-def _summarised_reads(event: Recorded) -> set[str]:
-    session = session_of(event)
-    return {mark_of(event), session, summary_id(session), *ledger_of(event)}
-
-
-@folds(SessionSummarised, reads=_summarised_reads, follows=further_parts)
-def _summarised(batch: FoldBatch, event: Recorded) -> None:
-    """A summary made before something of the session was forgotten is void, and erased: it may say what was."""
-    data = cast(SessionSummarised, event.data)
+@folds(
+    SessionSummarised,
+    reads=lambda event, data: {mark_of(event), summary_id(session_of(event)), *session_and_ledger(event)},
+    follows=further_parts,
+)
+def _summarised(batch: FoldBatch, event: Recorded, data: SessionSummarised) -> None:
+    """A summary made before something of the session was forgotten is void, and erased: it may quote that."""
     name = session_of(event)
     if not batch.mark(event, name):
         return
@@ -86,23 +80,22 @@ def _summarised(batch: FoldBatch, event: Recorded) -> None:
     if session is None or data.forgotten_at not in (session.told_from, session.forgotten_at):
         batch.void(event)
         return
-    agent = session.agent_id if event.envelope.agent_id else ""  # told by nobody: of several agents' observations
+    # a summary without an agent is of several agents' observations
+    agent = session.agent_id if event.envelope.agent_id else ""
     batch.put(summary(event, data, name, agent, session.user_id))
     batch.put(session.model_copy(update={"summarised": data.observation_count}))
 
 
-def _retired_reads(event: Recorded) -> set[str]:
-    data, session = cast(SessionRetired, event.data), session_of(event)
-    return {*data.documents, session, ledger_id(session), ledger_id(session, data.part)}
-
-
-@folds(SessionRetired, reads=_retired_reads)
-def _retired(batch: FoldBatch, event: Recorded) -> None:
+@folds(
+    SessionRetired,
+    reads=lambda event, data: {*data.documents, *session_and_ledger(event), ledger_id(session_of(event), data.part)},
+)
+def _retired(batch: FoldBatch, event: Recorded, data: SessionRetired) -> None:
     """What it names leaves the documents for the session's ledger; what is missing or forgotten is skipped.
 
     It has no mark, and stays in the log for ever: a replay that did not retire would end elsewhere.
     """
-    data, session = cast(SessionRetired, event.data), session_of(event)
+    session = session_of(event)
     part = batch.ledgers.begin(session, data.part, event.envelope)
     observations = 0
     for name in data.documents:

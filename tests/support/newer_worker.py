@@ -26,16 +26,14 @@ class DreamDreamt(Struct, frozen=True, kw_only=True):
     of: str
 
 
-def _as_observation(event: Recorded) -> Recorded:
-    return event._replace(data=ObservationRecorded(content=f"dreamt of {cast(Any, event.data).of}"))
+def _apply(batch: FoldBatch, event: Recorded, data: DreamDreamt) -> None:
+    observed = ObservationRecorded(content=f"dreamt of {data.of}")
+    RULES[ObservationRecorded].apply(batch, event._replace(data=observed), observed)
 
 
-def _apply(batch: FoldBatch, event: Recorded) -> None:
-    RULES[ObservationRecorded].apply(batch, _as_observation(event))
-
-
-def _reads(event: Recorded) -> set[str]:
-    return set(RULES[ObservationRecorded].reads(_as_observation(event)))
+def _reads(event: Recorded, data: DreamDreamt) -> set[str]:
+    observed = ObservationRecorded(content=f"dreamt of {data.of}")
+    return set(RULES[ObservationRecorded].reads(event._replace(data=observed), observed))
 
 
 def learn() -> None:
