@@ -10,19 +10,16 @@ from msgspec import Struct
 from ingest.commands.decide import Caller, RecordLesson, Remember, WriteAction
 from ingest.errors import CommandRejected, NotFound
 from ingest.platform.clock import Clock
-from projections.compression.accounts import MODIFYING
-from projections.compression.sentences import closed, fitting, pieces, shortened, statements, term_set
+from projections.compression.sentences import closed, fitting, shortened, statements, term_set
 from projections.condensing.claims import CRYSTAL, SAME_CLAIM, claim_groups, is_claim, says, stands_alone
-from projections.condensing.summaries import digest, fingerprint
+from projections.condensing.summaries import fingerprint
 from projections.documents.access import Reader
 from projections.documents.actions import FINISHED, Action, is_finished
-from projections.documents.observations import Observation
 from projections.operations.current import Current, Writing
 
 LESSONS = 5
 KEY_OUTCOMES = 10
 """As many as the lessons a context may show."""
-FILES = 50
 NARRATIVE_CHARS = 1500
 
 _TITLE_CHARS = 120
@@ -37,17 +34,6 @@ _RULE = re.compile(
 """What to do, not what somebody failed to do ("should have") or does not know ("I don't know why")."""
 
 
-class DoneAction(Struct, frozen=True):
-    """A work item that is over."""
-
-    id: str
-    title: str
-    description: str = ""
-    status: str = "done"
-    result: str = ""
-    files: list[str] = []
-
-
 class Taught(Struct, frozen=True):
     """A rule that a chain of actions teaches, and the actions that say so."""
 
@@ -60,39 +46,27 @@ class Crystal(Struct, frozen=True):
 
     narrative: str
     key_outcomes: list[str]
-    files_affected: list[str]
     lessons: list[Taught]
 
 
-def crystal_of(actions: Sequence[DoneAction], observations: Sequence[Observation] = ()) -> Crystal:
-    """Returns the crystal of the actions, in the order given, and of what was observed while they were done.
+def crystal_of(actions: Sequence[Action]) -> Crystal:
+    """Returns the crystal of finished actions, in the order given.
 
     Outcomes are those of the actions that were done; a dropped one is named in the narrative and may teach a lesson.
     """
-    lines = [told(action) for action in actions]
-    seen = digest(observations)
-    named = [file for action in actions for file in action.files]
-    modified = [file for item in observations if item.kind in MODIFYING for file in item.files]
     rules = [(action.id, rule) for action in actions for rule in rules_of(action)]
     groups = claim_groups([rule for _, rule in rules], SAME_CLAIM)[:LESSONS]
     return Crystal(
-        narrative=" ".join(fitting(lines + (pieces(seen.narrative) if seen else []), NARRATIVE_CHARS, " ")),
-        key_outcomes=[told(action) for action in actions if is_finished(action.status)][:KEY_OUTCOMES],
-        files_affected=list(dict.fromkeys(named + modified))[:FILES],
+        narrative=" ".join(fitting([outcome_of(action) for action in actions], NARRATIVE_CHARS, " ")),
+        key_outcomes=[outcome_of(action) for action in actions if is_finished(action.status)][:KEY_OUTCOMES],
         lessons=[
             Taught(rules[group[0]][1], list(dict.fromkeys(rules[index][0] for index in group))) for group in groups
         ],
     )
 
 
-def _titled(action: DoneAction, said: str) -> str:
-    """What is said of an action, behind its title."""
-    title = shortened(action.title, _TITLE_CHARS)
-    return f"{title} {said}" if closed(title) == title else f"{title}: {said}"
-
-
-def told(action: DoneAction) -> str:
-    """Returns what a crystal tells of an action: its outcome, or what became of it instead.
+def outcome_of(action: Action) -> str:
+    """Returns the outcome of an action, or what became of it instead.
 
     An outcome is the title and what the result states first; one of them where it says all that the other does.
     """
@@ -106,17 +80,22 @@ def told(action: DoneAction) -> str:
     return closed(first if title_terms <= result_terms else shortened(_titled(action, first), _OUTCOME_CHARS))
 
 
-def contents(actions: Sequence[DoneAction]) -> str:
-    """Returns what a memory of the actions says: each on a line of its own, as far as they fit."""
-    return "\n".join(fitting([told(action) for action in actions], NARRATIVE_CHARS, "\n"))
+def contents(actions: Sequence[Action]) -> str:
+    """Returns the text of a memory of the actions: each on a line of its own, as far as they fit."""
+    return "\n".join(fitting([outcome_of(action) for action in actions], NARRATIVE_CHARS, "\n"))
 
 
-def rules_of(action: DoneAction) -> Iterator[str]:
-    """Yields the rules that an action states; behind its title where one does not say of what it is."""
+def rules_of(action: Action) -> Iterator[str]:
+    """Yields the rules that an action states, after its title if a rule does not say what it is about."""
     for text in (action.result, action.description):
         for sentence in statements(text):
             if _RULE.search(sentence) and is_claim(sentence):
                 yield (sentence if stands_alone(sentence) or not action.title else _titled(action, sentence))
+
+
+def _titled(action: Action, text: str) -> str:
+    title = shortened(action.title, _TITLE_CHARS)
+    return f"{title} {text}" if closed(title) == title else f"{title}: {text}"
 
 
 CRYSTAL_CONFIDENCE = 0.6
@@ -130,6 +109,7 @@ class Crystallized(Struct, frozen=True, kw_only=True):
     narrative: str
     key_outcomes: list[str]
     files_affected: list[str]
+    """Empty: an action names no files; agentmemory's clients expect the field."""
     lessons: list[str]
     source_action_ids: list[str]
     created_at: datetime
@@ -148,20 +128,24 @@ async def crystallize(
 ) -> Crystallized:
     """A memory and lessons from a chain of finished actions; raises NotFound, CommandRejected if unfinished.
 
-    They are of the project that is named, else of the first that one of the actions has, else of that of the
-    session; the memory is of the session that is named.
-    The same actions again in the same project are the same crystal.
+    They are in the given project, else in the first that an action has, else in that of the session. The same actions
+    again in the same project are the same crystal.
     """
-    chosen = await _finished(current, action_ids, reader)
-    done = [done_action(one) for one in chosen]
-    made = crystal_of(done)
-    project = project or next((one.project for one in chosen if one.project), "")
+    chosen = await current.find_all(list(dict.fromkeys(action_ids)), Action, reader)
+    ids = [action.id for action in chosen]
+    missing = sorted(set(action_ids) - set(ids))
+    if missing or not chosen:
+        raise NotFound(f"there is no action {missing[0] if missing else ''!r}")
+    unfinished = [action.id for action in chosen if action.is_open]
+    if unfinished:
+        raise CommandRejected(f"actions are not finished: {', '.join(unfinished[:5])}", "action_ids")
+    made = crystal_of(chosen)
+    project = project or next((action.project for action in chosen if action.project), "")
     if not project and (session := session_id or chosen[0].session_id):
-        with suppress(CommandRejected, NotFound):  # none where no session has this id, or several projects have one
+        with suppress(CommandRejected, NotFound):  # no session has this id, or sessions of several projects
             project = (await current.session(session, None, reader)).project
-    ids = [one.id for one in chosen]
-    content = contents(done)
-    quoted = [one.id for one in done if says(content, told(one))]  # not all find room
+    content = contents(chosen)
+    quoted = [action.id for action in chosen if says(content, outcome_of(action))]  # not all find room
     writing = Writing(current, caller)
     remembered = await writing.give(
         Remember(
@@ -171,7 +155,6 @@ async def crystallize(
             content=content,
             memory_type="procedural",
             tags=[CRYSTAL],
-            files=made.files_affected,
             references=ids,
             derived_from=quoted or ids,
             keep_duplicates=True,
@@ -184,7 +167,7 @@ async def crystallize(
             content=taught.content,
             confidence=CRYSTAL_CONFIDENCE,
             origin=CRYSTAL,
-            derived_from=list(taught.sources),
+            derived_from=taught.sources,
         )
         await writing.give(lesson)
     for action in chosen:
@@ -199,28 +182,9 @@ async def crystallize(
         id=remembered.id,
         narrative=made.narrative,
         key_outcomes=made.key_outcomes,
-        files_affected=made.files_affected,
+        files_affected=[],
         lessons=[lesson.content for lesson in made.lessons],
         source_action_ids=ids,
         created_at=clock(),
         position=writing.position,
-    )
-
-
-async def _finished(current: Current, action_ids: Sequence[str], reader: Reader) -> list[Action]:
-    """The actions; raises NotFound, CommandRejected if one is not finished."""
-    chosen = await current.find_all(list(dict.fromkeys(action_ids)), Action, reader)
-    missing = sorted(set(action_ids) - {one.id for one in chosen})
-    if missing or not chosen:
-        raise NotFound(f"there is no action {missing[0] if missing else ''!r}")
-    unfinished = [one.id for one in chosen if one.is_open]
-    if unfinished:
-        raise CommandRejected(f"actions are not finished: {', '.join(unfinished[:5])}", "action_ids")
-    return chosen
-
-
-def done_action(action: Action) -> DoneAction:
-    """A finished action as the rules know it."""
-    return DoneAction(
-        id=action.id, title=action.title, description=action.description, status=action.status, result=action.result
     )

@@ -25,7 +25,7 @@ from projections.condensing.claims import (
     sayers,
     says,
 )
-from projections.condensing.crystals import done_action, rules_of, told
+from projections.condensing.crystals import outcome_of, rules_of
 from projections.condensing.summaries import is_made, observations_of
 from projections.documents.actions import Action
 from projections.documents.document import Document
@@ -155,8 +155,8 @@ def _text_of(document: Document) -> str:
         case Lesson():
             parts = [document.content, document.context, *document.tag_list]
         case Action():
-            done = done_action(document)
-            parts = [document.title, document.description, document.result, told(done), *rules_of(done)]
+            stated = [outcome_of(document), *rules_of(document)]
+            parts = [document.title, document.description, document.result, *stated]
         case _:
             parts = []
     return "\n".join(part for part in parts if part)

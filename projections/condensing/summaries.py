@@ -5,14 +5,15 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from ingest.commands.decide import Caller, Relate, SummariseSession
 from ingest.errors import NotFound
 from ingest.ids import RELATION, DocumentId, relation_id
-from ingest.log.position import Position, Token, partition_of, project_route, session_route
+from ingest.log.position import Position, Token, partition_of, project_route
 from ingest.secrets.scrub import is_only_marks
 from projections.compression.accounts import MODIFYING, account, in_time
 from projections.compression.sentences import best, closed, pieces, shortened
@@ -79,24 +80,25 @@ def digest(observations: Sequence[Observation], title: str = "") -> Digest | Non
     ordered = sorted(observations, key=in_time)
     sentences = tellable(sentences_of(ordered))
     given = "" if is_only_marks(title) else shortened(title, TITLE_CHARS)
-    told = chosen(sentences, SUMMARY_CHARS - len(given))
+    selected = chosen(sentences, SUMMARY_CHARS - len(given))
     first = shortened(account(ordered[0]), TITLE_CHARS)
-    headline = given or _headline(told, len(ordered)) or ("" if is_only_marks(first) else first) or "session"
-    told = [*_without(told, headline)] or told
+    headline = given or _headline(selected, len(ordered)) or ("" if is_only_marks(first) else first) or "session"
+    selected = [*_without(selected, headline)] or selected
     # what is left to do, in the last third of a session
-    late = [item for item in told if 3 * (item.place + 1) > 2 * len(ordered) and item.part != "result"]
+    late = [item for item in selected if 3 * (item.place + 1) > 2 * len(ordered) and item.part != "result"]
     remaining = [item for item in late if "left" in item.features][-REMAINING:]
-    candidates = [item for item in told if item not in remaining]
+    candidates = [item for item in selected if item not in remaining]
     plain = [_plainness(item, ordered[item.place]) for item in candidates]
     decisions = [candidates[index] for index in best(plain, DECISIONS) if plain[index]]
     rest = [item for item in candidates if item not in decisions]
+    concepts = Counter(concept for item in ordered for concept in dict.fromkeys(map(str.lower, item.concepts)))
     return Digest(
         title=headline,
-        narrative=_narrative(rest or told, ordered),
+        narrative=_narrative(rest or selected, ordered),
         decisions=[item.text for item in decisions],
         remaining=[item.text for item in remaining],
         files=modified_first(ordered)[:FILES],
-        concepts=frequent_concepts(ordered)[:CONCEPTS],
+        concepts=[concept for concept, _ in concepts.most_common(CONCEPTS)],
         observation_count=len(ordered),
     )
 
@@ -118,35 +120,27 @@ def modified_first(observations: Iterable[Observation]) -> list[str]:
 
     What was searched for is left out: a pattern, or a folder to look in, stands among a search's files.
     """
-    seen = [observation for observation in observations if observation.kind != "search"]
-    modified = [file for one in seen if one.kind in MODIFYING for file in one.files]
-    return list(dict.fromkeys(modified + [file for one in seen for file in one.files]))
+    others = [observation for observation in observations if observation.kind != "search"]
+    modified = [file for observation in others if observation.kind in MODIFYING for file in observation.files]
+    return list(dict.fromkeys(modified + [file for observation in others for file in observation.files]))
 
 
-def frequent_concepts(observations: Iterable[Observation]) -> list[str]:
-    """Returns the lower-cased concepts, the one of most observations first; of equally frequent ones the earlier."""
-    counted = Counter(
-        concept for observation in observations for concept in dict.fromkeys(map(str.lower, observation.concepts))
-    )
-    return [concept for concept, _ in counted.most_common()]
-
-
-def _headline(told: Sequence[Sentence], observations: int) -> str:
+def _headline(sentences: Sequence[Sentence], observations: int) -> str:
     """What the user wanted, the earlier the likelier, with the rest of the same message if that fits; else the sentence
     that matters most. Cut to its first sentence, or to what fits of that."""
-    prompts = [item for item in told if item.part == "user"]
+    prompts = [item for item in sentences if item.part == "user"]
     if prompts:
         goal = max(prompts, key=lambda item: item.worth * (1 - item.place / observations))
         texts = [goal.text, " ".join(item.text for item in prompts if item.place == goal.place)]
     else:
-        texts = [item.text for item in sorted(told, key=lambda item: -item.worth)[:1]]
+        texts = [item.text for item in sorted(sentences, key=lambda item: -item.worth)[:1]]
     fitting = [text for text in texts if len(text) <= TITLE_CHARS]
     return max(fitting, key=len) if fitting else shortened(pieces(texts[0])[0], TITLE_CHARS) if texts else ""
 
 
-def _without(told: Iterable[Sentence], headline: str) -> Iterator[Sentence]:
-    """What is told besides the title, which is what a user said; what an agent said stays where it was said."""
-    for item in told:
+def _without(sentences: Iterable[Sentence], headline: str) -> Iterator[Sentence]:
+    """The sentences without the title, which a user wrote; a sentence of an agent stays unless the title has it all."""
+    for item in sentences:
         rest = item.text.removeprefix(headline)
         if item.part == "user" and rest != item.text and not rest[:1].isalnum():
             if rest := rest.lstrip(_BETWEEN):
@@ -164,12 +158,12 @@ def _plainness(sentence: Sentence, observation: Observation) -> int:
     return int(_BINDING.search(sentence.text) is not None or _REASONED.search(sentence.text) is not None)
 
 
-def _narrative(told: Sequence[Sentence], ordered: Sequence[Observation]) -> str:
-    """The sentences, in time order; who says one is named where somebody else said the one before it."""
+def _narrative(sentences: Sequence[Sentence], ordered: Sequence[Observation]) -> str:
+    """The sentences, in time order; the speaker is named where it changes."""
     agents = {observation.agent_id for observation in ordered}
     lines: list[str] = []
     before = ""
-    for item in told:
+    for item in sentences:
         speaker = "User" if item.part == "user" else ordered[item.place].agent_id if len(agents) > 1 else ""
         lines.append(f"{speaker}: {closed(item.text)}" if speaker and speaker != before else closed(item.text))
         before = speaker
@@ -217,27 +211,24 @@ def fingerprint(*parts: str) -> str:
     return blake2b("\0".join(parts).encode(), digest_size=12).hexdigest()
 
 
-def digest_of(told: Summary) -> Digest:
+def digest_of(summary: Summary) -> Digest:
     """A summary as the rules make it."""
-    return Digest(
-        told.title, told.narrative, told.decisions, told.files, told.concepts, told.observation_count, told.remaining
-    )
+    return Digest(**{name: getattr(summary, name) for name in Digest.__struct_fields__})
 
 
-def is_made(kept: Memory) -> bool:
+def is_made(memory: Memory) -> bool:
     """Whether the server made a memory of other documents: it says nothing that those do not."""
-    return bool(kept.condensed) or bool(kept.derived_from and MADE_TAGS.intersection(kept.tags))
+    return bool(memory.condensed) or bool(memory.derived_from and MADE_TAGS.intersection(memory.tags))
 
 
-def readable(found: Sequence[Observation], reader: Reader | None) -> list[Observation]:
-    """What the reader may see; everything for a job, which reads for nobody."""
-    return [one for one in found if reader is None or may_read(one, reader)]
+def readable(observations: Sequence[Observation], reader: Reader | None) -> list[Observation]:
+    """What the reader may see; everything without one, as for a job."""
+    return [observation for observation in observations if reader is None or may_read(observation, reader)]
 
 
 async def observations_of(documents: DocumentReader, session: Session) -> list[Observation]:
     """The session's newest observations, oldest first."""
-    route = session_route(session.tenant, session.project, session.session_id)
-    home = [partition_of(route, documents.partitions)]
+    home = [partition_of(session.route, documents.partitions)]
     page = await documents.page(session_observations(session.id), home, limit=OBSERVATIONS_READ)
     return [document.document for document in reversed(page.documents) if isinstance(document.document, Observation)]
 
@@ -252,71 +243,53 @@ async def newest(documents: DocumentReader, listing: str, kind: type[T], limit: 
     ]
 
 
-Edge: TypeAlias = tuple[str, str, str]
-"""Source, relation and target."""
-
 EXTRACTED_CONFIDENCE = 0.6
 """Of a relation that a model read out of a summary."""
 
 
-class RelationExtraction:
-    """Has a model name how the things that sessions were about are related."""
+async def _extract_relations(
+    current: Current, assistant: Assistant, session: Session, made: Digest, writing: Writing
+) -> str:
+    """Have the model read relations out of a session's digest; returns why it did not, if so.
 
-    def __init__(self, current: Current, assistant: Assistant) -> None:
-        self._current, self._assistant = current, assistant
-        self._documents = current.documents
-
-    async def were_extracted(self, session: Session, summary: Summary) -> bool:
-        """Whether there are relations that were read out of a summary."""
-        await self._current.settle_project(session.tenant, session.project)
-        home = partition_of(project_route(session.tenant, session.project), self._documents.partitions)
-        names = await self._documents.members_of([derived(summary.id)], [home])
-        return any(name.partition("_")[0] == RELATION for name in names)
-
-    async def extract(self, session: Session, made: Digest, writing: Writing) -> str:
-        """Have the model read relations out of what a session came to; returns why it did not, if so.
-
-        A relation that a caller stated stays the caller's.
-        """
-        graph = await self._assistant.extract(session.tenant, [made.title, made.narrative, *made.decisions])
-        if isinstance(graph, Skipped):
-            return str(graph)
-        if not graph.relations:
-            return ""
-        route = session_route(session.tenant, session.project, session.session_id)
-        now = await self._current.get(route, DocumentId(session.id))
-        # the model took its time; what was forgotten since it read the session must not come back
-        if not isinstance(now, Session) or now.forgotten_at != session.forgotten_at:
-            return "something of the session was forgotten meanwhile"
-        edges = [
-            (f"concept:{item.source.lower()}", item.relation[:RELATION_CHARS], f"concept:{item.target.lower()}")
-            for item in graph.relations
-        ]
-        route = project_route(session.tenant, session.project)
-        home = partition_of(route, self._documents.partitions)
-        existing = await self._documents.get([(home, relation_id(route, *edge)) for edge in edges])
-        stated = {
-            edge
-            for edge, relation in zip(edges, existing, strict=True)
-            if isinstance(relation, Relation) and not relation.sources
-        }
-        for edge in edges:
-            if edge in stated:
-                continue
-            source, relation, target = edge
-            evidence = session.id, str(session.observation_count), session.forgotten_at
-            command = Relate(
-                event_id=f"extract:{fingerprint(*evidence, *edge)}",
-                project=session.project,
-                source=source,
-                target=target,
-                relation=relation,
-                confidence=EXTRACTED_CONFIDENCE,
-                derived_from=[summary_id(DocumentId(session.id))],
-                metadata={"model": graph.model, "prompt_version": graph.prompt_version},
-            )
-            await writing.give(command)
-        return ""
+    A relation that a caller stated stays the caller's.
+    """
+    graph = await assistant.extract(session.tenant, [made.title, made.narrative, *made.decisions])
+    if isinstance(graph, Skipped) or not graph.relations:
+        return str(graph) if isinstance(graph, Skipped) else ""
+    now = await current.get(session.route, DocumentId(session.id))
+    # the model took its time; what was forgotten since it read the session must not come back
+    if not isinstance(now, Session) or now.forgotten_at != session.forgotten_at:
+        return "something of the session was forgotten meanwhile"
+    edges = [
+        (f"concept:{item.source.lower()}", item.relation[:RELATION_CHARS], f"concept:{item.target.lower()}")
+        for item in graph.relations
+    ]
+    route = project_route(session.tenant, session.project)
+    home = partition_of(route, current.documents.partitions)
+    existing = await current.documents.get([(home, relation_id(route, *edge)) for edge in edges])
+    stated = {
+        edge
+        for edge, relation in zip(edges, existing, strict=True)
+        if isinstance(relation, Relation) and not relation.sources
+    }
+    evidence = session.id, str(session.observation_count), session.forgotten_at
+    for edge in edges:
+        if edge in stated:
+            continue
+        source, relation, target = edge
+        command = Relate(
+            event_id=f"extract:{fingerprint(*evidence, *edge)}",
+            project=session.project,
+            source=source,
+            target=target,
+            relation=relation,
+            confidence=EXTRACTED_CONFIDENCE,
+            derived_from=[summary_id(DocumentId(session.id))],
+            metadata={"model": graph.model, "prompt_version": graph.prompt_version},
+        )
+        await writing.give(command)
+    return ""
 
 
 class Summarised(NamedTuple):
@@ -336,7 +309,6 @@ class SessionSummaries:
 
     def __init__(self, current: Current, assistant: Assistant | None) -> None:
         self._current, self._assistant = current, assistant
-        self._relations = RelationExtraction(current, assistant) if assistant is not None else None
 
     async def summarise(self, session: Session, caller: Caller, reader: Reader | None = None) -> Summarised:
         """Summarise a session, by the model if there is one that answers; raises NotFound without observations.
@@ -347,15 +319,15 @@ class SessionSummaries:
         that there was, and goes on from there.
         """
         everything = await observations_of(self._current.documents, session)
-        seen = readable(everything, reader)
-        partial = len(seen) < len(everything)
-        # nothing else tells of retired observations
+        visible = readable(everything, reader)
+        partial = len(visible) < len(everything)
+        # no other document has what retired observations said
         earlier = await self._existing(session) if session.retired and not partial else None
         if earlier is not None and earlier.observation_count >= session.observation_count:
-            return self._kept(session, earlier)
-        if not seen:
+            return self._unchanged(session, earlier)
+        if not visible:
             raise NotFound(f"session {session.session_id!r} has no observations to summarise")
-        agents = {one.agent_id for one in seen}
+        agents = {observation.agent_id for observation in visible}
         if len(agents) > 1:
             caller = caller._replace(agent_id="")
         covered = session.summarised == session.observation_count and not partial
@@ -363,35 +335,29 @@ class SessionSummaries:
         if standing is not None and (self._assistant is None or self._assistant.model == standing.model):
             return await self._resumed(session, standing, caller)
         if earlier is not None:  # what it does not cover is the newest
-            seen = seen[-(session.observation_count - earlier.observation_count) :]
-        made, model, prompt_version, fell_back = await self._made_of(session, seen)
+            visible = visible[-(session.observation_count - earlier.observation_count) :]
+        made, model, prompt_version, fell_back = await self._made_of(session, visible)
         if earlier is not None:
             made = continued(digest_of(earlier), made, session.observation_count)
         if standing is not None and not model:
-            return self._kept(session, standing, fell_back)
+            return self._unchanged(session, standing, fell_back)
         command = SummariseSession(
+            **{**asdict(made), "observation_count": session.observation_count},
             event_id=f"summary:{session.id}:{session.observation_count}:{session.forgotten_at}:{model}"
             + (f":{fingerprint(*sorted(agents))}" if partial else ""),
             project=session.project,
             session_id=session.session_id,
             agent_id="" if len(agents) > 1 else caller.agent_id or session.agent_id,
-            title=made.title,
-            narrative=made.narrative,
-            decisions=made.decisions,
-            remaining=made.remaining,
-            files=made.files,
-            concepts=made.concepts,
             model=model,
             prompt_version=prompt_version,
-            observation_count=session.observation_count,
             forgotten_at=session.told_from,
         )
         writing = Writing(self._current, caller)
         accepted = await writing.give(command)
         if model and accepted.duplicate and not partial and (first := await self._by_a_model(session)) is not None:
-            return await self._resumed(session, first, caller)  # somebody asked for it at the same time
-        if model and self._relations is not None:
-            fell_back = await self._relations.extract(session, made, writing)
+            return await self._resumed(session, first, caller)  # another caller summarised it at the same time
+        if model and self._assistant is not None:
+            fell_back = await _extract_relations(self._current, self._assistant, session, made, writing)
         return Summarised(made, model, fell_back, writing.position)
 
     async def _made_of(self, session: Session, seen: Sequence[Observation]) -> tuple[Digest, str, str, str]:
@@ -400,15 +366,9 @@ class SessionSummaries:
         if self._assistant is not None:
             answer = await self._assistant.summarise(session.tenant, seen)
             if not isinstance(answer, Skipped):
-                made = Digest(
-                    title=answer.title,
-                    narrative=answer.narrative,
-                    decisions=list(answer.decisions),
-                    files=list(answer.files),
-                    concepts=list(answer.concepts),
-                    observation_count=len(seen),
-                )
-                return made, answer.model, answer.prompt_version, ""
+                fields = {**asdict(answer), "observation_count": len(seen)}
+                model, prompt_version = fields.pop("model"), fields.pop("prompt_version")
+                return Digest(**fields), model, prompt_version, ""
             fell_back = str(answer)
         made = await asyncio.to_thread(digest, seen, session.title)
         assert made is not None  # there are observations
@@ -421,22 +381,26 @@ class SessionSummaries:
         return summary if summary is not None and summary.model and is_current else None
 
     async def _existing(self, session: Session) -> Summary | None:
-        route = session_route(session.tenant, session.project, session.session_id)
-        summary = await self._current.get(route, summary_id(DocumentId(session.id)))
+        summary = await self._current.get(session.route, summary_id(DocumentId(session.id)))
         return summary if isinstance(summary, Summary) else None
 
-    def _kept(self, session: Session, standing: Summary, fell_back: str = "") -> Summarised:
-        """A summary that is there already, as if it had been made now."""
-        route = session_route(session.tenant, session.project, session.session_id)
-        home = partition_of(route, self._current.documents.partitions)
+    def _unchanged(self, session: Session, standing: Summary, fell_back: str = "") -> Summarised:
+        """A summary that exists already, as if it had been made now."""
+        home = partition_of(session.route, self._current.documents.partitions)
         token = Token.of([(home, Position.parse(standing.position))])
         return Summarised(digest_of(standing), standing.model, fell_back, str(token))
 
     async def _resumed(self, session: Session, standing: Summary, caller: Caller) -> Summarised:
-        """A summary that is there already; relations are read out of it if none were, as after an outage."""
-        summarised = self._kept(session, standing)
-        if self._relations is None or await self._relations.were_extracted(session, standing):
+        """A summary that exists already; relations are read out of it if none were, as after an outage."""
+        summarised = self._unchanged(session, standing)
+        if self._assistant is None:
+            return summarised
+        documents = self._current.documents
+        await self._current.settle_project(session.tenant, session.project)
+        home = partition_of(project_route(session.tenant, session.project), documents.partitions)
+        names = await documents.members_of([derived(standing.id)], [home])
+        if any(name.partition("_")[0] == RELATION for name in names):
             return summarised
         writing = Writing(self._current, caller, summarised.position)
-        fell_back = await self._relations.extract(session, summarised.digest, writing)
+        fell_back = await _extract_relations(self._current, self._assistant, session, summarised.digest, writing)
         return summarised._replace(fell_back=fell_back, position=writing.position)

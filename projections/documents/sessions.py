@@ -58,6 +58,11 @@ class Session(rows.Row, index=True):
     retired_through_ms: int = 0
 
     @property
+    def route(self) -> str:
+        """The routing key of its stream."""
+        return session_route(self.tenant, self.project, self.session_id)
+
+    @property
     def searchable_observations(self) -> int:
         """How many of its observations are not retired."""
         return self.observation_count - self.retired
