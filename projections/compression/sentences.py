@@ -137,14 +137,10 @@ def centrality(term_lists: Sequence[Sequence[str]], at_least: int = 1) -> list[f
     return [sum(frequency[term] for term in words) / max(len(words), at_least, 1) for words in term_lists]
 
 
-def leading(said: Sequence[Sequence[str]], ignored: frozenset[str] = frozenset()) -> list[tuple[float, str]]:
-    """Returns for each text, given as its sentences (at least one), the most central of them and its `centrality`.
-
-    `ignored` terms do not count: the names of who speaks are in most sentences and say nothing.
-    """
-    about = [[term for term in terms(sentence) if term not in ignored] for text in said for sentence in text]
-    scores = iter(centrality(about, FULL_SENTENCE))
-    return [max([(next(scores), sentence) for sentence in text], key=lambda scored: scored[0]) for text in said]
+def leading(texts: Sequence[Sequence[str]]) -> list[tuple[float, str]]:
+    """Returns for each text, given as its sentences (at least one), the most central of them and its `centrality`."""
+    scores = iter(centrality([terms(sentence) for text in texts for sentence in text], FULL_SENTENCE))
+    return [max([(next(scores), sentence) for sentence in text], key=lambda scored: scored[0]) for text in texts]
 
 
 def best(scores: Sequence[float], count: int) -> list[int]:

@@ -16,10 +16,9 @@ document can be found by its static vector until its own is ready.
 import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from itertools import islice
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,8 +133,6 @@ class UnknownEmbedder(EmbeddingError):
 
     def __init__(self, spec: str, reason: str) -> None:
         super().__init__(f"embedder {redacted(spec)!r}: {reason}")
-        self.spec = spec
-        self.reason = reason
 
 
 class EmbedderNotNamed(EmbeddingError):
@@ -155,8 +152,6 @@ class ModelUnavailable(EmbeddingError):
 
     def __init__(self, model: str, reason: str) -> None:
         super().__init__(f"model {model}: {reason}")
-        self.model = model
-        self.reason = reason
 
 
 class Unavailable:
@@ -177,9 +172,6 @@ class EmbeddingServiceUnavailable(EmbeddingError):
 
     def __init__(self, url: str, attempts: int, reason: str) -> None:
         super().__init__(f"{url}: {reason} (after {attempts} attempts)")
-        self.url = url
-        self.attempts = attempts
-        self.reason = reason
 
 
 class EmbeddingServiceRefused(EmbeddingError):
@@ -187,9 +179,6 @@ class EmbeddingServiceRefused(EmbeddingError):
 
     def __init__(self, url: str, status: int, detail: str) -> None:
         super().__init__(f"{url}: HTTP {status}: {detail}")
-        self.url = url
-        self.status = status
-        self.detail = detail
 
 
 class InvalidEmbeddingResponse(EmbeddingError):
@@ -197,8 +186,6 @@ class InvalidEmbeddingResponse(EmbeddingError):
 
     def __init__(self, url: str, reason: str) -> None:
         super().__init__(f"{url}: {reason}")
-        self.url = url
-        self.reason = reason
 
 
 class WrongVectorLength(EmbeddingError):
@@ -206,8 +193,6 @@ class WrongVectorLength(EmbeddingError):
 
     def __init__(self, expected: int, actual: int) -> None:
         super().__init__(f"expected {expected} bytes, got {actual}")
-        self.expected = expected
-        self.actual = actual
 
 
 BYTES_PER_DIMENSION = 2
@@ -246,17 +231,17 @@ MAX_CHUNKS = 32
 MAX_WORDS = 180
 # MiniLM's window is 256 tokens, two of them markers; the rest is slack for what `estimated_tokens` gets wrong.
 MAX_TOKENS = 225
-OVERLAP = 20  # words shared by neighbours: a sentence cut at a boundary is whole in one of them, mostly
+# Words that neighbors share, so that most sentences cut at a boundary are whole in one of them.
+OVERLAP = 20
 
 LONGEST_WORD = 40
-WORD = re.compile(rf"\S{{1,{LONGEST_WORD}}}")  # a longer run without spaces is split by characters
-RUN = re.compile(r"[A-Za-z]+|[A-Za-z0-9]+|[^\sA-Za-z0-9]")
-SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’)\]]*$")
+_WORD = re.compile(rf"\S{{1,{LONGEST_WORD}}}")  # a longer run without spaces is split by characters
+_RUN = re.compile(r"[A-Za-z]+|[A-Za-z0-9]+|[^\sA-Za-z0-9]")
+_SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’)\]]*$")
 
 
-@dataclass(frozen=True)
-class Word:
-    """A run of characters: where it stands in the text, its estimated tokens, whether a sentence or line ends here."""
+class _Word(NamedTuple):
+    """A run of characters: its place in the text, its estimated tokens, whether a sentence or line ends with it."""
 
     start: int
     end: int
@@ -264,76 +249,71 @@ class Word:
     closes: bool
 
 
-def chunk(text: str, max_words: int = MAX_WORDS) -> list[str]:
+def chunk(text: str) -> list[str]:
     """Overlapping slices of the text in order, each within the window; a text that fits comes back unchanged.
 
-    Of a text of more than MAX_CHUNKS slices so many, at equal distances. Blank text gives no slice. Where possible a
-    slice ends with a sentence or a line.
+    A text of more than MAX_CHUNKS slices has that many, at equal distances. Blank text has none. Where possible a slice
+    ends with a sentence or a line.
     """
-    if max_words < 1:
-        raise ValueError(f"max_words is at least 1, not {max_words}")
-    words = read_words(text, MAX_CHUNKS * max_words + 1)
+    words = _words(text, MAX_CHUNKS * MAX_WORDS + 1)
     if not words:
         return []
     parts: list[str] = []
     first = 0
     while len(parts) < MAX_CHUNKS:
-        last = end_of_part(words, first, max_words)
+        last = _end_of_part(words, first)
         if first == 0 and last == len(words):
             return [text]
         parts.append(text[words[first].start : words[last - 1].end])
         if last == len(words):
             return parts
-        first = start_of_next(words, first, last, max_words)
-    return _spread(text, max_words)
+        first = max(last - min(OVERLAP, (last - first) // 3), first + 1)
+    return _spread(text)
 
 
-def _spread(text: str, max_words: int) -> list[str]:
+def _spread(text: str) -> list[str]:
     """MAX_CHUNKS slices, the first at the beginning of the text and the last at its end."""
-    longest = max_words * LONGEST_WORD + max_words
-    end = read_words(text[-longest:], longest)
+    longest = MAX_WORDS * LONGEST_WORD + MAX_WORDS
+    end = _words(text[-longest:], longest)
     last = len(end)
-    while last and end_of_part(end, last - 1, max_words) == len(end):
+    while last and _end_of_part(end, last - 1) == len(end):
         last -= 1
     final = text[-longest:][end[last].start :]
     step = (len(text) - len(final)) // (MAX_CHUNKS - 1)
     parts: list[str] = []
-    for place in range(0, step * (MAX_CHUNKS - 1), step):
-        around = text[place : place + longest]
-        cut = place > 0 and not text[place - 1].isspace()  # within a word
-        words = read_words(around, max_words + 2)[cut:] or read_words(around, max_words + 2)
-        parts.append(around[words[0].start : words[end_of_part(words, 0, max_words) - 1].end])
+    for start in range(0, step * (MAX_CHUNKS - 1), step):
+        around = text[start : start + longest]
+        cut = start > 0 and not text[start - 1].isspace()  # within a word
+        words = _words(around, MAX_WORDS + 2)[cut:] or _words(around, MAX_WORDS + 2)
+        parts.append(around[words[0].start : words[_end_of_part(words, 0) - 1].end])
     return [*parts, final]
 
 
 def estimated_tokens(word: str) -> int:
     """How many word pieces a run of characters becomes, at a guess that is rarely too low for English and code."""
-    return sum(run_tokens(run) for run in RUN.findall(word))
+    tokens = 0
+    for run in _RUN.findall(word):
+        rare = len(run) > 15 or not run.isalpha()  # hashes, numbers, base64: nearly two characters a piece
+        tokens += -(-len(run) // (2 if rare else 7)) if run.isascii() else 1
+    return tokens
 
 
-def run_tokens(run: str) -> int:
-    if not run.isascii():
-        return 1
-    rare = len(run) > 15 or not run.isalpha()  # hashes, numbers, base64: nearly two characters a piece
-    return -(-len(run) // (2 if rare else 7))
-
-
-def read_words(text: str, limit: int) -> list[Word]:
+def _words(text: str, limit: int) -> list[_Word]:
     return [
-        Word(
+        _Word(
             start=match.start(),
             end=match.end(),
             tokens=estimated_tokens(match[0]),
-            closes=text[match.end() : match.end() + 1] == "\n" or SENTENCE_END.search(match[0]) is not None,
+            closes=text[match.end() : match.end() + 1] == "\n" or _SENTENCE_END.search(match[0]) is not None,
         )
-        for match in islice(WORD.finditer(text), limit)
+        for match in islice(_WORD.finditer(text), limit)
     ]
 
 
-def end_of_part(words: Sequence[Word], first: int, max_words: int) -> int:
-    """Index behind the last word of the part that starts at `first`: at least one word, at best whole sentences."""
+def _end_of_part(words: Sequence[_Word], first: int) -> int:
+    """Index after the last word of the part that starts at `first`: at least one word, at best whole sentences."""
     end, tokens = first, 0
-    while end < len(words) and end - first < max_words and (end == first or tokens + words[end].tokens <= MAX_TOKENS):
+    while end < len(words) and end - first < MAX_WORDS and (end == first or tokens + words[end].tokens <= MAX_TOKENS):
         tokens += words[end].tokens
         end += 1
     if end == len(words):
@@ -342,15 +322,9 @@ def end_of_part(words: Sequence[Word], first: int, max_words: int) -> int:
     return next((at + 1 for at in range(end - 1, earliest, -1) if words[at].closes), end)
 
 
-def start_of_next(words: Sequence[Word], first: int, last: int, max_words: int) -> int:
-    """Index of the next part's first word: a little before `last`, but always behind `first`."""
-    overlap = min(OVERLAP, max_words // 5, (last - first) // 3)
-    return max(last - overlap, first + 1)
-
-
 STEP = 1e13
 _FAR_MS = 9e12
-"""The year 2255: what is counted down from, so that the newest is the lowest."""
+"""The year 2255, from which scores count down, so that the newest is the lowest."""
 
 
 class Urgency(IntEnum):

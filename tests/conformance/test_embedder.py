@@ -395,7 +395,7 @@ def test_a_server_that_stays_busy_is_unavailable(service: StubService):
     service.answers = [(503, {}, b"")] * 4
     with pytest.raises(EmbeddingServiceUnavailable) as raised:
         service.client().embed(["a"])
-    assert (raised.value.attempts, raised.value.reason) == (4, "HTTP 503")
+    assert str(raised.value).endswith(": HTTP 503 (after 4 attempts)")
 
 
 def test_a_server_that_is_not_there_is_unavailable(service: StubService):
@@ -410,7 +410,7 @@ def test_a_refusal_is_not_tried_again(service: StubService):
     service.answers = [(401, {}, b"no such key")]
     with pytest.raises(EmbeddingServiceRefused) as raised:
         service.client().embed(["a"])
-    assert (raised.value.status, raised.value.detail, len(service.requests)) == (401, "no such key", 1)
+    assert (str(raised.value).endswith(": HTTP 401: no such key"), len(service.requests)) == (True, 1)
 
 
 SPOILT: dict[str, Callable[[dict[str, Any]], object]] = {
@@ -450,7 +450,7 @@ def test_a_refusal_that_quotes_the_key_is_told_without_it(service: StubService):
     service.answers = [(401, {}, b"no such key: sk-8271-of-ours")]
     with pytest.raises(EmbeddingServiceRefused) as raised:
         service.client(api_key="sk-8271-of-ours").embed(["a"])
-    assert raised.value.detail == "no such key: [key]"
+    assert str(raised.value).endswith(": no such key: [key]")
 
 
 async def test_a_live_embedder_that_the_settings_do_not_name_is_sent_nothing(service: StubService, redis: Client):

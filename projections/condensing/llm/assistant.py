@@ -187,11 +187,10 @@ class Assistant:
         self,
         client: LlmClient,
         budget: DailyBudget,
-        breaker: Breaker = CLOSED,
         clock: Clock = system_clock,
         max_attempts: int = MAX_ATTEMPTS,
     ) -> None:
-        self._client, self._budget, self._breaker = client, budget, breaker
+        self._client, self._budget, self._breaker = client, budget, CLOSED
         self._clock, self._max_attempts = clock, max_attempts
 
     @property

@@ -1,3 +1,4 @@
+import re
 import sys
 from pathlib import Path
 
@@ -24,9 +25,8 @@ def test_an_openai_spec_names_server_model_and_dimensions():
      "openai:http://h|m|many", "openai:http://h|m|0", "openai:h|m|3", "openai:http://h||3"],
 )  # fmt: skip
 def test_an_unknown_spec_is_refused(spec: str):
-    with pytest.raises(UnknownEmbedder) as raised:
+    with pytest.raises(UnknownEmbedder, match=re.escape(f"embedder {spec!r}: ")):
         build_embedder(spec)
-    assert raised.value.spec == spec
 
 
 def test_a_model_of_sentence_transformers_names_the_extra_that_is_not_installed(monkeypatch: pytest.MonkeyPatch):
