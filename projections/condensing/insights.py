@@ -1,8 +1,7 @@
 """Insights: what several documents about one concept amount to.
 
-Guarantee: pure, extractive, and the order of the items only decides between equals. Every insight names the items that
-say so, in these words or nearly these; what is told as agreed was said in at least two places that do not know of each
-other.
+Guarantee: extractive, and the order of the items only decides between equals. Every insight names the items that say
+so, in these words or nearly these; an insight that recurs was stated at two independent origins or more.
 """
 
 import asyncio
@@ -69,27 +68,20 @@ class Insight(Struct, frozen=True):
     sources: list[str]
 
 
-class _ItemStatements(Struct, frozen=True):
-    """An item and what it states, never nothing."""
-
-    item: Item
-    statements: list[str]
-
-
 def insights(items: Iterable[Item], max_clusters: int = 10) -> list[Insight]:
     """Returns the insights of the largest concept clusters, at most 5 each and 50 in all; none is nearly another.
 
-    A cluster gives what items of several origins state alike, the most often said first, surer with each origin. One
-    in which nothing is, gives an overview: `<concept>: ` and the most central sentences that say it, as sure as their
-    sources on average.
+    A cluster gives what items of several origins state alike, the most often stated first; each origin raises its
+    confidence. A cluster without that gives an overview: `<concept>: ` and the most central sentences that mention it,
+    with the mean confidence of their sources.
     """
-    found: list[Insight] = []
+    candidates: list[Insight] = []
     for concept, members in clusters(items)[:max_clusters]:
-        said = [_ItemStatements(item, stated) for item in members if (stated := claims_in(item.text))]
-        if len({_origin(one.item) for one in said}) >= MIN_ORIGINS:
-            found += _recurring(concept, said)[:PER_CLUSTER] or _overview(concept, said)
-    different = claim_groups([insight.content for insight in found], SAME_CLAIM)
-    return [found[group[0]] for group in different][:INSIGHTS]
+        stating = [(item, statements) for item in members if (statements := claims_in(item.text))]
+        if len({_origin(item) for item, _ in stating}) >= MIN_ORIGINS:
+            candidates += _recurring(concept, stating)[:PER_CLUSTER] or _overview(concept, stating)
+    different = claim_groups([insight.content for insight in candidates], SAME_CLAIM)
+    return [candidates[group[0]] for group in different][:INSIGHTS]
 
 
 def clusters(items: Iterable[Item]) -> list[tuple[str, list[Item]]]:
@@ -99,22 +91,22 @@ def clusters(items: Iterable[Item]) -> list[tuple[str, list[Item]]]:
         for concept in topics_of(item.concepts):
             by_concept[concept].append(item)
     large = [(concept, members) for concept, members in by_concept.items() if len(members) >= MIN_ITEMS]
-    return sorted(large, key=lambda one: (-len(one[1]), one[0]))
+    return sorted(large, key=lambda cluster: (-len(cluster[1]), cluster[0]))
 
 
 def _origin(item: Item) -> str:
     return item.origin or item.id
 
 
-def _overview(concept: str, said: Sequence[_ItemStatements]) -> list[Insight]:
+def _overview(concept: str, stating: Sequence[tuple[Item, list[str]]]) -> list[Insight]:
     """The most central sentences with the concept, one of an item, so that an overview speaks for several; none where
     they are alike, nor where a tag such as "decision" is all that they have in common.
     """
-    saying = [(one.item, [text for text in one.statements if mentions(text, concept)]) for one in said]
-    saying = [(item, stated) for item, stated in saying if stated]
-    leads = leading([stated for _, stated in saying])
+    saying = [(item, [text for text in statements if mentions(text, concept)]) for item, statements in stating]
+    saying = [(item, sentences) for item, sentences in saying if sentences]
+    leads = leading([sentences for _, sentences in saying])
     different = distinct([term_set(lead) for _, lead in leads], SIMILAR_ABOVE)
-    chosen = [different[place] for place in best([leads[index][0] for index in different], _OVERVIEW_SENTENCES)]
+    chosen = [different[rank] for rank in best([leads[index][0] for index in different], _OVERVIEW_SENTENCES)]
     sources = [saying[index][0] for index in chosen]
     if len({_origin(item) for item in sources}) < MIN_ORIGINS:
         return []
@@ -123,9 +115,9 @@ def _overview(concept: str, said: Sequence[_ItemStatements]) -> list[Insight]:
     return [Insight(content, confidence, _concepts(concept, sources), [item.id for item in sources])]
 
 
-def _recurring(concept: str, said: Sequence[_ItemStatements]) -> list[Insight]:
+def _recurring(concept: str, stating: Sequence[tuple[Item, list[str]]]) -> list[Insight]:
     """What items of at least two origins state alike, in the first wording."""
-    stated = [(source.item, text) for source in said for text in source.statements]
+    stated = [(item, text) for item, statements in stating for text in statements]
     ranked: list[tuple[int, Insight]] = []
     for group in claim_groups([text for _, text in stated], SAME_CLAIM):
         sources = list({stated[index][0].id: stated[index][0] for index in group}.values())
@@ -164,66 +156,66 @@ class Reflected(Struct, frozen=True, kw_only=True):
 async def reflect(
     current: Current, clock: Clock, reader: Reader, project: str, caller: Caller, max_clusters: int = 10
 ) -> Reflected:
-    """Insights from what a project's memories and lessons have in common, kept as lessons."""
+    """Insights from what a project's memories and lessons have in common, stored as lessons."""
     await current.settle()
     documents, tenant = current.documents, reader.tenant
-    kept = await newest(documents, memories(tenant, project), Memory, PROJECT_MEMORIES, reader)
+    stored = await newest(documents, memories(tenant, project), Memory, PROJECT_MEMORIES, reader)
     learned = await newest(documents, lessons(tenant, project), Lesson, PROJECT_MEMORIES, reader)
-    now = clock()
+    live, now = [lesson for lesson in learned if not lesson.retired_ms], clock()
+    public = [memory for memory in stored if memory.is_latest and memory.visibility == "public"]
+    made = [memory for memory in public if is_made(memory)]
     items = [
-        Item(one.id, [*one.concepts, *one.tags], one.content, MEMORY_CONFIDENCE, one.session_id)
-        for one in kept
-        if one.is_latest and one.visibility == "public" and not is_made(one)
+        Item(memory.id, [*memory.concepts, *memory.tags], memory.content, MEMORY_CONFIDENCE, memory.session_id)
+        for memory in public
+        if not is_made(memory)
     ]
     items += [
-        Item(one.id, one.tag_list, one.content, one.confidence_at(now), one.derived_from)
-        for one in learned
-        if not one.retired_ms and one.origin != REFLECTION
+        Item(lesson.id, lesson.tag_list, lesson.content, lesson.confidence_at(now), lesson.derived_from)
+        for lesson in live
+        if lesson.origin != REFLECTION
     ]
-    live = [one for one in learned if not one.retired_ms]
-    made = [one for one in kept if one.is_latest and one.visibility == "public" and is_made(one)]
-    found = await asyncio.to_thread(lambda: _with_known(insights(items, max_clusters), live, made))
-    writing, fresh = Writing(current, caller), 0
-    for insight, known in found:
-        content = insight.content if known is None else known.content
+    conclusions = await asyncio.to_thread(lambda: _with_existing(insights(items, max_clusters), live, made))
+    writing, new = Writing(current, caller), 0
+    for insight, lesson in conclusions:
+        content = insight.content if lesson is None else lesson.content
         command = RecordLesson(
             event_id=f"insight:{fingerprint(content, *sorted(insight.sources))}",
             project=project,
             content=content,
             confidence=insight.confidence,
-            tags=list(insight.concepts),
+            tags=insight.concepts,
             origin=REFLECTION,
-            derived_from=list(insight.sources),
+            derived_from=insight.sources,
         )
         await writing.give(command)
-        fresh += known is None
-    return Reflected(insights=fresh, reinforced=len(found) - fresh, items=len(items), position=writing.position)
+        new += lesson is None
+    return Reflected(insights=new, reinforced=len(conclusions) - new, items=len(items), position=writing.position)
 
 
-def _with_known(
-    found: Sequence[Insight], live: Sequence[Lesson], made: Sequence[Memory]
+def _with_existing(
+    conclusions: Sequence[Insight], live: Sequence[Lesson], made: Sequence[Memory]
 ) -> list[tuple[Insight, Lesson | None]]:
-    """The insights that no memory the server made says already, each with the lesson that claims the same.
+    """The insights that no memory the server made states already, each with the lesson that claims the same.
 
-    An overview of a concept that has one in other words is left out: what those say, its sources do not.
+    An overview of a concept that has one in other words is left out: its sources do not say what that one does.
     """
-    stated = [Claim.of(one.content) for one in made]
-    said_before = [(Claim.of(one.content), one) for one in live]
-    kept: list[tuple[Insight, Lesson | None]] = []
-    for insight in found:
+    stated = [Claim.of(memory.content) for memory in made]
+    lesson_claims = [(Claim.of(lesson.content), lesson) for lesson in live]
+    selected: list[tuple[Insight, Lesson | None]] = []
+    for insight in conclusions:
         claim, heading = Claim.of(insight.content), f"{insight.concepts[0]}: "
         if insight.content.startswith(heading):
-            same = [one for one in live if one.origin == REFLECTION and one.content.startswith(heading)]
-            if all(one.content == insight.content for one in same):
-                kept.append((insight, next(iter(same), None)))
+            same = [lesson for lesson in live if lesson.origin == REFLECTION and lesson.content.startswith(heading)]
+            if all(lesson.content == insight.content for lesson in same):
+                selected.append((insight, next(iter(same), None)))
             continue
-        known = next((one for other, one in said_before if claim.is_said_by(other, SAME_CLAIM)), None)
-        if known is not None or not any(claim.is_within(one) for one in stated):
-            kept.append((insight, known))
-    return kept
+        existing = next((lesson for other, lesson in lesson_claims if claim.is_said_by(other, SAME_CLAIM)), None)
+        if existing is not None or not any(claim.is_within(other) for other in stated):
+            selected.append((insight, existing))
+    return selected
 
 
-REFLECTED = {"pending_items", "session_patterns", "project_context"}
+REFLECTED = {slot_rules.PENDING, slot_rules.PATTERNS, slot_rules.CONTEXT}
 
 
 class SlotsReflected(NamedTuple):
@@ -249,12 +241,8 @@ async def reflect_slots(
         stored = await current.get(route, slot_id(caller.tenant, project, label))
         if isinstance(stored, Slot):
             slots[label] = stored
-    texts = {
-        label: slot_rules.SlotContent(slots[label].content, slots[label].size_limit)
-        for label in REFLECTED
-        if label in slots and not slots[label].read_only
-    }
-    changed = slot_rules.reflect(seen, texts, clock())
+    writable = {label: slots[label] for label in REFLECTED if label in slots and not slots[label].read_only}
+    changed = slot_rules.reflect(seen, writable, clock())
     writing = Writing(current, caller)
     for label, content in changed.items():
         await writing.give(SetSlot(label=label, content=content, project=project, session_id=session.session_id))

@@ -8,12 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from msgspec import Struct
-
 from projections.compression.accounts import in_time, prose
 from projections.compression.sentences import shortened
 from projections.condensing.summaries import modified_first
 from projections.documents.observations import Observation
+from projections.documents.slots import Slot
 
 PENDING, PATTERNS, CONTEXT = "pending_items", "session_patterns", "project_context"
 NEW_FILES = 20
@@ -22,14 +21,7 @@ _LINE_CHARS = 200
 _BULLET = "- "
 
 
-class SlotContent(Struct, frozen=True):
-    """What a slot holds and how many characters it may hold."""
-
-    content: str
-    size_limit: int
-
-
-def reflect(observations: Sequence[Observation], slots: Mapping[str, SlotContent], now: datetime) -> dict[str, str]:
+def reflect(observations: Sequence[Observation], slots: Mapping[str, Slot], now: datetime) -> dict[str, str]:
     """Returns the new content of each slot that changes. A slot that is not in `slots` is not written.
 
     `pending_items` gains what speaks of a todo, the oldest lines giving way; `session_patterns` becomes the counts of
@@ -56,21 +48,21 @@ def contributed(observations: Sequence[Observation]) -> dict[str, set[str]]:
     return {PENDING: {_folded(shortened(todo, _LINE_CHARS)) for todo in todos}, CONTEXT: set(modified_first(ordered))}
 
 
-def without(label: str, content: str, said: Set[str]) -> str:
+def without(label: str, content: str, contributions: Set[str]) -> str:
     """Returns a slot's content without the lines that were contributed; the others as they are."""
     key_of = _folded if label == PENDING else _file_in
-    return "\n".join(line for line in content.split("\n") if key_of(line) not in said)
+    return "\n".join(line for line in content.split("\n") if key_of(line) not in contributions)
 
 
-def _pending(slot: SlotContent, ordered: Iterable[Observation]) -> str:
+def _pending(slot: Slot, ordered: Iterable[Observation]) -> str:
     """The content with a line for each todo it does not have yet."""
     lines = slot.content.splitlines()
-    existing = {_folded(line) for line in lines}
+    folded = {_folded(line) for line in lines}
     added: list[str] = []
     for todo in (todo for observation in ordered for todo in _todos(observation)):
         line = _BULLET + shortened(todo, _LINE_CHARS)
-        if _folded(line) not in existing:
-            existing.add(_folded(line))
+        if _folded(line) not in folded:
+            folded.add(_folded(line))
             added.append(line)
     return _tail(lines + added, slot.size_limit) if added else slot.content
 
@@ -85,16 +77,15 @@ def _todos(observation: Observation) -> list[str]:
         return []
     tool_input = observation.data.get("tool_input")
     listed = cast(dict[str, Any], tool_input).get("todos") if isinstance(tool_input, dict) else None
-    if isinstance(listed, list):
-        return [text for item in cast(list[Any], listed) if (text := _open_item(item))]
-    return [line for line in prose(observation).splitlines() if "todo" in line.lower()][:1]
-
-
-def _open_item(item: Any) -> str:
-    """The text of a todo tool's item that is not completed; else ""."""
-    fields = cast(dict[str, Any], item) if isinstance(item, dict) else {"content": item}
-    content = fields.get("content")
-    return content if isinstance(content, str) and fields.get("status") != "completed" else ""
+    if not isinstance(listed, list):
+        return [line for line in prose(observation).splitlines() if "todo" in line.lower()][:1]
+    todos: list[str] = []
+    for item in cast(list[Any], listed):
+        fields = cast(dict[str, Any], item) if isinstance(item, dict) else {"content": item}
+        content = fields.get("content")
+        if isinstance(content, str) and content and fields.get("status") != "completed":
+            todos.append(content)
+    return todos
 
 
 def _folded(line: str) -> str:
@@ -119,10 +110,9 @@ def _tail(lines: Sequence[str], size_limit: int) -> str:
     return "\n".join(reversed(last)) if last else lines[-1][len(lines[-1]) - size_limit :]
 
 
-def _context(slot: SlotContent, ordered: Iterable[Observation]) -> str:
+def _context(slot: Slot, ordered: Iterable[Observation]) -> str:
     """The content with the file names it does not have yet. It is never cut: people write here too."""
-    existing = {_file_in(line) for line in slot.content.splitlines()}
-    content = slot.content
+    content, existing = slot.content, {_file_in(line) for line in slot.content.splitlines()}
     for file in [file for file in modified_first(ordered) if file not in existing][:NEW_FILES]:
         line_end = "\n" if content and not content.endswith("\n") else ""
         longer = f"{content}{line_end}{_BULLET}{file}"
