@@ -1,8 +1,8 @@
 """What is wrong, if anything: gathers the findings that `diagnosis` judges, in bounded work; how far projections are.
 
-Looked at are the newest NEWEST memories, lessons and summaries, as many relations and slots of the PROJECTS that were
-written to last, and as many of the oldest open actions and sessions: a fault elsewhere goes unseen. What the reader may
-not see is not named.
+It reads the newest NEWEST memories, lessons and summaries, as many relations and slots of the PROJECTS with the newest
+writes, and as many of the oldest open actions and sessions: an error elsewhere goes unseen. What the reader cannot see
+is not named.
 """
 
 import asyncio
@@ -23,7 +23,6 @@ from ingest.platform.partial import UNREACHABLE, leaving_out, left_out, readable
 from projections.condensing.claims import MADE_TAGS
 from projections.documents.access import Reader, may_read
 from projections.documents.actions import Action, cycles, open_actions, work_item
-from projections.documents.document import Document
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.relations import Relation, relations
@@ -64,13 +63,11 @@ class Diagnose:
 
     async def __call__(self, reader: Reader, categories: Sequence[str] = ()) -> Diagnosis:
         """The checks of these categories, of all without any; for a reader who is no operator, of its tenant's."""
-        vitals, embedder = await self._watch.look(), self._index.embedder
-        conditions = self._watch.readiness.conditions  # of the same look: nothing is awaited between
+        sample, embedder = await self._watch.look(), self._index.embedder
+        conditions = self._watch.readiness.conditions  # of the same sample: nothing is awaited in between
         written, unscoped = await self._written(reader)
         documents = [row for row in await self._documents.get(written) if row is not None and may_read(row, reader)]
         memories = [document for document in documents if isinstance(document, Memory)]
-        lessons = [document for document in documents if isinstance(document, Lesson)]
-        summaries = [document for document in documents if isinstance(document, Summary)]
         projects = list(dict.fromkeys(["", *(getattr(document, "project", "") for document in documents)]))
         projects = projects[: PROJECTS + 1]
         relations_listed, slots_listed, work, sessions = await asyncio.gather(
@@ -80,20 +77,23 @@ class Diagnose:
             self._everywhere(OPEN_SESSIONS, Session, reader),
         )
         day_ago_ms = to_ms(self._clock()) - DAY_MS
-        gone = await self._gone(_references(memories, work, relations_listed))
+        gone = await self._gone(memories, work, relations_listed)
+        offenders = {
+            "active-over-a-day": [item.session_id for item in sessions if item.seen_ms < day_ago_ms],
+            "missing-parent": [item.id for item in memories if item.parent_id in gone],
+            "latest-but-superseded": [item.id for item in memories if item.is_latest and item.superseded_by],
+            "confidence": [item.id for item in documents if isinstance(item, Lesson) and not 0 <= item.confidence <= 1],
+            "title": [item.id for item in documents if isinstance(item, Summary) and not item.title.strip()],
+            "missing-requirement": [item.id for item in work if gone.intersection(work_item(item).requires)],
+            "cycle": [" → ".join(cycle) for cycle in cycles({item.id: work_item(item) for item in work})],
+            "dangling": [item.id for item in relations_listed if {item.source, item.target} & gone],
+            "over-limit": [item.label for item in slots_listed if len(item.content) > item.size_limit],
+        }
         measured = Measured(
-            vitals=vitals,
+            sample=sample,
             conditions=conditions,
             embedder=embedder.model if embedder.dimensions else "",
-            active_sessions_over_a_day=[item.session_id for item in sessions if item.seen_ms < day_ago_ms],
-            memories_with_missing_parent=[item.id for item in memories if item.parent_id in gone],
-            latest_but_superseded=[item.id for item in memories if item.is_latest and item.superseded_by],
-            lessons_out_of_range=[item.id for item in lessons if not 0 <= item.confidence <= 1],
-            summaries_without_title=[item.id for item in summaries if not item.title.strip()],
-            actions_waiting_for_nothing=[item.id for item in work if gone.intersection(work_item(item).requires)],
-            action_cycles=[" → ".join(cycle) for cycle in cycles({item.id: work_item(item) for item in work})],
-            dangling_relations=[item.id for item in relations_listed if {item.source, item.target} & gone],
-            slots_over_limit=[item.label for item in slots_listed if len(item.content) > item.size_limit],
+            offenders=offenders,
             unscoped_memories=unscoped,
             backup_trouble=await self._backup_trouble(),
             llm=self._llm,
@@ -123,25 +123,34 @@ class Diagnose:
     ) -> list[T]:
         """The newest documents of some projects."""
 
-        async def of(project: str) -> list[Document]:
+        async def of(project: str) -> list[T]:
             partition = partition_of(project_route(reader.tenant, project), self._documents.partitions)
             with leaving_out(partition, range(self._documents.partitions)):
-                page = await self._documents.page(listing(reader.tenant, project), [partition], limit=NEWEST)
-                return [row.document for row in page.documents if may_read(row.document, reader)]
+                return await self._page(listing(reader.tenant, project), [partition], kind, reader)
             return []
 
-        newest = [document for page in await asyncio.gather(*map(of, projects)) for document in page][:NEWEST]
-        return [document for document in newest if isinstance(document, kind)]
+        return [document for page in await asyncio.gather(*map(of, projects)) for document in page][:NEWEST]
 
     async def _everywhere(self, listing: str, kind: type[T], reader: Reader) -> list[T]:
-        page = await self._documents.page(listing, range(self._documents.partitions), limit=NEWEST, newest_first=False)
+        return await self._page(listing, range(self._documents.partitions), kind, reader, newest_first=False)
+
+    async def _page(
+        self, listing: str, partitions: Sequence[int], kind: type[T], reader: Reader, newest_first: bool = True
+    ) -> list[T]:
+        page = await self._documents.page(listing, partitions, limit=NEWEST, newest_first=newest_first)
         readable = [row.document for row in page.documents if may_read(row.document, reader)]
         return [document for document in readable if isinstance(document, kind)]
 
-    async def _gone(self, names: Sequence[str]) -> set[str]:
-        """The ids that have no document, not even a tombstone; empty while some partition cannot be read."""
-        existing = {row.document.id for row in await self._documents.find_all([DocumentId(name) for name in names])}
-        return set() if left_out() else {*names} - existing
+    async def _gone(self, memories: Sequence[Memory], work: Sequence[Action], stated: Sequence[Relation]) -> set[str]:
+        """The ids that these documents refer to and that have no document, not even a tombstone.
+
+        Empty while some partition cannot be read. An end that is no id (`concept:…`) need not exist.
+        """
+        names = {memory.parent_id for memory in memories} | {name for item in work for name in work_item(item).requires}
+        names |= {end for relation in stated for end in (relation.source, relation.target) if ":" not in end}
+        names.discard("")
+        rows = await self._documents.find_all([*map(DocumentId, names)])
+        return set() if left_out() else names - {row.document.id for row in rows}
 
     async def _backup_trouble(self) -> str:
         if self._backup_every is None:
@@ -151,14 +160,6 @@ class Diagnose:
         except UNREACHABLE as error:
             return f"the note of the newest backup cannot be read: {error}"
         return backup_trouble(status, self._clock(), self._backup_every)
-
-
-def _references(memories: Sequence[Memory], work: Sequence[Action], stated: Sequence[Relation]) -> list[str]:
-    """Every id that these documents refer to; an end that is no id (`concept:…`) need not exist."""
-    names = [memory.parent_id for memory in memories]
-    names += [name for action in work for name in work_item(action).requires]
-    names += [end for relation in stated for end in (relation.source, relation.target) if ":" not in end]
-    return list(dict.fromkeys(name for name in names if name))
 
 
 class ProjectionProgress:

@@ -1,7 +1,7 @@
-"""Samples the health of a log and its projections, in a few round trips whatever there is to know.
+"""Samples the health of a log and its projections, in a few round trips whatever its size.
 
-Admission of writes (`pressure`), readiness, metrics and diagnosis are views of a sample. None stands for what nobody
-can say: a managed server that forbids INFO, a folder that is on another machine.
+Admission of writes (`pressure`), readiness, metrics and diagnosis are views of a sample. None is for what is unknown: a
+managed server that forbids INFO, a folder that is on another machine.
 """
 
 import asyncio
@@ -26,31 +26,21 @@ from projections.search.replica import FeedPosition
 from projections.search.waiting import STALE_MS
 from projections.vectors.embedder import waiting_since_ms
 
-QUESTIONS = 8
-"""Commands for each partition, in one pipeline."""
-PENDING_WARN_S = 10.0
-"""An event is searchable well within a second while workers run; after this many they are late."""
-STALLED_S = 15.0
-"""An event that waits for so long while no worker is alive waits for nobody: three times a lease, and a worker that was
-killed is started again well within it."""
-OUTDATED_S = 10.0
-"""Following a switch of generations takes an index a moment; after so long it is stuck on what was."""
-EMBED_BACKLOG = 1_000
-"""Texts that wait for a vector; keyword search finds them meanwhile."""
+COMMANDS = 8
+"""For each partition, in one pipeline."""
 
 
 class HealthSample(Struct, frozen=True, kw_only=True):
     """How everything is at one moment. Sizes are in bytes, counts are of all partitions together.
 
-    `oldest_pending_s` is how long the first event waits that is not projected, `pending_bytes` the size of all that
-    are not. `replicas` are API processes, `dimensions` those of the vectors that are made. `memory_limit` is
-    `maxmemory`, 0 for none; on a cluster both are of the fullest node. `index_partly`: the index is not ready, for
-    some partitions alone. `embed_later` is about how many texts did not fit into the queue, and are found by static
-    vectors until they are queued. `oldest_to_embed_s` is for how long the text that waits longest for its vector has
-    waited. `outdated_s` says for how long it has followed a generation that is no longer the live one,
-    `lost_writes` which acknowledged events the log's server came back without. `away` are the partitions on nodes of
-    a cluster that do not answer: no figure counts what they have. `jobs_trouble` is why the job queue's own server
-    cannot be reached; empty where it can, and where it is the log's.
+    `oldest_pending_s` is the age of the first event that is not projected, `pending_bytes` the size of all such events.
+    `replicas` are API processes, `dimensions` those of new vectors. `memory_limit` is `maxmemory`, 0 for none; on a
+    cluster both are of the fullest node. `index_partly`: the index is not ready, for some partitions alone.
+    `embed_later` is about how many texts did not fit into the embedding queue, and are found by static vectors until
+    they are queued; `oldest_to_embed_s` is how long the oldest queued text has waited. `outdated_s` is for how long the
+    index has followed a generation that is no longer live, `lost_writes` which acknowledged events the log's server
+    came back without. `away` are the partitions on cluster nodes that do not answer: no figure counts them.
+    `jobs_trouble` is why the job queue's own server cannot be reached; empty where it can, or where it is the log's.
     """
 
     oldest_pending_s: float = 0.0
@@ -79,7 +69,7 @@ class HealthSample(Struct, frozen=True, kw_only=True):
 
 
 class Sample(HealthSample, frozen=True, kw_only=True):
-    """The signs of one moment, and `lag`: events not projected, by partition that has any."""
+    """The figures of one moment, and `lag`: events not projected, by partition that has any."""
 
     lag: dict[int, int] = {}
 
@@ -89,38 +79,13 @@ class Sample(HealthSample, frozen=True, kw_only=True):
         return sum(self.lag.values())
 
     @property
-    def is_late(self) -> bool:
-        """Whether events wait for longer than they should."""
-        return bool(self.lag) and self.oldest_pending_s >= PENDING_WARN_S
-
-    @property
-    def is_stalled(self) -> bool:
-        """Whether events wait for a worker, and none comes."""
-        return bool(self.lag) and not self.workers and self.oldest_pending_s >= STALLED_S
-
-    @property
     def memory_share(self) -> float:
-        """Of `maxmemory` that is used; 0 where there is no limit or nothing is known."""
+        """Used share of `maxmemory`; 0 without a limit, and where nothing is known."""
         return (self.memory_used or 0) / self.memory_limit if self.memory_limit else 0.0
-
-    @property
-    def index_is_missing(self) -> bool:
-        """Whether the index answers nothing at all."""
-        return not self.index_ready and not self.index_partly
-
-    @property
-    def index_is_outdated(self) -> bool:
-        """Whether the index is stuck on a generation that is not the live one."""
-        return self.outdated_s >= OUTDATED_S
-
-    @property
-    def embedding_is_behind(self) -> bool:
-        """Whether more texts wait for a vector than should; without an embedder none is made."""
-        return bool(self.dimensions) and self.to_embed + self.embed_later > EMBED_BACKLOG
 
 
 class IndexState(Protocol):
-    """What is asked of an index replica."""
+    """What a sample reads of an index."""
 
     @property
     def ready(self) -> bool: ...
@@ -134,7 +99,7 @@ class IndexState(Protocol):
 
 class HealthSampler:
     """Takes samples. `log_folder` is where the log's server writes, if that is on this machine; `dimensions` says how
-    long vectors are, `ping_jobs` asks the job queue's server where it is another one."""
+    long vectors are, `ping_jobs` calls the job queue's server if it is another one."""
 
     def __init__(
         self,
@@ -160,9 +125,9 @@ class HealthSampler:
     async def sample(self) -> Sample:
         """How everything is now. Raises RedisError or OSError when the log's server does not answer.
 
-        What belongs to the partitions is asked in one pipeline, beside the lag and INFO; one more asks for the age of
-        what waits, and the first is repeated after a switch of generations. On a cluster, nodes that do not answer are
-        not waited for, and what is on them is not known.
+        One pipeline reads the partitions, beside the lag and INFO; one more reads the age of what is pending, and the
+        first is repeated after a switch of generations. On a cluster, nodes that do not answer are not waited for, and
+        their figures are missing.
         """
         with partial_reads() as away:
             return await self._sample(away)
@@ -176,23 +141,32 @@ class HealthSampler:
             self._jobs_trouble(),
         )
         disk_free, snapshot_age_s, lost_writes = local
-        try:  # after the rest: what was applied meanwhile counts twice rather than not at all
+        # INFO comes after the rest: what is applied in between counts twice rather than not at all
+        try:
             infos = await info_of_nodes(self._redis, "memory", "persistence", of_any=True)
         except ResponseError:
             infos = []
         nodes = [_Node.of(info) for info in infos]
         fullest = max(nodes, key=lambda node: node.fullness, default=_Node(None, 0, 0, None))
         written = [node.log_file_ok for node in nodes if node.log_file_ok is not None]
-        vitals = partitions.values()
+        figures = partitions.values()
+        waiting = [partition.embed_since_ms for partition in figures if partition.embed_since_ms is not None]
+        # for how long the index has followed an old generation; a switch takes it a moment
+        now, followed = time.monotonic(), self._index.at
+        self._outdated_since = {
+            partition: self._outdated_since.get(partition, now)
+            for partition, live in enumerate(self._generations)
+            if partition in followed and followed[partition].generation != live
+        }
         return Sample(
             lag=lag,
             oldest_pending_s=await self._oldest_pending_s(lag, partitions, now_ms),
             pending_bytes=sum(partitions[number].pending_bytes for number in lag if number in partitions),
-            dead_letters=sum(partition.dead for partition in vitals),
-            to_embed=sum(partition.to_embed for partition in vitals),
-            embed_later=sum(partition.embed_later for partition in vitals),
-            oldest_to_embed_s=max((partition.seconds_to_embed(now_ms) for partition in vitals), default=0.0),
-            feed_entries=sum(partition.feed for partition in vitals),
+            dead_letters=sum(partition.dead for partition in figures),
+            to_embed=sum(partition.to_embed for partition in figures),
+            embed_later=sum(partition.embed_later for partition in figures),
+            oldest_to_embed_s=max(0.0, (now_ms - min(waiting, default=now_ms)) / 1000),
+            feed_entries=sum(partition.feed for partition in figures),
             workers=workers,
             replicas=replicas,
             dimensions=self._dimensions(),
@@ -205,21 +179,21 @@ class HealthSampler:
             index_ready=self._index.ready,
             index_partly=self._index.partly,
             index_trouble=self._index.trouble or "",
-            outdated_s=self._outdated_s(),
+            outdated_s=max((now - since for since in self._outdated_since.values()), default=0.0),
             lost_writes=lost_writes,
             away=sorted(away),
             jobs_trouble=jobs_trouble,
         )
 
-    async def _partitions_and_workers(self, now_ms: int) -> tuple[dict[int, "_PartitionVitals"], int, int]:
-        """What is known of the partitions that can be read, and how many workers and index replicas are alive."""
+    async def _partitions_and_workers(self, now_ms: int) -> tuple[dict[int, "_PartitionFigures"], int, int]:
+        """The figures of the partitions that can be read, and how many workers and index replicas are alive."""
         while True:
-            live = [PartitionKeys(number).of_generation(at) for number, at in enumerate(self._generations)]
             async with self._redis.pipeline(transaction=False) as pipe:
                 pipe.zcount(WORKERS, now_ms - LEASE_TTL.total_seconds() * 1000, "+inf")
                 pipe.zcount(REPLICAS, now_ms - STALE_MS, "+inf")
-                for keys in live:
-                    partition = PartitionKeys(keys.partition)
+                for number, generation in enumerate(self._generations):
+                    partition = PartitionKeys(number)
+                    keys = partition.of_generation(generation)
                     pipe.get(partition.generation)
                     pipe.get(keys.checkpoint)
                     pipe.zcard(keys.embed_queue)
@@ -230,19 +204,18 @@ class HealthSampler:
                     pipe.mget(partition.appended, partition.applied)
                 workers, replicas, *answers = await pipe.execute(raise_on_error=False)
             self._alive = _or(workers, self._alive[0]), _or(replicas, self._alive[1])
-            rows = {number: answers[number * QUESTIONS :][:QUESTIONS] for number in range(self.partitions)}
-            readable = _readable(rows)
+            rows = _readable({number: answers[number * COMMANDS :][:COMMANDS] for number in range(self.partitions)})
             generations = [
-                int(row[0] or 1) if (row := readable.get(number)) else at for number, at in enumerate(self._generations)
+                int(rows[number][0] or 1) if number in rows else at for number, at in enumerate(self._generations)
             ]
             if generations == self._generations:
-                return {number: _PartitionVitals.of(*row[1:]) for number, row in readable.items()}, *self._alive
+                return {number: _PartitionFigures.of(*row[1:]) for number, row in rows.items()}, *self._alive
             self._generations = generations
 
     async def _oldest_pending_s(
-        self, lag: Mapping[int, int], partitions: Mapping[int, "_PartitionVitals"], now_ms: int
+        self, lag: Mapping[int, int], partitions: Mapping[int, "_PartitionFigures"], now_ms: int
     ) -> float:
-        """Seconds since the first event was recorded that is not applied; 0 when there is none."""
+        """Seconds since the first event was recorded that is not applied; 0 without one."""
         late = [partition for partition in lag if partition in partitions]
         if not late:
             return 0.0
@@ -250,39 +223,29 @@ class HealthSampler:
             for partition in late:
                 pipe.xrange(PartitionKeys(partition).log, min=f"({partitions[partition].checkpoint}", count=1)
             answers = await pipe.execute(raise_on_error=False)
-        readable = _readable({partition: [rows] for partition, rows in zip(late, answers, strict=True)})
-        oldest = [rows[0][0] for (rows,) in readable.values() if rows]
+        rows_of = _readable({partition: [rows] for partition, rows in zip(late, answers, strict=True)})
+        oldest = [rows[0][0] for (rows,) in rows_of.values() if rows]
         return max((max(0, now_ms - Position.parse(at).ms) / 1000 for at in oldest), default=0.0)
 
     async def _jobs_trouble(self) -> str:
-        if self._ping_jobs is None:
-            return ""
         try:
+            # a server that hangs must not hold up the sample of the log's
             async with asyncio.timeout(PATIENCE_S):
-                await self._ping_jobs()
+                if self._ping_jobs is not None:
+                    await self._ping_jobs()
         except TimeoutError:
             return f"nothing within {PATIENCE_S:g} s"
         except UNREACHABLE as error:
             return str(error) or type(error).__name__
         return ""
 
-    def _outdated_s(self) -> float:
-        """For how long the index has followed an old generation; a switch takes it a moment."""
-        now = time.monotonic()
-        followed = self._index.at
-        self._outdated_since = {
-            partition: self._outdated_since.get(partition, now)
-            for partition, live in enumerate(self._generations)
-            if partition in followed and followed[partition].generation != live
-        }
-        return max((now - since for since in self._outdated_since.values()), default=0.0)
 
-
-class _PartitionVitals(NamedTuple):
+class _PartitionFigures(NamedTuple):
     checkpoint: Position
     to_embed: int
     embed_later: int
-    last_to_embed: float | None
+    embed_since_ms: float | None
+    """Since when the last text of the embedding queue has waited; None for an empty queue."""
     feed: int
     dead: int
     pending_bytes: int
@@ -297,17 +260,11 @@ class _PartitionVitals(NamedTuple):
         feed: int,
         dead: int,
         sizes: Sequence[bytes | None],
-    ) -> "_PartitionVitals":
+    ) -> "_PartitionFigures":
         appended, applied = (int(size or 0) for size in sizes)
         position = Position.parse(checkpoint) if checkpoint else START
-        last_to_embed = last[0][1] if last else None
-        return cls(position, to_embed, int(later or 0), last_to_embed, feed, dead, max(0, appended - applied))
-
-    def seconds_to_embed(self, now_ms: int) -> float:
-        """How long the last text of the queue has waited for its vector; 0 for an empty queue."""
-        if self.last_to_embed is None:
-            return 0.0
-        return max(0.0, (now_ms - waiting_since_ms(self.last_to_embed)) / 1000)
+        since_ms = waiting_since_ms(last[0][1]) if last else None
+        return cls(position, to_embed, int(later or 0), since_ms, feed, dead, max(0, appended - applied))
 
 
 class _Node(NamedTuple):
@@ -335,17 +292,15 @@ class _Node(NamedTuple):
 
 def _readable(rows: Mapping[int, Sequence[Any]]) -> dict[int, Sequence[Any]]:
     """The answers of the partitions whose node is reachable; the others are left out. Raises any other error."""
-    errors = {
-        partition: error
-        for partition, row in rows.items()
-        if (error := next((answer for answer in row if isinstance(answer, Exception)), None)) is not None
+    failed = {
+        partition: error for partition, row in rows.items() for error in row[::-1] if isinstance(error, Exception)
     }
-    for error in errors.values():
+    for error in failed.values():
         if not isinstance(error, UNREACHABLE):
             raise error
-    if errors:
-        leave_out(errors, rows, next(iter(errors.values())))
-    return {partition: row for partition, row in rows.items() if partition not in errors}
+    if failed:
+        leave_out(failed, rows, next(iter(failed.values())))
+    return {partition: row for partition, row in rows.items() if partition not in failed}
 
 
 def _or(answer: int | Exception, previous: int) -> int:
@@ -358,14 +313,13 @@ def _or(answer: int | Exception, previous: int) -> int:
 
 
 def _local(log_folder: Path | None, snapshots: Path | None) -> tuple[int | None, float | None, str]:
-    """Free bytes of the log's disk, the age of the newest index snapshot, and what is known to be lost of the log."""
-    try:
+    """Free bytes of the log's disk, the age of the newest index snapshot, and which writes the log is known to lack."""
+    free: int | None = None
+    with suppress(OSError):
         free = None if log_folder is None else shutil.disk_usage(log_folder).free
-    except OSError:
-        free = None
     written: list[float] = []
     for path in snapshots.glob("[!.]*") if snapshots is not None else ():
-        with suppress(FileNotFoundError):  # pruned meanwhile
+        with suppress(FileNotFoundError):  # it was just pruned
             written.append(path.stat().st_mtime)
     age_s = max(0.0, time.time() - max(written)) if written else None
     return free, age_s, "" if log_folder is None else trouble(log_folder)

@@ -8,33 +8,32 @@ from projections.health.watch import Room
 
 def test_writes_use_up_the_room_until_the_next_look():
     room = Room()
-    room.looked(room.begin_look(), 100)
+    room.update(room.ended, 100)
     with room.taken(60):
         pass
     with pytest.raises(Overloaded) as refused, room.taken(60):
         pass
     assert refused.value.cause == "memory"
-    room.looked(room.begin_look(), 100)
+    room.update(room.ended, 100)
     with room.taken(60):
         pass
 
 
 def test_a_write_that_was_under_way_during_a_look_counts_after_it():
     room = Room()
-    room.looked(room.begin_look(), 100)
+    room.update(room.ended, 100)
     with room.taken(60):
-        began = room.begin_look()
-    room.looked(began, 100)
+        ended = room.ended
+    room.update(ended, 100)
     with pytest.raises(Overloaded), room.taken(60):
         pass
 
 
 def test_a_failed_look_gives_no_room_back():
     room = Room()
-    room.looked(room.begin_look(), 100)
+    room.update(room.ended, 100)
     with room.taken(60):
         pass
-    room.begin_look()
     with pytest.raises(Overloaded), room.taken(60):
         pass
 
@@ -43,7 +42,7 @@ def test_nothing_is_refused_while_the_room_is_not_known():
     room = Room()
     with room.taken(1 << 40):
         pass
-    room.looked(room.begin_look(), 0)
-    room.forget()
+    room.update(room.ended, 0)
+    room.share = None
     with room.taken(1 << 40):
         pass
