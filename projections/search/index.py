@@ -1,23 +1,37 @@
-"""What may be asked of an index, whichever holds the documents. Every index answers alike (tests/conformance/index).
+"""The questions of an index, whichever holds the documents. Every index answers alike (tests/conformance/index).
 
 An answer is as of the index's current state; nothing waits except for the index itself. Times are ms since the epoch;
 `now_ms` is when the question is asked: what has expired by then is not found. In every list, documents of equal time
 may come in any order unless an order is named.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import asyncio
+import logging
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from redis.exceptions import RedisError
 
+from ingest.errors import ProjectionBehind
 from ingest.ids import DocumentId
-from ingest.log.position import Position, Token
+from ingest.log.event_log import LogHistory
+from ingest.log.lag import entries_behind
+from ingest.log.position import START, Position, Token
+from ingest.platform.connections import Client
+from ingest.platform.partial import partial_reads
+from ingest.platform.tasks import nothing
 from projections.documents.lessons import DECAY_FLOOR, WEEK
 from projections.documents.memories import MOST_IMPORTANT
 from projections.search.question import Filter, Hit, Question
 from projections.search.replica import FeedPosition
+from projections.search.waiting import sign_off
 from projections.vectors.embedder import Embedder, Embedders
+
+logger = logging.getLogger(__name__)
 
 DocumentLocation: TypeAlias = tuple[int, DocumentId]
 """Where a document is: its partition and its id."""
@@ -27,6 +41,7 @@ Linked = Literal["project", "session", "file", "concept"]
 """The facets that are nodes of the graph."""
 Result = TypeVar("Result")
 
+SIGN_OFF_S = 1.0
 MAX_OF_ONE_MOMENT = 1_000
 """Documents of one millisecond up to which a page is given all of them, so that the asker may order them."""
 
@@ -147,111 +162,192 @@ class Index(Protocol):
         ...
 
 
-class IndexService(Protocol):
-    """An index that follows the log while it answers."""
+READ_WAIT_S = 1.0
+"""How long a read waits for what it names, unless an index is configured otherwise."""
+
+
+class IndexService(ABC):
+    """An index that follows the log while it answers. A subclass calls `_notify` after `applied` or `ready` changed."""
+
+    def __init__(
+        self,
+        redis: Client,
+        partitions: int,
+        embedders: Embedders,
+        name: str,
+        read_wait_s: float = READ_WAIT_S,
+        history: LogHistory | None = None,
+        look_at_log: Callable[[], Awaitable[None]] = nothing,
+    ) -> None:
+        """`redis` is the log's server; `embedders` are the configured ones, and the live one; `name` identifies this
+        process; `history` is what the log was grown from; `look_at_log` is awaited after each heartbeat."""
+        self._redis, self._partitions, self._read_wait_s = redis, partitions, read_wait_s
+        self._history = history or LogHistory(partitions)
+        self._look_at_log = look_at_log
+        self._changed = asyncio.Condition()
+        self._tasks: list[asyncio.Task[None]] = []
+        self.embedders, self.name = embedders, name
+        self.waiting = 0
+        """Reads that wait now."""
+        self.lag: Mapping[int, int] = {}
+        """Log entries not projected yet, by partition that has any, as of less than a second ago."""
 
     @property
+    @abstractmethod
     def ready(self) -> bool:
         """Whether every partition is complete, and has been applied up to where its feed stood at the start."""
-        ...
 
     @property
+    @abstractmethod
     def partly(self) -> bool:
-        """Whether the index has been ready, and is not now for some of its partitions alone: the others are served.
-
-        Also whether it answers from a snapshot, and has not been ready since.
-        """
-        ...
+        """Whether some partitions are not ready, while the others are served: after the index has been ready, or while
+        it answers from a snapshot."""
 
     @property
+    @abstractmethod
     def trouble(self) -> str | None:
-        """What keeps the index from being ready, beside its start."""
-        ...
+        """What keeps the index from being ready, besides its start."""
 
     @property
-    def embedders(self) -> Embedders:
-        """The embedders that are configured, and the live one."""
-        ...
-
-    @property
+    @abstractmethod
     def embedder(self) -> Embedder:
         """What made the vectors of the index."""
-        ...
 
     @property
+    @abstractmethod
     def documents(self) -> int:
         """How many documents are indexed, as of a moment ago."""
-        ...
 
     @property
+    @abstractmethod
     def made_of(self) -> tuple[str, int]:
-        """Changes when anything was removed from the index: what was made of it before may tell what is forgotten."""
-        ...
+        """Changes when anything was removed from the index: what was derived from it before may contain deleted
+        documents."""
 
     @property
+    @abstractmethod
     def applied(self) -> dict[int, Position]:
         """The log position covered, by partition; the beginning for one that may lack what it covers."""
-        ...
 
     @property
+    @abstractmethod
     def at(self) -> dict[int, FeedPosition]:
-        """Where the index stands in every feed; at the beginning while nothing is known of it."""
-        ...
+        """Where the index stands in every feed; at the beginning while that is unknown."""
 
     @property
+    @abstractmethod
     def comparing(self) -> list[int]:
         """The partitions that are, or wait to be, compared with their documents."""
-        ...
 
-    @property
-    def lag(self) -> Mapping[int, int]:
-        """Log entries not projected yet, by partition that is behind, as of less than a second ago."""
-        ...
-
+    @abstractmethod
     def generation_of(self, partition: int) -> int:
         """The generation whose feed is followed."""
-        ...
 
+    @abstractmethod
     def partition_of(self, name: str) -> int | None:
-        """In which partition a document is, as far as that is known here; a hint, since it may change meanwhile."""
-        ...
+        """The partition of a document, if it is known here; a hint, since it may change at any time."""
 
+    @abstractmethod
+    def start(self) -> None:
+        """Begin to follow."""
+
+    @abstractmethod
+    async def aclose(self) -> None:
+        """Stop following."""
+
+    @abstractmethod
+    async def beat(self) -> None:
+        """Announce that this process is up."""
+
+    @abstractmethod
     async def ask(self, question: Callable[[Index], Result]) -> Result:
         """The answer of the index as it stands. Raises ProjectionBehind before it can answer."""
-        ...
 
+    @abstractmethod
     async def ask_current(self, question: Callable[[Index], Result]) -> Result:
-        """The same, of an index that knows nothing of what was forgotten: for what is answered without documents.
+        """The same, of an index that contains no deleted document: for answers that no document is read for.
 
         Waits for that as reads do, and raises ProjectionBehind then.
         """
-        ...
 
+    @abstractmethod
     async def search(self, question: Question, allowed: Filter) -> list[Hit]:
         """Search the index as it stands.
 
-        Raises ProjectionBehind before it can answer; OtherModel when its vectors are not of `question.model`.
+        Raises ProjectionBehind before it can answer; EmbedderMismatch when its vectors are not of `question.model`.
         """
-        ...
 
     async def wait_for(self, token: Token, timeout_s: float | None = None) -> None:
         """Return once everything the token covers is searchable.
 
-        Raises ProjectionBehind after `timeout_s`; None is as long as this index's reads wait.
+        Raises ProjectionBehind after `timeout_s` (None: as long as reads wait here), and CommandRejected for a token of
+        another log.
         """
-        ...
+        token = self._history.check_token(token)
+        if token.covered_by(self.applied):
+            return
+        started = time.monotonic()
+        self.waiting += 1
+        try:
+            async with asyncio.timeout(self._read_wait_s if timeout_s is None else timeout_s), self._changed:
+                await self._changed.wait_for(lambda: token.covered_by(self.applied))
+        except TimeoutError:
+            raise ProjectionBehind(time.monotonic() - started, await self.measure_lag()) from None
+        finally:
+            self.waiting -= 1
 
     async def wait_ready(self, timeout_s: float) -> None:
         """Return once `ready`; raises ProjectionBehind after `timeout_s`."""
-        ...
+        await self._wait_until(lambda: self.ready, timeout_s)
 
     async def changed(self, at: Token) -> None:
-        """Return once something behind `at` is covered, in any partition."""
-        ...
+        """Return once something after `at` is covered, in any partition."""
+        async with self._changed:
+            await self._changed.wait_for(
+                lambda: any(position > at.get(partition, START) for partition, position in self.applied.items())
+            )
 
     async def measure_lag(self) -> dict[int, int]:
-        """Log entries that are not projected yet, by partition that is behind; also refreshes `lag`."""
-        ...
+        """Log entries that are not projected yet, by partition that has any; also refreshes `lag`.
+
+        Of a cluster, as far as its nodes answer.
+        """
+        with partial_reads():
+            behind = await entries_behind(self._redis, self._partitions)
+        self.lag = behind
+        return behind
+
+    async def _wait_until(self, condition: Callable[[], bool], timeout_s: float) -> None:
+        try:
+            async with asyncio.timeout(timeout_s), self._changed:
+                await self._changed.wait_for(condition)
+        except TimeoutError:
+            raise ProjectionBehind(timeout_s, await self.measure_lag()) from None
+
+    async def _notify(self) -> None:
+        async with self._changed:
+            self._changed.notify_all()
+
+    async def _measure(self) -> None:
+        await self.measure_lag()
+
+    async def _keep_measuring(self, every_s: float) -> None:
+        while True:
+            try:
+                await self._measure()
+                await self.beat()
+                await self._look_at_log()
+            except (RedisError, OSError) as error:
+                logger.debug("lag is not known: %s", error)
+            await asyncio.sleep(every_s)
+
+    async def _sign_off(self) -> None:
+        try:
+            # a server that does not answer must not hold up the end of this process
+            async with asyncio.timeout(SIGN_OFF_S):
+                await sign_off(self._redis, self.name)
+        except (RedisError, OSError) as error:
+            logger.debug("could not sign off: %s", error)
 
 
 class EmbedderMismatch(Exception):

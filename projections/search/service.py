@@ -1,14 +1,14 @@
 """The index replica of a process: starts from the newest snapshot, follows every partition's feed, answers searches.
 
-One thread owns the index; the event loop only hands it work. What a reader may rely on: a search that waited for a
-position sees every document up to it.
+One thread owns the index; the event loop only hands it work. A search that waited for a position sees every document up
+to it.
 
-When a purge asks for it (PURGED), or another embedder is live, the replica loads a snapshot that fits beside the index
-that it has, which goes on answering, brings it up to where the old one stands, and only then changes over and deletes
-the old one's files. Until then both are in memory. The embedder changes with the index, in one step.
+When a purge requests it (PURGED), or another embedder is live, the replica loads a suitable snapshot while the old
+index answers, catches up with it, and only then switches over and deletes the old one's files. Until then both are in
+memory. The embedder changes with the index, in one step.
 
 Nothing else takes the index away from its readers: where a feed cannot be followed, or another generation became live,
-the partition is compared with its documents in the index that there is (see `following`).
+the partition is compared with its documents in the existing index (see `following`).
 """
 
 import asyncio
@@ -18,7 +18,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from redis.exceptions import RedisError
 
@@ -29,27 +29,24 @@ from ingest.log.position import START, Position
 from ingest.platform.connections import Client
 from ingest.platform.tasks import end, nothing
 from projections.search import waiting
-from projections.search.comparing import Comparison
 from projections.search.embedded import EmbeddedIndex, search
 from projections.search.following import Followers, Loaded, Loader
-from projections.search.index import EmbedderMismatch, Index
+from projections.search.index import READ_WAIT_S, EmbedderMismatch, Index, IndexService, Result
 from projections.search.question import Filter, Hit, Question
 from projections.search.replica import FeedPosition, IndexReplica
-from projections.search.waiting import READ_WAIT_S, Searches, Waiting
+from projections.search.waiting import Searches
 from projections.vectors.embedder import Embedder, Embedders
 
 logger = logging.getLogger(__name__)
-Result = TypeVar("Result")
 
 RETRY_S = 1.0
 LAG_EVERY_S = LOOK_EVERY_S = 0.5
 """How often the lag is measured, and a purge or another embedder is looked for."""
 LOAD_AGAIN_S = 2.0
-"""After a look that found no such snapshot: to find that one is damaged takes reading all of it."""
-SIGN_OFF_S = 1.0
+"""After finding no such snapshot: to detect that one is damaged takes reading all of it."""
 
 
-class ReplicaService(Waiting):
+class ReplicaService(IndexService):
     """Keeps one IndexReplica up to date. `redis` needs one connection a partition for blocking reads."""
 
     def __init__(
@@ -65,9 +62,8 @@ class ReplicaService(Waiting):
         look_at_log: Callable[[], Awaitable[None]] = nothing,
     ) -> None:
         """`work` is a folder for this replica alone; `name`, among all replicas, is that folder's if none is given."""
-        super().__init__(redis, partitions, read_wait_s, history, look_at_log)
+        super().__init__(redis, partitions, embedders, name or work.name, read_wait_s, history, look_at_log)
         self._loader = Loader(redis, partitions, work, snapshot_folder)
-        self.embedders = embedders
         self._thread = ThreadPoolExecutor(1, "index")
         self._searches = Searches(self._thread, self._search_now)
         self._one_change = asyncio.Lock()
@@ -76,30 +72,23 @@ class ReplicaService(Waiting):
         """Only one comparison or batch of vectors competes for that lock, so new writes go first."""
         self._live: Loaded | None = None
         self._caught_up: set[int] = set()
-        self._tasks: list[asyncio.Task[None]] = []
         self._following: list[asyncio.Task[Any]] = []
         self._away: Mapping[int, str] = {}
         """Partitions whose server does not answer, and how it fails."""
-        self._closing = False
-        self._was_ready = False
-        self._fault: str | None = None
+        self._closing = self._was_ready = False
+        self._error: str | None = None
         self._purged = ""
         self._announced = ""
         """The snapshot before which nothing is left in this replica's memory or files."""
-        self.name = name or work.name
 
     @property
     def ready(self) -> bool:
-        return self._fault is None and len(self._caught_up) == self._partitions
+        return self._error is None and len(self._caught_up) == self._partitions
 
     @property
     def partly(self) -> bool:
-        """Whether the index has been ready, and is not now for some of its partitions alone: the others are served.
-
-        Also whether it answers from a snapshot, and has not been ready since.
-        """
         usable = self._was_ready or self._from_snapshot
-        return usable and self._fault is None and not self.ready and len(self._away) < self._partitions
+        return usable and self._error is None and not self.ready and len(self._away) < self._partitions
 
     @property
     def _from_snapshot(self) -> bool:
@@ -107,15 +96,23 @@ class ReplicaService(Waiting):
 
     @property
     def trouble(self) -> str | None:
-        if self._fault is not None or self._live is None:
-            return self._fault
+        if self._error is not None or self._live is None:
+            return self._error
+        if len(self._away) == self._partitions:
+            return f"Redis is away: {self._away[min(self._away)]}"
         if self._away:
-            return _away_message(self._away, self._partitions)
-        compared = _account({one: of for one, of in self._live.comparisons.items() if not of.complete})
-        if compared is None and not self._was_ready and self._from_snapshot:
+            names = ", ".join(map(str, sorted(self._away)))
+            return f"the node of partitions {names} is away, so what was written to them since is not searchable"
+        if incomplete := {number: of for number, of in sorted(self._live.comparisons.items()) if not of.complete}:
+            done = sum(comparison.done for comparison in incomplete.values())
+            return (
+                f"the index of partitions {', '.join(map(str, incomplete))} is being made from their documents "
+                f"({done:,} so far), until then some may be missing or out of date: {incomplete[min(incomplete)].why}"
+            )
+        if not self._was_ready and self._from_snapshot:
             left = self._partitions - len(self._caught_up)
             return f"the index is that of a snapshot, and still reads what came since in {left} partitions"
-        return compared
+        return None
 
     @property
     def embedder(self) -> Embedder:
@@ -159,10 +156,9 @@ class ReplicaService(Waiting):
         return 1 if self._live is None else self._live.at[partition].generation
 
     def start(self) -> None:
-        """Begin to load and follow."""
         self._tasks = [
             asyncio.create_task(self._run(), name="index-replica"),
-            asyncio.create_task(self._keep_measuring_lag(), name="lag"),
+            asyncio.create_task(self._keep_measuring(LAG_EVERY_S), name="lag"),
         ]
 
     async def aclose(self) -> None:
@@ -173,44 +169,28 @@ class ReplicaService(Waiting):
         self._thread.shutdown(wait=True)
         self._live = None
         await asyncio.to_thread(self._loader.close)
-        try:
-            async with asyncio.timeout(SIGN_OFF_S):
-                await waiting.sign_off(self._redis, self.name)
-        except (RedisError, OSError) as error:
-            logger.debug("could not sign off: %s", error)
+        await self._sign_off()
 
     async def search(self, question: Question, allowed: Filter) -> list[Hit]:
-        """Search the index as it stands.
-
-        Raises ProjectionBehind before the first load is done and, at the start, while nothing is known of a partition;
-        OtherModel when its vectors are not of `question.model`.
-        """
         if self._live is None or (not self._was_ready and self._lacks_a_partition(self._live)):
             raise ProjectionBehind(0.0, await self.measure_lag())
         return await self._searches.ask(question, allowed)
+
+    def _search_now(self, question: Question, allowed: Filter) -> list[Hit]:
+        # in the index thread: the index may have been replaced since the question was asked
+        index = self.index
+        if question.vector is not None and question.model not in ("", index.model):
+            raise EmbedderMismatch
+        return search(index, question, allowed)
 
     async def ask(self, question: Callable[[Index], Result]) -> Result:
         return await self.in_index_thread(lambda: question(EmbeddedIndex(self.index)))
 
     async def ask_current(self, question: Callable[[Index], Result]) -> Result:
-        """The same, once the index has been ready since it was loaded: a snapshot knows names of what was forgotten
-        behind it. Raises ProjectionBehind after as long as reads wait."""
+        # a snapshot has the names of what was deleted after it, so the index must have been ready since it was loaded
         if not self._was_ready:
-            try:
-                async with asyncio.timeout(self._read_wait_s), self._changed:
-                    await self._changed.wait_for(lambda: self._was_ready)
-            except TimeoutError:
-                raise ProjectionBehind(self._read_wait_s, await self.measure_lag()) from None
+            await self._wait_until(lambda: self._was_ready, self._read_wait_s)
         return await self.ask(question)
-
-    def _search_now(self, question: Question, allowed: Filter) -> list[Hit]:
-        """In the index thread: the index may be another one by now than when it was asked for."""
-        live = self._live
-        if live is None:
-            raise ProjectionBehind(0.0, {})
-        if question.vector is not None and question.model not in ("", live.index.model):
-            raise EmbedderMismatch
-        return search(live.index, question, allowed)
 
     @staticmethod
     def _lacks_a_partition(live: Loaded) -> bool:
@@ -238,18 +218,8 @@ class ReplicaService(Waiting):
             raise ProjectionBehind(0.0, {})
         return self._live.index
 
-    async def _keep_measuring_lag(self) -> None:
-        while True:
-            try:
-                await self.measure_lag()
-                await self.beat()
-                await self._look_at_log()
-            except (RedisError, OSError) as error:
-                logger.debug("lag is not known: %s", error)
-            await asyncio.sleep(LAG_EVERY_S)
-
     async def beat(self) -> None:
-        """Say that this replica is up and what it holds; hear whether that is too old."""
+        """Announce that this replica is up and what it holds; read whether that is too old."""
         self._purged = (await self._redis.get(PURGED) or b"").decode()
         await waiting.announce(self._redis, self.name, self._announced)
 
@@ -257,28 +227,26 @@ class ReplicaService(Waiting):
         while not self._closing:
             try:
                 if self._live is None:
-                    await self._load()
-                self._fault = None
+                    self._caught_up.clear()
+                    # before a snapshot is chosen: a purge must wait for every process that may have chosen an older one
+                    await self.beat()
+                    self._live = await self._loader.newest(await self.embedders.refresh())
+                    self._announced = self.snapshot
+                self._error = None
                 if (fresh := await self._follow_all()) is not None:
                     await self._replace(fresh)
                 continue
-            except (RedisError, OSError) as error:  # nothing is lost: the followers go on where they stopped
-                self._fault = f"Redis is away: {error}"
-                logger.warning("index: %s", self._fault)
+            except (RedisError, OSError) as error:  # nothing is lost: the followers resume where they stopped
+                self._error = f"Redis is away: {error}"
+                logger.warning("index: %s", self._error)
             except Exception as error:
-                self._live, self._fault = None, f"the index failed: {error!r}"
+                self._live, self._error = None, f"the index failed: {error!r}"
                 self._was_ready = False
                 logger.exception("index: loading again after a fault")
             await asyncio.sleep(RETRY_S)
 
-    async def _load(self) -> None:
-        self._caught_up.clear()
-        await self.beat()  # before it is chosen: a purge must wait for whoever may have chosen an older one
-        live = await self._loader.newest(await self.embedders.refresh())
-        self._live, self._announced = live, live.snapshot
-
     async def _follow_all(self) -> Loaded | None:
-        """Follow every feed until something goes wrong, or until what takes its place is loaded, which is returned."""
+        """Follow every feed until something fails, or until a replacement is loaded, which is returned."""
         live = self._live
         assert live is not None
         feeds = Followers(
@@ -304,7 +272,7 @@ class ReplicaService(Waiting):
             self._following, self._away = [], {}
 
     async def _newer(self, live: Loaded) -> Loaded:
-        """What a purge, or a change of the embedder, wants in the place of `live`, nearly caught up."""
+        """The replacement that a purge, or a change of the embedder, requires for `live`, nearly caught up."""
         reported, again_at = "", 0.0
         while True:
             await asyncio.sleep(LOOK_EVERY_S)
@@ -314,11 +282,9 @@ class ReplicaService(Waiting):
                 logger.debug("the embedder is not known: %s", error)
                 continue
             same = (embedder.model, embedder.dimensions) == (live.index.model, live.index.vectors.dimensions)
-            if same:  # had from elsewhere, perhaps
+            if same:  # perhaps another object
                 live.embedder = embedder
-            if same and self._purged <= live.snapshot:
-                continue
-            if time.monotonic() < again_at:
+            if (same and self._purged <= live.snapshot) or time.monotonic() < again_at:
                 continue
             fresh = await self._loader.at_least(self._purged, embedder, live.folder)
             again_at = time.monotonic() + LOAD_AGAIN_S
@@ -336,9 +302,9 @@ class ReplicaService(Waiting):
                 reported = trouble
 
     async def _replace(self, fresh: Loaded) -> None:
-        """Change over to `fresh`, once it has all that the old index has; then delete the old one.
+        """Switch to `fresh`, once that has all that the old index has; then delete the old one.
 
-        The followers have stopped, so no position ever steps back: who waited for one finds it in either index.
+        The followers have stopped, so no position ever steps back: a read that waited for one finds it in either index.
         """
         live = self._live
         assert live is not None
@@ -348,37 +314,12 @@ class ReplicaService(Waiting):
         self._live = fresh
         self._caught_up.update(range(self._partitions))
         await self._notify()
-        await self.in_index_thread(_discard, old)  # behind the last search of it
+        # in the thread, after its last search: `old` has the last reference, and freeing an index takes a while
+        await self.in_index_thread(lambda: shutil.rmtree(old.pop().folder, ignore_errors=True))
         self._announced = fresh.snapshot
         logger.info("index: started again from snapshot %s, of %s", fresh.snapshot, fresh.index.model)
 
     async def _notify(self) -> None:
         reached = len(self._caught_up | self._away.keys()) == self._partitions
-        self._was_ready = self._was_ready or (self._fault is None and reached and len(self._away) < self._partitions)
+        self._was_ready = self._was_ready or (self._error is None and reached and len(self._away) < self._partitions)
         await super()._notify()
-
-
-def _away_message(away: Mapping[int, str], partitions: int) -> str:
-    if len(away) == partitions:
-        return f"Redis is away: {away[min(away)]}"
-    names = ", ".join(map(str, sorted(away)))
-    return f"the node of partitions {names} is away, so what was written to them since is not searchable"
-
-
-def _account(comparisons: Mapping[int, Comparison]) -> str | None:
-    """What is to be known of the comparisons that reads wait for; None when there are none."""
-    if not comparisons:
-        return None
-    names = ", ".join(map(str, sorted(comparisons)))
-    done = sum(comparison.done for comparison in comparisons.values())
-    first = comparisons[min(comparisons)]
-    return (
-        f"the index of partitions {names} is being made from their documents ({done:,} so far), "
-        f"until then some may be missing or out of date: {first.why}"
-    )
-
-
-def _discard(old: list[Loaded]) -> None:
-    """Free an index, the last reference to which is in `old`: here, because it takes a while; delete its folder."""
-    folder = old.pop().folder
-    shutil.rmtree(folder, ignore_errors=True)

@@ -16,7 +16,7 @@ from ingest.log.position import Position
 from ingest.platform.connections import Client
 from ingest.platform.tracing import batch
 from projections.search.comparing import begin as begin_comparison
-from projections.search.replica import FeedGap, FeedPosition, Read, live_generation, read_feed
+from projections.search.replica import FeedGap, Read, live_generation, read_feed
 from projections.search_engine.comparing import Compared, GenerationEnded
 from projections.search_engine.layout import COMPARING, FILLING, READY, PartitionIndex, State
 from projections.search_engine.schema import Named
@@ -145,9 +145,8 @@ class PartitionFiller:
 
     async def _follow(self, state: State, block_ms: int | None) -> State:
         """Apply what the feed has behind where the partition stands; waits so long for it."""
-        at = FeedPosition(generation=state.generation, feed=state.feed, covers=state.covers)
         try:
-            read = await read_feed(self._blocking, self._partition, at, block_ms)
+            read = await read_feed(self._blocking, self._partition, state.at, block_ms)
         except FeedGap as error:
             return await self._begin(state, str(error))
         if read.entries:

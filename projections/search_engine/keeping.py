@@ -287,9 +287,8 @@ class EngineNames:
         if keys is None or state is None or not state.complete:
             raise FeedGap(f"partition {partition} is being filled into the search index")
         documents, vectors, _ = keys.prefixes
-        found = IndexedNames(await self._below(documents), await self._below(vectors))
-        at = FeedPosition(generation=state.generation, feed=state.feed, covers=state.covers)
-        return SnapshotNames({partition: at}, {partition: found})
+        names = IndexedNames(await self._below(documents), await self._below(vectors))
+        return SnapshotNames({partition: state.at}, {partition: names})
 
     def forget(self) -> None:
         """Nothing is kept."""

@@ -27,6 +27,7 @@ from ingest.ids import DocumentId
 from ingest.log.position import Position
 from projections.documents.index_entry import IndexEntry
 from projections.search.question import entry_facets
+from projections.search.replica import FeedPosition
 from projections.vectors.embedder import Embedder
 from projections.vectors.static import table_of
 
@@ -252,6 +253,11 @@ class State(Struct, frozen=True, kw_only=True):
     def position(self) -> Position:
         """The log position covered."""
         return Position.parse(self.covers)
+
+    @property
+    def at(self) -> FeedPosition:
+        """Where the partition stands in its feed."""
+        return FeedPosition(generation=self.generation, feed=self.feed, covers=self.covers)
 
 
 FILLING, COMPARING, READY = "filling", "comparing", "ready"

@@ -1,7 +1,7 @@
-"""The index on a search engine, as a process that answers reads knows it: it asks, and watches how far workers are.
+"""The index on a search engine, for a process that answers reads: it sends questions, and watches how far workers are.
 
-Workers keep the index (see `keeping`); this process holds nothing of it but how it stands, which it reads again every
-LOOK_EVERY_S, and as soon as LOOK_AGAIN_S while a read waits for a position.
+Workers keep the index (see `keeping`); this process holds only its state, which it reads every LOOK_EVERY_S, and every
+LOOK_AGAIN_S while a read waits for a position.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from msgspec.structs import replace
 from redis.exceptions import RedisError, ResponseError
@@ -23,10 +23,9 @@ from ingest.platform.connections import Client, ask
 from ingest.platform.partial import partial_reads
 from ingest.platform.tasks import end, nothing
 from projections.search import waiting
-from projections.search.index import EmbedderMismatch, Index
+from projections.search.index import READ_WAIT_S, EmbedderMismatch, Index, IndexService, Result
 from projections.search.question import Filter, Hit, Question
 from projections.search.replica import FeedPosition
-from projections.search.waiting import READ_WAIT_S, Waiting
 from projections.search_engine.candidates import Counted, EngineIndexed
 from projections.search_engine.engine import DOES_NOT_ANSWER, Engine, EngineAway
 from projections.search_engine.index import EngineIndex
@@ -36,25 +35,22 @@ from projections.vectors.embedder import Embedder, Embedders
 from projections.vectors.static import table_of
 
 logger = logging.getLogger(__name__)
-Result = TypeVar("Result")
 
 THREADS = 8
-"""Questions that are asked at once; further ones wait."""
-LOOK_EVERY_S = 0.25
-LOOK_AGAIN_S = 0.01
-"""While a read waits: reading how the partitions stand takes the engine some 0.1 ms."""
+"""Questions at once; further ones wait."""
+LOOK_EVERY_S, LOOK_AGAIN_S = 0.25, 0.01
+"""The second while a read waits: reading the states of the partitions takes the engine some 0.1 ms."""
 LOST_AFTER_S = 2.0
-"""For so long without an answer, what was known of the engine's index still counts."""
+"""For so long without an answer, the last state of the engine's index still counts."""
 MEASURE_EVERY_S = 0.5
 BEHIND_AFTER_S = 15.0
-"""What is projected comes into the index within a second; where a worker ended, once its lease has."""
+"""What is projected is in the index within a second; after a worker died, once its lease has expired."""
 QUESTION_WITHIN_S = 6.0
-"""From asking to answering, waiting for a thread included."""
-SIGN_OFF_S = 1.0
+"""From question to answer, waiting for a thread included."""
 FREQUENCIES_KEPT_S, FREQUENCIES = 300.0, 20_000
 MATCHING_KEPT_S, MATCHING = 60.0, 2_000
 NO_SNAPSHOT = "~"
-"""Behind the name of every snapshot: a purge need not wait for a process that has no index of its own."""
+"""Sorts after the name of every snapshot: a purge need not wait for a process that has no index of its own."""
 
 
 class Delay(NamedTuple):
@@ -65,20 +61,18 @@ class Delay(NamedTuple):
 
 
 def delays(
-    known: Mapping[int, Delay], applied: Mapping[int, Position], projected: Mapping[int, Position], now: float
+    earlier: Mapping[int, Delay], applied: Mapping[int, Position], projected: Mapping[int, Position], now: float
 ) -> dict[int, Delay]:
-    """The delays of partitions, from those that were `known`.
+    """The delays of partitions, from the `earlier` ones.
 
-    Under steady writes a partition is always a little behind: so each is measured by one position until that has come.
+    Under steady writes a partition is always a little behind: so each is measured by one position until that arrives.
     """
-    waiting = {one: delay for one, delay in known.items() if applied[one] < delay.position}
-    begun = {one: Delay(position, now) for one, position in projected.items() if applied[one] < position}
+    waiting = {number: delay for number, delay in earlier.items() if applied[number] < delay.position}
+    begun = {number: Delay(position, now) for number, position in projected.items() if applied[number] < position}
     return begun | waiting
 
 
-class EngineService(Waiting):
-    """See `IndexService`."""
-
+class EngineService(IndexService):
     def __init__(
         self,
         redis: Client,
@@ -91,10 +85,9 @@ class EngineService(Waiting):
         history: LogHistory | None = None,
         look_at_log: Callable[[], Awaitable[None]] = nothing,
     ) -> None:
-        """`engine` is a client of the server at `url`; `name` tells this process from others."""
-        super().__init__(redis, partitions, read_wait_s, history, look_at_log)
+        """`engine` is a client of the server at `url`."""
+        super().__init__(redis, partitions, embedders, name, read_wait_s, history, look_at_log)
         self._states_of, self._engine = engine, Engine(url, connections=THREADS)
-        self.embedders, self.name = embedders, name
         self._threads = ThreadPoolExecutor(THREADS, "search-engine")
         self._frequencies = Counted(FREQUENCIES_KEPT_S, FREQUENCIES)
         self._matching = Counted(MATCHING_KEPT_S, MATCHING)
@@ -106,22 +99,21 @@ class EngineService(Waiting):
         """How far each partition was projected at the start."""
         self._reached = self._was_ready = False
         self._delayed: Mapping[int, Delay] = {}
-        self._fault = "the search engine was not asked yet"
+        self._error = "the search engine was not asked yet"
         self._heard_at = time.monotonic()
-        self._tasks: list[asyncio.Task[None]] = []
 
     @property
     def ready(self) -> bool:
-        return not self._fault and self._reached and not self._incomplete and not self._behind
+        return not self._error and self._reached and not self._incomplete and not self._behind
 
     @property
     def partly(self) -> bool:
-        return self._was_ready and not self._fault and not self.ready and len(self._incomplete) < self._partitions
+        return self._was_ready and not self._error and not self.ready and len(self._incomplete) < self._partitions
 
     @property
     def trouble(self) -> str | None:
-        if self._fault:
-            return self._fault
+        if self._error:
+            return self._error
         if self._incomplete:
             numbers = ", ".join(map(str, self._incomplete))
             return f"the index of partitions {numbers} is being filled from their documents: some may be missing"
@@ -144,30 +136,27 @@ class EngineService(Waiting):
 
     @property
     def applied(self) -> dict[int, Position]:
-        everywhere = dict.fromkeys(range(self._partitions), START)
-        return everywhere | {one: state.position for one, state in self._states.items() if state.complete}
+        complete = {number: state.position for number, state in self._states.items() if state.complete}
+        return dict.fromkeys(range(self._partitions), START) | complete
 
     @property
     def at(self) -> dict[int, FeedPosition]:
-        known = {
-            one: FeedPosition(generation=state.generation, feed=state.feed, covers=state.covers)
-            for one, state in self._states.items()
-        }
-        return {one: known.get(one, FeedPosition()) for one in range(self._partitions)}
+        at = {number: state.at for number, state in self._states.items()}
+        return dict.fromkeys(range(self._partitions), FeedPosition()) | at
 
     @property
     def comparing(self) -> list[int]:
-        return sorted(one for one, state in self._states.items() if state.phase != READY)
+        return sorted(number for number, state in self._states.items() if state.phase != READY)
 
     @property
     def _behind(self) -> list[int]:
         now = time.monotonic()
-        return [one for one, delay in self._delayed.items() if now - delay.since > BEHIND_AFTER_S]
+        return [number for number, delay in self._delayed.items() if now - delay.since > BEHIND_AFTER_S]
 
     @property
     def _incomplete(self) -> list[int]:
-        complete = {one for one, state in self._states.items() if state.complete}
-        return [one for one in range(self._partitions) if one not in complete]
+        complete = {number for number, state in self._states.items() if state.complete}
+        return [number for number in range(self._partitions) if number not in complete]
 
     def generation_of(self, partition: int) -> int:
         state = self._states.get(partition)
@@ -178,33 +167,35 @@ class EngineService(Waiting):
         return None
 
     def start(self) -> None:
-        """Begin to watch."""
         self._tasks = [
             asyncio.create_task(self._keep_looking(), name="search-engine-states"),
-            asyncio.create_task(self._keep_measuring(), name="lag"),
+            asyncio.create_task(self._keep_measuring(MEASURE_EVERY_S), name="lag"),
             asyncio.create_task(self._keep_embedder(), name="search-engine-embedder"),
         ]
 
     async def aclose(self) -> None:
-        """Stop watching, once the questions at hand are answered."""
         await end(*self._tasks)
         await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
         self._engine.close()
-        try:
-            async with asyncio.timeout(SIGN_OFF_S):
-                await waiting.sign_off(self._redis, self.name)
-        except (RedisError, OSError) as error:
-            logger.debug("could not sign off: %s", error)
+        await self._sign_off()
 
     async def ask(self, question: Callable[[Index], Result]) -> Result:
         """The answer of the engine's index as it stands.
 
-        Raises ProjectionBehind while it is not complete at first, and EngineAway where there is none, or the engine
+        Raises ProjectionBehind while it is not complete at first, and EngineAway without an index, or when the engine
         does not answer in time.
         """
-        index = self._index()
-        context = copy_context()
-        loop = asyncio.get_running_loop()
+        live, states = self._live, self._states.values()
+        if live is None or self._error:
+            raise EngineAway(self._error)
+        if not self._was_ready and self._incomplete:
+            raise ProjectionBehind(0.0, dict(self.lag))
+        table = None if self._embedder is None else table_of(self._embedder)
+        documents, embedded = sum(state.documents for state in states), sum(state.embedded for state in states)
+        indexed = EngineIndexed(
+            self._engine, live.name, live.identity, table, documents, embedded, self._frequencies, self._matching
+        )
+        index, context, loop = EngineIndex(indexed, self._partitions), copy_context(), asyncio.get_running_loop()
         try:
             async with asyncio.timeout(QUESTION_WITHIN_S):
                 return await loop.run_in_executor(self._threads, lambda: context.run(question, index))
@@ -224,20 +215,6 @@ class EngineService(Waiting):
             question = replace(question, vector=None)
         return await self.ask(lambda index: index.search(question, allowed))
 
-    def _index(self) -> EngineIndex:
-        live, states = self._live, self._states.values()
-        if live is None or self._fault:
-            raise EngineAway(self._fault)
-        if not self._was_ready and self._incomplete:
-            raise ProjectionBehind(0.0, dict(self.lag))
-        table = None if self._embedder is None else table_of(self._embedder)
-        indexed = EngineIndexed(
-            self._engine, live.name, live.identity, table,
-            sum(state.documents for state in states), sum(state.embedded for state in states),
-            self._frequencies, self._matching,
-        )  # fmt: skip
-        return EngineIndex(indexed, self._partitions)
-
     async def _keep_looking(self) -> None:
         while True:
             try:
@@ -247,22 +224,19 @@ class EngineService(Waiting):
                 logger.debug("the search engine: %s", error)
                 if time.monotonic() - self._heard_at > LOST_AFTER_S:
                     await self._lose(DOES_NOT_ANSWER)
-            except Exception:  # what stands there is nothing of ours
+            except Exception:  # another program has written there
                 logger.exception("index: what the search engine says of its indexes cannot be read")
                 await self._lose("what the search engine says of its indexes cannot be read")
-            await self._pause()
-
-    async def _pause(self) -> None:
-        until = time.monotonic() + LOOK_EVERY_S
-        while (left := until - time.monotonic()) > 0:
-            await asyncio.sleep(min(left, LOOK_AGAIN_S))
-            if self.waiting:
-                return
+            until = time.monotonic() + LOOK_EVERY_S
+            while (rest_s := until - time.monotonic()) > 0:
+                await asyncio.sleep(min(rest_s, LOOK_AGAIN_S))
+                if self.waiting:
+                    break
 
     async def _look(self) -> None:
         live = (await read_catalogue(self._states_of)).catalogue.live
         if live is None:
-            self._live, self._states = None, {}  # what comes in its place stands elsewhere
+            self._live, self._states = None, {}  # the next index has other keys
             try:
                 await names(self._states_of)
             except ResponseError:
@@ -274,15 +248,20 @@ class EngineService(Waiting):
             for partition in range(self._partitions):
                 pipe.hgetall(PartitionIndex(live.name, partition).state)
             stored: list[Mapping[bytes, bytes]] = await pipe.execute()
-        states = {one: state for one, raw in enumerate(stored) if (state := state_of(raw)) is not None}
-        self._know_embedder(live)
+        states = {number: state for number, raw in enumerate(stored) if (state := state_of(raw)) is not None}
+        if identity_of(self.embedders.current) == live.identity:
+            self._embedder = self.embedders.current
+        elif self._embedder is not None and identity_of(self._embedder) != live.identity:
+            self._embedder = None
         moved = states != self._states or live != self._live
-        if self._fault:
+        if self._error:
             logger.info("index: the search engine answers")
             await self._check_eviction()
-        self._live, self._states, self._fault = live, states, ""
+        self._live, self._states, self._error = live, states, ""
         reached = self._reached
-        self._reached = reached or await self._has_reached_goal()
+        if not reached:
+            goal = self._goal = await self._projected() if self._goal is None else self._goal
+            self._reached = all(self.applied[partition] >= position for partition, position in goal.items())
         self._was_ready = self._was_ready or self.ready
         if moved or self._reached != reached:
             await self._notify()
@@ -307,23 +286,11 @@ class EngineService(Waiting):
                 logger.exception("index: the embedder was not looked for")
             await asyncio.sleep(MEASURE_EVERY_S)
 
-    def _know_embedder(self, live: Named) -> None:
-        current = self.embedders.current
-        if identity_of(current) == live.identity:
-            self._embedder = current
-        elif self._embedder is not None and identity_of(self._embedder) != live.identity:
-            self._embedder = None
-
-    async def _lose(self, fault: str) -> None:
-        if fault != self._fault:
-            logger.warning("index: %s", fault)
-            self._fault = fault
+    async def _lose(self, error: str) -> None:
+        if error != self._error:
+            logger.warning("index: %s", error)
+            self._error = error
             await self._notify()
-
-    async def _has_reached_goal(self) -> bool:
-        if self._goal is None:
-            self._goal = await self._projected()
-        return all(self.applied[partition] >= position for partition, position in self._goal.items())
 
     async def _projected(self) -> dict[int, Position]:
         """How far each partition is projected, of those whose node answers."""
@@ -337,26 +304,15 @@ class EngineService(Waiting):
             }
             stored = await ask(self._redis, [("GET", checkpoint) for checkpoint in live.values()])
         return {
-            partition: Position.parse(one) if one else START
-            for partition, one in zip(live, stored, strict=True)
-            if not isinstance(one, Exception)
+            partition: Position.parse(checkpoint) if checkpoint else START
+            for partition, checkpoint in zip(live, stored, strict=True)
+            if not isinstance(checkpoint, Exception)
         }
 
-    async def _look_for_delay(self) -> None:
-        applied = self.applied
-        self._delayed = delays(self._delayed, applied, await self._projected(), time.monotonic())
-
     async def beat(self) -> None:
-        """Say that this process is up."""
         await waiting.announce(self._redis, self.name, NO_SNAPSHOT)
 
-    async def _keep_measuring(self) -> None:
-        while True:
-            try:
-                await self.measure_lag()
-                await self._look_for_delay()
-                await self.beat()
-                await self._look_at_log()
-            except (RedisError, OSError) as error:
-                logger.debug("lag is not known: %s", error)
-            await asyncio.sleep(MEASURE_EVERY_S)
+    async def _measure(self) -> None:
+        await super()._measure()
+        applied = self.applied
+        self._delayed = delays(self._delayed, applied, await self._projected(), time.monotonic())

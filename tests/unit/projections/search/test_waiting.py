@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from threading import Event
 from typing import cast
 
@@ -14,8 +15,10 @@ from ingest.platform.connections import Client
 from projections.documents.index_entry import IndexEntry
 from projections.search.question import Filter, Hit, Question
 from projections.search.replica import IndexReplica, apply_steps, steps_of
-from projections.search.waiting import MAX_WAITING, MOST_AT_ONCE, Searches, Waiting
+from projections.search.service import ReplicaService
+from projections.search.waiting import MAX_WAITING, MOST_AT_ONCE, Searches
 from projections.store.feed import FeedItem, Put, Remove, entry_fields
+from projections.vectors.embedder import Embedders
 
 QUESTION, ALLOWED = Question(text="tea", vector=None), Filter(tenant="acme")
 
@@ -23,28 +26,28 @@ QUESTION, ALLOWED = Question(text="tea", vector=None), Filter(tenant="acme")
 async def test_one_search_too_many_is_refused_and_those_that_wait_are_answered():
     go_on = Event()
 
-    def search(question: Question, allowed: Filter) -> list[Hit]:
+    def find(question: Question, allowed: Filter) -> list[Hit]:
         go_on.wait()
         return []
 
     with ThreadPoolExecutor(1) as thread:
-        searches = Searches(thread, search)
+        searches = Searches(thread, find)
         waiting = [asyncio.ensure_future(searches.ask(QUESTION, ALLOWED)) for _ in range(MAX_WAITING)]
         await asyncio.sleep(0)
         more = [asyncio.ensure_future(searches.ask(QUESTION, ALLOWED)) for _ in range(MOST_AT_ONCE + 1)]
         await asyncio.wait(more, return_when=asyncio.FIRST_EXCEPTION, timeout=5)
-        refused = [one for one in more if one.done()]
+        refused = [search for search in more if search.done()]
         assert refused
-        for one in refused:
-            with pytest.raises(Overloaded) as fault:
-                await one
-            assert fault.value.cause == "queue"
+        for search in refused:
+            with pytest.raises(Overloaded) as error:
+                await search
+            assert error.value.cause == "queue"
         go_on.set()
-        for one in [*waiting, *(one for one in more if one not in refused)]:
-            assert await one == []
+        for search in [*waiting, *(search for search in more if search not in refused)]:
+            assert await search == []
 
 
-class Following(Waiting):
+class Following(ReplicaService):
     """Covers what a test says."""
 
     covered = Position(0, 0)
@@ -60,8 +63,8 @@ class Following(Waiting):
         await asyncio.sleep(0.01)
 
 
-async def test_a_read_waits_until_all_of_its_token_is_applied():
-    following = Following(cast(Client, None), partitions=1)
+async def test_a_read_waits_until_all_of_its_token_is_applied(tmp_path: Path):
+    following = Following(cast(Client, None), 1, tmp_path, tmp_path, cast(Embedders, None))
     read = asyncio.create_task(following.wait_for(Token({0: Position(5, 0)}), 30))
     await asyncio.sleep(0)
     await following.cover(4)
