@@ -1,7 +1,7 @@
-"""Following the change feeds: applies every partition's to one index, in that index's thread.
+"""Following the change feeds: applies the feed of every partition to one index, in that index's thread.
 
-If a feed does not have everything that the index lacks, the partition is compared with its documents (see `comparing`)
-while its feed is still followed. Comparisons run one at a time, those that reads wait for first.
+If a feed lacks something that the index lacks, the partition is compared with its documents (see `comparing`) while its
+feed is still followed. Comparisons run one at a time, those that reads wait for first.
 """
 
 import asyncio
@@ -72,17 +72,18 @@ class Loader:
 
         Removes the folders of all others.
         """
-        return await self._in_thread(self._read, "", embedder, None) or await self._in_thread(self._empty, embedder)
+        loaded: Loaded | None = await self._in_thread(self._read, "", embedder, None)
+        return loaded or await self._in_thread(self._empty, embedder)
 
     async def at_least(self, snapshot: str, embedder: Embedder, keep: Path) -> Loaded | None:
         """The newest snapshot's index if that is `snapshot` or a later one, of an embedder's vectors; else None.
 
-        Folders but it and `keep` are removed.
+        Removes all other folders except `keep`.
         """
         return await self._in_thread(self._read, snapshot, embedder, keep)
 
     async def catch_up(self, loaded: Loaded, goal: Loaded) -> None:
-        """Apply what the feeds hold, or else the documents, at least as far as `goal` stands."""
+        """Apply what the feeds have, or else the documents, at least up to the positions of `goal`."""
         for partition, at in loaded.at.items():
             loaded.at[partition] = await catch_up(
                 self._redis, loaded.index, partition, at, self._in_thread, goal.at[partition]
@@ -97,14 +98,12 @@ class Loader:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *args)
 
     def _read(self, least: str, embedder: Embedder, keep: Path | None) -> Loaded | None:
-        self._sweep(keep)
-        kind = embedder.model, embedder.dimensions
-        newest = snapshots.newest(self._snapshots, *kind, partitions=self._partitions)
-        if newest is None or newest[1].name < least:
-            return None
-        folder = self._folder()
+        for path in self._work.glob("*"):
+            if path != keep:
+                shutil.rmtree(path, ignore_errors=True)
+        folder = self._work / str(next(self._numbers))
         loaded = snapshots.load_newest(
-            self._snapshots, kind[0], folder, kind[1], least, table_of(embedder), self._partitions
+            self._snapshots, embedder.model, folder, embedder.dimensions, least, table_of(embedder), self._partitions
         )
         if loaded is None:
             return None
@@ -112,22 +111,13 @@ class Loader:
         return Loaded(index, embedder, folder, manifest.name, self._start | manifest.partitions)
 
     def _empty(self, embedder: Embedder) -> Loaded:
-        self._sweep(None)
-        folder = self._folder()
+        folder = self._work / str(next(self._numbers))
         index = IndexReplica(folder, embedder.dimensions, embedder.model, table_of(embedder))
         return Loaded(index, embedder, folder, "", self._start)
 
     @property
     def _start(self) -> dict[int, FeedPosition]:
         return {partition: FeedPosition() for partition in range(self._partitions)}
-
-    def _folder(self) -> Path:
-        return self._work / str(next(self._numbers))
-
-    def _sweep(self, keep: Path | None) -> None:
-        for path in self._work.glob("*"):
-            if path != keep:
-                shutil.rmtree(path, ignore_errors=True)
 
 
 logger = logging.getLogger(__name__)
@@ -137,13 +127,10 @@ COMMIT_EVERY_S = 2.0
 """A commit takes tantivy some milliseconds; what is not committed is searched as the replica's tail."""
 LINK_S, LINK_AGAIN_S = 0.01, 0.1
 """Turns of linking vectors, which a search waits for, and how often to look for more."""
-MANY_PER_S = 500
+MANY_PER_S, RATE_OVER_S = 500, 0.5
 """New vectors. At 3,000 a second, linking took the time that projecting needs; at 500 it takes 6 % of a core."""
-RATE_OVER_S = 0.5
-COMPARE_AGAIN_S = 2.0
-"""After a comparison failed."""
-FOLLOW_AGAIN_S = 1.0
-"""After the node of a partition did not answer."""
+COMPARE_AGAIN_S, FOLLOW_AGAIN_S = 2.0, 1.0
+"""After a comparison failed, and after the node of a partition did not answer."""
 
 
 class Superseded(Exception):
@@ -153,7 +140,7 @@ class Superseded(Exception):
 class Followers:
     """Follows the feeds for one loaded index. `changed` is awaited after its positions have moved.
 
-    `in_background` runs work that nobody waits for in the index thread, after all work of `in_thread`.
+    `in_background` runs low-priority work in the index thread, after all work of `in_thread`.
     `wait_for_own_writes` collects the partitions that are complete and read up to where their feed stood at the start.
     """
 
@@ -169,20 +156,20 @@ class Followers:
         self._redis, self._live, self._caught_up = redis, live, wait_for_own_writes
         self._in_thread, self._in_background, self._changed = in_thread, in_background, changed
         self._committed_at = time.monotonic()
-        self._wanted = asyncio.Event()
+        self._comparison_added = asyncio.Event()
         self._reached: set[int] = set()
         self.stopped = False
         """Read in the index thread: no step of an old comparison may change an index that was replaced."""
         self.away: dict[int, str] = {}
-        """The partitions whose server does not answer, with its error: newer writes there are unknown."""
+        """The partitions whose server does not answer, with the error: newer writes there are unknown."""
 
     async def follow(self, partition: int) -> None:
         """Follow a partition's feed from one generation to the next; resumes when its server is back."""
         while not self.stopped:
             try:
                 await self._follow(partition)
-            except (RedisError, OSError) as error:  # nothing is lost: it goes on where it stopped
-                if not self.away:  # once, not for each of its partitions
+            except (RedisError, OSError) as error:  # nothing is lost: it resumes where it stopped
+                if not self.away:  # once, not for each of the server's partitions
                     logger.warning("index: the server of partition %d does not answer: %s", partition, error)
                 self.away[partition] = str(error) or type(error).__name__
                 self._caught_up.discard(partition)
@@ -194,10 +181,10 @@ class Followers:
         at = self._live.at
         generation = await live_generation(self._redis, partition)
         if generation != at[partition].generation:
-            why = f"generation {generation} is live, and the index is of generation {at[partition].generation}"
-            await self._begin_comparison(partition, why)
+            reason = f"generation {generation} is live, and the index is of generation {at[partition].generation}"
+            await self._begin_comparison(partition, reason)
         goal = await self._newest_feed_id(partition)
-        block_ms: int | None = None  # the first read tells whether the feed can be followed from here
+        block_ms: int | None = None  # the first read shows whether the feed can be followed from here
         while not self.stopped:
             generation = at[partition].generation
             try:
@@ -219,28 +206,32 @@ class Followers:
     async def compare(self) -> None:
         """Run the outstanding comparisons, forever. One that fails starts over."""
         while True:
-            self._wanted.clear()
+            self._comparison_added.clear()
+            comparisons = self._live.comparisons
             partition = min(
-                self._live.comparisons,
-                key=lambda comparison: (
-                    comparison in self.away,
-                    self._live.comparisons[comparison].complete,
-                    comparison,
-                ),
+                comparisons,
+                key=lambda number: (number in self.away, comparisons[number].complete, number),
                 default=None,
             )
             if partition is None:
-                await self._wanted.wait()
+                await self._comparison_added.wait()
                 continue
-            comparison = self._live.comparisons[partition]
+            comparison = comparisons[partition]
+            generation = self._live.at[partition].generation
+            in_thread = partial(self._in_background, self._if_current, partition, comparison)
             try:
-                await self._compare(partition, comparison)
+                await compare(self._redis, self._live.index, partition, generation, comparison, in_thread)
+                if comparisons.get(partition) is comparison:
+                    del comparisons[partition]
+                    if partition in self._reached:
+                        self._caught_up.add(partition)
+                    await self._changed()
             except Superseded:
                 continue
             except (RedisError, OSError) as error:
                 logger.debug("index: partition %d cannot be compared now: %s", partition, error)
                 await asyncio.sleep(COMPARE_AGAIN_S)
-            except Exception as error:  # readers keep what there is
+            except Exception as error:  # readers keep the index as it is
                 logger.exception("index: partition %d could not be compared with its documents", partition)
                 comparison.why = f"{error!r}; {comparison.why}"
                 await asyncio.sleep(COMPARE_AGAIN_S)
@@ -261,33 +252,23 @@ class Followers:
             else:
                 await asyncio.sleep(LINK_AGAIN_S)
 
-    async def _compare(self, partition: int, comparison: Comparison) -> None:
-        generation = self._live.at[partition].generation
-        in_thread = partial(self._in_background, self._if_current, partition, comparison)
-        await compare(self._redis, self._live.index, partition, generation, comparison, in_thread)
-        if self._live.comparisons.get(partition) is comparison:
-            del self._live.comparisons[partition]
-            if partition in self._reached:
-                self._caught_up.add(partition)
-            await self._changed()
-
     def _if_current(self, partition: int, comparison: Comparison, work: Callable[..., Any], *args: Any) -> Any:
         """Run one step of a comparison, in the index thread; raises Superseded if it is not the current one."""
         if self.stopped or self._live.comparisons.get(partition) is not comparison:
             raise Superseded
         return work(*args)
 
-    async def _begin_comparison(self, partition: int, why: str) -> None:
+    async def _begin_comparison(self, partition: int, reason: str) -> None:
         """Continue after the end of the live feed and compare the documents; until then reads cannot rely on the
         partition."""
-        logger.warning("index: partition %d is compared with its documents: %s", partition, why)
-        at, comparison = await begin(self._redis, partition, why)
+        logger.warning("index: partition %d is compared with its documents: %s", partition, reason)
+        at, comparison = await begin(self._redis, partition, reason)
         comparison.base = bool(await self._in_thread(self._live.index.facets.of, facet("partition", str(partition))))
         self._caught_up.discard(partition)
         self._reached.discard(partition)
         self._live.comparisons[partition] = comparison
         self._live.at[partition] = at
-        self._wanted.set()
+        self._comparison_added.set()
         await self._changed()
 
     async def _mark_reached(self, partition: int, goal: Position) -> bool:
@@ -307,42 +288,35 @@ class Followers:
         return Position.parse(await end_of_feed(self._redis, feed))
 
     async def _apply(self, partition: int, read: Read) -> None:
-        about = {"mnemolog.partition": partition, "mnemolog.feed_entries": len(read.entries)}
-        contexts = contexts_of(read.entries) if partition in self._reached else []  # catching up is of no trace
-        with batch("index", contexts, about):
+        attributes = {"mnemolog.partition": partition, "mnemolog.feed_entries": len(read.entries)}
+        contexts = contexts_of(read.entries) if partition in self._reached else []  # catching up belongs to no trace
+        with batch("index", contexts, attributes):
             switched = await self._apply_entries(partition, read)
-        if switched is not None:
-            await self._go_on_in(partition, switched, read.then)
+        if switched is None:
+            self._live.at[partition] = read.then
+            await self._changed()
+            await self._commit_sometimes()
             return
-        self._live.at[partition] = read.then
-        await self._changed()
-        await self._commit_sometimes()
+        # both generations covered the same position, so reads continue; the documents may differ, so they are compared
+        reason = f"generation {switched.generation} became live"
+        if not switched.feed:
+            await self._begin_comparison(partition, reason)
+            return
+        earlier = self._live.comparisons.get(partition)
+        complete, base = (True, True) if earlier is None else (earlier.complete, earlier.base)
+        self._live.comparisons[partition] = Comparison(reason, read.then.position, complete=complete, base=base)
+        covers = read.then.covers
+        self._live.at[partition] = FeedPosition(generation=switched.generation, feed=switched.feed, covers=covers)
+        self._comparison_added.set()
 
     async def _apply_entries(self, partition: int, read: Read) -> Switched | None:
         comparison = self._live.comparisons.get(partition)
         changed = None if comparison is None else comparison.changed
         steps, switched = await self._in_thread(apply_entries, self._live.index, partition, read.entries, changed)
         while steps:
-            changed = None if comparison is None else comparison.changed
             in_thread = self._in_background if isinstance(steps[0][0], Vectors) else self._in_thread
             switched = await in_thread(apply_steps, self._live.index, partition, steps, changed)
         return switched
-
-    async def _go_on_in(self, partition: int, switched: Switched, ended: FeedPosition) -> None:
-        """Follow the feed of the new live generation from where it stood at the switch.
-
-        Both generations covered the same position, so reads continue; the documents may differ, so they are compared.
-        """
-        why = f"generation {switched.generation} became live"
-        if not switched.feed:
-            await self._begin_comparison(partition, why)
-            return
-        earlier = self._live.comparisons.get(partition)
-        self._live.comparisons[partition] = Comparison(
-            why, ended.position, complete=earlier is None or earlier.complete, base=earlier is None or earlier.base
-        )
-        self._live.at[partition] = FeedPosition(generation=switched.generation, feed=switched.feed, covers=ended.covers)
-        self._wanted.set()
 
     async def _commit_sometimes(self) -> None:
         if time.monotonic() - self._committed_at > COMMIT_EVERY_S:

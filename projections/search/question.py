@@ -20,6 +20,7 @@ from projections.search.dates import NamedTime
 from projections.search.ranking import Mode
 
 Ranking = Literal["fused", "similarity", "rrf"]
+Kind = Literal["observation", "memory", "lesson", "summary"]
 
 
 class Filter(Struct, frozen=True, kw_only=True):
@@ -167,7 +168,7 @@ class Hit(Struct, frozen=True):
 
     id: str
     partition: int
-    kind: Literal["observation", "memory", "lesson", "summary"]
+    kind: Kind
     score: float
     explain: dict[str, float]
     confidence: float | None = None

@@ -1,14 +1,14 @@
 """Scores a pool of candidates for one query, and how likely each is an answer. The one file that imports rank_bm25.
 
 Guarantee: a pure function of the query's terms and the pool. The same input gives the same scores, every final score is
-finite, and a leg with nothing to say (no query terms, no vectors yet) is left out instead of counting as a bad match.
+finite, and a leg without data (no query terms, no vectors yet) is left out instead of counting as a bad match.
 
 Scores only compare the results of one question; `confidence` is absolute. It is a logistic model of how much of the
 question is said around the result, how much of it any candidate says, how near the static and model vectors are, and
-how much of it no candidate says and no model knows: a name or a number that nobody mentioned. A word counts by how rare
-it is among the documents that the reader can read. Fitted to questions that the sessions of two projects of agents'
-work (MIT) and of `benchmarks/coding.py` answer, and to others that they do not; `python -m benchmarks
-abstain` measures it (decision 51).
+how much of it no candidate says and no model knows: a name or a number that was never mentioned. A word counts by how
+rare it is among the documents that the reader can read. Fitted to questions that the sessions of two projects of agent
+work (MIT) and of `benchmarks/coding.py` answer, and to others that they do not; `python -m benchmarks abstain` measures
+it (decision 51).
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,8 +34,8 @@ COVERAGE = 0.3
 """Per standard deviation of the share of the query said within `WINDOW`; without it, recall@5 falls from 72.7 to
 70.7."""
 WINDOW = 2
-"""Neighbors on either side, at least as many as `NEIGHBOUR_LIFTS`; with 1 of each 79.7, 3 costs 0.2."""
-NEIGHBOUR_LIFTS = (0.3, 0.15)
+"""Neighbors on either side, at least as many as `NEIGHBOR_LIFTS`; with 1 of each 79.7, 3 costs 0.2."""
+NEIGHBOR_LIFTS = (0.3, 0.15)
 """Share of the scores of the documents one and two places away that is added; without 78.6, without the second 80.3."""
 ALONE_LIFT = 0.5
 """Share of its own score that a document without neighbors gains, or memories would lose to observations. With a
@@ -46,11 +46,8 @@ EPISODE_LIFT = 0.3
 EPISODE_BEST = 3
 AUTHOR_LIFT = 1.5
 """In standard deviations of a leg, when the query names the author; without authors 78.9, at 2.0 the same."""
-
-
-K1 = 0.9
-"""With B, Anserini's defaults; 0.6, 1.2 and B 0.2 within 0.1 of recall@10 (LoCoMo)."""
-B = 0.4
+K1, B = 0.9, 0.4
+"""Anserini's defaults; 0.6, 1.2 and B 0.2 within 0.1 of recall@10 (LoCoMo)."""
 
 
 class PoolBM25(BM25Okapi):
@@ -91,7 +88,7 @@ class Pool:
     episode: NDArray[np.int32]
     """(n,), -1 for a document outside any episode."""
     sequence: NDArray[np.int32]
-    """(n,), place in the episode, one document each; neighbours differ by 1."""
+    """(n,), place in the episode, one document each; neighbors differ by 1."""
     static: Floats | NDArray[np.float32] | None = None
     """(n,), of static vectors; nan where the document has none, None when the index has none."""
     author: NDArray[np.int32] | None = None
@@ -100,12 +97,16 @@ class Pool:
     """`terms(name)` of each author in the pool."""
 
 
+WEIGHTED = ("mix", "author", "coverage", "neighbours", "episode", "speaker", "time", "spread")
+"""The columns of `Scores` that are summed, in this order: other orders round differently."""
+
+
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """What each document got and why; every column is (n,) float64, in the pool's order.
+    """The features of each document of a pool; every column is (n,) float64, in the pool's order.
 
-    `final` is the sum of `mix`, `author`, `coverage`, `neighbours`, `episode`, `speaker`, `time` and `spread`, in
-    standard deviations of a leg; `relevance` is `final` stretched to 0..1 over the pool, for weights that multiply.
+    `final` is the sum of the columns of WEIGHTED, in standard deviations of a leg; `relevance` is `final` stretched to
+    0..1 over the pool, for weights that multiply.
     """
 
     lexical: Floats
@@ -132,36 +133,37 @@ def score(
     """Relevance of each document of the pool to the query.
 
     BM25 over the pool and cosine are standardized and mixed (`alpha` is the lexical share); then a document is lifted
-    when the query names its author, by how much of the query is said around it, by its neighbours and by its episode;
+    when the query names its author, by how much of the query is said around it, by its neighbors and by its episode;
     last by what the query's `cues` ask for. Vector mode uses no words, lexical mode no vectors.
     """
     cues = NO_CUES if mode == "vector" else cues
-    asked = () if mode == "vector" else query_terms
+    words = () if mode == "vector" else query_terms
     around = _Surroundings.of(pool)
-    bm25 = PoolBM25(pool.terms, asked)
-    lexical = np.asarray(bm25.get_scores(list(asked)), np.float64)
+    bm25 = PoolBM25(pool.terms, words)
+    lexical = np.asarray(bm25.get_scores(list(words)), np.float64)
     vector = np.full(len(pool.terms), np.nan) if mode == "lexical" else _meaning(pool)
     mix = _mix(lexical, vector, alpha if mode == "hybrid" else float(mode == "lexical"))
-    named = _author_named(asked, pool)
+    named = _author_named(words, pool)
     author = AUTHOR_LIFT * named
-    near = _near(bm25, around)
+    said = np.minimum(bm25.counts, 1.0)
+    near: Floats = np.max([said, *(around.take(said, distance) for distance in around.places)], axis=0)
     coverage = COVERAGE * _standardized(_coverage(bm25, near))
     own = mix + author + coverage
-    neighbours = around.lift(own)
-    episode = EPISODE_LIFT * _episode_best(own + neighbours, pool.episode)
+    neighbors = around.lift(own)
+    episode = EPISODE_LIFT * _episode_best(own + neighbors, pool.episode)
     speaker, time = speaker_lift(cues, pool.terms, named), time_lift(cues, pool.terms)
-    lifted = own + neighbours + episode + speaker + time
+    lifted = own + neighbors + episode + speaker + time
     apart = spread(cues, lifted, pool.episode)
     final = lifted + apart
     return Scores(
-        lexical, vector, mix, author, coverage, neighbours, episode, speaker, time, apart, final, stretched(final),
+        lexical, vector, mix, author, coverage, neighbors, episode, speaker, time, apart, final, stretched(final),
         bm25.counts, near,
     )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class _Surroundings:
-    """Where in the pool each document's neighbours are."""
+    """Where in the pool each document's neighbors are."""
 
     places: Mapping[int, NDArray[np.intp]]
     """Distance (negative: earlier) to (n,) index in the pool, n where there is no such document."""
@@ -174,7 +176,7 @@ class _Surroundings:
         ordered = np.append(keys[order], np.iinfo(np.int64).max)
         order = np.append(order, n)
         places: dict[int, NDArray[np.intp]] = {}
-        for distance in (sign * places for places in range(1, WINDOW + 1) for sign in (-1, 1)):
+        for distance in (sign * away for away in range(1, WINDOW + 1) for sign in (-1, 1)):
             at = np.searchsorted(ordered[:-1], keys + distance)
             present = (ordered[at] == keys + distance) & (np.asarray(pool.episode) >= 0)
             places[distance] = np.where(present, order[at], n)
@@ -186,18 +188,12 @@ class _Surroundings:
         return np.asarray(padded[self.places[distance]], np.float64)
 
     def lift(self, own: Floats) -> Floats:
-        """(n,), `NEIGHBOUR_LIFTS` of the scores on either side, or `ALONE_LIFT` where nothing is near."""
+        """(n,), `NEIGHBOR_LIFTS` of the scores on either side, or `ALONE_LIFT` without neighbors."""
         lifted = np.zeros_like(own)
-        for distance, share in enumerate(NEIGHBOUR_LIFTS, start=1):
+        for distance, share in enumerate(NEIGHBOR_LIFTS, start=1):
             lifted += share * (self.take(own, -distance) + self.take(own, distance))
         alone = np.all([place == own.size for place in self.places.values()], axis=0)
         return np.where(alone, ALONE_LIFT * own, lifted)
-
-
-def _near(bm25: PoolBM25, around: _Surroundings) -> Floats:
-    """(n, terms), 1 for each term of the query that is said within `WINDOW` places of each document."""
-    said = np.minimum(bm25.counts, 1.0)
-    return np.max([said, *(around.take(said, places) for places in around.places)], axis=0)
 
 
 def _coverage(bm25: PoolBM25, near: Floats) -> Floats:
@@ -209,10 +205,10 @@ def _coverage(bm25: PoolBM25, near: Floats) -> Floats:
 
 
 def _meaning(pool: Pool) -> Floats:
-    """(n,), the model's cosines, standardized; where there is none the static one, standardized by itself.
+    """(n,), the model's cosines, standardized; without one the static cosine, standardized separately.
 
-    The model's are put where the static ones of the same documents lie, or those that have them already would be
-    compared among themselves: of a pool's best half, half would be below the mean.
+    The model's are shifted to the mean and deviation of the static ones of the same documents, or those that have them
+    already would be compared among themselves: of a pool's best half, half would be below the mean.
     """
     own = np.asarray(pool.cosine, np.float64)
     if pool.static is None:
@@ -226,7 +222,7 @@ def _meaning(pool: Pool) -> Floats:
 
 
 def _mix(lexical: Floats, vector: Floats, alpha: float) -> Floats:
-    """Standardized legs, mixed; without a vector a document is judged by its words, or is last if those are silent."""
+    """Standardized legs, mixed; without a vector a document counts by its words, or is last if no word matches."""
     words = _standardized(lexical)
     meaning = _standardized(vector)
     unknown = np.isnan(meaning)
@@ -251,10 +247,10 @@ def stretched(column: Floats) -> Floats:
 
 def _author_named(query_terms: Sequence[str], pool: Pool) -> Floats:
     """(n,), the share of the author's name that the query says."""
-    asked = frozenset(query_terms)
-    if pool.author is None or not asked:
+    words = frozenset(query_terms)
+    if pool.author is None or not words:
         return np.zeros(len(pool.terms))
-    shares = {author: sum(term in asked for term in name) / max(1, len(name)) for author, name in pool.names.items()}
+    shares = {author: sum(term in words for term in name) / max(1, len(name)) for author, name in pool.names.items()}
     authors: list[int] = pool.author.tolist()
     return np.array([shares[author] for author in authors], np.float64)
 
@@ -277,22 +273,14 @@ def _episode_best(values: Floats, episode: NDArray[np.int32]) -> Floats:
 NEAR, SAID, UNKNOWN, STATIC, COSINE, CONSTANT = 5.3, 4.1, -4.5, 2.8, 2.8, -6.2
 ANSWERED_FROM = 0.18
 """Below that the first result is no answer. Of all sets at most 0.9 points of recall@10 are below it, and three of four
-questions that nobody answered; at 0.2 the former are 1.4."""
-
-
+unanswerable questions; at 0.2 the former are 1.4."""
 EXPECTED_COSINE = 0.35
-"""Stands for the model's, until a document has its vector: about that of a result that is barely an answer."""
-
-
+"""In place of the model's, until a document has its vector: about that of a result that is barely an answer."""
 CORRECTED = 0.5
-"""How far a corrected term is trusted: often nobody ever said what was asked, and something like it."""
-
-
+"""Trust in a corrected term: often the documents never said the question's word, but something like it."""
 FEWEST = 1_000
-"""Documents that rarity is told from, at least. Of three, one of which said "checkout" and none "fail", "fail" counted
+"""Documents to compute rarity from, at least. Of three, one of which said "checkout" and none "fail", "fail" counted
 twice as much, and "why did checkout fail?" found nothing on a new server."""
-
-
 PART, STEP = 16, 8
 """Terms of a part of a long question, and from one part to the next. Of questions with 90 words around them, 37 % were
 withheld without parts and none with them; of those without an answer 33 % are, and 80 % were."""
@@ -310,37 +298,33 @@ def confidence(
     idf: Floats,
     static: NDArray[np.floating],
     cosine: NDArray[np.floating],
-    known: NDArray[np.bool_],
+    in_table: NDArray[np.bool_],
     trust: Floats | float = 1.0,
 ) -> Floats:
     """(n,) 0..1, of each document of a pool; a long question is judged by its best part.
 
     `said` and `near` (n, terms) are above 0 where a document, or one near it, says the term; `static` and `cosine` (n,)
-    are nan for a document without the vector. `known` (terms,) are those with a static vector, `trust` (terms,) is how
-    far each term is what was asked.
+    are nan for a document without the vector. `in_table` (terms,) are those with a static vector, `trust` (terms,) is
+    the trust in each term's spelling.
     """
     if not len(said) or not idf.sum():
         return np.zeros(len(said))
     anywhere = np.asarray((said > 0).any(axis=0), np.bool_)
-    weight, near, new = idf * trust, np.minimum(near, 1.0), idf * ~(known | anywhere)
+    weight, near, new = idf * trust, np.minimum(near, 1.0), idf * ~(in_table | anywhere)
+    starts = range(0, len(idf) - STEP, STEP) if 2 * len(idf) > 3 * PART else ()
     words: list[Floats] = [
         (NEAR * near[:, part] @ weight[part] + SAID * anywhere[part] @ weight[part] + UNKNOWN * new[part].sum())
         / idf[part].sum()
-        for part in _question_parts(len(idf))
+        for part in (slice(0, len(idf)), *(slice(start, start + PART) for start in starts))
     ]
     meaning = STATIC * np.nan_to_num(static) + COSINE * np.where(np.isnan(cosine), EXPECTED_COSINE, cosine)
     return 1 / (1 + np.exp(-(np.max(words, axis=0) + meaning + CONSTANT)))
 
 
-def _question_parts(terms: int) -> list[slice]:
-    starts = range(0, terms - STEP, STEP) if 2 * terms > 3 * PART else ()
-    return [slice(0, terms), *(slice(start, start + PART) for start in starts)]
-
-
 def confidence_by_words(terms: Sequence[str], near: Floats, idf: Floats) -> Floats:
-    """(n,) 0..1, where no vector knows a word of the question: half of it is enough, and all its numbers are needed.
+    """(n,) 0..1, where no word of the question has a vector: half of them are enough, and all its numbers are needed.
 
-    So a ticket, a version or an address that nobody mentioned is found nowhere, whatever looks like it.
+    So a ticket, a version or an address that was never mentioned has no result, however similar others are.
     """
     near = np.minimum(near, 1.0)
     numbers = np.array([term.isalnum() and any(map(str.isdigit, term)) for term in terms], np.bool_)

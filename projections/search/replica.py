@@ -19,7 +19,7 @@ from ingest.log.position import START, Position
 from ingest.log.scripts import look_back
 from ingest.platform.connections import Client, Transaction, past_memory_limit
 from projections.documents.index_entry import IndexEntry
-from projections.search.candidates import DocumentColumns
+from projections.search.candidates import OF_ENTRY, DocumentColumns, packed
 from projections.search.columns import Column, hashed_text
 from projections.search.lexical import Lexical, Postings
 from projections.search.question import BitMap, Facets, entry_facets, facet, lexical_facets
@@ -31,15 +31,14 @@ MAX_TAIL = 256
 """Documents not committed to tantivy yet; no slip is corrected to what they alone say, so they are few."""
 EMBEDDED_AT_ONCE = 1_000
 """Documents whose terms become static vectors together."""
-COLUMNS = (
-    "id_key", "partition", "author", "episode", "sequence", "occurred_ms", "recorded_ms", "retired_ms", "expires_ms",
-    "renewed_ms", "importance", "confidence",
-)  # fmt: skip
+CHANGING = (*OF_ENTRY, "retired_ms", "expires_ms")
+"""The columns that are fields of an index entry."""
+COLUMNS = ("id_key", "partition", "author", "episode", "sequence", *CHANGING)
 """The attributes of a replica that are columns, one row a document."""
 
 
 class FeedPosition(Struct, frozen=True, kw_only=True):
-    """Where a replica stands in one partition: feed entry read last, and the log position that covers."""
+    """A position in one partition's feed: the last entry that was read, and the log position that it covers."""
 
     generation: int = 1
     feed: str = "0-0"
@@ -59,10 +58,10 @@ class Compared(NamedTuple):
 
 
 class IndexReplica(DocumentColumns):
-    """Applies the change feed; answers which documents match, and who is near whom."""
+    """Applies the change feed; holds which documents match what, and their neighbors."""
 
     def __init__(self, folder: Path, dimensions: int, model: str, table: StaticTable | None = None) -> None:
-        """`dimensions` are those of the vectors that `model` makes; `table` gives every document a static one.
+        """`dimensions` are those of the model's vectors; `table` gives every document a static one.
 
         Then only the static ones have a graph: those of the model come later, and refine the scores.
         """
@@ -83,7 +82,7 @@ class IndexReplica(DocumentColumns):
         """Documents that are not committed to tantivy yet."""
         self.postings = Postings(self, self.lexical, self.tail)
         self.removed = 0
-        """Documents removed since it was made or loaded; what they said is in its files until it is compacted."""
+        """Documents removed since it was made or loaded; their text is in its files until it is compacted."""
         self._uncommitted = False
         self._holes: set[int] = set()
         self._without_static: list[int] = []
@@ -102,7 +101,7 @@ class IndexReplica(DocumentColumns):
                 case Vectors():
                     self._set_vectors(item)
                 case Switched() | Cleared():
-                    pass  # the follower's business: nothing of a document changes by itself
+                    pass  # the follower handles these: they change no document
         self._settle()
 
     def commit(self) -> None:
@@ -141,18 +140,16 @@ class IndexReplica(DocumentColumns):
         """Take the vectors of documents that say the same there, as `Put` lets them keep theirs; returns how many."""
         taken = 0
         for name, ordinal in self.ordinal_of.items():
-            place = other.ordinal_of.get(name)
-            if (
-                place is not None
-                and np.array_equal(self.terms[ordinal], other.terms[place])
-                and other.vectors.has(place)
-            ):
-                self.vectors.put(ordinal, other.vectors.rows(place))
+            theirs = other.ordinal_of.get(name)
+            if theirs is None or not other.vectors.has(theirs):
+                continue
+            if np.array_equal(self.terms[ordinal], other.terms[theirs]):
+                self.vectors.put(ordinal, other.vectors.rows(theirs))
                 taken += 1
         return taken
 
     def put_unless(self, partition: int, entries: Iterable[IndexEntry], changed: Container[str]) -> Compared:
-        """Put documents as they were read, but those that `changed` since."""
+        """Put documents as they were read, except those that `changed` since."""
         inserted: list[str] = []
         without: list[str] = []
         for entry in entries:
@@ -167,20 +164,20 @@ class IndexReplica(DocumentColumns):
         return Compared(inserted, without)
 
     def give_vectors(self, terms_then: str, item: Vectors) -> None:
-        """Set the vectors of a document that has none, if its terms are still those that they were made of."""
+        """Set the vectors of a document that has none, if it still has the terms that they were made of."""
         ordinal = self.ordinal_of.get(item.id)
         if ordinal is None or self.vectors.has(ordinal):
             return
         if np.array_equal(self.terms[ordinal], hashed_text(terms_then)):
             self._set_vectors(item)
 
-    def names_beyond(self, partition: int, known: Container[str]) -> list[str]:
-        """The documents of a partition that are not among the known."""
+    def names_beyond(self, partition: int, existing: Container[str]) -> list[str]:
+        """The documents of a partition that are not among the existing ones."""
         names = (self.ids[ordinal] for ordinal in self.facets.of(facet("partition", str(partition))))
-        return [name for name in names if name not in known]
+        return [name for name in names if name not in existing]
 
     def remove_unless(self, names: Iterable[str], changed: Container[str]) -> None:
-        """Remove documents, but those that `changed` since they were looked for."""
+        """Remove documents, except those that `changed` in between."""
         for name in names:
             if name not in changed:
                 self._remove(name)
@@ -199,12 +196,12 @@ class IndexReplica(DocumentColumns):
             self.sequence.values[members] = np.arange(len(members), dtype=np.int32)
 
     def partition_of(self, name: str) -> int | None:
-        """The partition of a document; None when it is not here. The one question that any thread may ask."""
+        """The partition of a document; None when it is not here. Any thread may call this, and nothing else."""
         ordinal = self.ordinal_of.get(name)
         return None if ordinal is None else int(self.partition[ordinal])
 
     def around(self, ordinals: NDArray[np.int64], distance: int) -> list[int]:
-        """The documents up to `distance` places before and after each in its episode, without itself; in turn."""
+        """The documents up to `distance` places before and after each in its episode, without itself."""
         neighbors: list[int] = []
         episodes: list[int] = self.episode.values[ordinals].tolist()
         places: list[int] = self.sequence.values[ordinals].tolist()
@@ -216,7 +213,12 @@ class IndexReplica(DocumentColumns):
         return neighbors
 
     def _settle(self) -> None:
-        self._close_holes()
+        # the remaining documents become neighbors, as in an index that never had the removed ones
+        for episode in self._holes:
+            members = [member for member in self.episodes[episode] if member in self.alive]
+            self.episodes[episode] = members
+            self.sequence.values[members] = np.arange(len(members), dtype=np.int32)
+        self._holes.clear()
         if self._without_static:
             waiting = [ordinal for ordinal in self._without_static if ordinal in self.alive]
             self._without_static.clear()
@@ -232,25 +234,31 @@ class IndexReplica(DocumentColumns):
             return
         if existing is not None:
             self._remove(entry.id)
-        ordinal = self.append(partition, entry, row)
+        ordinal = len(self.ids)
+        self.ids.append(entry.id)
+        self.id_key.append(packed(entry.id))
+        self.terms.append(row)
+        self.partition.append(partition)
+        self.author.append(self.author_number(entry.agent_id))
+        for name in CHANGING:
+            getattr(self, name).append(getattr(entry, name))
         self.ordinal_of[entry.id] = ordinal
-        keys = self._shared(entry_facets(partition, entry), entry.episode)
+        # facet tuples of an episode are mostly equal: as one object they take a seventh of the memory
+        keys = entry_facets(partition, entry)
+        members = self.episodes[self.episode_of[entry.episode]] if entry.episode in self.episode_of else []
+        keys = self.facets_of[members[-1]] if members and self.facets_of[members[-1]] == keys else keys
         self.facets_of.append(keys)
         self._join_episode(ordinal, entry.episode, existing)
-        self.retired_ms.append(entry.retired_ms)
-        self.expires_ms.append(entry.expires_ms)
         self.alive.add(ordinal)
         self._without_static.append(ordinal)
         self.facets.add(ordinal, keys)
         self._file(ordinal, entry.terms)
 
     def _update(self, ordinal: int, entry: IndexEntry) -> None:
-        """The same text: the vectors stay, and the lexical index hears only of facets that it knows."""
+        """The same text: the vectors stay, and the lexical index gets only the facets that it knows."""
         self.author[ordinal] = self.author_number(entry.agent_id)
-        self.occurred_ms[ordinal], self.recorded_ms[ordinal] = entry.occurred_ms, entry.recorded_ms
-        self.retired_ms[ordinal], self.expires_ms[ordinal] = entry.retired_ms, entry.expires_ms
-        self.renewed_ms[ordinal], self.confidence[ordinal] = entry.renewed_ms, entry.confidence
-        self.importance[ordinal] = entry.importance
+        for name in CHANGING:
+            getattr(self, name)[ordinal] = getattr(entry, name)
         before, keys = self.facets_of[ordinal], entry_facets(int(self.partition[ordinal]), entry)
         self.facets.remove(ordinal, before)
         self.facets.add(ordinal, keys)
@@ -258,12 +266,6 @@ class IndexReplica(DocumentColumns):
         if set(lexical_facets(before)) != set(lexical_facets(keys)):
             self.lexical.remove(ordinal)
             self._file(ordinal, entry.terms)
-
-    def _shared(self, keys: tuple[str, ...], episode: str) -> tuple[str, ...]:
-        # facet tuples of an episode are mostly equal: as one object they take a seventh of the memory
-        members = self.episodes[self.episode_of[episode]] if episode in self.episode_of else []
-        before = self.facets_of[members[-1]] if members else ()
-        return before if before == keys else keys
 
     def _file(self, ordinal: int, terms: str) -> None:
         """Hand a document to the lexical index; until the next commit it is in the tail."""
@@ -301,41 +303,29 @@ class IndexReplica(DocumentColumns):
                 self.vectors.put(ordinal, rows.astype(np.float16))
 
     def _join_episode(self, ordinal: int, name: str, before: int | None) -> None:
-        """Last in its episode; with another text than `before`, the ordinal it had, in its old place there."""
-        if not name:
-            self.episode.append(-1)
-            self.sequence.append(0)
-            return
-        if name not in self.episode_of:
-            self.episode_of[name] = len(self.episodes)
-            self.episodes.append([])
-        episode = self.episode_of[name]
-        members = self.episodes[episode]
-        place = len(members)
-        if before is not None and int(self.episode[before]) == episode:
-            place = int(self.sequence[before])
-        members[place : place + 1] = [ordinal]
-        self.episode.append(episode)
+        """Last in its episode; with a new text, in the place there of `before`, the ordinal it had."""
+        episode = place = 0
+        if name:
+            episode = self.episode_of.setdefault(name, len(self.episodes))
+            if episode == len(self.episodes):
+                self.episodes.append([])
+            members = self.episodes[episode]
+            same = before is not None and int(self.episode[before]) == episode
+            place = int(self.sequence[before]) if before is not None and same else len(members)
+            members[place : place + 1] = [ordinal]
+        self.episode.append(episode if name else -1)
         self.sequence.append(place)
-
-    def _close_holes(self) -> None:
-        # those left become neighbors, as in an index that never had the removed documents
-        for episode in self._holes:
-            members = [member for member in self.episodes[episode] if member in self.alive]
-            self.episodes[episode] = members
-            self.sequence.values[members] = np.arange(len(members), dtype=np.int32)
-        self._holes.clear()
 
 
 ENTRIES_A_READ = 32
 SLICE_S = 0.02
-"""For so long the thread that owns an index applies at once, when it can be interrupted: a search waits behind it."""
+"""For so long the thread that owns an index applies changes at a time: a search waits for it."""
 InThread: TypeAlias = Callable[..., Awaitable[Any]]
 """Runs a function with its arguments in the thread that owns an index."""
 
 
 class FeedGap(MnemologError):
-    """A feed cannot be followed from where its reader stands: what it has is to be compared with the documents."""
+    """A feed cannot be followed from a position: the index has to be compared with the documents."""
 
 
 class FeedTrimmed(FeedGap):
@@ -345,27 +335,27 @@ class FeedTrimmed(FeedGap):
 
 
 class FeedRewound(FeedGap):
-    """The feed has not what a follower has read: the server lost writes that it had shown.
+    """The feed lacks what a follower has read: the server lost writes.
 
-    A crash does that where the file is not synced before every answer, and so does a failover.
+    A crash does that if the file is not synced before every answer, and so does a failover.
     """
 
     code = "feed_rewound"
 
 
 class Read(NamedTuple):
-    """Entries of a feed, and where its reader stands behind them."""
+    """Entries of a feed, and the position after them."""
 
     entries: list[dict[bytes, bytes]]
     then: FeedPosition
 
 
 async def read_feed(redis: Client, partition: int, at: FeedPosition, block_ms: int | None) -> Read:
-    """The next entries behind `at`; none when there are none (within `block_ms`).
+    """The next entries after `at`; an empty list without any (within `block_ms`).
 
-    Raises FeedTrimmed when entries behind `at` were trimmed away before they were read, and FeedRewound when the entry
-    at `at` is gone though nobody trimmed it. Each read checks the last entry of the one before, so whatever was read of
-    writes that the server lost is noticed, also when others took their place.
+    Raises FeedTrimmed when entries after `at` were trimmed away before they were read, and FeedRewound when the entry
+    at `at` is gone though it was not trimmed. Each read checks the last entry of the previous read, so a loss of writes
+    that were read is noticed, also when others took their place.
     """
     feed, last = PartitionKeys(partition).of_generation(at.generation), Position.parse(at.feed)
     # look back after the read: a trim or a loss between the two is noticed, because entries are only ever removed
@@ -392,15 +382,16 @@ async def end_of_feed(redis: Client | Transaction, keys: GenerationKeys) -> str:
 
 def newest_id(rows: Sequence[tuple[bytes, Any]], trimmed: bytes | None) -> str:
     """The id of the last entry that a feed has had, by its last entry now and the note of where it is trimmed."""
-    ids = [rows[0][0] if rows else None, trimmed]
-    return str(max(Position.parse(one) if one else START for one in ids))
+    return str(
+        max(Position.parse(rows[0][0] if rows else trimmed or str(START)), Position.parse(trimmed or str(START)))
+    )
 
 
 async def trim_feed(redis: Client, partition: int, at: FeedPosition) -> None:
-    """Remove what is told up to `at`, and leave a note for followers that had not read it."""
+    """Remove the entries up to `at`, and leave a note for followers that had not read them."""
     feed, last = PartitionKeys(partition).of_generation(at.generation), Position.parse(at.feed)
     async with past_memory_limit(redis) as pipe:  # it frees memory
-        # in one transaction: whoever finds entries missing also finds the note that they were trimmed, not lost
+        # in one transaction: a reader that misses entries also sees the note that they were trimmed, not lost
         pipe.xtrim(feed.changes, minid=str(Position(last.ms, last.seq + 1)), approximate=False)
         pipe.set(feed.trimmed, str(last))
         await pipe.execute()
@@ -412,22 +403,19 @@ async def live_generation(redis: Client, partition: int) -> int:
 
 
 def steps_of(entries: Iterable[dict[bytes, bytes]]) -> deque[list[FeedItem]]:
-    """The items of entries, as they may be applied with a search between any two: but for vectors, entry by entry."""
+    """The items of entries in steps between which a search may run: entry by entry, but vectors one by one."""
     steps: deque[list[FeedItem]] = deque()
     for fields in entries:
         items, _ = read_entry(fields)
-        vectors: list[FeedItem] = [item for item in items if isinstance(item, Vectors)]
-        if len(vectors) == len(items):
-            steps.extend([item] for item in vectors)
-        else:
-            steps.append(items)
+        only_vectors = all(isinstance(item, Vectors) for item in items)
+        steps.extend([[item] for item in items] if only_vectors else [items])
     return steps
 
 
 def apply_entries(
     index: IndexReplica, partition: int, entries: Iterable[dict[bytes, bytes]], changed: set[str] | None
 ) -> tuple[deque[list[FeedItem]], Switched | None]:
-    """Apply entries as far as `apply_steps` does in one go, unless they begin with vectors; returns what is left.
+    """Apply entries as far as `apply_steps` does in one go, unless they begin with vectors; returns the other steps.
 
     Decoding them in the same turn of the thread spares the event loop a hand-over, which costs more than most entries.
     """
@@ -440,10 +428,10 @@ def apply_entries(
 def apply_steps(
     index: IndexReplica, partition: int, steps: deque[list[FeedItem]], changed: set[str] | None = None
 ) -> Switched | None:
-    """Apply steps, in the thread that owns the index, and take them off: for SLICE_S, then searches have their turn.
+    """Apply steps, in the thread that owns the index, and remove them: for SLICE_S, then searches have their turn.
 
-    Returns what ends this generation, if anything does; nothing is applied behind that. What is put or removed joins
-    `changed`.
+    Returns what ends this generation, if anything does; nothing is applied after that. What is put or removed is added
+    to `changed`.
     """
     until = time.monotonic() + SLICE_S
     while steps:

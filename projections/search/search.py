@@ -1,7 +1,11 @@
-"""One search of the index: filter, then the ranking that the question names. Runs in the index thread; never waits."""
+"""One search of the index, by the ranking that the question names. Runs in the index thread; never waits.
+
+`fused` has four stages: candidates (`pool_of`), features (`score`, and lifts by time and identifiers), weights
+(`_weigh`), and order (`best_first`, then folding of repeats).
+"""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
@@ -24,9 +28,10 @@ from projections.search.cues import (
 from projections.search.dates import NamedTime
 from projections.search.index import decayed_confidence
 from projections.search.lexical import MAX_QUERY_TERMS
-from projections.search.question import Hit, Question
+from projections.search.question import Hit, Kind, Question
 from projections.search.ranking import (
     CORRECTED,
+    WEIGHTED,
     Pool,
     Scores,
     confidence,
@@ -38,30 +43,39 @@ from projections.search.ranking import (
 from projections.search.similarity import Distinct, distinct
 from projections.search.terms import required_terms, terms, wholes
 
+Floats = NDArray[np.float64]
 DAY_MS = 86_400_000
+KINDS: dict[str, Kind] = {"obs": "observation", "mem": "memory", "lsn": "lesson"}
+"""By what an id begins with; any other id is that of a summary."""
 
 
 def hits(
     rows: DocumentColumns,
     documents: NDArray[np.int64],
     places: Iterable[int],
-    scores: NDArray[np.float64],
+    scores: Floats,
     parts: Mapping[str, NDArray[Any]],
     digits: int | None = None,
-    sure: NDArray[np.float64] | None = None,
+    sure: Floats | None = None,
+    terms: Sequence[str] = (),
 ) -> list[Hit]:
-    """The hits at these places of `documents`, in that order; `parts` explain, nan says nothing and is left out.
+    """The hits at these places of `documents`, in that order; `parts` explain, nan is left out.
 
     With `digits` all figures are rounded. `sure` is their confidence.
     """
+
+    def figure(value: Any) -> float:
+        return float(value) if digits is None else round(float(value), digits)
+
     return [
         Hit(
             id=rows.ids[ordinal],
             partition=int(rows.partition[ordinal]),
-            kind=_kind(rows.ids[ordinal]),
-            score=_figure(scores[place], digits),
-            explain={name: _figure(part[place], digits) for name, part in parts.items() if part[place] == part[place]},
+            kind=KINDS.get(rows.ids[ordinal].partition("_")[0], "summary"),
+            score=figure(scores[place]),
+            explain={name: figure(part[place]) for name, part in parts.items() if part[place] == part[place]},
             confidence=None if sure is None else round(float(sure[place]), CONFIDENCE_DIGITS),
+            terms=terms,
         )
         for place, ordinal in ((place, int(documents[place])) for place in places)
     ]
@@ -72,17 +86,6 @@ def age_days(rows: DocumentColumns, documents: NDArray[np.int64], now_ms: int) -
     return np.maximum(0, now_ms - rows.occurred_ms.values[documents]) / DAY_MS
 
 
-def _figure(value: Any, digits: int | None) -> float:
-    return float(value) if digits is None else round(float(value), digits)
-
-
-def _kind(name: str) -> Literal["observation", "memory", "lesson", "summary"]:
-    prefix = name.partition("_")[0]
-    return {"obs": "observation", "mem": "memory", "lsn": "lesson"}.get(prefix, "summary")  # type: ignore[return-value]
-
-
-Floats = NDArray[np.float64]
-
 CANDIDATES = 100
 """Documents from each leg. Measured on LoCoMo: 30 costs 0.5 points of recall@10, more than 100 gains nothing."""
 REACH = 1
@@ -90,14 +93,13 @@ REACH = 1
 HALF_LIFE_ALPHA = 0.7
 """Weight of similarity against recency when a question has a half-life and no weight."""
 IMPORTANCE_LIFT = 0.02
-"""A step of importance above or below 5 moves a memory by 2 %: among equals it decides, and nothing more. What an
-observation's rules guess does not count."""
+"""A step of importance above or below 5 moves a memory by 2 %: it only decides among equals. The importance of an
+observation, which is guessed by rules, does not count."""
 SUMMARY_WEIGHT = 0.5
 """A summary repeats many statements: their sources come first."""
 FIRST, READ_FOR_LANGUAGE, KNOWN_FROM = 10, 200, 0.53
-"""If the static table knows less than this share of the first results' first terms, they are in a language that it does
-not know, so confidence is unknown: it knows 0.58 to 0.9 of English work and code, 0.41 to 0.51 of German and
-Spanish."""
+"""If the static table has less than this share of the first results' first terms, they are in another language, so
+confidence is unknown: it has 0.58 to 0.9 of English work and code, 0.41 to 0.51 of German and Spanish."""
 NAMED_TIME_LIFT = 2.5
 """In standard deviations of a leg, for documents that occurred in, or name a date of, the time in the question. Of the
 93 questions of LoCoMo (dev) that name one: recall@5 / @10 83.9 / 95.7 at 0, 86.0 / 96.1 at 1.5, 87.1 / 96.1 from 2 to
@@ -121,11 +123,13 @@ def fused(candidates: Candidates, question: Question) -> list[Hit]:
     """The best by relevance (0..1), confidence and importance; also by recency if the question has a half-life."""
     if question.named is not None and question.named.only:
         return _listed(candidates, question, question.named)
-    query_terms = query_words = terms(question.text)
-    documents, pool = pool_of(candidates, question, query_terms)
-    understood = corrected(candidates, query_terms, _unsaid(query_terms, pool))
-    if understood != query_terms:
-        query_terms = understood
+    query_words = terms(question.text)
+    documents, pool = pool_of(candidates, question, query_words)
+    distinct_terms = list(dict.fromkeys(query_words))[:MAX_QUERY_TERMS]
+    said = pool.terms.counts(distinct_terms).sum(axis=0)
+    unsaid = [term for term, times in zip(distinct_terms, said, strict=True) if not times]
+    query_terms = corrected(candidates, query_words, unsaid)
+    if query_terms != query_words:
         documents, pool = pool_of(candidates, question, query_terms)
     if not len(documents):
         return []
@@ -143,39 +147,37 @@ def _ranked(
 ) -> list[Hit]:
     """The best of the pool; `query_terms` are `query_words` with their spelling corrected."""
     rows, cues = candidates.rows, cues_of(question.text)
+    # features
     scores = score(query_terms, pool, mode=question.mode, cues=cues)
-    counted = _of_other_than_time(question, query_terms)
+    # an answer need not say the words that name the time
+    of_time = set[str]() if question.named is None else {*query_words} - {*terms(question.named.rest)}
+    counted = np.array([term not in of_time for term in dict.fromkeys(query_terms)], np.bool_)
     inside = np.zeros(len(documents), np.bool_)
     if question.named is not None:
         inside = _of_time(rows, documents, pool.terms, question.named)
     named, whole = _time_lift(inside, scores, counted), _whole_lift(question, pool.terms)
+    # weights
     relevance = stretched(scores.final + named + whole)
-    weight, echo = tool_weight(cues, pool.terms), echo_weight(cues, scores.said, pool.terms)
-    weighed, weights = _weigh(rows, question, relevance * weight * echo, documents)
+    tool, echo = tool_weight(cues, pool.terms), echo_weight(cues, scores.said, pool.terms)
+    weighed, weights = _weigh(rows, question, relevance * tool * echo, documents)
+    # order
+    fold = question.fold and not cues.several  # a question that counts needs each of them
+    order = best_first(rows, documents, np.round(weighed, DIGITS), len(documents) if fold else question.limit)
     parts = {
         "lexical": scores.lexical,
         "cosine": pool.cosine,
         "static": np.full(len(documents), np.nan) if pool.static is None else pool.static,
-        "mix": scores.mix,
-        "author": scores.author,
-        "coverage": scores.coverage,
-        "neighbours": scores.neighbours,
-        "episode": scores.episode,
-        "speaker": scores.speaker,
-        "time": scores.time,
-        "spread": scores.spread,
+        **{name: getattr(scores, name) for name in WEIGHTED},
         **{name: lift for name, lift in (("named_time", named), ("whole", whole)) if lift.any()},
         "relevance": relevance,
-        "tool": weight,
+        "tool": tool,
         "echo": echo,
         **weights,
     }
-    fold = question.fold and not cues.several  # who counts wants each of them
-    order = best_first(rows, documents, np.round(weighed, DIGITS), len(documents) if fold else question.limit)
-    best = distinct(pool.terms, order, question.limit) if fold else [Distinct(place, []) for place in order]
     confidences = _confidences(
         candidates, question, query_terms, frozenset(query_words), pool, scores, order, counted, inside
     )
+    best = distinct(pool.terms, order, question.limit) if fold else [Distinct(place, []) for place in order]
     return _to_hits(rows, documents, best, weighed, parts, confidences, query_terms)
 
 
@@ -188,10 +190,13 @@ def _to_hits(
     confidences: Floats | None,
     query_terms: Sequence[str],
 ) -> list[Hit]:
-    shown = [place for one in best for place in (one.place, *one.repeats)]
-    hit_at = dict(zip(shown, hits(rows, documents, shown, scores, parts, DIGITS, confidences), strict=True))
+    def at(places: Iterable[int], terms: Sequence[str] = ()) -> list[Hit]:
+        return hits(rows, documents, places, scores, parts, DIGITS, confidences, terms)
+
+    first = at((result.place for result in best), query_terms)
     return [
-        replace(hit_at[one.place], repeats=[hit_at[place] for place in one.repeats], terms=query_terms) for one in best
+        replace(hit, repeats=at(result.repeats)) if result.repeats else hit
+        for hit, result in zip(first, best, strict=True)
     ]
 
 
@@ -207,7 +212,7 @@ def _of_time(
 def _time_lift(inside: NDArray[np.bool_], scores: Scores, counted: NDArray[np.bool_]) -> Floats:
     """(n,), for documents `inside` the time that the question names.
 
-    If the best of them says as much of the question as the best of all, it is put first: otherwise a text that is
+    If the best of them says as much of the question as the best of all, it comes first: otherwise a text that is
     written every day would be lost among the others that say the same.
     """
     final = scores.final
@@ -217,12 +222,6 @@ def _time_lift(inside: NDArray[np.bool_], scores: Scores, counted: NDArray[np.bo
     said = np.count_nonzero(scores.said[:, counted[: scores.said.shape[1]]], axis=1)  # by vectors alone: of no terms
     behind = float(final[best] - final[best_inside]) * bool(said[best_inside] >= said[best])
     return np.where(inside, max(NAMED_TIME_LIFT, behind + FIRST_BY), 0.0)
-
-
-def _of_other_than_time(question: Question, query_terms: Sequence[str]) -> NDArray[np.bool_]:
-    """(distinct terms,), whether an answer should say each term: it need not say those that name the time."""
-    named = set[str]() if question.named is None else {*terms(question.text)} - {*terms(question.named.rest)}
-    return np.array([term not in named for term in dict.fromkeys(query_terms)], np.bool_)
 
 
 def _whole_lift(question: Question, said: TermRows) -> Floats:
@@ -256,12 +255,6 @@ def _listed(candidates: Candidates, question: Question, named: NamedTime) -> lis
     return _to_hits(rows, documents, best, scores, {"importance": importance, "tool": tool}, None, [])
 
 
-def _unsaid(query_terms: Sequence[str], pool: Pool) -> list[str]:
-    distinct_terms = list(dict.fromkeys(query_terms))[:MAX_QUERY_TERMS]
-    said = pool.terms.counts(distinct_terms).sum(axis=0)
-    return [term for term, times in zip(distinct_terms, said, strict=True) if not times]
-
-
 def _confidences(
     candidates: Candidates,
     question: Question,
@@ -277,37 +270,48 @@ def _confidences(
     punctuation.
 
     None if unknown: without both words and static vectors, or if the first results are in a language without static
-    vectors. Documents `inside` the named time count as saying the words that name it; if there are none, those words
-    do not count.
+    vectors. Documents `inside` the named time count as saying the words that name it; without any, those words do not
+    count.
     """
-    distinct, table = list(dict.fromkeys(query_terms)), candidates.table
+    distinct_terms, table = list(dict.fromkeys(query_terms)), candidates.table
     if table is None or question.mode != "hybrid":
         return None
-    if not distinct:
+    if not distinct_terms:
         return np.zeros(len(pool.terms))
     said, near = scores.said, scores.near
-    idf = idf_of(*candidates.frequencies(distinct))
+    idf = idf_of(*candidates.frequencies(distinct_terms))
     if inside.any():
         of_time = inside[:, None] & ~counted
         said, near = np.maximum(said, of_time), np.maximum(near, of_time)
     else:
         idf = idf * counted
-    in_table = table.knows(hashed(term.encode() for term in distinct))
+    in_table = table.knows(hashed(term.encode() for term in distinct_terms))
     if not in_table.any():
-        return confidence_by_words(distinct, near, idf)
+        return confidence_by_words(distinct_terms, near, idf)
     first = [pool.terms.beginning(place, DATE_TERMS, READ_FOR_LANGUAGE) for place in order[:FIRST]]
-    shares = [table.knows(one).mean() for one in first if len(one)]
+    shares = [table.knows(hashes).mean() for hashes in first if len(hashes)]
     if shares and np.mean(shares) < KNOWN_FROM:
         return None
     static = np.full(len(pool.terms), np.nan) if pool.static is None else pool.static
-    trust = np.array([1.0 if term in query_words else CORRECTED for term in distinct])
+    trust = np.array([1.0 if term in query_words else CORRECTED for term in distinct_terms])
     return confidence(said, near, idf, static, pool.cosine, in_table, trust)
 
 
 def pool_of(candidates: Candidates, question: Question, query_terms: Sequence[str]) -> tuple[NDArray[np.int64], Pool]:
-    """The candidates, in the order of their ids, and the pool of their columns."""
-    rows, meaning = candidates.rows, _meaning(candidates, question, query_terms)
-    documents = _pool(candidates, question, query_terms, meaning)
+    """The candidates and their matching neighbors, in the order of their ids (sums over the pool depend on it), and the
+    pool of their columns.
+
+    Bounded: two hundred and the tail, with two neighbors each; as many again of a time that the question names.
+    """
+    rows, meaning, named = candidates.rows, _meaning(candidates, question, query_terms), question.named
+    every = [candidates] if named is None else [candidates, candidates.within(named.from_ms, named.to_ms)]
+    with span("search by words"):
+        said = [] if question.mode == "vector" else [some.by_words(query_terms, CANDIDATES) for some in every]
+    with span("search by vectors"):
+        near = [some.by_meaning(meaning, CANDIDATES).documents for some in every]
+    best = np.unique(np.concatenate([*(np.array(some, np.int64) for some in said), *near]))
+    places: list[int] = np.union1d(best, candidates.beside(best, REACH)).tolist()
+    documents = np.array(sorted(places, key=rows.ids.__getitem__), np.int64)
     pool = Pool(
         terms=rows.terms.rows(documents),
         cosine=cosines_of(rows.vectors, meaning.vector, documents),
@@ -323,24 +327,6 @@ def pool_of(candidates: Candidates, question: Question, query_terms: Sequence[st
 def _meaning(candidates: Candidates, question: Question, query_terms: Sequence[str]) -> Meaning:
     table = None if question.mode == "lexical" else candidates.table
     return Meaning(question.query_vector, None if table is None else table.embed_query(query_terms))
-
-
-def _pool(
-    candidates: Candidates, question: Question, query_terms: Sequence[str], meaning: Meaning
-) -> NDArray[np.int64]:
-    """The candidates and their matching neighbours, in the order of their ids: sums over the pool depend on it.
-
-    Bounded: two hundred and the tail, with two neighbours each; as many again of a time that the question names.
-    """
-    named = question.named
-    every = [candidates] if named is None else [candidates, candidates.within(named.from_ms, named.to_ms)]
-    with span("search by words"):
-        said = [] if question.mode == "vector" else [one.by_words(query_terms, CANDIDATES) for one in every]
-    with span("search by vectors"):
-        near = [one.by_meaning(meaning, CANDIDATES).documents for one in every]
-    documents = np.unique(np.concatenate([*(np.array(some, np.int64) for some in said), *near]))
-    places: list[int] = np.union1d(documents, candidates.beside(documents, REACH)).tolist()
-    return np.array(sorted(places, key=candidates.rows.ids.__getitem__), np.int64)
 
 
 def _weigh(
@@ -371,9 +357,8 @@ CANDIDATES_PER_RESULT, MAX_CANDIDATES = 3, 150
 def similar(candidates: Candidates, question: Question) -> list[Hit]:
     """`alpha * similarity + (1 - alpha) * exp(-ln 2 / half_life_days * age_days)`, unrounded; equals newest first.
 
-    Candidates are the `min(3 * shown, 150)` most similar by cosine, or as many as are shown. Beside them stand as many
-    of those that have no vector, or what was just written would be lost: theirs is the share of the query's words
-    that they say.
+    Candidates are the `min(3 * shown, 150)` most similar by cosine, or as many as are shown, and as many of those that
+    have no vector, or what was just written would be lost: these count by the share of the query's words that they say.
     """
     count = max(min(CANDIDATES_PER_RESULT * question.depth, MAX_CANDIDATES), question.depth)
     rows, meaning = candidates.rows, _meaning(candidates, question, terms(question.text))
@@ -385,14 +370,11 @@ def similar(candidates: Candidates, question: Question) -> list[Hit]:
     alpha = ALPHA if question.alpha is None else question.alpha
     recency = np.exp(-np.log(2) / half_life * age_days(rows, documents, question.now_ms))
     scores = alpha * similarity + (1 - alpha) * recency
-    falling: list[float] = (-scores).tolist()
-    ageing: list[int] = (-rows.occurred_ms.values[documents]).tolist()
-    places: list[int] = documents.tolist()
-    names = [rows.ids[place] for place in places]
-    order = sorted(zip(falling, ageing, names, range(len(names)), strict=True))
+    occurred, ordinals = rows.occurred_ms.values[documents], list[int](documents.tolist())
+    names = [rows.ids[ordinal] for ordinal in ordinals]
+    order = sorted(zip((-scores).tolist(), (-occurred).tolist(), names, range(len(names)), strict=True))
     best = [place for *_, place in order[: question.limit]]
-    parts = {"similarity": similarity, "recency": recency}
-    return hits(rows, documents, best, scores, parts)
+    return hits(rows, documents, best, scores, {"similarity": similarity, "recency": recency})
 
 
 def waiting(
@@ -404,7 +386,8 @@ def waiting(
     """
     rows, query_words = candidates.rows, list(dict.fromkeys(terms(question.text)))
     documents = candidates.without_vectors(meaning, query_words, count)
-    share = rows.said(documents, query_words).sum(axis=1) / max(1, len(query_words))
+    said = rows.terms.rows(documents).counts(query_words) > 0
+    share = said.sum(axis=1) / max(1, len(query_words))
     best = best_first(rows, documents, share, count)
     return documents[best], share[best]
 
@@ -414,7 +397,7 @@ K = 60
 PER_RESULT = 2
 """From each list, for each result that is shown."""
 WORDS = 10
-"""Of the query, from its beginning, that the text list looks for: a document must say them all."""
+"""The first of the query, for the text list: a document must say them all."""
 RECENCY_DAYS = 10.0
 
 
@@ -427,7 +410,10 @@ def rrf(candidates: Candidates, question: Question) -> list[Hit]:
     said = [] if question.mode == "vector" else _by_text(candidates, question.text, count)
     lists = {"vector": _near(candidates, question, count, said), "text": said}
     documents = np.fromiter(dict.fromkeys([*lists["vector"], *lists["text"]]), np.int64)
-    parts = {name: _reciprocal_ranks(ranked, documents) for name, ranked in lists.items()}
+    parts: dict[str, Floats] = {}
+    for name, ranked in lists.items():
+        ranks = {document: 1 / (K + rank) for rank, document in enumerate(ranked)}
+        parts[name] = np.array([ranks.get(document, np.nan) for document in documents.tolist()], np.float64)
     scores = np.nansum(list(parts.values()), axis=0)
     if question.recency_boost:
         parts["recency"] = 1 + np.exp(-age_days(rows, documents, question.now_ms) / RECENCY_DAYS)
@@ -436,10 +422,9 @@ def rrf(candidates: Candidates, question: Question) -> list[Hit]:
 
 
 def _near(candidates: Candidates, question: Question, count: int, said: Sequence[int]) -> list[int]:
-    """The nearest `count`. What the model has not embedded stands among them, or what was just written would be lost:
-    by its static vector, else by the share of the query's words that it says; unless it says them all, for then the
-    text list has it.
-    """
+    """The nearest `count`. What the model has not embedded is among them, or what was just written would be lost: by
+    its static vector, else by the share of the query's words that it says; unless it says them all, because then the
+    text list has it."""
     rows, meaning = candidates.rows, _meaning(candidates, question, terms(question.text))
     near, cosine = candidates.by_meaning(meaning, count)
     if question.mode == "vector" or (meaning.vector is None and meaning.static is None):
@@ -454,7 +439,7 @@ def _near(candidates: Candidates, question: Question, count: int, said: Sequence
 
 
 def _by_text(candidates: Candidates, text: str, count: int) -> list[int]:
-    # BM25 over just these: the tail has no place in tantivy's order yet
+    # BM25 over these alone: the tail is not in tantivy's order yet
     rows, query_words = candidates.rows, list(dict.fromkeys(required_terms(" ".join(text.split()[:WORDS]))))
     documents = np.asarray(candidates.by_words(query_words, count, every=True), np.int64)
     documents = documents[best_first(rows, documents, np.zeros(len(documents)), len(documents))]
@@ -462,12 +447,6 @@ def _by_text(candidates: Candidates, text: str, count: int) -> list[int]:
     pool = Pool(rows.terms.rows(documents), np.full(len(documents), np.nan), alone, np.zeros_like(alone))
     lexical = np.round(score(query_words, pool, mode="lexical").lexical, 9)
     return documents[best_first(rows, documents, lexical, count)].tolist()
-
-
-def _reciprocal_ranks(ranked: Sequence[int], documents: NDArray[np.int64]) -> NDArray[np.float64]:
-    """What a list gives each document; nan for one that is not in it."""
-    given = {document: 1 / (K + rank) for rank, document in enumerate(ranked)}
-    return np.array([given.get(document, np.nan) for document in documents.tolist()], np.float64)
 
 
 _RANKINGS = {"fused": fused, "similarity": similar, "rrf": rrf}

@@ -1,11 +1,11 @@
 """Snapshots of the index, which a replica starts from instead of reading the whole feed, and the job that writes them.
 
-Always disposable. A snapshot is a folder, complete once it has its final name: it is written beside and renamed. Its
-manifest says which model its vectors are of and where in every partition's feed it stands; a file that was altered is
-refused by its hash.
+Always disposable. A snapshot is a folder, complete once it has its final name: it is written under another name and
+renamed. Its manifest has the model of its vectors and its position in every partition's feed; an altered file is
+detected by its hash.
 
-A compacting run of the job is what erases for good: the snapshot holds nothing of removed documents, older ones are
-deleted, the feeds that told of them are trimmed, and replicas are told to start again from it.
+A compacting run of the job is what erases for good: the snapshot has nothing of removed documents, older ones are
+deleted, the feeds that contain them are trimmed, and replicas start again from it.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ import logging
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping
 from pathlib import Path
 
 import msgspec
@@ -43,9 +43,9 @@ from projections.vectors.static import STATIC, StaticTable, table_of
 logger = logging.getLogger(__name__)
 
 FORMAT = 5
-"""Those of another format are skipped: the index is made from the documents then."""
+"""Others are skipped: the index is then made from the documents."""
 KEPT = 2
-"""Snapshots kept: the newest, and one more for a replica that is reading it."""
+"""Snapshots: the newest, and one more for a replica that is reading it."""
 _TEXTS = "texts.msgpack.zst"
 
 
@@ -135,17 +135,16 @@ def newest(
     without: Container[Path] = (),
     partitions: int | None = None,
 ) -> tuple[Path, SnapshotManifest] | None:
-    """The newest snapshot made with `model`, with vectors of `dimensions` if given; None when there is none.
+    """The newest snapshot made with `model`, with vectors of `dimensions`, of a log of `partitions`, if given; or None.
 
-    Those in `without` are skipped; so are those of a log of another number of `partitions`, if that is given.
+    Those in `without` are skipped.
     """
     for path in sorted(folder.glob("[!.]*"), reverse=True):
         if path in without or (manifest := _manifest(path)) is None:
             continue
         alike = manifest.model == model and dimensions in (None, manifest.dimensions)
-        if partitions is not None and manifest.partitions.keys() != set(range(partitions)):
-            continue
-        if manifest.format == FORMAT and alike:
+        of_this_log = partitions is None or manifest.partitions.keys() == set(range(partitions))
+        if manifest.format == FORMAT and alike and of_this_log:
             return path, manifest
     return None
 
@@ -161,10 +160,10 @@ def _manifest(path: Path) -> SnapshotManifest | None:
 def damage(path: Path, manifest: SnapshotManifest) -> str | None:
     """What is wrong with the files of a snapshot; None for nothing. Reads all of it."""
     try:
-        altered = [name for name, expected in manifest.files.items() if _sha256(path / name) != expected]
+        altered = (path / name for name, expected in manifest.files.items() if _sha256(path / name) != expected)
+        return next((f"{file} was altered" for file in altered), None)
     except OSError as error:
         return f"{path} is incomplete: {error}"
-    return f"{path / altered[0]} was altered" if altered else None
 
 
 def load(
@@ -178,26 +177,25 @@ def load(
 ) -> IndexReplica:
     """The index of a snapshot, working in the new folder `work`; static vectors of another `table` are made again.
 
-    Raises UnusableSnapshot for an altered file, when the snapshot is pruned meanwhile, and when its vectors are not of
-    the `model` and `dimensions` that are wanted: vectors of two models must never be compared.
+    Raises UnusableSnapshot for an altered file, when the snapshot is pruned at the same time, and when its vectors are
+    not of `model` and `dimensions`: vectors of two models must never be compared.
     """
-    wanted = model or manifest.model, manifest.dimensions if dimensions is None else dimensions
-    if wanted != (manifest.model, manifest.dimensions):
+    required = model or manifest.model, manifest.dimensions if dimensions is None else dimensions
+    if required != (manifest.model, manifest.dimensions):
         raise UnusableSnapshot(
             f"{path} has vectors of {manifest.model} with {manifest.dimensions} dimensions, "
-            f"not of {wanted[0]} with {wanted[1]}"
+            f"not of {required[0]} with {required[1]}"
         )
     try:
         shutil.rmtree(work, ignore_errors=True)
         link_or_copy(path / "lexical", work)
         for name, expected in manifest.files.items():
-            # hash the linked copies, not the originals, which may be pruned meanwhile: tantivy takes a folder whose
-            # files disappeared for a new, empty index, and searches would silently find nothing
+            # hash the linked copies, not the originals, which may be pruned at the same time: tantivy treats a folder
+            # whose files disappeared as a new, empty index, and searches would silently find nothing
             inside = Path(name).relative_to("lexical") if name.startswith("lexical/") else None
             if _sha256(path / name if inside is None else work / inside) != expected:
                 raise UnusableSnapshot(f"{path / name} was altered")
-        packed = zstandard.decompress((path / _TEXTS).read_bytes())
-        texts = msgspec.msgpack.decode(packed, type=_Texts)
+        texts = _texts(path)
         index = IndexReplica(work, manifest.dimensions, manifest.model, table)
         for column in COLUMNS:
             setattr(index, column, Column.of(np.load(path / f"{column}.npy")))
@@ -211,7 +209,13 @@ def load(
         raise
     except Exception as error:  # a damaged file makes each library raise something else
         raise UnusableSnapshot(f"{path} is incomplete or damaged: {error!r}") from error
-    index.ids, index.facets_of = texts.ids, _shared(texts.facets_of)
+    # facet tuples of an episode are mostly equal: as one object they take a seventh of the memory
+    shared: dict[tuple[str, ...], tuple[str, ...]] = {}
+    for facets in texts.facets_of:
+        if facets not in shared:
+            interned = tuple(map(sys.intern, facets))
+            shared[interned] = interned
+    index.ids, index.facets_of = texts.ids, [shared[facets] for facets in texts.facets_of]
     index.ordinal_of = {name: ordinal for ordinal, name in enumerate(texts.ids) if name}
     index.authors, index.episodes = texts.authors, texts.episodes
     index.author_of = {name: place for place, name in enumerate(texts.authors)}
@@ -222,19 +226,13 @@ def load(
     return index
 
 
-def _shared(facets_of: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    stored: dict[tuple[str, ...], tuple[str, ...]] = {}
-    for keys in facets_of:
-        if keys not in stored:
-            shared = tuple(map(sys.intern, keys))
-            stored[shared] = shared
-    return [stored[keys] for keys in facets_of]
+def _texts(path: Path) -> _Texts:
+    return msgspec.msgpack.decode(zstandard.decompress((path / _TEXTS).read_bytes()), type=_Texts)
 
 
 def names_of(path: Path) -> list[str]:
     """The document ids in a snapshot, by ordinal; empty for one that is gone. Raises what a damaged file raises."""
-    packed = zstandard.decompress((path / _TEXTS).read_bytes())
-    return msgspec.msgpack.decode(packed, type=_Texts).ids
+    return _texts(path).ids
 
 
 def places_of(path: Path) -> list[tuple[str, int]]:
@@ -254,8 +252,8 @@ def load_newest(
 ) -> tuple[IndexReplica, SnapshotManifest] | None:
     """The index of the newest usable snapshot made with `model`, working in the new folder `work`; None without one.
 
-    Those of a log of another number of `partitions`, if that is given, or with names before `least`, do not count.
-    One that is damaged is skipped; so is one that was pruned while it was read, which gave way to a newer one.
+    Those of a log of another number of `partitions`, if that is given, or with names before `least`, are ignored. A
+    damaged one is skipped; so is one that was pruned while it was read, because there is a newer one.
     """
     tried: set[Path] = set()
     while (candidate := newest(folder, model, dimensions, tried, partitions)) is not None:
@@ -275,9 +273,7 @@ def discard_older(folder: Path, name: str, model: str) -> None:
     """Delete the snapshots of a model that are older than the one of that name."""
     for path in sorted(folder.glob("[!.]*")):
         if path.name < name and (manifest := _manifest(path)) is not None and manifest.model == model:
-            gone = path.with_name(f".pruned-{path.name}")
-            path.rename(gone)
-            shutil.rmtree(gone, ignore_errors=True)
+            shutil.rmtree(path.rename(path.with_name(f".pruned-{path.name}")), ignore_errors=True)
 
 
 def prune(folder: Path, kept: int = KEPT) -> None:
@@ -308,7 +304,7 @@ def is_worthwhile(index: IndexReplica) -> bool:
 
 
 # an index only hides what was removed: tantivy keeps it until it merges the segment, hnswlib for ever, and the names of
-# its sessions and agents stay listed
+# its sessions and agents remain
 def compacted(
     index: IndexReplica, folder: Path, *, without_vectors_for: tuple[str, int, StaticTable | None] | None = None
 ) -> IndexReplica:
@@ -316,8 +312,8 @@ def compacted(
 
     Ordinals are new, in the same order. Needs as much memory again, and a third of a millisecond for each vector.
 
-    With `without_vectors_for` a model, its dimensions and table, vectors of that one are to be put into it, and no
-    others are but the static ones.
+    With `without_vectors_for` a model, its dimensions and table, it has only static vectors, and the caller puts those
+    of that model.
     """
     living = ordinals(index.alive)
     places: list[int] = living.tolist()
@@ -331,8 +327,18 @@ def compacted(
     fresh.alive = bitmap(np.arange(len(living)))
     for name in COLUMNS:
         setattr(fresh, name, Column.of(getattr(index, name).values[living]))
-    _renumber_authors(index, fresh)
-    _renumber_episodes(index, fresh)
+    authors, author = np.unique(fresh.author.values, return_inverse=True)
+    fresh.authors = [index.authors[number] for number in authors.tolist()]
+    fresh.author_of = {name: number for number, name in enumerate(fresh.authors)}
+    fresh.author = Column.of(author.astype(np.int32))
+    # episodes with any document left, in their order; sequences have no holes, so they stay
+    episodes, names = np.unique(fresh.episode.values), list(index.episode_of)
+    episodes = episodes[episodes >= 0]
+    numbers: list[int] = episodes.tolist()
+    fresh.episode_of = {names[number]: new for new, number in enumerate(numbers)}
+    fresh.episodes = [[fresh.ordinal_of[index.ids[member]] for member in index.episodes[number]] for number in numbers]
+    outside = fresh.episode.values < 0
+    fresh.episode = Column.of(np.where(outside, -1, np.searchsorted(episodes, fresh.episode.values)).astype(np.int32))
     if without_vectors_for is None:
         fresh.vectors = index.vectors.renumbered(living)
     if table is not None and index.table is not None and table.name == index.table.name:
@@ -347,30 +353,11 @@ def compacted(
     return fresh
 
 
-def _renumber_authors(index: IndexReplica, fresh: IndexReplica) -> None:
-    stored, author = np.unique(fresh.author.values, return_inverse=True)
-    fresh.authors = [index.authors[place] for place in stored.tolist()]
-    fresh.author_of = {name: place for place, name in enumerate(fresh.authors)}
-    fresh.author = Column.of(author.astype(np.int32))
-
-
-def _renumber_episodes(index: IndexReplica, fresh: IndexReplica) -> None:
-    """Episodes with anybody left, in their order; sequences have no holes, so they stay."""
-    names = list(index.episode_of)
-    stored = np.unique(fresh.episode.values)
-    stored = stored[stored >= 0]
-    left: list[int] = stored.tolist()
-    fresh.episode_of = {names[place]: number for number, place in enumerate(left)}
-    fresh.episodes = [[fresh.ordinal_of[index.ids[member]] for member in index.episodes[place]] for place in left]
-    outside = fresh.episode.values < 0
-    fresh.episode = Column.of(np.where(outside, -1, np.searchsorted(stored, fresh.episode.values)).astype(np.int32))
-
-
 LINK_S = 0.2
 """Vectors join the graph for so long between two looks at what is more urgent."""
 MIN_FEED_BYTES, MAX_FEED_BYTES = 8 << 20, 64 << 20
-"""Feeds are also cut when they take this much memory together, however few entries that is: an entry of a batch tells
-of hundreds of documents. A process that starts reads 8 MiB in about two seconds."""
+"""Feeds are also trimmed when they take this much memory together, however few entries that is: an entry of a batch can
+have hundreds of documents. A process that starts reads 8 MiB in about two seconds."""
 FEED_BYTES_PER_DOCUMENT = 100
 """Between the two: a twentieth of what a snapshot takes, so that writing snapshots takes no more than following."""
 
@@ -402,40 +389,41 @@ class SnapshotJob:
         """Write a snapshot if the feeds have grown enough (or `force`); returns its manifest, else None.
 
         With `compact` in any case, without what was removed, as the only one left; then PURGED names it. A crash at any
-        point leaves the snapshots before it and the feeds as they were, or less of them: running again does the rest.
+        point leaves the earlier snapshots and the feeds as they were, or less of them: running again does the rest.
 
-        Who is cancelled waits no more, and the snapshot is written all the same: making the index of a million
-        documents takes longer than a job may. Until it is, there is none to write but by `force`.
+        A canceled caller stops waiting, but the snapshot is still written: making the index of a million documents
+        takes longer than a job may. Until it is done, only `force` writes another.
         """
         if self._one_at_a_time.locked() and not force and not compact:
             return None
         task = asyncio.create_task(self._run(force=force, compact=compact), name="snapshot")
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
+
+        def ended(task: asyncio.Task[SnapshotManifest | None]) -> None:
+            self._tasks.discard(task)
+            if not task.cancelled() and (error := task.exception()) is not None:
+                logger.warning("no snapshot was written: %r", error)
+
+        task.add_done_callback(ended)
         return await asyncio.shield(task)
 
     async def aclose(self) -> None:
-        """Leave what is being written."""
+        """Abandon what is being written."""
         await end(*self._tasks)
-
-    def _ended(self, task: asyncio.Task[SnapshotManifest | None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            logger.warning("no snapshot was written: %r", error)
 
     async def _run(self, *, force: bool, compact: bool) -> SnapshotManifest | None:
         async with self._one_at_a_time:
             if not force and not compact and not await self._worthwhile():
                 return None
-            # of two that write at once the older would win, and the feeds be trimmed behind the newer
+            # of two concurrent writers the older could win after the newer trimmed the feeds
             async with lease(self._redis, SNAPSHOT_LEASE, self._id, JOB_LEASE_TTL) as mine:
-                if mine:
-                    if (trouble := await asyncio.to_thread(unwritable, self._folder)) is not None:
-                        logger.error("no snapshot can be written, and no feed be trimmed: %s", trouble)
-                        return None
+                if not mine:
+                    logger.info("another worker writes a snapshot")
+                elif (trouble := await asyncio.to_thread(unwritable, self._folder)) is not None:
+                    logger.error("no snapshot can be written, and no feed be trimmed: %s", trouble)
+                else:
                     return await self._write(compact=compact)
-                logger.info("another worker writes a snapshot")
-                return None
+        return None
 
     async def _write(self, *, compact: bool) -> SnapshotManifest | None:
         try:
@@ -461,10 +449,8 @@ class SnapshotJob:
         return manifest
 
     async def _worthwhile(self) -> bool:
-        """Whether the feeds have grown enough, or a replica that starts now would have to read all documents.
-
-        Because another generation is live, or the feed was trimmed behind a snapshot that is gone or damaged.
-        """
+        """Whether the feeds have grown enough, or a replica that starts now would have to read all documents: another
+        generation is live, or the feed was trimmed by a snapshot that is gone or damaged."""
         entries = size = 0
         embedder = await self._embedders.refresh()
         manifest = await asyncio.to_thread(self._newest, embedder.model, embedder.dimensions)
@@ -486,7 +472,7 @@ class SnapshotJob:
         return entries >= self._every or size >= min(MAX_FEED_BYTES, max(MIN_FEED_BYTES, most))
 
     def _newest(self, model: str, dimensions: int) -> SnapshotManifest | None:
-        """The newest usable snapshot. Each is read whole once, to see that it is."""
+        """The newest usable snapshot. Each is read completely once, to check it."""
         damaged: set[Path] = set()
         self._checked = {path: error for path, error in self._checked.items() if path.exists()}
         while (candidate := newest(self._folder, model, dimensions, damaged, self._partitions)) is not None:
@@ -501,11 +487,11 @@ class SnapshotJob:
 
     async def _start(self, embedder: Embedder) -> tuple[IndexReplica, dict[int, FeedPosition]]:
         at = {partition: FeedPosition() for partition in range(self._partitions)}
-        work, kind, table = self._work / "read", (embedder.model, embedder.dimensions), table_of(embedder)
+        work, model, dimensions, table = self._work / "read", embedder.model, embedder.dimensions, table_of(embedder)
         candidate = await asyncio.to_thread(
-            load_newest, self._folder, kind[0], work, kind[1], "", table, self._partitions
+            load_newest, self._folder, model, work, dimensions, "", table, self._partitions
         )
         if candidate is not None:
             return candidate[0], at | candidate[1].partitions
         await asyncio.to_thread(shutil.rmtree, work, True)
-        return await asyncio.to_thread(IndexReplica, work, embedder.dimensions, embedder.model, table), at
+        return await asyncio.to_thread(IndexReplica, work, dimensions, model, table), at

@@ -138,7 +138,7 @@ class PartitionFiller:
     async def _begin(self, state: State | None, why: str) -> State:
         logger.info("search index: %s is filled from its documents: %s", self._place, why)
         await self._end_comparison()
-        at = (await begin_comparison(self._redis, self._partition, why)).at
+        at, _ = await begin_comparison(self._redis, self._partition, why)
         then = Standing(at.generation, at.feed, at.covers, FILLING)
         self.state = await begin(self._engine, self._keys, state, then)
         return self.state
