@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Literal, Self
 
@@ -49,31 +50,21 @@ class Metrics:
 
     def __init__(self, log: GroupCommit, index: IndexService) -> None:
         self.registry = CollectorRegistry()
+        gauge = partial(Gauge, registry=self.registry)
         self.requests = Counter(
-            "mnemolog_http_requests",
-            "Requests answered.",
-            ["door", "method", "route", "status"],
+            "mnemolog_http_requests", "Requests answered.", ["door", "method", "route", "status"],
             registry=self.registry,
-        )
+        )  # fmt: skip
         self.seconds = Histogram(
             "mnemolog_http_request_duration_seconds", "Time to answer.", ["door", "route"], buckets=_BUCKETS,
             registry=self.registry,
         )  # fmt: skip
         self._children: dict[tuple[str, str, str, int], tuple[Counter, Histogram]] = {}
-        waiting = Gauge("mnemolog_append_waiting_events", "Events not acknowledged yet.", registry=self.registry)
-        waiting.set_function(lambda: log.waiting_events)
-        documents = Gauge("mnemolog_index_documents", "Documents in the index.", registry=self.registry)
-        documents.set_function(lambda: index.documents)
-        ready = Gauge("mnemolog_index_ready", "1 when the index is caught up.", registry=self.registry)
-        ready.set_function(lambda: float(index.ready))
-        self.lag = Gauge(
-            "mnemolog_projection_lag_events", "Log entries that are not projected yet.", ["partition"],
-            registry=self.registry,
-        )  # fmt: skip
-
-        self.reconciled = Gauge(
-            "mnemolog_reconcile_findings", "What the newest reconciliation found.", ["fault"], registry=self.registry
-        )
+        gauge("mnemolog_append_waiting_events", "Events not acknowledged yet.").set_function(lambda: log.waiting_events)
+        gauge("mnemolog_index_documents", "Documents in the index.").set_function(lambda: index.documents)
+        gauge("mnemolog_index_ready", "1 when the index is caught up.").set_function(lambda: float(index.ready))
+        self.lag = gauge("mnemolog_projection_lag_events", "Log entries that are not projected yet.", ["partition"])
+        self.reconciled = gauge("mnemolog_reconcile_findings", "What the newest reconciliation found.", ["fault"])
         self.processes: ProcessFigures | None = None
         """Set where several processes are on one port."""
         self.letters = LetterMetrics()
@@ -85,12 +76,12 @@ class Metrics:
 
     def count(self, call: str, method: str, route: str, status: int, seconds: float) -> None:
         """Count one request. (Finding a labelled metric costs more than counting, so those found are kept.)"""
-        found = self._children.get((call, method, route, status))
-        if found is None:
-            found = self.requests.labels(call, method, route, str(status)), self.seconds.labels(call, route)
-            self._children[call, method, route, status] = found
-        found[0].inc()
-        found[1].observe(seconds)
+        counters = self._children.get((call, method, route, status))
+        if counters is None:
+            counters = self.requests.labels(call, method, route, str(status)), self.seconds.labels(call, route)
+            self._children[call, method, route, status] = counters
+        counters[0].inc()
+        counters[1].observe(seconds)
 
 
 class Measure:
@@ -159,35 +150,34 @@ async def readyz(request: Request) -> Response:
 
     Looks now: an answer is never older than the question.
     """
-    at_hand = services(request)
+    call = services(request)
     sample = None
     with suppress(LogUnavailable):
-        sample = await at_hand.watch.look()
-    found = at_hand.watch.readiness
+        sample = await call.watch.look()
+    readiness = call.watch.readiness
     may_see_figures = principal_of(request.scope).may(METRICS)
     lag = sample.lag if sample and may_see_figures else UNSET
     vitals = msgspec.convert(sample, HealthSample, from_attributes=True) if sample and may_see_figures else UNSET
-    if (stopped := found.stopped) is not None:
+    if (stopped := readiness.stopped) is not None:
         code = "starting" if stopped.code == "index" else "unavailable"
         return ProblemAnswer(503, code, stopped.message, reason=stopped.code, lag=lag, vitals=vitals)
-    shortcomings = [Shortcoming(condition.code, condition.message) for condition in found.conditions]
-    status, documents = (
-        "degraded" if shortcomings else "ready",
-        at_hand.search_index.documents if may_see_figures else UNSET,
-    )
+    shortcomings = [Shortcoming(condition.code, condition.message) for condition in readiness.conditions]
+    documents = call.search_index.documents if may_see_figures else UNSET
+    status = "degraded" if shortcomings else "ready"
     return Json(Usable(status=status, degraded=shortcomings, documents=documents, lag=lag, vitals=vitals))
 
 
 async def metrics(request: Request) -> Response:
     """Prometheus text format."""
     measured: Metrics = request.app.state.metrics
-    sample = await services(request).watch.look()
+    call = services(request)
+    sample = await call.watch.look()
     measured.lag.clear()
-    for partition in services(request).search_index.applied.keys() - set(sample.away):
+    for partition in call.search_index.applied.keys() - set(sample.away):
         measured.lag.labels(str(partition)).set(sample.lag.get(partition, 0))
-    await measured.letters.measure(services(request).redis, services(request).operations.letters.partitions)
+    await measured.letters.measure(call.redis, call.operations.letters.partitions)
     with suppress(*UNREACHABLE):  # of a cluster, the one node that has it
-        if (report := await load_report(services(request).redis)) is not None:
+        if (report := await load_report(call.redis)) is not None:
             for error, count in report.found.items():
                 measured.reconciled.labels(error).set(count)
     text = measured.text() if measured.processes is None else measured.processes.of_all()
@@ -213,7 +203,11 @@ class LetterMetrics(Collector):
 
     async def measure(self, redis: Client, partitions: int) -> None:
         """Read the numbers of every partition; of one that cannot be read, those of before stand."""
-        read = await readable({one: _letters(redis, PartitionKeys(one)) for one in range(partitions)})
+
+        async def counts(keys: PartitionKeys) -> tuple[int, Mapping[Outcome, int]]:
+            return int(await redis.zcard((await live_keys(redis, keys)).dead)), await letter_counts(redis, keys)
+
+        read = await readable({partition: counts(PartitionKeys(partition)) for partition in range(partitions)})
         for partition, (parked, ever) in read.items():
             self._now[partition], self._ever[partition] = parked, ever
 
@@ -229,12 +223,29 @@ class LetterMetrics(Collector):
         yield ever
 
 
-async def _letters(redis: Client, keys: PartitionKeys) -> tuple[int, Mapping[Outcome, int]]:
-    return int(await redis.zcard((await live_keys(redis, keys)).dead)), await letter_counts(redis, keys)
-
-
 REFUSALS = (*CAUSES, "queue", "server")
 """Every reason for which a write is refused for want of room; each is there from the start, at 0."""
+
+
+FIGURES = {
+    "workers": ("workers", "Workers that are alive."),
+    "store_partitions_away": ("away", "Partitions on nodes of a cluster that do not answer."),
+    "projection_oldest_pending_seconds": ("oldest_pending_s", "Age of the first event that is not projected yet."),
+    "embedding_backlog": ("to_embed", "Texts that wait for a vector of the model."),
+    "embedding_later": ("embed_later", "Texts that wait for a place in the queue of those above, about."),
+    "embedding_oldest_seconds": ("oldest_to_embed_s", "Age of the text that waits longest for a vector of the model."),
+    "feed_entries": ("feed_entries", "Entries of the change feeds."),
+    "snapshot_age_seconds": ("snapshot_age_s", "Age of the newest index snapshot."),
+    "index_outdated_seconds": (
+        "outdated_s", "For how long the index has followed a generation that is not the live one.",
+    ),
+    "store_memory_used_bytes": ("memory_used", "Memory of the log's server; of a cluster, of the fullest node."),
+    "store_memory_limit_bytes": ("memory_limit", "Its maxmemory."),
+    "store_memory_ceiling_bytes": ("memory_ceiling", "What it may use before writes are refused."),
+    "store_log_file_ok": ("log_file_ok", "0 when its append-only file could not be written."),
+    "disk_free_bytes": ("disk_free", "Free space on the log's disk."),
+}  # fmt: skip
+"""By the names of gauges, behind `mnemolog_`: the field of a sample, and what it says."""
 
 
 class VitalMetrics(Collector):
@@ -245,13 +256,21 @@ class VitalMetrics(Collector):
 
     def collect(self) -> Iterable[GaugeMetricFamily | CounterMetricFamily]:
         """What the registry asks for."""
-        for name, (about, value) in self._figures().items():
-            family = GaugeMetricFamily(name, about)
+        ready = float(self._watch.readiness.stopped is None)
+        yield GaugeMetricFamily("mnemolog_ready", "1 when reads and writes work, as /readyz says.", ready)
+        sample, computed = self._watch.sample, dict[str, float | None]()
+        if sample is not None:
+            ceiling = memory_ceiling(sample, self._watch.ceilings)
+            computed = {"memory_limit": sample.memory_limit or None, "memory_ceiling": ceiling or None}
+            computed["away"] = len(sample.away)
+        for name, (field, about) in FIGURES.items():
+            family = GaugeMetricFamily(f"mnemolog_{name}", about)
+            value = computed[field] if field in computed else getattr(sample, field, None)
             if value is not None:
                 family.add_metric([], value)
             yield family
-        everybody = self._watch.pressure and self._watch.pressure.of(None)
-        engaged = everybody.causes if everybody else []
+        pressure = self._watch.pressure and self._watch.pressure.of(None)
+        engaged = pressure.causes if pressure else []
         held = GaugeMetricFamily(
             "mnemolog_write_pressure", "1 while everybody's writes are refused for this reason.", labels=["reason"]
         )
@@ -262,54 +281,6 @@ class VitalMetrics(Collector):
         for cause in REFUSALS:
             refused.add_metric([cause], self._refused.get(cause, 0))
         yield refused
-
-    def _figures(self) -> dict[str, tuple[str, float | None]]:
-        """What each gauge is called, says, and stands at."""
-        at = self._watch.sample
-        memory_limit = ceiling = None
-        if at is not None:
-            memory_limit, ceiling = at.memory_limit or None, memory_ceiling(at, self._watch.ceilings) or None
-        return {
-            "mnemolog_ready": (
-                "1 when reads and writes work, as /readyz says.",
-                float(self._watch.readiness.stopped is None),
-            ),
-            "mnemolog_workers": ("Workers that are alive.", at and at.workers),
-            "mnemolog_store_partitions_away": (
-                "Partitions on nodes of a cluster that do not answer.",
-                None if at is None else len(at.away),
-            ),
-            "mnemolog_projection_oldest_pending_seconds": (
-                "Age of the first event that is not projected yet.",
-                at and at.oldest_pending_s,
-            ),
-            "mnemolog_embedding_backlog": ("Texts that wait for a vector of the model.", at and at.to_embed),
-            "mnemolog_embedding_later": (
-                "Texts that wait for a place in the queue of those above, about.",
-                at and at.embed_later,
-            ),
-            "mnemolog_embedding_oldest_seconds": (
-                "Age of the text that waits longest for a vector of the model.",
-                at and at.oldest_to_embed_s,
-            ),
-            "mnemolog_feed_entries": ("Entries of the change feeds.", at and at.feed_entries),
-            "mnemolog_snapshot_age_seconds": ("Age of the newest index snapshot.", at and at.snapshot_age_s),
-            "mnemolog_index_outdated_seconds": (
-                "For how long the index has followed a generation that is not the live one.",
-                at and at.outdated_s,
-            ),
-            "mnemolog_store_memory_used_bytes": (
-                "Memory of the log's server; of a cluster, of the fullest node.",
-                at and at.memory_used,
-            ),
-            "mnemolog_store_memory_limit_bytes": ("Its maxmemory.", memory_limit),
-            "mnemolog_store_memory_ceiling_bytes": ("What it may use before writes are refused.", ceiling),
-            "mnemolog_store_log_file_ok": (
-                "0 when its append-only file could not be written.",
-                None if at is None or at.log_file_ok is None else float(at.log_file_ok),
-            ),
-            "mnemolog_disk_free_bytes": ("Free space on the log's disk.", at and at.disk_free),
-        }
 
 
 LEAVE_EVERY_S = 2.0
@@ -339,11 +310,15 @@ class ProcessFigures:
 
     def of_all(self) -> bytes:
         """The figures now, with those that the others left."""
-        texts = {self._sibling.number: self._text()}
+        own, texts = self._sibling.number, dict[int, str]()
         for number in range(self._sibling.processes):
-            if number not in texts and (text := _fresh(self._file(number))):
-                texts[number] = text
-        return merged({number: texts[number].decode() for number in sorted(texts)}, self._sibling.number).encode()
+            file = self._file(number)
+            with suppress(OSError):
+                if number == own:
+                    texts[number] = self._text().decode()
+                elif time.time() - file.stat().st_mtime < COUNTS_FOR_S:
+                    texts[number] = file.read_text("utf-8")
+        return merged(texts, own).encode()
 
     async def _run(self) -> None:
         own = self._file(self._sibling.number)
@@ -366,8 +341,14 @@ def merged(texts: Mapping[int, str], asked: int) -> str:
         if not name.startswith(OWN):
             parts += samples
             continue
-        for number, found in families.items():
-            parts += [_labelled(line, number) for line in found.get(name, ((), ()))[1]]
+        for number, of_process in families.items():
+            for sample in of_process.get(name, ((), ()))[1]:
+                family, brace, labels = sample.partition("{")
+                if brace:
+                    parts.append(f'{family}{{process="{number}",{labels}')
+                else:
+                    family, _, value = sample.partition(" ")
+                    parts.append(f'{family}{{process="{number}"}} {value}')
     return "\n".join(parts) + "\n"
 
 
@@ -376,18 +357,3 @@ def _families(text: str) -> Iterator[tuple[str, tuple[list[str], list[str]]]]:
         lines = f"# HELP {block}".rstrip("\n").split("\n")
         about = [line for line in lines if line.startswith("#")]
         yield block.split(" ", 1)[0], (about, lines[len(about) :])
-
-
-def _labelled(sample: str, number: int) -> str:
-    name, brace, rest = sample.partition("{")
-    if brace:
-        return f'{name}{{process="{number}",{rest}'
-    name, _, value = sample.partition(" ")
-    return f'{name}{{process="{number}"}} {value}'
-
-
-def _fresh(file: Path) -> bytes:
-    try:
-        return file.read_bytes() if time.time() - file.stat().st_mtime < COUNTS_FOR_S else b""
-    except OSError:
-        return b""

@@ -4,12 +4,14 @@ An admin sees the dead letters of its tenant and projects; an operator also thos
 """
 
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct, convert
+from msgspec.structs import asdict
 
 from api.http.endpoint import Endpoint
-from api.native.common import Bounds, Queued, router
+from api.native.common import Bounds, Queued, as_struct, router
 from api.services import NativeCall
 from ingest.errors import CommandRejected, RebuildUnderWay
 from ingest.roles import ADMIN, OPERATOR
@@ -139,11 +141,8 @@ async def list_letters(call: NativeCall, query: LettersRequest) -> LettersView:
 
     In the order of partitions and positions.
     """
-    selection = Selection(
-        state=query.state, partition=query.partition, code=query.code, type=query.type, cursor=query.cursor,
-        times=query.times,
-    )  # fmt: skip
-    return await call.operations.letters.page(selection, call.reader(), query.limit)  # pyright: ignore[reportReturnType]
+    letters = call.operations.letters
+    return await letters.page(as_struct(Selection, query), call.reader(), query.limit)  # pyright: ignore[reportReturnType]
 
 
 @route("GET /v1/admin/dead-letters/{position}", ADMIN,
@@ -189,7 +188,7 @@ def _location(call: NativeCall, position: str) -> LogLocation:
 def _selection(request: RedriveRequest) -> Selection:
     if not (request.code or request.type):
         raise CommandRejected("name a position, a code or a type", "position")
-    return Selection(partition=request.partition, code=request.code, type=request.type, cursor=request.cursor)
+    return as_struct(Selection, request)
 
 
 class ReportView(Struct, frozen=True, kw_only=True):
@@ -363,7 +362,7 @@ async def post_switch(call: NativeCall, id: str, body: SwitchRequest) -> Rebuild
 
     409 if it is not ready, or its canaries differ.
     """
-    return await _step(call, id, lambda rebuild: steps.to_switch(rebuild, force=body.force))
+    return await _step(call, id, partial(steps.to_switch, force=body.force))
 
 
 @route("POST /v1/admin/rebuilds/{id}/rollback", OPERATOR, 202, faults=_NOT_NOW)
@@ -372,8 +371,7 @@ async def post_rollback(call: NativeCall, id: str) -> RebuildView:
 
     409 if that is no longer there.
     """
-    now = Rebuilds(call.redis).now
-    return await _step(call, id, lambda rebuild: steps.to_roll_back(rebuild, now))
+    return await _step(call, id, partial(steps.to_roll_back, now=Rebuilds(call.redis).now))
 
 
 @route("POST /v1/admin/rebuilds/{id}/cancel", OPERATOR, 202, faults=_NOT_NOW)
@@ -382,8 +380,7 @@ async def post_cancel(call: NativeCall, id: str) -> RebuildView:
 
     What it made is deleted.
     """
-    now = Rebuilds(call.redis).now
-    return await _step(call, id, lambda rebuild: steps.cancelled(rebuild, now))
+    return await _step(call, id, partial(steps.cancelled, now=Rebuilds(call.redis).now))
 
 
 async def _step(call: NativeCall, rebuild_id: str, step: Step) -> RebuildView:
@@ -419,21 +416,12 @@ def _partitions(call: NativeCall, requested: list[int] | None) -> list[int]:
 
 def rebuild_view(rebuild: Rebuild, rebuilds: Rebuilds) -> RebuildView:
     """A rebuild as it is shown: with how far it is, and without what only workers need."""
-    far = estimate(rebuild, rebuilds.now)
-    return RebuildView(
-        id=rebuild.id,
-        what=rebuild.what,
+
+    return as_struct(
+        RebuildView,
+        rebuild,
+        **asdict(estimate(rebuild, rebuilds.now)),
         model=rebuild.embedders[1].model if rebuild.embedders else None,
-        state=rebuild.state,
-        switch=rebuild.switch,
-        why=rebuild.why,
-        done=far.done,
-        total=far.total,
-        rate=far.rate,
-        estimate_s=far.estimate_s,
-        started_at=rebuild.started_at,
-        finished_at=rebuild.finished_at,
         can_roll_back_until=rebuild.kept_until if rebuild.way_back else None,
-        canaries=rebuild.canaries,
         partitions=rebuild.parts,
     )

@@ -2,7 +2,7 @@
 name in MODULES.
 
 What a parameter says goes by its name, unless an endpoint means something else by it. Examples are in `examples.json`,
-by the name of the shape that is sent or answered; a test checks each against its schema.
+by the name of the shape that is sent or answered, or by the path; a test checks each against its schema.
 """
 
 import inspect
@@ -28,7 +28,6 @@ MODULES = (writes, memories, work, sessions, documents, log, forgetting, admin, 
 _EXAMPLES: dict[str, Any] = json.loads(Path(__file__).with_name("examples.json").read_text("utf-8"))
 SENT: dict[str, Any] = _EXAMPLES["sent"]
 ANSWERED: dict[str, Any] = _EXAMPLES["answered"]
-EVENT: dict[str, Any] = _EXAMPLES["event"]
 TAGS = {
     "recall": "What is known about a question, a project, a moment or some files.",
     "observations": "What agents saw or did, by session or by time.",
@@ -64,21 +63,6 @@ _TAG_OF = {
     "openapi.json": "description", "docs": "description",
 }  # fmt: skip
 """Of the first part of a path behind `/v1` and `/admin`; one that is not here is its own."""
-_MEMORY = "mem_9f01e400307031dcf3e6"
-_IDS = {
-    "memories": _MEMORY,
-    "observations": "obs_edc5b0f0a6708b3512be",
-    "lessons": "lsn_48de97ae3dbd3d0e49e9",
-    "sessions": "s1",
-    "actions": "act_a78d002ba85080345705",
-    "relations": "rel_352af57ee85f5f8a9ee4",
-    "related": _MEMORY,
-    "commits": "cmt_e92836faeb4c0ed2e67e",
-    "summaries": "sum_aad1ae0834d47325e5e5",
-    "forget": "01M86G37QABSREYRWQMKFM3F1R",
-    "rebuilds": "01M86G37QABSREYRWQMKFM3F1R",
-    "keys": "LRnHl2JZiYuf",
-}
 PARAMETERS: Mapping[str, Parameter] = {
     "after": Parameter("The `position` of a write: waits, a second at most, until that write can be seen."),
     "agent_id": Parameter("Only what this agent wrote."),
@@ -126,29 +110,6 @@ PARAMETERS: Mapping[str, Parameter] = {
     "/v1/forget cursor": Parameter("The id of a receipt: what is older follows."),
 }
 """By name, and by path and name where an endpoint means something else."""
-_LINES = '{"format":"mnemolog-export","version":1,"tenant":"default","project":null}\n{"end":true,"events":0}\n'
-_ANSWERED_AT: Mapping[str, Any] = {
-    "/v1/live": 'id: 0:1769860800000-0\nevent: memory.recorded\ndata: {"type": "memory.recorded"}\n\n',
-    "/v1/export": _LINES,
-    "/v1/admin/export": _LINES,
-    "/livez": "ok\n",
-    "/metrics": "# TYPE mnemolog_ready gauge\nmnemolog_ready 1.0\n",
-    "/viewer": "<!doctype html>",
-    "/viewer/{name}": "export const title = 'Dashboard';",
-    "/docs": "<!doctype html>",
-    "/openapi.json": {"openapi": "3.1.0", "info": {"title": "mnemolog"}, "paths": {}},
-    "/mcp": {"jsonrpc": "2.0", "id": 1, "result": {}},
-}
-"""What is answered where that has no shape of its own."""
-_SENT_AT: Mapping[str, Any] = {
-    "/v1/events": [{"type": "observe", **SENT["Observe"]}, {"type": "remember", **SENT["Remember"]}],
-    "/v1/admin/import": [
-        {"format": "mnemolog-export", "version": 1, "tenant": "default", "project": None},
-        {**EVENT, "recorded_at": EVENT["occurred_at"]},
-        {"end": True, "events": 1},
-    ],
-    "/mcp": {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}},
-}
 
 
 _STRANGER = "Or a web page of another origin asks, or the server is called by a name that it does not know."
@@ -236,9 +197,9 @@ def details(endpoint: Endpoint) -> Details:
     return Details(
         _TAG_OF.get(group, group),
         "\n\n".join(dict.fromkeys(text for text in texts if text not in ("", endpoint.summary))),
-        {**PARAMETERS, "id": Parameter("Its id.", _IDS.get(group)), **own},
-        _SENT_AT[endpoint.path] if endpoint.path in _SENT_AT else SENT.get(_name(endpoint.body)),
-        _ANSWERED_AT[endpoint.path] if endpoint.path in _ANSWERED_AT else _example_of(endpoint.answer),
+        {**PARAMETERS, "id": Parameter("Its id.", _EXAMPLES["ids"].get(group)), **own},
+        _EXAMPLES["sent_at"].get(endpoint.path) or SENT.get(_name(endpoint.body)),
+        _EXAMPLES["answered_at"].get(endpoint.path) or _example_of(endpoint.answer),
     )
 
 

@@ -17,10 +17,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from api.access.principal import principal_of
+from api.access.principal import Principal, principal_of
 from api.http.endpoint import Endpoint
 from api.http.http import Json, query_of, read_body, send_json
-from api.services import NativeCall, native_call
+from api.services import native_call
 from ingest.commands.command import EventName, Name
 from ingest.commands.parse import parse_json
 from ingest.log.position import Token
@@ -33,6 +33,7 @@ PageLimit = Annotated[int, Meta(ge=1, le=1000)]
 Time = Annotated[datetime, Meta(tz=True)]
 Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Any]])
 C = TypeVar("C", bound=Struct)
+Check: TypeAlias = Callable[[Principal], None]
 Declare: TypeAlias = Callable[[Handler], Handler]
 
 
@@ -105,7 +106,9 @@ class TypedHandler:
     It makes no Request or Response of its own: at thousands of writes a second they would cost as much as the write.
     """
 
-    def __init__(self, handler: Callable[..., Awaitable[Any]], path: str, status: int, *, optional: bool) -> None:
+    def __init__(
+        self, handler: Callable[..., Awaitable[Any]], path: str, status: int, *, optional: bool, check: Check | None
+    ) -> None:
         """`optional`: an empty body is the one without any field."""
         signature = inspect.signature(handler)
         parameters = signature.parameters
@@ -113,7 +116,7 @@ class TypedHandler:
         self.body: type[Any] | None = parameters["body"].annotation if "body" in parameters else None
         self._empty = self.body() if optional and self.body is not None else None
         self.answer = signature.return_annotation
-        self._handler, self._status = handler, status
+        self._handler, self._status, self._check = handler, status, check
         self._wants_request, self._wants_principal = "request" in parameters, "principal" in parameters
         self._in_path = [name for name in parameters if f"{{{name}}}" in path or f"{{{name}:path}}" in path]
         self._waits = self.query is not None and issubclass(self.query, After | BoundedRead)
@@ -132,10 +135,10 @@ class TypedHandler:
         return answer if isinstance(answer, Response) else Json(answer, self._status)
 
     async def _answer(self, scope: Scope, receive: Receive) -> Any:
+        if self._check is not None:
+            self._check(principal_of(scope))
         call = native_call(scope)
-        arguments: dict[str, Any] = {}
-        for name in self._in_path:
-            arguments[name] = scope["path_params"][name]
+        arguments: dict[str, Any] = {name: scope["path_params"][name] for name in self._in_path}
         query = None
         if self.query is not None:
             arguments["query"] = query = query_of(scope, self.query)
@@ -143,8 +146,7 @@ class TypedHandler:
                 await call.search_index.wait_for(Token.parse(query.after))
         if self.body is not None:
             raw = await read_body(scope, receive)
-            empty = self._empty is not None and not raw.strip()
-            if empty:
+            if self._empty is not None and not raw.strip():
                 arguments["body"] = self._empty
             else:  # inline: awaiting `parsed` for a small body would cost as much as parsing it
                 arguments["body"] = self._parse(raw) if len(raw) <= INLINE_BYTES else await in_thread(self._parse, raw)
@@ -153,9 +155,13 @@ class TypedHandler:
         if self._wants_request:
             arguments["request"] = Request(scope, receive)
         answer = await self._handler(call, **arguments)
-        if isinstance(query, AnyProjectRequest) and isinstance(answer, Page):
-            return await _with_notes(call, query, cast("Page[Any]", answer))
-        return answer
+        if not isinstance(query, AnyProjectRequest) or not isinstance(answer, Page):
+            return answer
+        page = cast("Page[Any]", answer)
+        if page.items or query.cursor or not query.project:
+            return page
+        notes = await call.queries.lookup.unknown(call.reader(), [query.project])
+        return replace(page, notes=notes) if notes else page
 
 
 def router(endpoints: list[Endpoint]) -> Callable[..., Declare[Any]]:
@@ -163,9 +169,9 @@ def router(endpoints: list[Endpoint]) -> Callable[..., Declare[Any]]:
     return partial(_route, endpoints)
 
 
-def as_command(command: type[C], body: Struct, **fields: object) -> C:
-    """The command in a body that has more fields than it, or lacks those in the path."""
-    return command(**{name: getattr(body, name) for name in command.__struct_fields__} | fields)
+def as_struct(cls: type[C], request: object, **fields: object) -> C:
+    """A struct with the fields that a request has, and these; for a request that has more of them, or fewer."""
+    return cls(**{name: getattr(request, name) for name in cls.__struct_fields__ if hasattr(request, name)} | fields)
 
 
 def _route(
@@ -176,17 +182,19 @@ def _route(
     *,
     summary: str = "",
     optional: bool = False,
+    check: Check | None = None,
     **details: Any,
 ) -> Declare[Any]:
     """Declare the route `METHOD /path` and add it to a module's endpoints.
 
     The first paragraph of the handler's docstring is the summary, unless one is given; the rest is the description.
-    `details` are other fields of its Endpoint.
+    `check` raises for a caller who is refused before the query and the body are read. `details` are other fields of its
+    Endpoint.
     """
     method, path = way.split()
 
     def declare(handler: Handler) -> Handler:
-        typed = TypedHandler(handler, path, status, optional=optional)
+        typed = TypedHandler(handler, path, status, optional=optional, check=check)
         paragraphs = [" ".join(text.split()) for text in (inspect.getdoc(handler) or "").split("\n\n", 1)]
         first, rest = (*paragraphs, "")[:2]
         if summary and summary != first:
@@ -204,11 +212,3 @@ def _route(
         return handler
 
     return declare
-
-
-async def _with_notes(call: NativeCall, query: AnyProjectRequest, page: Page[Any]) -> Page[Any]:
-    """An empty listing gets a note if the reader can't find anything at all in the project."""
-    if page.items or query.cursor or not query.project:
-        return page
-    notes = await call.queries.lookup.unknown(call.reader(), [query.project])
-    return replace(page, notes=notes) if notes else page

@@ -7,17 +7,16 @@ And where clients that can ask for access tokens learn who issues them (RFC 9728
 """
 
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Annotated
 
 from msgspec import Meta, Struct
 from msgspec.structs import asdict, replace
-from starlette.requests import Request
 from starlette.responses import Response
 
-from api.access.keyring import Keyring
 from api.access.keys import Grant, Key, KeyView, Made, Registry
 from api.access.oauth.resource import Resource
-from api.access.principal import Principal, principal_of
+from api.access.principal import Principal
 from api.http.endpoint import Endpoint
 from api.http.http import Json
 from api.native.common import router
@@ -26,10 +25,18 @@ from ingest.errors import AccessDenied, NotFound, OutsideKeyScope
 from ingest.platform.clock import from_ms, system_clock, to_ms
 from ingest.roles import ADMIN, ANY, OF_THE_SERVER
 
+
+def check_named(principal: Principal) -> None:
+    """Raise AccessDenied for a caller who shows neither a key nor the server's secret: its keys are nobody's."""
+    if not principal.named:
+        raise AccessDenied(
+            "this server has neither a key nor MNEMOLOG_SECRET, so anybody may call it: make the first key with "
+            "`mnemolog keys create NAME --role operator` where the log's server is"
+        )
+
+
 ENDPOINTS: list[Endpoint] = []
-route = router(ENDPOINTS)
-NOT_STORED = {"Cache-Control": "no-store"}
-"""The answer has a secret that is nowhere else."""
+route = partial(router(ENDPOINTS), check=check_named)
 
 
 class Rotation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -52,77 +59,68 @@ class KeysView(Struct, frozen=True):
 
 
 @route("POST /v1/admin/keys", ADMIN, 201, answer=NewKey)
-async def post_key(call: NativeCall, body: Grant, request: Request) -> Response:
+async def post_key(call: NativeCall, body: Grant, principal: Principal) -> Response:
     """Create a key, whose token is shown only once."""
-    admin, registry = _admin(request), _registry(request)
-    grant = replace(body, tenant=body.tenant or admin.tenant)
-    _check(admin, grant)
-    await _check_end(request, grant.expires_at)
+    grant = replace(body, tenant=body.tenant or principal.tenant)
+    _check(principal, grant)
+    registry = Registry(call.redis)
+    await _check_end(registry, principal, grant.expires_at)
     return _made(await registry.create(grant))
 
 
 @route("GET /v1/admin/keys", ADMIN)
-async def list_keys(call: NativeCall, request: Request) -> KeysView:
+async def list_keys(call: NativeCall, principal: Principal) -> KeysView:
     """The keys that the admin can see, oldest first.
 
     Without their secrets.
     """
-    admin, now_ms = _admin(request), to_ms(system_clock())
-    return KeysView([key.view(now_ms) for key in await _registry(request).all() if _may_manage(admin, key)])
+    now_ms = to_ms(system_clock())
+    return KeysView([key.view(now_ms) for key in await Registry(call.redis).all() if _may_manage(principal, key)])
 
 
 @route("GET /v1/admin/keys/{id}", ADMIN)
-async def get_key(call: NativeCall, id: str, request: Request) -> KeyView:
+async def get_key(call: NativeCall, id: str, principal: Principal) -> KeyView:
     """A key, without its secret.
 
     What it is for, and whether it is valid; its secret is stored nowhere.
     """
-    return (await _key(request, id)).view(to_ms(system_clock()))
+    return (await _key(Registry(call.redis), principal, id)).view(to_ms(system_clock()))
 
 
 @route("POST /v1/admin/keys/{id}/rotate", ADMIN, 201, optional=True, answer=NewKey)
-async def rotate_key(call: NativeCall, id: str, body: Rotation, request: Request) -> Response:
+async def rotate_key(call: NativeCall, id: str, body: Rotation, principal: Principal) -> Response:
     """Replace a key by a new one with the same permissions.
 
     The old key keeps working during the grace period; 201 with the new token.
     """
-    key = await _key(request, id)
-    await _check_end(request, body.expires_at)
-    return _made(await _registry(request).rotate(key.id, timedelta(hours=body.grace_hours), body.expires_at))
+    registry = Registry(call.redis)
+    key = await _key(registry, principal, id)
+    await _check_end(registry, principal, body.expires_at)
+    return _made(await registry.rotate(key.id, timedelta(hours=body.grace_hours), body.expires_at))
 
 
 @route("DELETE /v1/admin/keys/{id}", ADMIN)
-async def revoke_key(call: NativeCall, id: str, request: Request) -> KeyView:
+async def revoke_key(call: NativeCall, id: str, principal: Principal) -> KeyView:
     """Revoke a key, for good.
 
     It stays in listings as `revoked`.
     """
-    key = await _key(request, id)
-    return (await _registry(request).revoke(key.id)).view(to_ms(system_clock()))
+    registry = Registry(call.redis)
+    key = await _key(registry, principal, id)
+    return (await registry.revoke(key.id)).view(to_ms(system_clock()))
 
 
 def _made(made: Made) -> Response:
     fields = asdict(made.key.view(to_ms(system_clock())))
-    return Json({"key": str(made.token), **fields}, 201, NOT_STORED)
+    # no-store: the answer has a secret that is nowhere else
+    return Json({"key": str(made.token), **fields}, 201, {"Cache-Control": "no-store"})
 
 
-async def _key(request: Request, key_id: str) -> Key:
-    admin = _admin(request)
-    key = await _registry(request).get(key_id)
+async def _key(registry: Registry, admin: Principal, key_id: str) -> Key:
+    key = await registry.get(key_id)
     if not _may_manage(admin, key):
         raise NotFound(f"there is no key {key_id!r}")
     return key
-
-
-def _admin(request: Request) -> Principal:
-    """Whose keys these are to manage; raises AccessDenied for who shows neither a key nor the server's secret."""
-    principal = principal_of(request.scope)
-    if not principal.named:
-        raise AccessDenied(
-            "this server has neither a key nor MNEMOLOG_SECRET, so anybody may call it: make the first key with "
-            "`mnemolog keys create NAME --role operator` where the log's server is"
-        )
-    return principal
 
 
 def _may_manage(admin: Principal, key: Key) -> bool:
@@ -146,13 +144,12 @@ def _check(admin: Principal, grant: Grant) -> None:
         raise OutsideKeyScope("project", beyond, "projects")
 
 
-async def _check_end(request: Request, expires_at: datetime | None) -> None:
+async def _check_end(registry: Registry, admin: Principal, expires_at: datetime | None) -> None:
     """Raise AccessDenied for a key that would outlive the access token or key that makes it: an issuer could not take
     back what it gave, nor an operator what a key was limited to."""
-    admin = _admin(request)
     ends_ms = admin.expires_ms
     if admin.key_id and not ends_ms:
-        ends_ms = (await _registry(request).get(admin.key_id)).expires_ms
+        ends_ms = (await registry.get(admin.key_id)).expires_ms
     if ends_ms and (expires_at is None or (expires_at.tzinfo and to_ms(expires_at) > ends_ms)):
         latest = from_ms(ends_ms).isoformat()
         raise AccessDenied(f"a key may not outlive the token or key that makes it: send `expires_at`, {latest} at most")
@@ -160,11 +157,6 @@ async def _check_end(request: Request, expires_at: datetime | None) -> None:
 
 def _within(own: tuple[str, ...], others: tuple[str, ...]) -> bool:
     return not own or (bool(others) and set(others) <= set(own))
-
-
-def _registry(request: Request) -> Registry:
-    keyring: Keyring = request.app.state.keyring
-    return keyring.registry
 
 
 class ResourceMetadata(Struct, frozen=True, kw_only=True):

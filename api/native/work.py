@@ -6,7 +6,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from api.http.endpoint import Endpoint
-from api.native.common import After, BoundedRead, ListRequest, Repeatable, as_command, router
+from api.native.common import After, BoundedRead, ListRequest, Repeatable, as_struct, router
 from api.services import NativeCall
 from ingest.commands.command import Confidence, Name
 from ingest.commands.decide import DeleteSlot, ReviseLesson, SetSlot, WriteAction
@@ -114,7 +114,7 @@ async def get_surest(call: NativeCall, query: SurestRequest) -> Items[SureLesson
 @route("PATCH /v1/lessons/{id}", WRITE, 202)
 async def patch_lesson(call: NativeCall, id: str, body: LessonPatch) -> Accepted:
     """Edit a lesson."""
-    command = as_command(ReviseLesson, body, lesson=id)
+    command = as_struct(ReviseLesson, body, lesson=id)
     return await call.operations.work.revise_lesson(command, call.reader(), call.caller())
 
 
@@ -180,7 +180,7 @@ async def get_slot(call: NativeCall, label: str, query: SlotsRequest) -> SlotVie
     413: "The text would exceed the slot's limit, or the body is too large."})  # fmt: skip
 async def post_slot(call: NativeCall, body: SlotWrite) -> Accepted:
     """Create a slot, replace its text, or add a line."""
-    return await call.operations.slots.set(as_command(SetSlot, body), call.caller(), overwrite=body.overwrite)
+    return await call.operations.slots.set(as_struct(SetSlot, body), call.caller(), overwrite=body.overwrite)
 
 
 @route("DELETE /v1/slots/{label}", WRITE, 202)
@@ -189,8 +189,7 @@ async def delete_slot(call: NativeCall, label: str, query: SlotDelete) -> Accept
 
     A default slot becomes empty again.
     """
-    command = DeleteSlot(label=label, project=query.project, scope=query.scope)
-    return await call.operations.slots.delete(command, call.caller())
+    return await call.operations.slots.delete(as_struct(DeleteSlot, query, label=label), call.caller())
 
 
 class ReadyAction(ActionView, frozen=True, kw_only=True):

@@ -28,8 +28,7 @@ from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.observations import IMPORTANT, Observation, session_observations
 from projections.documents.sessions import Session, Summary, sessions, summary_id
-from projections.documents.slots import Slot
-from projections.queries.documents import DocumentReader
+from projections.queries.documents import DocumentReader, location_of
 from projections.queries.lookup import Lookup, key_scope
 from projections.queries.profiles import ProjectProfiles
 from projections.queries.recall import LeastSure, Recall, RecallRequest, TimeZone
@@ -161,22 +160,17 @@ def _text(offer: ContextPart, lines: Collection[int]) -> str:
     return inert("\n".join([f"## {offer.title}", *(offer.lines[line] for line in sorted(lines))]))
 
 
-def slot_block(slot: Slot) -> ContextPart | None:
-    """A slot that somebody wrote into."""
-    text = slot.content.strip()
-    return part("slot", f"{slot.label}", [text], [slot.id]) if text else None
-
-
 def profile_block(profile: Profile | None) -> ContextPart | None:
     """What a project's work is like: conventions, recent errors; what its user prefers. No lists of names: they tell
     an agent nothing that it could act on."""
     if profile is None:
         return None
-    lines = [
-        _listed("Conventions", profile.conventions),
-        _listed("Recent errors", profile.errors[:PROFILE_ERRORS]),
-        _listed("Preferences", profile.preferences),
-    ]
+    listed = {
+        "Conventions": profile.conventions,
+        "Recent errors": profile.errors[:PROFILE_ERRORS],
+        "Preferences": profile.preferences,
+    }
+    lines = [f"- {name}: {', '.join(values)}" for name, values in listed.items() if values]
     return part("profile", "Project profile", lines, [], by_line=True)
 
 
@@ -254,10 +248,6 @@ def _short(text: str) -> str:
     return " ".join(text.split())[:LINE_CHARS]
 
 
-def _listed(name: str, values: Sequence[str]) -> str:
-    return f"- {name}: {', '.join(values)}" if values else ""
-
-
 PAST_SESSIONS = 10
 OBSERVATIONS_READ = 20
 """Of each past session without a summary, its newest."""
@@ -315,7 +305,7 @@ class Compile:
                     self._profiles.of(reader, request.project, request.user_id), self._recalled(request, reader)
                 ),
             )
-            pinned = [slot_block(slot) for slot in slots if slot.pinned]
+            pinned = [part("slot", slot.label, [slot.content.strip()], [slot.id]) for slot in slots if slot.pinned]
             parts = [*pinned, memories, lessons, actions, profile_block(profile), *past, recalled]
             unsearched = any(candidate and candidate.kind in NOT_SEARCHED for candidate in parts)
             notes = await self._lookup.unknown(reader, [] if unsearched else [request.project])
@@ -377,20 +367,17 @@ class Compile:
         """The newest observations of sessions that the reader can see, by the session's document id."""
         listings = [(session_observations(session.id), partition) for partition, session in past]
         rows = await self._documents.ranges(listings, limit=OBSERVATIONS_READ, newest_first=True)
-        locations = [
-            (partition, DocumentId(member.rpartition("|")[2]))
-            for (partition, _), row in zip(past, rows, strict=True)
+        located = [
+            (session.id, location_of(partition, member))
+            for (partition, session), row in zip(past, rows, strict=True)
             for member in row
         ]
-        documents = iter(await self._documents.get(locations))
-        return {
-            session.id: [
-                document
-                for document in (next(documents) for _ in row)
-                if isinstance(document, Observation) and may_read(document, reader)
-            ]
-            for (_, session), row in zip(past, rows, strict=True)
-        }
+        documents = await self._documents.get([location for _, location in located])
+        newest: dict[str, list[Observation]] = {}
+        for (session_id, _), document in zip(located, documents, strict=True):
+            if isinstance(document, Observation) and may_read(document, reader):
+                newest.setdefault(session_id, []).append(document)
+        return newest
 
     async def _recalled(self, request: ContextRequest, reader: Reader) -> ContextPart | None:
         if not request.query.strip():

@@ -3,7 +3,7 @@
 import base64
 import heapq
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
-from itertools import takewhile
+from itertools import islice, takewhile
 from operator import eq
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -88,10 +88,9 @@ class DocumentReader:
             else:
                 names.append(name)
 
-        def more() -> list[Command]:
-            return [("HGETALL", self._keys(partition).row(name)) for partition, name in rows]
-
-        stored, hashes = await self._ask(texts, more, others=True)
+        stored, hashes = await self._ask(
+            texts, lambda: [("HGETALL", self._keys(partition).row(name)) for partition, name in rows], others=True
+        )
         for row, answer in zip(rows, hashes, strict=True):  # a flat list on RESP2: fields and values in turn
             stored[row] = answer if isinstance(answer, dict) else dict(zip(answer[::2], answer[1::2], strict=True))
         return [decode(name, stored.get((partition, name))) for partition, name in locations]
@@ -130,26 +129,21 @@ class DocumentReader:
 
     async def fields(self, locations: Sequence[tuple[int, DocumentId]], fields: Sequence[str]) -> list[list[str]]:
         """Some fields of documents that are rows, as texts; empty texts for a document that is not there."""
-
-        def more() -> list[Command]:
-            return [("HMGET", self._keys(partition).row(name), *fields) for partition, name in locations]
-
-        _, rows = await self._ask({partition: () for partition, _ in locations}, more)
+        _, rows = await self._ask(
+            {partition: () for partition, _ in locations},
+            lambda: [("HMGET", self._keys(partition).row(name), *fields) for partition, name in locations],
+        )
         return [[(value or b"").decode() for value in row or [None] * len(fields)] for row in rows]
 
     async def members_of(self, listings: Sequence[str], partitions: Sequence[int]) -> list[DocumentId]:
         """The documents in several listings, of several partitions, in one round trip; at most MANY of each."""
         if not listings:
             return []
-
-        def more() -> list[Command]:
-            return [
-                ("ZRANGE", self._keys(partition).listing(name), 0, MANY - 1)
-                for name in listings
-                for partition in partitions
-            ]
-
-        _, rows = await self._ask(dict.fromkeys(partitions, ()), more)
+        pairs = [(listing, partition) for listing in listings for partition in partitions]
+        _, rows = await self._ask(
+            dict.fromkeys(partitions, ()),
+            lambda: [("ZRANGE", self._keys(partition).listing(name), 0, MANY - 1) for name, partition in pairs],
+        )
         members = (member.decode().rpartition("|")[2] for row in rows for member in row)
         return [DocumentId(name) for name in dict.fromkeys(members)]
 
@@ -228,16 +222,14 @@ class DocumentReader:
         if edge:
             bound = b"(" + edge.encode()
             low, high = (low, bound) if newest_first else (bound, high)
-        places = [(listing, partition) for partition in partitions]
-        rows = await self.ranges(places, low, high, limit=limit + 1, newest_first=newest_first)
+        listings = [(listing, partition) for partition in partitions]
+        rows = await self.ranges(listings, low, high, limit=limit + 1, newest_first=newest_first)
         merged = heapq.merge(
             *([(member, partition) for member in row] for partition, row in zip(partitions, rows, strict=True)),
             reverse=newest_first,
         )
-        taken = [row for row, _ in zip(merged, range(limit + 1), strict=False)]
-        documents = await self.get(
-            [(partition, DocumentId(member.rpartition("|")[2])) for member, partition in taken[:limit]]
-        )
+        taken = list(islice(merged, limit + 1))
+        documents = await self.get([location_of(partition, member) for member, partition in taken[:limit]])
         listed = [(*row, document) for row, document in zip(taken[:limit], documents, strict=True)]
         return listed, taken[limit][0] if len(taken) > limit else None
 
@@ -291,14 +283,8 @@ class DocumentReader:
         """The same of a project's listing that is in the project's partition; `readable` in place of `readable_by`."""
         if not reader.key_scope.allows(project):
             return NOTHING
-        return await self.page(
-            listing,
-            [self.home(reader.tenant, project)],
-            cursor=cursor,
-            limit=limit,
-            within=within,
-            readable=readable or readable_by(reader),
-        )
+        home, readable = [self.home(reader.tenant, project)], readable or readable_by(reader)
+        return await self.page(listing, home, cursor=cursor, limit=limit, within=within, readable=readable)
 
     def home(self, tenant: str, project: str) -> int:
         """The partition of a project."""
@@ -314,29 +300,27 @@ class DocumentReader:
         newest_first: bool = False,
     ) -> list[list[str]]:
         """Up to `limit` members between two bounds of each `(listing, partition)`, in order; one round trip for all."""
-        start, end = (high, low) if newest_first else (low, high)
-
-        order = ("REV",) if newest_first else ()
-
-        def more() -> list[Command]:
-            names = [self._keys(partition).listing(listing) for listing, partition in listings]
-            return [("ZRANGE", name, start, end, "BYLEX", *order, "LIMIT", 0, limit) for name in names]
-
-        _, rows = await self._ask({partition: () for _, partition in listings}, more)
+        bounds = (high, low, "BYLEX", "REV") if newest_first else (low, high, "BYLEX")
+        _, rows = await self._ask(
+            {partition: () for _, partition in listings},
+            lambda: [
+                ("ZRANGE", self._keys(partition).listing(listing), *bounds, "LIMIT", 0, limit)
+                for listing, partition in listings
+            ],
+        )
         return [[member.decode() for member in row] for row in rows]
 
     async def parts(self, names: Sequence[str], partition: int, limit: int) -> list[str]:
         """Up to `limit` members of each of some parts of listings (`part_of`) of one partition; one round trip."""
-
-        def more() -> list[Command]:
-            bounds = [(listing, beginning.encode()) for listing, beginning in map(whole_of, names)]
-            listing_of = self._keys(partition).listing
-            return [
-                ("ZRANGE", listing_of(listing), b"[" + low, b"(" + low + b"\xff", "BYLEX", "LIMIT", 0, limit)
-                for listing, low in bounds
-            ]
-
-        _, rows = await self._ask({partition: ()}, more)
+        bounds = [(listing, beginning.encode()) for listing, beginning in map(whole_of, names)]
+        ranges = [(listing, b"[" + low, b"(" + low + b"\xff") for listing, low in bounds]
+        _, rows = await self._ask(
+            {partition: ()},
+            lambda: [
+                ("ZRANGE", self._keys(partition).listing(listing), low, high, "BYLEX", "LIMIT", 0, limit)
+                for listing, low, high in ranges
+            ],
+        )
         return [member.decode() for row in rows for member in row]
 
     def _keys(self, partition: int) -> GenerationKeys:
@@ -394,6 +378,11 @@ def _without(answers: Sequence[Any], together: Sequence[Sequence[int]], requeste
         raise errors[0]
     leave_out(unread, requested, errors[0])
     return [() if isinstance(answer, UNREACHABLE) else answer for answer in answers]
+
+
+def location_of(partition: int, member: str) -> tuple[int, DocumentId]:
+    """Where the document of a listing's member is."""
+    return partition, DocumentId(member.rpartition("|")[2])
 
 
 def readable_by(reader: Reader) -> Readable:

@@ -6,8 +6,7 @@ which session touched which file.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -23,7 +22,7 @@ from projections.documents.tombstones import SupersededEvent
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import Lookup, key_scope
 from projections.queries.work import Relations
-from projections.search.index import DocumentLocation, Index, IndexService, Linked, Links
+from projections.search.index import DocumentLocation, Index, IndexService, Linked
 from projections.search.question import Filter
 
 OBSERVATIONS = 1_000
@@ -67,7 +66,13 @@ class Sketch:
     def put(self, memory: Memory) -> None:
         """Draw a memory and all that is said to be its."""
         self.nodes[memory.id] = Node(memory.id, "memory", memory.title)
-        self.draw(star(memory))
+        values: dict[Linked, Sequence[str]] = {
+            "project": [memory.project],
+            "session": [memory.session_id],
+            "file": memory.files,
+            "concept": memory.concepts,
+        }
+        self.draw([Link(memory.id, f"{kind}:{name}", EDGES[kind]) for kind, names in values.items() for name in names])
 
     def draw(self, links: Iterable[Link]) -> None:
         """Draw links between named nodes and memories that were put; others are left out."""
@@ -77,12 +82,6 @@ class Sketch:
             if len(existing) == len(ends):
                 self.nodes.update((node.id, node) for node in existing)
                 self.links[link] = None
-
-    def name(self, name: str) -> None:
-        """Draw a node that is named by what it is."""
-        node = named_node(name)
-        if node is not None:
-            self.nodes.setdefault(name, node)
 
     def next_to(self, names: Iterable[str]) -> list[str]:
         """The nodes at the other ends of these nodes' links, in the order they were drawn."""
@@ -107,16 +106,6 @@ def named_node(name: str) -> Node | None:
     """The node of an id that says what it is; None for any other."""
     kind, colon, label = name.partition(":")
     return Node(name, kind, label) if colon and label and kind in EDGES else None
-
-
-def star(memory: Memory) -> Iterator[Link]:
-    """What one memory is in, about and part of."""
-    if memory.project:
-        yield Link(memory.id, f"project:{memory.project}", "in_project")
-    if memory.session_id:
-        yield Link(memory.id, f"session:{memory.session_id}", "in_session")
-    yield from (Link(memory.id, f"file:{path}", "touches") for path in memory.files if path)
-    yield from (Link(memory.id, f"concept:{name}", "about") for name in memory.concepts if name)
 
 
 class Surroundings(NamedTuple):
@@ -144,18 +133,9 @@ def surroundings(index: Index, allowed: Filter, now_ms: int, around: Sequence[st
         session = next((f"session:{value}" for name, value in values if name == "session"), "")
         sessions[session] = None
         types = {"project": "in_project", "file": "touches"}
-        touched = [Link(session, f"{name}:{value}", types[name]) for name, value in values if name in types]
-        links.update(dict.fromkeys(touched))
+        links |= {Link(session, f"{name}:{value}", types[name]): None for name, value in values if name in types}
     more = len(memories) > count or len(observations) > OBSERVATIONS
     return Surroundings(memories[:count], list(sessions), list(links), more)
-
-
-def _values(allowed: Filter, now_ms: int, name: Linked, most: int, index: Index) -> list[str]:
-    return index.linked_values(allowed, now_ms, name, most)
-
-
-def _links(allowed: Filter, now_ms: int, name: Linked, values: Sequence[str], index: Index) -> Mapping[str, Links]:
-    return index.links(allowed, now_ms, name, values)
 
 
 MAX_NODES = 500
@@ -212,13 +192,11 @@ class Graph:
         if start is None:
             totals = await self.stats(reader, project)
             drawing = _drawing(sketch, list(sketch.nodes), limit)
-            nodes, edges = sum(totals.nodes.values()), sum(totals.edges.values())
-            return Drawing(
-                drawing.nodes,
-                drawing.edges,
-                max(nodes, drawing.total_nodes),
-                max(edges, drawing.total_edges),
-                drawing.truncated or totals.truncated,
+            return replace(
+                drawing,
+                total_nodes=max(sum(totals.nodes.values()), drawing.total_nodes),
+                total_edges=max(sum(totals.edges.values()), drawing.total_edges),
+                truncated=drawing.truncated or totals.truncated,
             )
         if start not in sketch.nodes:
             return Drawing([], [], 0, 0, False)
@@ -242,11 +220,16 @@ class Graph:
         edges, left, more = Counter[str](), COUNTED, False
         for name, edge in EDGES.items():
             within = memories if name == "concept" else allowed
-            values = await self._index.ask_current(partial(_values, within, now_ms, name, left + 1))
+            most = left + 1
+            values = await self._index.ask_current(
+                lambda index, name=name, within=within, most=most: index.linked_values(within, now_ms, name, most)
+            )
             values, more, left = values[:left], len(values) > left, max(0, left - len(values))
             for start in range(0, len(values), SLICE):
                 some = [value for value in values[start : start + SLICE] if value]
-                links = await self._index.ask_current(partial(_links, within, now_ms, name, some))
+                links = await self._index.ask_current(
+                    lambda index, name=name, within=within, some=some: index.links(within, now_ms, name, some)
+                )
                 nodes[name] += len(links)
                 edges[edge] += sum(
                     link.memories if name == "session" else link.memories + link.episodes for link in links.values()
@@ -291,7 +274,8 @@ class Graph:
         for memory in memories:
             sketch.put(memory)
         for name in nearby.sessions:
-            sketch.name(name)
+            if node := named_node(name):
+                sketch.nodes.setdefault(name, node)
         sketch.draw(nearby.links)
         ends = [memory.id for memory in memories]
         if around is not None:

@@ -11,12 +11,11 @@ from msgspec import Struct
 
 from ingest.events.lesson import EVERY_PROJECT
 from ingest.ids import DocumentId
-from ingest.log.position import partition_of, project_route
 from ingest.platform.clock import from_ms, to_ms
 from projections.documents.access import Reader
 from projections.documents.document import searchable_text
 from projections.documents.lessons import Lesson, lessons, matches, recall_score, rules
-from projections.queries.documents import DocumentReader
+from projections.queries.documents import DocumentReader, location_of
 from projections.queries.lookup import key_scope
 from projections.queries.recall import QueryVectors
 from projections.queries.times import ANY_TIME, Times
@@ -191,14 +190,13 @@ class Lessons:
         self, tenant: str, listings: Sequence[tuple[str, str]]
     ) -> AsyncGenerator[list[DocumentLocation]]:
         """Where the lessons in these `(project, listing)` pairs are, in the order of their members, in pages."""
-        partitions = self._documents.partitions
-        places = [(listing, partition_of(project_route(tenant, project), partitions)) for project, listing in listings]
+        pairs = [(listing, self._documents.home(tenant, project)) for project, listing in listings]
         low, count = b"-", FIRST_PAGE
         while True:
-            rows = await self._documents.ranges(places, low, limit=count)
-            members = [(member, partition) for (_, partition), row in zip(places, rows, strict=True) for member in row]
+            rows = await self._documents.ranges(pairs, low, limit=count)
+            members = [(member, partition) for (_, partition), row in zip(pairs, rows, strict=True) for member in row]
             page = sorted(members)[:count]
-            yield [(partition, DocumentId(member.rpartition("|")[2])) for member, partition in page]
+            yield [location_of(partition, member) for member, partition in page]
             if len(page) < count:
                 return
             low, count = b"(" + page[-1][0].encode(), PAGE

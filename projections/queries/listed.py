@@ -67,9 +67,8 @@ class Listed:
         page = await self._get(
             lambda index, now_ms: index.most_recent(allowed, now_ms, limit, offset), reader, (Observation, Memory)
         )
-        return sorted(
-            page, key=lambda document: document.occurred_at, reverse=True
-        )  # the index knows milliseconds only
+        # the index knows milliseconds only
+        return sorted(page, key=lambda document: document.occurred_at, reverse=True)
 
     async def rules(
         self, reader: Reader, project: str | None, severity: str | None, *, active: bool, limit: int
@@ -122,11 +121,11 @@ class Listed:
 
     async def session_count(self, tenant: str) -> int:
         """How many sessions there are."""
-        everywhere = range(self._documents.partitions)
-        counted = await asyncio.gather(
-            *(self._documents.first(sessions(tenant), partition, b"-", b"+", 1) for partition in everywhere)
-        )
-        return sum(count for count, _ in counted)
+        counts = [
+            self._documents.first(sessions(tenant), partition, b"-", b"+", 1)
+            for partition in range(self._documents.partitions)
+        ]
+        return sum(count for count, _ in await asyncio.gather(*counts))
 
     async def observation_count(self, reader: Reader) -> int:
         """How many observations there are."""

@@ -1,6 +1,6 @@
 """Events of the log as readers see them: what an event is about decides who can see what it says."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple, cast
 
@@ -45,8 +45,8 @@ from projections.search.index import IndexService
 
 _OWN = frozenset(event_type.TYPE for event_type in (MemoryRecorded, MemoryRevised, MemoryCondensed))
 """Events that create a memory."""
-_SAID = frozenset({"data", "metadata", "trace"})
-"""What of an event its caller said, beside who it was, where and when."""
+_CONTENT = frozenset({"data", "metadata", "trace"})
+"""What the caller wrote: everything but who it was, where and when."""
 
 
 class EventsPage(Struct, frozen=True):
@@ -121,24 +121,20 @@ class EventView(NamedTuple):
                 raise LogUnavailable(
                     f"it cannot be told who may see {self.event['position']}; {left_out_message(unread)}"
                 )
-            readable = may_read(document, reader) if isinstance(document, Memory) else self._says_readable(reader)
-            if not readable:
-                visibility = document.visibility if isinstance(document, Memory) else self._visibility
-                selected = {name: value for name, value in self.event.items() if name not in _SAID}
+            if isinstance(document, Memory):
+                visibility, is_readable = document.visibility, may_read(document, reader)
+            else:
+                data: dict[str, Any] = self.event.get("data") or {}
+                visibility = data.get("visibility", "public")
+                readers = [data.get("owner"), self.event.get("agent_id")]
+                if visibility == "shared" and isinstance(shared_with := data.get("shared_with"), list):
+                    readers += cast("list[Any]", shared_with)
+                named = reader.agent_id != "" and reader.agent_id in readers
+                is_readable = visibility == "public" or reader.operator or named
+            if not is_readable:
+                selected = {name: value for name, value in self.event.items() if name not in _CONTENT}
                 return {**selected, "data": {"visibility": visibility, "withheld": True}}
         return self.event
-
-    @property
-    def _visibility(self) -> str:
-        data: dict[str, Any] = self.event.get("data") or {}
-        return data.get("visibility", "public")
-
-    def _says_readable(self, reader: Reader) -> bool:
-        data: dict[str, Any] = self.event.get("data") or {}
-        readers = [data.get("owner"), self.event.get("agent_id")]
-        if self._visibility == "shared" and isinstance(shared_with := data.get("shared_with"), list):
-            readers += cast("list[Any]", shared_with)
-        return self._visibility == "public" or reader.operator or (reader.agent_id != "" and reader.agent_id in readers)
 
 
 class LogEvents:
@@ -293,7 +289,7 @@ class Audit:
         """
         if project is not None and not reader.key_scope.allows(project):
             return AuditPage([], None)
-        requested = _AuditFilter(reader, operation, agent_id, project, times)
+        requested = EventFilter(reader, project=project, agent_id=agent_id, times=times)
         try:
             at = self._log.history.check_cursor(Token.parse(cursor)) if cursor else await self._heads()
         except CommandRejected:
@@ -308,8 +304,13 @@ class Audit:
             if stored.position < times.recorded.start:
                 return AuditPage(results, None)
             event = as_json_object(stored.payload, stored.position)
-            if requested.matches(event, stored.position):
-                results.append(_entry(partition, stored, event))
+            if event.get("tenant") is None or not requested.matches(event, stored.position):
+                continue  # an event that cannot be read belongs to no tenant
+            done: str = event.get("type", "")
+            if done == EventErased.TYPE:
+                done = event["data"].get("was", done)
+            if operation in (EVERYTHING, done) or (not operation and done != BULK):
+                results.append(_entry(partition, stored, event, done))
         return AuditPage(results, None if backwards.finished else str(at))
 
     async def _heads(self) -> Token:
@@ -321,27 +322,6 @@ class Audit:
         heads = await readable({partition: self._log.head(partition) for partition in everywhere})
         behind = {partition: Position(head.ms, head.seq + 1) for partition, head in heads.items()}
         return Token({**dict.fromkeys(everywhere, BEHIND_ALL), **behind})
-
-
-class _AuditFilter(NamedTuple):
-    reader: Reader
-    operation: str
-    agent_id: str
-    project: str | None
-    times: Times
-
-    def matches(self, event: Mapping[str, Any], position: Position) -> bool:
-        """An unreadable event belongs to no tenant, so nobody is told of it."""
-        operation = _operation(event)
-        return (
-            event.get("tenant") == self.reader.tenant
-            and self.reader.key_scope.allows(event["project"])
-            and (operation != BULK if not self.operation else self.operation in (EVERYTHING, operation))
-            and self.agent_id in ("", event["agent_id"])
-            and self.project in (None, event["project"])
-            and self.reader.only_agent in ("", event["agent_id"])
-            and self.times.of_event(event, position)
-        )
 
 
 class _Backwards:
@@ -375,12 +355,7 @@ class _Backwards:
         return partition, stored
 
 
-def _operation(event: Mapping[str, Any]) -> str:
-    operation: str = event.get("type", "")
-    return event["data"].get("was", operation) if operation == EventErased.TYPE else operation
-
-
-def _entry(partition: int, stored: Stored, event: Mapping[str, Any]) -> AuditEntry:
+def _entry(partition: int, stored: Stored, event: Mapping[str, Any], operation: str) -> AuditEntry:
     try:
         recorded = decode(stored.payload, stored.position)
     except UnreadableEvent:  # written by a newer release: who and when are still readable
@@ -390,57 +365,40 @@ def _entry(partition: int, stored: Stored, event: Mapping[str, Any]) -> AuditEnt
         id=event["event_id"],
         position=f"{partition}:{stored.position}",
         at=stored.position.recorded_at if recorded is None else recorded.recorded_at,
-        operation=_operation(event),
+        operation=operation,
         agent_id=event["agent_id"],
         user_id=event["user_id"],
         project=event["project"],
         session_id=event["session_id"],
-        targets=[] if recorded is None else _targets(recorded),
+        targets=[] if recorded is None else list(_TARGETS[type(recorded.data)](recorded, data)),
         reason=data.reason if isinstance(data, SubjectForgotten | SessionEnded) else "",
         source=event.get("source", "native"),
         erased=isinstance(data, EventErased),
     )
 
 
-def _targets(recorded: Recorded) -> list[str]:
-    """The documents that an event is about, the one it creates first."""
-    match recorded.data:
-        case SubjectForgotten() as data:
-            return list(data.documents or data.kept) or [data.subject]
-        case EventErased() as data:
-            return [data.document]
-        case ObservationRecorded():
-            return [observations.observation_id(recorded)]
-        case ObservationCompressed() as data:
-            return [data.observation]
-        case MemoryRecorded():
-            return [memories.memory_id(recorded)]
-        case MemoryRevised() as data:
-            return [memories.memory_id(recorded), data.memory]
-        case MemoryCondensed() as data:
-            return [memories.memory_id(recorded), *data.originals]
-        case MemoryVisibilityChanged() | MemoryConfirmed() as data:
-            return [data.memory]
-        case LessonRecorded() as data:
-            return [lessons.lesson_id(recorded, data)]
-        case LessonReinforced() | LessonRevised() | LessonTriggered() | LessonRetired() as data:
-            return [data.lesson]
-        case SlotSet() | SlotAppended() | SlotDeleted() as data:
-            return [slots.id_of(recorded, data)]
-        case ActionCreated():
-            return [actions.action_id(recorded)]
-        case ActionUpdated() as data:
-            return [data.action]
-        case RelationLinked() | RelationUnlinked() as data:
-            return [relations.id_of(recorded, data)]
-        case SessionCommitted() as data:
-            return [sessions.commit_id(recorded, data)]
-        case SessionSummarised():
-            return [summary_id(_session(recorded))]
-        case SessionStarted() | SessionEnded() | SessionRetired():
-            return [_session(recorded)]
-
-
 def _session(recorded: Recorded) -> DocumentId:
     envelope = recorded.envelope
     return session_document_id(envelope.tenant, envelope.project, envelope.session_id)
+
+
+_TARGETS: dict[type, Callable[[Recorded, Any], Sequence[str]]] = {
+    SubjectForgotten: lambda _, data: data.documents or data.kept or [data.subject],
+    EventErased: lambda _, data: [data.document],
+    ObservationRecorded: lambda recorded, _: [observations.observation_id(recorded)],
+    ObservationCompressed: lambda _, data: [data.observation],
+    MemoryRecorded: lambda recorded, _: [memories.memory_id(recorded)],
+    MemoryRevised: lambda recorded, data: [memories.memory_id(recorded), data.memory],
+    MemoryCondensed: lambda recorded, data: [memories.memory_id(recorded), *data.originals],
+    **dict.fromkeys((MemoryVisibilityChanged, MemoryConfirmed), lambda _, data: [data.memory]),
+    LessonRecorded: lambda recorded, data: [lessons.lesson_id(recorded, data)],
+    **dict.fromkeys((LessonReinforced, LessonRevised, LessonTriggered, LessonRetired), lambda _, data: [data.lesson]),
+    **dict.fromkeys((SlotSet, SlotAppended, SlotDeleted), lambda recorded, data: [slots.id_of(recorded, data)]),
+    ActionCreated: lambda recorded, _: [actions.action_id(recorded)],
+    ActionUpdated: lambda _, data: [data.action],
+    **dict.fromkeys((RelationLinked, RelationUnlinked), lambda recorded, data: [relations.id_of(recorded, data)]),
+    SessionCommitted: lambda recorded, data: [sessions.commit_id(recorded, data)],
+    SessionSummarised: lambda recorded, _: [summary_id(_session(recorded))],
+    **dict.fromkeys((SessionStarted, SessionEnded, SessionRetired), lambda recorded, _: [_session(recorded)]),
+}
+"""The documents that an event is about, the one it creates first."""

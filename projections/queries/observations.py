@@ -66,40 +66,37 @@ def enrich(
             f"- {content}" if content.startswith(title) else f"- {title}: {content}" for title, content in errors
         ],
     }
-    parts = [(tag, body) for tag, lines in bodies.items() if (body := "\n".join(lines))]
-    context = SEPARATOR.join(_part(tag, body) for tag, body in parts)
-    if len(context) <= limit_chars:
-        return Enriched(context, False)
-    context = ""  # the parts that fit whole, and as much of the next as there is room for
-    for tag, body in parts:
+    context = ""
+    for tag, lines in bodies.items():
+        if not (body := "\n".join(lines)):
+            continue
         lead = SEPARATOR if context else ""
-        room = limit_chars - len(context) - len(lead)
-        part = _part(tag, body)
-        if len(part) > room:
-            left = room - len(_part(tag, ""))
-            if left > 0:
-                body = re.sub(r"&[^;&]*\Z", "", body[:left])  # half an XML entity
-                context += lead + _part(tag, body)
-            break
-        context += lead + part
-    return Enriched(context, True)
+        room = limit_chars - len(context) - len(lead) - len(f"<{tag}>\n\n</{tag}>")
+        fits = len(body) <= room
+        if not fits:
+            # an XML entity is not cut in half
+            body = re.sub(r"&[^;&]*\Z", "", body[: max(0, room)])
+        if room > 0:
+            context += f"{lead}<{tag}>\n{body}\n</{tag}>"
+        if not fits:
+            return Enriched(context, True)
+    return Enriched(context, False)
 
 
 def _history_lines(file_history: Mapping[str, Sequence[Observation]]) -> Iterator[str]:
     """A heading for each file that has a history, and its most important observations, the newest of equal ones."""
-    for file, seen in file_history.items():
-        important = [observation for observation in seen if observation.importance >= MIN_IMPORTANCE]
-        important = [observation for observation in important if headline(observation)]
+    for file, observations in file_history.items():
+        important = [
+            observation
+            for observation in observations
+            if observation.importance >= MIN_IMPORTANCE and headline(observation)
+        ]
         if important:
             yield f"## {_quoted(file)}"
         important.sort(key=lambda observation: observation.id)
         important.sort(key=lambda observation: (observation.importance, observation.occurred_at), reverse=True)
         for observation in important[:SHOWN_PER_FILE]:
             yield f"- {observation.occurred_at:%Y-%m-%d}: {_quoted(headline(observation))}"
-
-
-def _part(tag: str, body: str) -> str:
-    return f"<{tag}>\n{body}\n</{tag}>"
 
 
 def _quoted(text: str) -> str:
@@ -146,17 +143,11 @@ class Observations:
 
     async def recorded_by(self, events: Sequence[Mapping[str, Any]], reader: Reader) -> list[Observation]:
         """The observations that these events of the log recorded, as they stand now, as far as the reader can see."""
-        locations = [
-            (
-                int(event["position"].partition(":")[0]),
-                document_id(
-                    OBSERVATION,
-                    session_route(event["tenant"], event["project"], event["session_id"]),
-                    event["event_id"],
-                ),
-            )
-            for event in events
-        ]
+        locations: list[DocumentLocation] = []
+        for event in events:
+            route = session_route(event["tenant"], event["project"], event["session_id"])
+            partition = int(event["position"].partition(":")[0])
+            locations.append((partition, document_id(OBSERVATION, route, event["event_id"])))
         return await self._documents.readable(locations, reader, Observation)
 
 
@@ -216,11 +207,12 @@ class AroundQueries:
             return _nothing("invalid_anchor")
         allowed = key_scope(reader, project, session_id=session_id, kinds=["observation"])
         if _DATE.match(anchor):
-            when = _moment(anchor)
-            if when is None:
+            try:
+                moment_ms = to_ms(datetime.fromisoformat(anchor))
+            except (ValueError, OverflowError):
                 return _nothing("invalid_date")
-            nearest = await self._near(lambda index, now_ms: index.nearest(allowed, now_ms, to_ms(when)))
-            chosen = next(iter(await self._observations(nearest, reader)), None)
+            nearest = await self._near(lambda index, now_ms: index.nearest(allowed, now_ms, moment_ms))
+            chosen = next(iter(await self._documents.readable(nearest, reader, Observation)), None)
         elif anchor.startswith(f"{OBSERVATION}_"):
             named = [observation for _, observation in await self._lookup.documents([anchor], reader)]
             matching = (
@@ -233,7 +225,14 @@ class AroundQueries:
             chosen = next(matching, None)
         else:
             chosen = await self._newest_saying(anchor, allowed, reader)
-        return await self._beside(chosen, allowed, reader, before, after) if chosen else _nothing("no_match")
+        if chosen is None:
+            return _nothing("no_match")
+        counts = [max(0, min(count, MAX_AROUND)) for count in (before, after)]
+        at_ms = to_ms(chosen.occurred_at)
+        sides = await self._near(lambda index, now_ms: index.around(allowed, now_ms, chosen.id, at_ms, *counts))
+        earlier, later = [await self._documents.readable(side, reader, Observation) for side in sides]
+        numbered = enumerate([*earlier, chosen, *later], -len(earlier))
+        return Timeline([TimelineEntry(observation, number) for number, observation in numbered], len(earlier), "")
 
     async def enrich(
         self,
@@ -263,28 +262,17 @@ class AroundQueries:
             limit_chars,
         )
 
-    async def _beside(self, anchor: Observation, allowed: Filter, reader: Reader, before: int, after: int) -> Timeline:
-        counts = [max(0, min(count, MAX_AROUND)) for count in (before, after)]
-        at_ms = to_ms(anchor.occurred_at)
-        sides = await self._near(lambda index, now_ms: index.around(allowed, now_ms, anchor.id, at_ms, *counts))
-        earlier, later = [await self._observations(side, reader) for side in sides]
-        entries = [
-            *(TimelineEntry(seen, number) for number, seen in enumerate(earlier, -len(earlier))),
-            TimelineEntry(anchor, 0),
-            *(TimelineEntry(seen, number) for number, seen in enumerate(later, 1)),
-        ]
-        return Timeline(entries, len(earlier), "")
-
     async def _newest_saying(self, words: str, allowed: Filter, reader: Reader) -> Observation | None:
         for everywhere in (False, True):
             locations = await self._near(
                 lambda index, now_ms, everywhere=everywhere: index.saying(allowed, now_ms, words, everywhere=everywhere)
             )
             for start in range(0, len(locations), CHECKED):
-                for seen in await self._observations(locations[start : start + CHECKED], reader):
-                    texts = (seen.title, seen.narrative, seen.content, *seen.concepts)
+                page = locations[start : start + CHECKED]
+                for observation in await self._documents.readable(page, reader, Observation):
+                    texts = (observation.title, observation.narrative, observation.content, *observation.concepts)
                     if any(words.lower() in text.lower() for text in texts):
-                        return seen
+                        return observation
         return None
 
     async def _history(
@@ -294,7 +282,8 @@ class AroundQueries:
         locations = await self._near(
             lambda index, now_ms: touching(index, allowed, now_ms, files, session_id, PER_FILE)
         )
-        return {file: await self._observations(where, reader) for file, where in locations.items()}
+        read = self._documents.readable
+        return {file: await read(of_file, reader, Observation) for file, of_file in locations.items()}
 
     async def _bugs(self, reader: Reader, files: Sequence[str], project: str | None) -> list[Memory]:
         allowed = key_scope(reader, project, kinds=["memory"], tags=[BUG])
@@ -327,9 +316,6 @@ class AroundQueries:
         now_ms = to_ms(self._clock())
         return await self._index.ask(lambda index: find(index, now_ms))
 
-    async def _observations(self, where: Sequence[DocumentLocation], reader: Reader) -> list[Observation]:
-        return await self._documents.readable(where, reader, Observation)
-
 
 async def _or_nothing(part: Awaitable[Part], nothing: Part, tool_name: str) -> Part:
     try:
@@ -341,12 +327,3 @@ async def _or_nothing(part: Awaitable[Part], nothing: Part, tool_name: str) -> P
 
 def _nothing(reason: Reason) -> Timeline:
     return Timeline([], -1, reason)
-
-
-def _moment(text: str) -> datetime | None:
-    try:
-        when = datetime.fromisoformat(text)
-        to_ms(when)
-    except (ValueError, OverflowError):
-        return None
-    return when

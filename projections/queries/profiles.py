@@ -89,7 +89,7 @@ class ProjectProfiles:
     async def _is_valid(self, cached: _KeptProfile) -> bool:
         if time.monotonic() >= cached.until_s or not self._index.ready or cached.made_of != self._index.made_of:
             return False
-        return not cached.public or all(_is_public(memory) for memory in await self._documents.get(cached.public))
+        return all(_is_public(memory) for memory in await self._documents.get(cached.public))
 
     async def _sessions(self, reader: Reader, project: str) -> list[Located]:
         page = await self._documents.page(

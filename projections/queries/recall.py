@@ -33,7 +33,7 @@ from projections.documents.memories import Memory
 from projections.documents.observations import Observation
 from projections.documents.sessions import Summary
 from projections.queries.documents import DocumentReader
-from projections.queries.lookup import Lookup
+from projections.queries.lookup import Lookup, key_scope
 from projections.queries.views import in_view
 from projections.search.dates import NamedTime, named_time
 from projections.search.index import EmbedderMismatch, IndexService
@@ -178,7 +178,7 @@ class Recall:
 
     async def warm_up(self) -> None:
         """Load the model, so that the first request does not wait for it."""
-        await self.vectors.of("warm up")
+        await self.vectors.vector_of(self.vectors.embedder, "warm up")
 
     async def __call__(self, request: RecallRequest, reader: Reader) -> RecallAnswer:
         """Recall for a reader. `request.agent_id` narrows to what that agent said; it is not who reads.
@@ -234,7 +234,14 @@ class Recall:
             shown=request.limit,
             fold=request.fold,
         )
-        searched, degraded = await self.vectors.search(question, _filter(request, reader))
+        allowed = key_scope(
+            reader,
+            from_ms=request.from_ and to_ms(request.from_),
+            to_ms=request.to and to_ms(request.to),
+            as_of_ms=request.as_of and to_ms(request.as_of),
+            **{name: getattr(request, name) for name in _FILTERED},
+        )
+        searched, degraded = await self.vectors.search(question, allowed)
         hits = [match for hit in searched for match in (hit, *hit.repeats)]
         documents = await self._documents.get([(hit.partition, DocumentId(hit.id)) for hit in hits])
         if not self._index.ready:
@@ -294,30 +301,6 @@ def folded(searched: Sequence[Hit], existing: Mapping[str, Document]) -> list[Re
     return sorted(results, key=lambda result: result.hit.score, reverse=True)
 
 
-def _filter(request: RecallRequest, reader: Reader) -> Filter:
-    return Filter(
-        tenant=reader.tenant,
-        project=request.project,
-        projects=request.projects,
-        agent_id=request.agent_id,
-        only_agent=reader.only_agent,
-        operator=reader.operator,
-        within=reader.key_scope.projects,
-        session_id=request.session_id,
-        user_id=request.user_id,
-        kinds=request.kinds,
-        tags=request.tags,
-        any_tags=request.any_tags,
-        types=request.types,
-        files=request.files,
-        concepts=request.concepts,
-        from_ms=to_ms(request.from_) if request.from_ else None,
-        to_ms=to_ms(request.to) if request.to else None,
-        as_of_ms=to_ms(request.as_of) if request.as_of else None,
-        reader=reader.agent_id,
-    )
-
-
 def _result(hit: Hit, document: Document, repeats: list[str], words: Sequence[str], *, explain: bool) -> RecallResult:
     content, narrative, session_id, agent_id, project, occurred_at, metadata, derived_from = in_view(document, _SHOWN)
     confirmed = document.reinforcements if isinstance(document, Lesson) else 0
@@ -344,6 +327,10 @@ def _result(hit: Hit, document: Document, repeats: list[str], words: Sequence[st
 
 
 _SHOWN = ("content", "narrative", "session_id", "agent_id", "project", "occurred_at", "metadata", "derived_from")
+_FILTERED = (
+    "project", "projects", "agent_id", "session_id", "user_id", "kinds",
+    "tags", "any_tags", "types", "files", "concepts",
+)  # fmt: skip
 
 
 def _text(document: Document) -> str:
@@ -414,18 +401,15 @@ class QueryVectors:
             return await self._index.search(question, allowed), []
         while True:
             embedder = self.embedder
-            vector, degraded = await self._of(embedder, question.text)
+            vector, degraded = await self.vector_of(embedder, question.text)
             try:
                 requested = replace(question, vector=vector, model=embedder.model)
                 return await self._index.search(requested, allowed), degraded
             except EmbedderMismatch:  # the index changed models while the query was embedded: embed it again
                 continue
 
-    async def of(self, query: str) -> tuple[NDArray[np.float32] | None, list[str]]:
+    async def vector_of(self, embedder: Embedder, query: str) -> tuple[NDArray[np.float32] | None, list[str]]:
         """The query's unit vector; None, and why, if there is none."""
-        return await self._of(self.embedder, query)
-
-    async def _of(self, embedder: Embedder, query: str) -> tuple[NDArray[np.float32] | None, list[str]]:
         if not embedder.dimensions:
             return None, ["no embedder is configured: words only"]
         cached = self._cached.get((embedder.model, query))

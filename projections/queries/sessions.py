@@ -143,24 +143,22 @@ async def locate_session(
             return Located(partition, session)
         check_missing(f"a session {session_id!r} of project {project!r}")
         raise NotFound(f"project {project!r} has no session {session_id!r}")
+    matches: list[Located] = []
     if key_scope.projects:  # only these: what other projects have does not show
-        results: list[Located] = []
         for allowed in key_scope.projects:
             with suppress(NotFound):
-                results.append(await locate_session(documents, tenant, session_id, allowed))
-        if len(results) > 1:
-            raise CommandRejected(f"several projects have a session {session_id!r}; name the project", "project")
-        if not results:
-            raise NotFound(f"there is no session {session_id!r}")
-        return results[0]
-    named = await documents.members(session_name(tenant, session_id), range(documents.partitions), 2)
-    if len(named) > 1:
+                matches.append(await locate_session(documents, tenant, session_id, allowed))
+    else:
+        named = await documents.members(session_name(tenant, session_id), range(documents.partitions), 2)
+        rows = await documents.get([(partition, DocumentId(member)) for partition, member in named])
+        pairs = zip(named, rows, strict=True)
+        matches = [Located(partition, session) for (partition, _), session in pairs if isinstance(session, Session)]
+    if len(matches) > 1:
         raise CommandRejected(f"several projects have a session {session_id!r}; name the project", "project")
-    candidates = await documents.get([(partition, DocumentId(member)) for partition, member in named])
-    if not candidates or not isinstance(candidates[0], Session):
+    if not matches:
         check_missing(f"a session {session_id!r}")
         raise NotFound(f"there is no session {session_id!r}")
-    return Located(named[0][0], candidates[0])
+    return matches[0]
 
 
 async def find_session(documents: DocumentReader, tenant: str, session_id: str, project: str) -> Session | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -9,7 +10,6 @@ from msgspec import Struct
 from ingest.events.action import ActionEdge
 from ingest.events.slot import SlotScope
 from ingest.ids import DocumentId
-from ingest.log.position import partition_of, project_route
 from ingest.platform.clock import Clock, system_clock
 from ingest.platform.partial import left_out
 from projections.documents.access import Reader, may_read
@@ -17,7 +17,7 @@ from projections.documents.actions import Action, Ready, WorkItem, actions, fron
 from projections.documents.document import Document
 from projections.documents.relations import Relation, edges, relations
 from projections.documents.slots import Slot, default_slots, slots
-from projections.queries.documents import DocumentReader
+from projections.queries.documents import DocumentReader, location_of
 from projections.queries.lookup import Lookup
 from projections.queries.times import ANY_TIME, Times
 from projections.queries.views import Page, page_view, view_of
@@ -195,26 +195,19 @@ class Relations:
     ) -> Page[Any]:
         """A project's relations, newest first; those of documents the reader can't see are left out."""
         listing, within = relations(reader.tenant, project), times.in_log_order()
-
-        async def readable(documents: list[Document]) -> list[Relation]:
-            return await self.readable(documents, reader)
-
+        readable = partial(self.readable, reader=reader)
         return page_view(await self._documents.of_project(listing, reader, project, cursor, limit, within, readable))
 
     async def newest(self, reader: Reader, limit: int) -> list[Relation]:
         """The newest `limit` relations of all projects that the reader finds anything in."""
-        partitions = self._documents.partitions
-        places = [
-            (relations(reader.tenant, project), partition_of(project_route(reader.tenant, project), partitions))
+        listings = [
+            (relations(reader.tenant, project), self._documents.home(reader.tenant, project))
             for project in dict.fromkeys(["", *await self._lookup.projects(reader)])
         ]
-        rows = await self._documents.ranges(places, limit=limit, newest_first=True)
-        members = [(member, partition) for (_, partition), row in zip(places, rows, strict=True) for member in row]
-        locations = [
-            (partition, DocumentId(member.rpartition("|")[2]))
-            for member, partition in sorted(members, reverse=True)[:limit]
-        ]
-        return await self.readable(await self._documents.get(locations), reader)
+        rows = await self._documents.ranges(listings, limit=limit, newest_first=True)
+        members = [(member, partition) for (_, partition), row in zip(listings, rows, strict=True) for member in row]
+        newest = [location_of(partition, member) for member, partition in sorted(members, reverse=True)[:limit]]
+        return await self.readable(await self._documents.get(newest), reader)
 
     async def of_documents(self, names: Sequence[str], reader: Reader) -> list[Relation]:
         """The relations that begin or end at any of these, as far as the reader can see what they relate."""
