@@ -86,8 +86,9 @@ def _native(settings: Settings, gateway: Gateway, api_process: ApiProcess | None
             app.state.tokens = rules and AccessTokens(rules, await stack.enter_async_context(IssuerKeys(rules)))
             gateway.connect(lambda scope, agent: tool_context(scope, "mcp", agent))
             await stack.enter_async_context(gateway.running())
-            spools = _spools(settings) if api_process is None or api_process.is_first else []
-            if spools:
+            spools = [] if settings.spool is None else [Spool(settings.spool, spooled.parse)]
+            spools += filter(None, (DIALECTS[name].spool(settings) for name in settings.drop_in))
+            if spools and (api_process is None or api_process.is_first):
                 caller = Caller(settings.tenant, agent_id=writer(settings.agent_id))
                 await stack.enter_async_context(Spooling(spools, wired.services.commands, caller))
             if api_process is not None:
@@ -98,12 +99,9 @@ def _native(settings: Settings, gateway: Gateway, api_process: ApiProcess | None
             yield
 
     described = endpoints(gateway.route, [] if resource is None else metadata_endpoints(resource))
-    own = [one for one in described if one.path != gateway.route.path]
+    own = [endpoint for endpoint in described if endpoint.path != gateway.route.path]
     return Starlette(
-        routes=[
-            guarded(gateway.route, ANY),  # each of its calls is asked for
-            *routes(own),
-        ],
+        routes=[guarded(gateway.route, ANY), *routes(own)],  # MCP checks the roles of each call
         lifespan=lifespan,
         exception_handlers=HANDLERS,
         middleware=[
@@ -112,9 +110,3 @@ def _native(settings: Settings, gateway: Gateway, api_process: ApiProcess | None
             Middleware(Shortcut, own, HANDLERS),
         ],
     )
-
-
-def _spools(settings: Settings) -> list[Spool]:
-    own = [] if settings.spool is None else [Spool(settings.spool, spooled.parse)]
-    dialects = [DIALECTS[name].spool(settings) for name in settings.drop_in]
-    return [*own, *(dialect for dialect in dialects if dialect is not None)]

@@ -48,8 +48,8 @@ class Spooling:
     async def _drain(self, spool: Spool) -> int:
         gone = 0
         while taken := await asyncio.to_thread(spool.take, BATCH_FILES):
-            faults = await self._store(taken)
-            await asyncio.to_thread(_clear, spool, taken, faults)
+            reasons = await self._store(taken)
+            await asyncio.to_thread(_clear, spool, taken, reasons)
             gone += len(taken)
         if gone:
             logger.info("%d files of %s are in the log", gone, spool.folder)
@@ -69,7 +69,7 @@ class Spooling:
                 return {name: why for file in taken for name, why in (await self._store([file])).items()}
             logger.exception("%s cannot be stored", taken[0].name)
             return {taken[0].name: f"internal: {error!r}"}
-        return {owners[place]: f"{fault.code}: {fault.message}" for place, fault in outcome.rejected}
+        return {owners[number]: f"{error.code}: {error.message}" for number, error in outcome.rejected}
 
     async def _run(self) -> None:
         while True:
@@ -92,9 +92,9 @@ class Spooling:
             logger.exception("%s cannot be drained", spool.folder)
 
 
-def _clear(spool: Spool, taken: Sequence[Spooled], faults: dict[str, str]) -> None:
+def _clear(spool: Spool, taken: Sequence[Spooled], reasons: dict[str, str]) -> None:
     for file in taken:
-        if reason := faults.get(file.name):
+        if reason := reasons.get(file.name):
             spool.reject(file.name, reason)
         else:
             spool.done(file.name)

@@ -1,7 +1,6 @@
 """Everything the API process works with, connected for as long as it runs. Composition root: only it builds these."""
 
 import logging
-from collections.abc import Callable
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from functools import partial
@@ -17,12 +16,12 @@ from ingest.embedded.room import Acknowledged, EmbeddedValkey
 from ingest.errors import InvalidSetting
 from ingest.log.archive.room import open_to_write
 from ingest.log.event_log import refuse_if_closed
-from ingest.log.group_commit import GroupCommit, Rows
+from ingest.log.group_commit import GroupCommit
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect, retry_until_connected
 from ingest.platform.settings import Settings
 from mcp_gateway.room import LastWrites
-from projections.condensing.llm.assistant import Assistant, build_assistant, parse_daily_tokens
+from projections.condensing.llm.assistant import build_assistant, parse_daily_tokens
 from projections.condensing.operations import Condensing
 from projections.dead_letters.room import DeadLetters
 from projections.embedding.factory import build_embedder
@@ -54,7 +53,6 @@ from projections.search.service import ReplicaService
 from projections.search.waiting import work_folder
 from projections.search_engine.room import EngineService
 from projections.services import Operations, Queries
-from projections.vectors.embedder import Embedder
 from workers.queue import JobQueue
 
 logger = logging.getLogger(__name__)
@@ -76,12 +74,19 @@ async def wire(settings: Settings, stack: AsyncExitStack, api_process: ApiProces
     redis = connect(settings.redis_url)
     stack.push_async_callback(redis.aclose)
     log = await retry_until_connected(redis, "to open the log", lambda: open_to_write(settings, redis))
-    appends = GroupCommit(log, _witness(settings, stack))
+    if (folder := _embedded(settings)) is None:
+        appends = GroupCommit(log)
+    else:
+        # what was acknowledged is noted where the next start of the embedded server looks for it
+        acknowledged = Acknowledged(folder)
+        stack.callback(acknowledged.close)
+        appends = GroupCommit(log, acknowledged.note)
     durability = await appends.confirmations.standing()
     if durability != "fsync" and settings.durability in (None, "memory"):
         logger.warning("an acknowledged write may not be on disk yet: the server's durability is %s", durability)
     stack.push_async_callback(appends.aclose)
-    embedders = LiveEmbedder(redis, partial(_build_embedder, settings), settings.named_embedders)
+    build = partial(build_embedder, directory=settings.model_directory, api_key=settings.embedder_key or "")
+    embedders = LiveEmbedder(redis, build, settings.named_embedders)
     await retry_until_connected(redis, "to read the embedder", lambda: embedders.start(settings.embedder))
     index = await _index(settings, settings.redis_url, redis, log, embedders, stack)
     documents = DocumentReader(redis, settings.partitions, index.partition_of)
@@ -94,8 +99,20 @@ async def wire(settings: Settings, stack: AsyncExitStack, api_process: ApiProces
     current = Current(commands, documents, log, index.wait_for)
     if settings.observations_per_session:
         commands.admission = SessionCap(current, settings.observations_per_session)
-    letters = DeadLetters(redis, log, documents)
-    operations = _operations(current, _assistant(settings, redis, stack), letters)
+    tokens = parse_daily_tokens(settings.llm_daily_tokens)
+    assistant = build_assistant(settings.llm, settings.llm_key or "", tokens, redis)
+    if assistant is not None:
+        stack.push_async_callback(assistant.aclose)
+    operations = Operations(
+        memories=MemoryOperations(current),
+        slots=SlotOperations(current),
+        work=WorkOperations(current),
+        forgetting=Forgetting(current),
+        condensing=Condensing(current, assistant),
+        current=current,
+        letters=DeadLetters(redis, log, documents),
+        confirming=Confirming(current),
+    )
     positions = None if api_process is None else api_process.positions(settings.partitions)
     if positions is not None:
         stack.callback(positions.close)
@@ -111,16 +128,6 @@ async def wire(settings: Settings, stack: AsyncExitStack, api_process: ApiProces
 def _embedded(settings: Settings) -> Path | None:
     folder = settings.data_dir / "valkey"
     return folder if settings.redis_url == EmbeddedValkey(folder).url else None
-
-
-def _witness(settings: Settings, stack: AsyncExitStack) -> Callable[[Rows], None]:
-    """Keeps what was acknowledged where the next start of an embedded server looks for it; elsewhere does nothing."""
-    folder = _embedded(settings)
-    if folder is None:
-        return lambda rows: None
-    acknowledged = Acknowledged(folder)
-    stack.callback(acknowledged.close)
-    return acknowledged.note
 
 
 def _watch(settings: Settings, redis: Client, index: IndexService, jobs: JobQueue, stack: AsyncExitStack) -> Watch:
@@ -179,10 +186,6 @@ async def _index(
     return service
 
 
-def _build_embedder(settings: Settings, spec: str) -> Embedder:
-    return build_embedder(spec, directory=settings.model_directory, api_key=settings.embedder_key or "")
-
-
 async def _queries(
     settings: Settings,
     redis: Client,
@@ -199,14 +202,8 @@ async def _queries(
     stack.callback(recall.close)
     lookup = Lookup(index, documents)
     profiles = ProjectProfiles(index, documents)
-    diagnose = Diagnose(
-        redis,
-        watch,
-        index,
-        documents,
-        llm=settings.llm.rpartition("|")[2].strip(),
-        backup_every=timedelta(seconds=settings.backup_every) if settings.backup_target else None,
-    )
+    backup_every = timedelta(seconds=settings.backup_every) if settings.backup_target else None
+    llm = settings.llm.rpartition("|")[2].strip()
     return Queries(
         recall=recall,
         context=Compile(index, documents, recall, profiles),
@@ -226,27 +223,6 @@ async def _queries(
         profiles=profiles,
         around=AroundQueries(index, documents, recall),
         audit=Audit(log),
-        diagnose=diagnose,
+        diagnose=Diagnose(redis, watch, index, documents, llm=llm, backup_every=backup_every),
         progress=ProjectionProgress(redis, log, index),
-    )
-
-
-def _assistant(settings: Settings, redis: Client, stack: AsyncExitStack) -> Assistant | None:
-    tokens = parse_daily_tokens(settings.llm_daily_tokens)
-    assistant = build_assistant(settings.llm, settings.llm_key or "", tokens, redis)
-    if assistant is not None:
-        stack.push_async_callback(assistant.aclose)
-    return assistant
-
-
-def _operations(current: Current, assistant: Assistant | None, letters: DeadLetters) -> Operations:
-    return Operations(
-        MemoryOperations(current),
-        SlotOperations(current),
-        WorkOperations(current),
-        Forgetting(current),
-        Condensing(current, assistant),
-        current,
-        letters,
-        Confirming(current),
     )

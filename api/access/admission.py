@@ -47,9 +47,9 @@ async def admit(scope: Mapping[str, Any], needs: Needs) -> None:
     """
     principal = principal_of(scope)
     if not principal.may(needs):
-        shown = "token" if principal.expires_ms else "key"
+        credential = "token" if principal.expires_ms else "key"
         missing = " and no ".join(sorted(needs - principal.roles))
-        refused = RoleMissing(f"this {shown} has no {missing} role{_HINTS.get(needs, '')}", needs)
+        refused = RoleMissing(f"this {credential} has no {missing} role{_HINTS.get(needs, '')}", needs)
         if DENIED in scope:
             scope[DENIED].append(refused)
         raise refused

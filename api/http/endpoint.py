@@ -74,18 +74,22 @@ def routes(endpoints: Sequence[Endpoint]) -> list[Route]:
     by_path: dict[str, dict[str, Endpoint]] = {}
     for endpoint in endpoints:
         by_path.setdefault(endpoint.path, {})[endpoint.method] = endpoint
-    return [_route(path, by_path[path]) for path in sorted(by_path, key=_rank)]
+
+    def rank(path: str) -> list[int]:
+        """A word before a parameter, that before one with slashes, and a path before its own beginning."""
+        return [2 if ":path}" in part else int(part.startswith("{")) for part in path.split("/")] + [3]
+
+    listed: list[Route] = []
+    for path in sorted(by_path, key=rank):
+        applications = {method: _application(endpoint.handler) for method, endpoint in by_path[path].items()}
+        needs = {method: endpoint.needs for method, endpoint in by_path[path].items()}
+        listed.append(Route(path, Guarded(_ByMethod(applications), needs), methods=list(needs)))
+    return listed
 
 
 def open_paths(endpoints: Sequence[Endpoint]) -> frozenset[str]:
     """The paths that answer without a key."""
     return frozenset(endpoint.path for endpoint in endpoints if endpoint.open)
-
-
-def _route(path: str, by_method: Mapping[str, Endpoint]) -> Route:
-    by_needs = {method: one.needs for method, one in by_method.items()}
-    applications = _ByMethod({method: _application(one.handler) for method, one in by_method.items()})
-    return Route(path, Guarded(applications, by_needs), methods=list(by_method))
 
 
 class _ByMethod:
@@ -110,12 +114,6 @@ def _application(handler: Handler) -> ASGIApp:
     return cast("ASGIApp", handler) if respond is None else request_response(respond)
 
 
-def _rank(path: str) -> list[int]:
-    """Sorts a path before those that would take its requests: a word before a parameter, that before one with slashes,
-    and a path before its own beginning."""
-    return [2 if ":path}" in part else int(part.startswith("{")) for part in path.split("/")] + [3]
-
-
 class Shortcut:
     """ASGI middleware: does for paths without parameters what the router behind it does, with less.
 
@@ -130,17 +128,17 @@ class Shortcut:
         self._errors = tuple(self._handlers)
         fixed = [endpoint for endpoint in endpoints if "{" not in endpoint.path]
         by_path = {route.path: route for route in routes(fixed)}
-        self._known = {
+        self._endpoints = {
             (endpoint.method, endpoint.path): (by_path[endpoint.path], endpoint.needs, _direct(endpoint.handler))
             for endpoint in fixed
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        fixed = self._known.get((scope.get("method", ""), scope["path"])) if scope["type"] == "http" else None
-        if fixed is None:
+        endpoint = self._endpoints.get((scope.get("method", ""), scope["path"])) if scope["type"] == "http" else None
+        if endpoint is None:
             await self._app(scope, receive, send)
             return
-        scope["route"], needs, app = fixed
+        scope["route"], needs, app = endpoint
         scope["path_params"] = {}
         try:
             await admit(scope, needs)

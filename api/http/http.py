@@ -174,27 +174,25 @@ class ProblemAnswer(Json):
 
 def answer(error: MnemologError) -> ProblemAnswer:
     """The HTTP answer to an error of ours."""
-    return ProblemAnswer(status_of(error), error.code, str(error), retry_after(error), **_members(error))
-
-
-def _members(error: MnemologError) -> dict[str, Any]:
+    members: dict[str, Any] = {}
     match error:
         case CommandRejected(field=field) if field:
-            return {"field": field}
+            members = {"field": field}
         case SlotFull(size=size, limit=limit):
-            return {"size": size, "limit": limit}
+            members = {"size": size, "limit": limit}
         case Overloaded(cause=cause):
-            return {"reason": cause}
+            members = {"reason": cause}
         case LogFull(cause=cause):
-            return {"reason": cause, "retry": "sending the same event_id again is safe"}
+            members = {"reason": cause, "retry": "sending the same event_id again is safe"}
         case RebuildUnderWay(rebuild=rebuild):
-            return {"rebuild": rebuild}
+            members = {"rebuild": rebuild}
         case LogUnavailable():
-            return {"retry": "the outcome is unknown; sending the same event_id again is safe"}
+            members = {"retry": "the outcome is unknown; sending the same event_id again is safe"}
         case ProjectionBehind(lag=lag):
-            return {"lag": lag}
+            members = {"lag": lag}
         case _:
-            return {}
+            pass
+    return ProblemAnswer(status_of(error), error.code, str(error), retry_after(error), **members)
 
 
 def status_of(error: MnemologError) -> int:

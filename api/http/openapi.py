@@ -61,9 +61,9 @@ class About(NamedTuple):
     description: str
     fault: Shape
     faults: Callable[[Endpoint], Mapping[int, str]]
-    headers: Callable[[Endpoint], Mapping[str, RequestHeader]] = lambda one: {}
+    headers: Callable[[Endpoint], Mapping[str, RequestHeader]] = lambda endpoint: {}
     """Request headers that count for an endpoint, beside those that it names itself."""
-    details: Callable[[Endpoint], Details] = lambda one: Details("", "", {})
+    details: Callable[[Endpoint], Details] = lambda endpoint: Details("", "", {})
     tags: Mapping[str, str] = {}
     """What endpoints are grouped by, and what each group is about."""
     fault_media: str = JSON
@@ -107,25 +107,27 @@ def document(about: About, endpoints: Sequence[Endpoint]) -> dict[str, Any]:
 
 def page(described: Mapping[str, Any], openapi: str = "openapi.json") -> str:
     """An HTML page of an OpenAPI document, at home without any other file."""
-    shown: list[str] = []
+
+    def details(summary: str, value: Mapping[str, Any]) -> str:
+        text = escape(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+        return f"<details><summary>{summary}</summary><pre>{text}</pre></details>"
+
+    parts: list[str] = []
     for path, operations in described["paths"].items():
         for method, operation in operations.items():
-            details = {
-                name: operation[name] for name in ("parameters", "requestBody", "responses") if name in operation
-            }
-            text = escape(msgspec.json.format(msgspec.json.encode(details), indent=2).decode())
-            shown.append(
-                f'<details><summary><span class="method">{method.upper()}</span> <code>{escape(path)}</code> '
-                f"{escape(operation['summary'])}</summary><pre>{text}</pre></details>"
-            )
-    parts = [text for schemas in [described["components"]["schemas"]] if schemas for text in _schema_list(schemas)]
+            summary = f'<span class="method">{method.upper()}</span> <code>{escape(path)}</code> '
+            names = [name for name in ("parameters", "requestBody", "responses") if name in operation]
+            parts.append(details(summary + escape(operation["summary"]), {name: operation[name] for name in names}))
+    if schemas := described["components"]["schemas"]:
+        parts.append("<h2>Schemas</h2>")
+        parts += [details(f"<code>{escape(name)}</code>", schema) for name, schema in schemas.items()]
     info = described["info"]
     return _PAGE.format(
         title=escape(info["title"]),
         version=escape(info["version"]),
         about=escape(info["description"]),
         openapi=escape(openapi),
-        endpoints="\n".join([*shown, *parts]),
+        endpoints="\n".join(parts),
     )
 
 
@@ -138,7 +140,7 @@ def documented(about: About, endpoints: Sequence[Endpoint]) -> list[Endpoint]:
 
     async def docs(request: Request) -> Response:
         """The same document as a page that loads nothing else."""
-        return HTMLResponse(shown, headers={"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"})
+        return HTMLResponse(html, headers={"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"})
 
     path = f"{about.below}/openapi.json"
     own = [
@@ -152,81 +154,65 @@ def documented(about: About, endpoints: Sequence[Endpoint]) -> list[Endpoint]:
         ),
     ]  # fmt: skip
     described = document(about, [*endpoints, *own])
-    shown = page(described, path)
+    html = page(described, path)
     return [*endpoints, *own]
 
 
-def _schema_list(schemas: Mapping[str, Any]) -> list[str]:
-    return ["<h2>Schemas</h2>"] + [
-        f"<details><summary><code>{escape(name)}</code></summary>"
-        f"<pre>{escape(msgspec.json.format(msgspec.json.encode(schema), indent=2).decode())}</pre></details>"
-        for name, schema in schemas.items()
-    ]
-
-
-def _operation(about: About, one: Endpoint, schemas: "_Schemas") -> dict[str, Any]:
-    details = about.details(one)
-    in_path = [
-        {"name": name, "in": "path", "required": True, "schema": _in_path(kind)}
-        for name, kind in _PARAMETER.findall(one.path)
-    ]
-    in_headers = [
-        {"name": name, "in": "header", "description": header.says, "schema": header.schema}
-        for name, header in {**about.headers(one), **one.headers}.items()
-    ]
-    faults = {**about.faults(one), **one.faults}
-    plain = _PARAMETER.sub(r"\1", one.path)
+def _operation(about: About, endpoint: Endpoint, schemas: "_Schemas") -> dict[str, Any]:
+    details = about.details(endpoint)
+    done = {"description": "Done."}
+    responses = {
+        str(endpoint.status): done | schemas.content(endpoint.answer, [endpoint.media], example=details.answered)
+    }
+    faults = {**about.faults(endpoint), **endpoint.faults}
+    for status in sorted(faults):
+        shape, media = about.fault, about.fault_media
+        if status in endpoint.answers:
+            shape, media = endpoint.answers[status], JSON
+        headers = {"headers": _COME_BACK} if status in (429, 503) else {}
+        responses[str(status)] = {"description": faults[status], **headers, **schemas.content(shape, [media])}
+    for status, shape in endpoint.answers.items():
+        if status not in faults:
+            responses[str(status)] = done | schemas.content(shape, [endpoint.media])
+    plain = _PARAMETER.sub(r"\1", endpoint.path)
     operation: dict[str, Any] = {
-        "summary": one.summary,
+        "summary": endpoint.summary,
         **({"description": details.description} if details.description else {}),
         **({"tags": [details.tag]} if details.tag else {}),
-        "operationId": _NO_WORD.sub("_", f"{one.method} {plain}").strip("_").lower(),
-        "responses": {
-            str(one.status): {"description": "Done."}
-            | schemas.content(one.answer, [one.media], example=details.answered),
-            **{str(status): _refusal(status, faults[status], about, one, schemas) for status in sorted(faults)},
-        },
+        "operationId": _NO_WORD.sub("_", f"{endpoint.method} {plain}").strip("_").lower(),
+        "responses": responses,
     }
-    for status, shape in one.answers.items():
-        if status not in faults:
-            operation["responses"][str(status)] = {"description": "Done."} | schemas.content(shape, [one.media])
-    parameters = [_described(one, details.parameters) for one in in_path + _query(one.query, schemas)]
-    if parameters + in_headers:
-        operation["parameters"] = parameters + in_headers
-    if one.body is not None:
-        content = schemas.content(one.body, one.taken, sent=True, example=details.sent)
-        operation["requestBody"] = {"required": not one.optional, **content}
+    if parameters := _parameters(about, endpoint, details, schemas):
+        operation["parameters"] = parameters
+    if endpoint.body is not None:
+        content = schemas.content(endpoint.body, endpoint.taken, sent=True, example=details.sent)
+        operation["requestBody"] = {"required": not endpoint.optional, **content}
     # OpenAPI 3.1: the names are the roles that are needed, all of them
-    operation["security"] = [] if one.open else [{"bearer": sorted(one.needs)}]
+    operation["security"] = [] if endpoint.open else [{"bearer": sorted(endpoint.needs)}]
     return operation
 
 
-def _described(parameter: dict[str, Any], known: Mapping[str, Parameter]) -> dict[str, Any]:
-    about = known.get(parameter["name"])
-    if about is None:
-        return parameter
-    example = {} if about.example is None else {"example": about.example}
-    return {**parameter, "description": about.says, **example}
-
-
-def _refusal(status: int, when: str, about: About, one: Endpoint, schemas: "_Schemas") -> dict[str, Any]:
-    shape, media = (one.answers[status], JSON) if status in one.answers else (about.fault, about.fault_media)
-    headers = {"headers": _COME_BACK} if status in (429, 503) else {}
-    return {"description": when, **headers, **schemas.content(shape, [media])}
-
-
-def _in_path(kind: str) -> dict[str, Any]:
-    return {"type": _KINDS[kind]} if kind in _KINDS else {"type": "string", "minLength": 1}
-
-
-def _query(asked: Shape | None, schemas: "_Schemas") -> list[dict[str, Any]]:
-    if asked is None:
-        return []
-    schema = schemas.whole(asked)
+def _parameters(about: About, endpoint: Endpoint, details: Details, schemas: "_Schemas") -> list[dict[str, Any]]:
+    """Those of the path and of the query string, and the request headers that count."""
+    text = {"type": "string", "minLength": 1}
+    parameters: list[dict[str, Any]] = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": _KINDS[kind]} if kind in _KINDS else text}
+        for name, kind in _PARAMETER.findall(endpoint.path)
+    ]
+    schema: Mapping[str, Any] = {} if endpoint.query is None else schemas.whole(endpoint.query)
     required = schema.get("required", [])
-    return [
-        {"name": name, "in": "query", "required": name in required, "schema": _without_null(about)}
-        for name, about in schema.get("properties", {}).items()
+    parameters += [
+        {"name": name, "in": "query", "required": name in required, "schema": _without_null(field)}
+        for name, field in schema.get("properties", {}).items()
+    ]
+    for parameter in parameters:
+        if described := details.parameters.get(parameter["name"]):
+            parameter["description"] = described.says
+            if described.example is not None:
+                parameter["example"] = described.example
+    return parameters + [
+        {"name": name, "in": "header", "description": header.says, "schema": header.schema}
+        for name, header in {**about.headers(endpoint), **endpoint.headers}.items()
     ]
 
 
@@ -247,10 +233,10 @@ class _Schemas:
         for endpoint in endpoints:
             shapes += [endpoint.body, endpoint.query, endpoint.answer, *endpoint.answers.values()]
         types = list(dict.fromkeys(shape for shape in shapes if shape is not None and not isinstance(shape, Mapping)))
-        models = [one for one in types if isinstance(one, type) and issubclass(one, BaseModel)]
-        structs = [one for one in types if one not in models]
-        found, components = msgspec.json.schema_components(structs, ref_template=_REF)
-        self._of: dict[Any, Mapping[str, Any]] = dict(zip(structs, found, strict=True))
+        models = [shape for shape in types if isinstance(shape, type) and issubclass(shape, BaseModel)]
+        structs = [shape for shape in types if shape not in models]
+        schemas, components = msgspec.json.schema_components(structs, ref_template=_REF)
+        self._of: dict[Any, Mapping[str, Any]] = dict(zip(structs, schemas, strict=True))
         refs, definitions = models_json_schema(
             [(model, "validation") for model in models], ref_template=_REF.format(name="{model}")
         )
@@ -264,8 +250,12 @@ class _Schemas:
         """The content of a body or an answer, the first of whose types has the example; nothing without a shape."""
         if shape is None:
             return {}
-        schema = self._sent(shape) if sent else self._schema(shape)
-        content: dict[str, dict[str, Any]] = {one: {"schema": schema} for one in media}
+        schema = self._schema(shape)
+        tag = getattr(getattr(shape, "__struct_config__", None), "tag_field", None)
+        if sent and tag is not None:  # a command that a route takes alone needs no `type`: the route says it
+            whole = self.whole(shape)
+            schema = {**whole, "required": [name for name in whole.get("required", []) if name != tag]}
+        content: dict[str, dict[str, Any]] = {name: {"schema": schema} for name in media}
         if example is not None:
             content[media[0]]["example"] = example
         return {"content": content}
@@ -277,11 +267,3 @@ class _Schemas:
 
     def _schema(self, shape: Shape) -> Mapping[str, Any]:
         return cast("Mapping[str, Any]", shape) if isinstance(shape, Mapping) else self._of[shape]
-
-    def _sent(self, shape: Shape) -> Mapping[str, Any]:
-        """The same of a body. A command that a route takes alone needs no `type`: the route says it."""
-        tag = getattr(getattr(shape, "__struct_config__", None), "tag_field", None)
-        if tag is None:
-            return self._schema(shape)
-        whole = dict(self.whole(shape))
-        return {**whole, "required": [name for name in whole.get("required", []) if name != tag]}

@@ -165,7 +165,7 @@ class _Starting:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self.fault: Exception | None = None
+        self.error: Exception | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "lifespan":
@@ -182,13 +182,8 @@ class _Starting:
             await self._app(scope, receive, without_traceback)
         except Exception as error:
             if failed:
-                self.fault = error
+                self.error = error
             raise
-
-
-def _is_not_access(record: logging.LogRecord) -> bool:
-    """Access is not logged. uvicorn does that for WebSockets, whose addresses may hold the secret."""
-    return '"WebSocket ' not in str(record.msg)
 
 
 def serve(app: ASGIApp, host: str, ports: Iterable[int], *, shared: bool = False) -> None:
@@ -196,7 +191,8 @@ def serve(app: ASGIApp, host: str, ports: Iterable[int], *, shared: bool = False
 
     Raises ServerStartFailed, and what the application raises when it starts.
     """
-    logging.getLogger("uvicorn.error").addFilter(_is_not_access)
+    # access is not logged, but uvicorn logs it for WebSockets, whose addresses may hold the secret
+    logging.getLogger("uvicorn.error").addFilter(lambda record: '"WebSocket ' not in str(record.msg))
     starting = _Starting(app)
     config = uvicorn.Config(
         starting,
@@ -212,12 +208,12 @@ def serve(app: ASGIApp, host: str, ports: Iterable[int], *, shared: bool = False
         backlog=BACKLOG,
     )
     uvicorn.Server(config).run([bound for port in ports for bound in bind(host, port, shared=shared)])
-    if starting.fault is not None:
-        raise starting.fault
+    if starting.error is not None:
+        raise starting.error
 
 
 PORT_CLIENTS = {"MNEMOLOG_PORT": "native and agentmemory"} | {
-    listener.variable: listener.clients for one in DIALECTS.values() for listener in one.listeners
+    listener.variable: listener.clients for dialect in DIALECTS.values() for listener in dialect.listeners
 }
 """Whose clients call the port that a variable names."""
 _NO_SUCH_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
@@ -251,8 +247,8 @@ def bind(host: str, port: int, *, shared: bool = False) -> list[socket.socket]:
     """
     hosts = ("127.0.0.1", "::1") if host in LOOPBACK else (host,)
     sockets: list[socket.socket] = []
-    for one in hosts:
-        family = socket.AF_INET6 if ":" in one else socket.AF_INET
+    for address in hosts:
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
         try:
             listening = socket.socket(family, socket.SOCK_STREAM)
         except OSError:
@@ -265,12 +261,13 @@ def bind(host: str, port: int, *, shared: bool = False) -> list[socket.socket]:
             if family == socket.AF_INET6:
                 # otherwise binding `::` takes the IPv4 address as well, and the second bind fails
                 listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            listening.bind((one, port))
+            listening.bind((address, port))
         except OSError as error:
             listening.close()
             if error.errno in _NO_SUCH_ADDRESS and sockets:
                 continue
-            raise ServerStartFailed(f"port {port} on {one} cannot be had: {error.strerror}") from None
+            problem = "already in use" if error.errno == errno.EADDRINUSE else f"not available: {error.strerror}"
+            raise ServerStartFailed(f"port {port} on {address} is {problem}") from None
         sockets.append(listening)
     if not sockets:
         raise ServerStartFailed(f"there is no address {host} on this machine")
@@ -283,8 +280,8 @@ SMALL_BYTES = 64 << 10
 GIVE_BACK_AFTER_S = 5.0
 """Bodies that end within so long give their memory back together: looking through the heap holds up who allocates."""
 BIG_BYTES = 1 << 20
-_HELD = "mnemolog.held"
-"""In a request's scope: what is held of its body."""
+_RELEASE = "mnemolog.release"
+"""In a request's scope: what stops counting its body."""
 
 
 class BodyBudget:
@@ -300,18 +297,29 @@ class BodyBudget:
         if scope["type"] != "http" or _is_small(scope):
             await app(scope, receive, send)
             return
-        held = scope[_HELD] = _Held(self)
+        size = 0
 
         async def receive_counted() -> Message:
+            nonlocal size
             message = await receive()
-            held.more(len(message.get("body", b"")))
+            more = len(message.get("body", b""))
+            if self.held + more > self._limit:
+                held_mib, limit_mib = self.held >> 20, self._limit >> 20
+                raise Overloaded(f"{held_mib} MiB of request bodies are being worked on; the limit is {limit_mib}")
+            self.held, size = self.held + more, size + more
             return message
 
+        def release() -> int:
+            nonlocal size
+            released, size = size, 0
+            self.held -= released
+            return released
+
+        scope[_RELEASE] = release
         try:
             await app(scope, receive_counted, send)
         finally:
-            big = held.release() >= BIG_BYTES
-            if big and self._giving_back is None:
+            if release() >= BIG_BYTES and self._giving_back is None:
                 self._giving_back = asyncio.create_task(self._give_back(), name="give memory back")
 
     async def _give_back(self) -> None:
@@ -321,37 +329,11 @@ class BodyBudget:
         finally:
             self._giving_back = None
 
-    def take(self, size: int) -> None:
-        """Count so many more; raises Overloaded."""
-        if self.held + size > self._limit:
-            raise Overloaded(
-                f"{self.held >> 20} MiB of request bodies are being worked on; the limit is {self._limit >> 20}"
-            )
-        self.held += size
-
-
-class _Held:
-    """What a request holds of its body."""
-
-    def __init__(self, budget: BodyBudget) -> None:
-        self._budget, self._size = budget, 0
-
-    def more(self, size: int) -> None:
-        self._budget.take(size)
-        self._size += size
-
-    def release(self) -> int:
-        """Returns what was held."""
-        size, self._size = self._size, 0
-        self._budget.held -= size
-        return size
-
 
 def release_body(scope: Scope) -> None:
-    """Say that what was read of a request's body so far is not held any more: it is read as a stream, or counted
-    otherwise."""
-    if (held := scope.get(_HELD)) is not None:
-        held.release()
+    """Stop counting what was read of a request's body so far: it is read as a stream, or counted otherwise."""
+    if (release := scope.get(_RELEASE)) is not None:
+        release()
 
 
 def _is_small(scope: Scope) -> bool:
