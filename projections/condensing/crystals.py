@@ -131,7 +131,8 @@ async def crystallize(
     They are in the given project, else in the first that an action has, else in that of the session. The same actions
     again in the same project are the same crystal.
     """
-    chosen = await current.find_all(list(dict.fromkeys(action_ids)), Action, reader)
+    documents = await current.find_all(list(dict.fromkeys(action_ids)), reader)
+    chosen = [document for document in documents if isinstance(document, Action)]
     ids = [action.id for action in chosen]
     missing = sorted(set(action_ids) - set(ids))
     if missing or not chosen:

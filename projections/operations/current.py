@@ -100,30 +100,26 @@ class Current:
             raise NotFound(f"there is no session {session_id!r}")
         return located.document
 
-    async def find_all(self, names: Sequence[str], kind: type[D], reader: Reader) -> list[D]:
-        """Those of the documents of a kind that the reader can see, in the order asked for."""
+    async def find_all(self, names: Sequence[str], reader: Reader) -> list[Document]:
+        """Those of the documents that the reader can see after everything acknowledged, in the order of the names."""
         await self.settle()
         documents = await self.documents.find_all([DocumentId(name) for name in names])
-        return [
-            located.document
-            for located in documents
-            if isinstance(located.document, kind) and may_read(located.document, reader)
-        ]
+        return [located.document for located in documents if may_read(located.document, reader)]
 
-    async def versions(self, known: Memory) -> tuple[list[Memory], Memory]:
+    async def versions(self, memory: Memory) -> tuple[list[Memory], Memory]:
         """Every version of a memory, oldest first, whoever can read them; and the newest of what stands in its place.
 
         The newest is the last version, unless that was condensed. A forgotten version does not say what came before it.
         """
-        home = partition_of(project_route(known.tenant, known.project), self.log.partitions)
-        chain, at = [known], known
+        home = partition_of(project_route(memory.tenant, memory.project), self.log.partitions)
+        chain, at = [memory], memory
         while at.parent_id and len(chain) < MAX_VERSIONS:
             (parent,) = await self.documents.get([(home, DocumentId(at.parent_id))])
             if not isinstance(parent, Memory):
                 break
             chain.insert(0, at := parent)
-        newest, last, one_memory = known, known.id, True
-        successor, steps = known.superseded_by, 0
+        newest, last, one_memory = memory, memory.id, True
+        successor, steps = memory.superseded_by, 0
         while successor and steps < MAX_VERSIONS:
             (following,) = await self.documents.get([(home, DocumentId(successor))])
             if not isinstance(following, Memory | Tombstone):

@@ -4,7 +4,7 @@ The first line is the header, the last one says how many events there are, and b
 partition by partition, in the order of the positions, which are left out.
 """
 
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal, Protocol, TypeAlias, cast
@@ -81,32 +81,24 @@ async def export_events(
     heads = [await log.head(partition) for partition in range(log.partitions)]
     yield _encoded(ExportHeader(format=FORMAT, version=FORMAT_VERSION, tenant=reader.tenant, project=project))
     requested = EventFilter(reader, project=project)
-    events = unreadable = 0
+    count = unreadable = 0
     for partition, head in enumerate(heads):
         async for rows in pages(log, partition, head):
-            lines, no_events = await _readable_lines(rows, partition, documents, requested)
-            unreadable += no_events
-            events += len(lines)
-            if lines:
-                yield b"".join(lines)
-    yield _encoded(End(end=True, events=events, unreadable=unreadable if reader.operator else 0))
-
-
-async def _readable_lines(
-    rows: Iterable[Stored], partition: int, documents: EventDocuments, event_filter: EventFilter
-) -> tuple[list[bytes], int]:
-    """The lines of those of the entries that the reader can see, and how many are no events at all."""
-    entries = [(row, EventView.of(partition, row)) for row in rows]
-    entries = [(row, seen) for row, seen in entries if event_filter.matches(seen.event, row.position)]
-    events = [(row, seen) for row, seen in entries if seen.event.get("tenant") is not None]
-    no_events = len(entries) - len(events)
-    if not event_filter.reader.operator:
-        # what an event is about is of its own stream, and so in its partition
-        about = sorted({name for _, seen in events for name in seen.about()})
-        stored = await documents.get([(partition, name) for name in about])
-        existing = {name: document for name, document in zip(about, stored, strict=True) if document is not None}
-        events = [(row, seen) for row, seen in events if seen.shown(event_filter.reader, existing) is seen.event]
-    return [_line(row, seen.event) for row, seen in events], no_events
+            entries = [(row, EventView.of(partition, row)) for row in rows]
+            entries = [(row, view) for row, view in entries if requested.matches(view.event, row.position)]
+            events = [(row, view) for row, view in entries if view.event.get("tenant") is not None]
+            unreadable += len(entries) - len(events)
+            if not reader.operator:
+                # what an event is about is of its own stream, and so in its partition
+                about = sorted({name for _, view in events for name in view.about()})
+                stored = await documents.get([(partition, name) for name in about])
+                pairs = zip(about, stored, strict=True)
+                existing = {name: document for name, document in pairs if document is not None}
+                events = [(row, view) for row, view in events if view.shown(reader, existing) is view.event]
+            count += len(events)
+            if events:
+                yield b"".join(_line(row, view.event) for row, view in events)
+    yield _encoded(End(end=True, events=count, unreadable=unreadable if reader.operator else 0))
 
 
 def _line(row: Stored, stored: dict[str, Any]) -> bytes:

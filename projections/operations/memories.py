@@ -38,6 +38,11 @@ class MemoryChanges(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         """Whether nothing but who can read it changes."""
         return all(getattr(self, name) is None for name in _OF_A_VERSION)
 
+    @property
+    def changes_readers(self) -> bool:
+        """Whether who can read it changes."""
+        return self.visibility is not None or self.shared_with is not None
+
 
 _OF_A_VERSION = ("content", "title", "memory_type", "purpose", "tags", "concepts", "files", "references", "importance")
 
@@ -61,7 +66,7 @@ class MemoryOperations:
         Raises NotFound, also when the newest is not for this reader; Forbidden when the memory is somebody else's (a
         public one's text anybody may revise, as a new version).
         """
-        if changes.only_readers and changes.visibility is None and changes.shared_with is None:
+        if changes.only_readers and not changes.changes_readers:
             raise CommandRejected("nothing is to change", None)
         named = await self.find(name, reader)
         if changes.only_readers:
@@ -74,11 +79,11 @@ class MemoryOperations:
             _check_owner(newest, reader)
         revision = _revision(newest, changes, reader)
         accepted = await self._current.give(revision, caller)
-        if changes.visibility is None and changes.shared_with is None:
+        if not changes.changes_readers:
             return accepted
-        shown = revision.visibility, revision.shared_with
-        behind = [version for version in versions if (version.visibility, version.shared_with) != shown]
-        return await self._show_others(behind, *shown, accepted, reader, caller)
+        readers = revision.visibility, revision.shared_with
+        others = [version for version in versions if (version.visibility, version.shared_with) != readers]
+        return await self._show_others(others, *readers, accepted, reader, caller)
 
     async def show_to(
         self,

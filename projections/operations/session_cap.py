@@ -32,8 +32,8 @@ class _Count:
     count: int = 0
     counted_at: float = -inf
     entered: list[float] = field(default_factory=list[float])
-    looking: asyncio.Task[None] | None = None
-    """The look-up in progress, which all that arrive meanwhile wait for."""
+    lookup: asyncio.Task[None] | None = None
+    """The look-up in progress, which all that arrive during it wait for."""
 
 
 class SessionCap:
@@ -50,37 +50,39 @@ class SessionCap:
         """
         name = session_document_id(tenant, command.project, command.session_id)
         route = session_route(tenant, command.project, command.session_id)
-        seen = self._counts.setdefault(name, _Count())
+        tally = self._counts.setdefault(name, _Count())
         self._counts.move_to_end(name)
         if len(self._counts) > SESSIONS:
             self._counts.popitem(last=False)
-        if time.monotonic() - seen.counted_at > REFRESH_S:
-            if seen.looking is None:
-                seen.looking = asyncio.create_task(self._look_up(seen, route, name))
-            await asyncio.shield(seen.looking)  # the caller that began it may disconnect; others still wait
-        if seen.count >= self._limit and not (command.event_id and await self._current.get(route, DocumentId(subject))):
+        if time.monotonic() - tally.counted_at > REFRESH_S:
+            if tally.lookup is None:
+                tally.lookup = asyncio.create_task(self._look_up(tally, route, name))
+            await asyncio.shield(tally.lookup)  # the caller that began it may disconnect; others still wait
+        if tally.count >= self._limit and not (
+            command.event_id and await self._current.get(route, DocumentId(subject))
+        ):
             raise SessionFull(command.session_id, self._limit)
         now = time.monotonic()
-        seen.count += 1
-        del seen.entered[: bisect(seen.entered, now - IN_FLIGHT_S)]
-        seen.entered.append(now)
+        tally.count += 1
+        del tally.entered[: bisect(tally.entered, now - IN_FLIGHT_S)]
+        tally.entered.append(now)
 
     def leave(self, command: Observe, tenant: str) -> None:
         """Count one less: it was there already, or could not be stored."""
-        seen = self._counts.get(session_document_id(tenant, command.project, command.session_id))
-        if seen is not None:
-            seen.count = max(0, seen.count - 1)
-            del seen.entered[-1:]
+        tally = self._counts.get(session_document_id(tenant, command.project, command.session_id))
+        if tally is not None:
+            tally.count = max(0, tally.count - 1)
+            del tally.entered[-1:]
 
-    async def _look_up(self, seen: _Count, route: str, name: DocumentId) -> None:
-        """Take the stored count, plus what was counted here and may not be stored yet."""
+    async def _look_up(self, tally: _Count, route: str, name: DocumentId) -> None:
+        """Take the stored count, plus what was tally here and may not be stored yet."""
         started = time.monotonic()
         try:
             existing = await self._current.get(route, name)
         finally:
-            seen.looking = None
+            tally.lookup = None
         stored = existing.observation_count if isinstance(existing, Session) else 0
-        in_flight = len(seen.entered) - bisect(seen.entered, started - IN_FLIGHT_S)
-        # not less than was counted here, not more than what can still be on its way on top of what is stored
-        seen.count = min(max(stored, seen.count), stored + in_flight)
-        seen.counted_at = time.monotonic()
+        in_flight = len(tally.entered) - bisect(tally.entered, started - IN_FLIGHT_S)
+        # not less than was tally here, not more than what can still be on its way on top of what is stored
+        tally.count = min(max(stored, tally.count), stored + in_flight)
+        tally.counted_at = time.monotonic()

@@ -27,7 +27,7 @@ from ingest.errors import AlreadyThere, CommandRejected, NotFound, SlotFull
 from ingest.ids import DocumentId, new_event_id
 from ingest.log.position import project_route
 from ingest.platform.clock import Clock, from_ms, system_clock
-from projections.documents.access import Reader, may_read
+from projections.documents.access import Reader
 from projections.documents.actions import Action
 from projections.documents.actions import work_item as work_item
 from projections.documents.lessons import Lesson
@@ -39,8 +39,6 @@ from projections.operations.current import Current
 
 MAX_NAMED = 100
 """Sessions of one id, each of a project of its own, that are looked at."""
-
-
 _EDITABLE = [field.name for field in fields(ReviseLesson) if field.default is None and field.name != "occurred_at"]
 """The fields of a lesson that can change: those that may be left out of a revision."""
 
@@ -54,8 +52,8 @@ class WorkOperations:
     async def write_action(self, command: WriteAction, reader: Reader, caller: Caller) -> Accepted:
         """Create an action, or change the one it names; raises NotFound for one that is not there."""
         if command.action:
-            _, known = await self._current.find(command.action, Action, reader)
-            command = replace(command, project=known.project)
+            _, action = await self._current.find(command.action, Action, reader)
+            command = replace(command, project=action.project)
         return await self._current.give(command, caller)
 
     async def relate(self, command: Relate, reader: Reader, caller: Caller) -> Accepted:
@@ -64,20 +62,17 @@ class WorkOperations:
         Ends of the form `concept:…` or `file:…` need not exist. Raises NotFound for an end that should and does not.
         """
         ends = [name for name in (command.source, command.target) if ":" not in name]
-        await self._current.settle()
-        documents = await self._current.documents.find_all([DocumentId(name) for name in ends])
-        existing = {
-            located.document.id: located.document for located in documents if may_read(located.document, reader)
-        }
+        documents = await self._current.find_all(ends, reader)
+        existing = {document.id: document for document in documents}
         missing = [name for name in ends if name not in existing]
         if missing and not command.remove:
             raise NotFound(f"there is no document {missing[0]!r}")
         if command.confidence is None and not command.remove:
             pair = [memory for memory in existing.values() if isinstance(memory, Memory)]
-            shared = len(pair) == 2 and pair[0].session_id != "" and pair[0].session_id == pair[1].session_id
-            now, ages = self._clock(), (30.0, 30.0)
+            shared, ages = False, (30.0, 30.0)
             if len(pair) == 2:
-                older, newer = ((now - memory.recorded_at).total_seconds() / 86_400 for memory in pair)
+                shared = pair[0].session_id != "" and pair[0].session_id == pair[1].session_id
+                older, newer = [(self._clock() - memory.recorded_at).total_seconds() / 86_400 for memory in pair]
                 ages = older, newer
             command = replace(command, confidence=confidence(None, command.relation, int(shared), ages))
         if not command.project and existing:
@@ -86,11 +81,7 @@ class WorkOperations:
 
     async def reinforce(self, name: str, reader: Reader, caller: Caller, event_id: str = "") -> Accepted:
         """Strengthen a lesson; raises NotFound."""
-        existing = await self._lesson(name, reader)
-        command = ReinforceLesson(
-            event_id=event_id, project=existing.project, agent_id=reader.agent_id, lesson=existing.id
-        )
-        return await self._current.give(command, caller)
+        return await self._about_lesson(ReinforceLesson, name, reader, caller, event_id)
 
     async def revise_lesson(self, command: ReviseLesson, reader: Reader, caller: Caller) -> Accepted:
         """Edit a lesson; raises NotFound, CommandRejected when nothing is to change."""
@@ -101,11 +92,7 @@ class WorkOperations:
 
     async def trigger(self, name: str, reader: Reader, caller: Caller, event_id: str = "") -> Accepted:
         """Count that a lesson was shown; raises NotFound."""
-        existing = await self._lesson(name, reader)
-        command = TriggerLesson(
-            event_id=event_id, project=existing.project, agent_id=reader.agent_id, lesson=existing.id
-        )
-        return await self._current.give(command, caller)
+        return await self._about_lesson(TriggerLesson, name, reader, caller, event_id)
 
     async def link_commit(self, command: LinkCommit, caller: Caller) -> Accepted:
         """Link a commit; without a project, to that of the session it names, if there is one."""
@@ -116,6 +103,18 @@ class WorkOperations:
             documents = await reader.get([(partition, DocumentId(name)) for partition, name in named])
             projects = [document.project for document in documents if isinstance(document, Session)]
             command = replace(command, project=next(filter(caller.key_scope.allows, projects), ""))
+        return await self._current.give(command, caller)
+
+    async def _about_lesson(
+        self,
+        kind: type[ReinforceLesson | TriggerLesson],
+        name: str,
+        reader: Reader,
+        caller: Caller,
+        event_id: str,
+    ) -> Accepted:
+        lesson = await self._lesson(name, reader)
+        command = kind(event_id=event_id, project=lesson.project, agent_id=reader.agent_id, lesson=lesson.id)
         return await self._current.give(command, caller)
 
     async def _lesson(self, name: str, reader: Reader) -> Lesson:
@@ -211,13 +210,9 @@ class Confirming:
         Whatever else is named, was superseded or retired, or the reader can't see, is unknown.
         """
         event_id = event_id or new_event_id()
-        await self._current.settle()
-        documents = await self._current.documents.find_all([DocumentId(name) for name in dict.fromkeys(names)])
         commands: dict[str, ConfirmMemory | ReinforceLesson] = {}
-        for _, document in documents:
+        for document in await self._current.find_all(list(dict.fromkeys(names)), reader):
             own_id = f"confirm:{blake2b(f'{event_id}:{document.id}'.encode(), digest_size=16).hexdigest()}"
-            if not may_read(document, reader):
-                continue
             if isinstance(document, Memory) and document.is_latest:
                 commands[document.id] = ConfirmMemory(
                     event_id=own_id, project=document.project, agent_id=reader.agent_id, memory=document.id
