@@ -8,12 +8,9 @@ from starlette.middleware import Middleware
 
 from api.access.admission import RateLimits, guarded
 from api.access.gate import Gate, check_binding
-from api.access.keyring import Keyring
-from api.access.keys import Registry
-from api.access.oauth.issuer import IssuerKeys
-from api.access.oauth.resource import Resource
-from api.access.oauth.rules import token_rules
-from api.access.oauth.verifier import AccessTokens
+from api.access.keys import Keyring, Registry
+from api.access.oauth.rules import Resource, token_rules
+from api.access.oauth.verifier import AccessTokens, IssuerKeys
 from api.agents import room as spooled
 from api.api_processes import ApiProcess, wait_to_listen
 from api.dialects.dialect import MainPort

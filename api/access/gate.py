@@ -14,10 +14,8 @@ from urllib.parse import parse_qs, urlsplit
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api.access.admission import DENIED, POLICY_VIOLATION, close
-from api.access.keyring import Keyring
-from api.access.keys import Registry
-from api.access.oauth.resource import Resource, stepping_up
-from api.access.oauth.rules import TokenRefused, token_rules
+from api.access.keys import Keyring, Registry
+from api.access.oauth.rules import Resource, TokenRefused, stepping_up, token_rules
 from api.access.principal import SCOPE_KEY, nobody
 from api.http.http import ProblemAnswer, answer
 from ingest.errors import (

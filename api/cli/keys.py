@@ -19,8 +19,7 @@ from msgspec.structs import asdict, replace
 from rich.table import Table
 from rich.text import Text
 
-from api.access.keyring import FRESH_S
-from api.access.keys import Grant, Key, Made, Registry, parse
+from api.access.keys import FRESH_S, Grant, Key, Made, Registry, parse
 from api.agents.files import System, installed
 from api.cli.direct import server, telling
 from api.cli.output import FAILED, Output, plain

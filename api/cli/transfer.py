@@ -42,8 +42,7 @@ from api.importing.room import (
 )
 from ingest.platform.clock import system_clock
 from ingest.platform.settings import from_environment
-from projections.operations.exporting import End
-from projections.operations.importing import read_header
+from projections.operations.transfer import End, read_header
 
 INTERRUPTED = 130
 """The exit code of a command that SIGINT ended."""

@@ -21,8 +21,7 @@ from api.importing.source import Cursor, Placed, Source, Unusable
 from ingest.errors import CommandRejected
 from ingest.events.envelope import Recorded
 from ingest.log.position import START
-from projections.operations.exporting import FORMAT, FORMAT_VERSION, End, ExportHeader, line_of
-from projections.operations.importing import Imported, RejectedLine
+from projections.operations.transfer import FORMAT, FORMAT_VERSION, End, ExportHeader, Imported, RejectedLine, line_of
 
 MAX_REASONS, MAX_EXAMPLES = 50, 5
 """Reasons a kind has, and rows that are named for each; the counts are of all of them."""

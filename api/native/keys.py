@@ -15,7 +15,7 @@ from msgspec.structs import asdict, replace
 from starlette.responses import Response
 
 from api.access.keys import Grant, Key, KeyView, Made, Registry
-from api.access.oauth.resource import Resource
+from api.access.oauth.rules import Resource
 from api.access.principal import Principal
 from api.http.endpoint import Endpoint
 from api.http.http import Json

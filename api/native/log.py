@@ -14,9 +14,8 @@ from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from api.access.keyring import still_holds
+from api.access.keys import still_holds
 from api.http.endpoint import Endpoint, RequestHeader
-from api.http.following import follow_events
 from api.http.openapi import ANYTHING, TEXT
 from api.http.serving import release_body
 from api.native.common import AnyProjectRequest, Bounds, PageLimit, router
@@ -28,8 +27,7 @@ from ingest.log.position import Token
 from ingest.roles import ADMIN, READ
 from projections.documents.access import Reader
 from projections.health.diagnosis import Diagnosis
-from projections.operations.exporting import EventDocuments, export_events
-from projections.operations.importing import Imported, Importer, KnownEvents
+from projections.operations.transfer import EventDocuments, Imported, Importer, KnownEvents, export_events
 from projections.queries.log_events import AuditPage, EventFilter, EventsPage
 
 MAX_READERS = 200
@@ -130,7 +128,7 @@ class LiveStreams:
         sent = 0
         try:
             yield b": connected\n\n"
-            async for page in follow_events(call, chosen, at, EVENTS_AT_ONCE):
+            async for page in call.queries.log.follow(chosen, at, EVENTS_AT_ONCE):
                 if not await still_holds(request.scope):
                     return
                 if not page:

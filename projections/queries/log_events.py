@@ -1,12 +1,13 @@
 """Events of the log as readers see them: what an event is about decides who can see what it says."""
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple, cast
 
 from msgspec import Struct
 
-from ingest.errors import CommandRejected, LogUnavailable, UnreadableEvent
+from ingest.errors import CommandRejected, LogUnavailable, MnemologError, UnreadableEvent
 from ingest.events.action import ActionCreated, ActionUpdated
 from ingest.events.envelope import Recorded, as_json_object, decode
 from ingest.events.lesson import LessonRecorded, LessonReinforced, LessonRetired, LessonRevised, LessonTriggered
@@ -47,6 +48,9 @@ _OWN = frozenset(event_type.TYPE for event_type in (MemoryRecorded, MemoryRevise
 """Events that create a memory."""
 _CONTENT = frozenset({"data", "metadata", "trace"})
 """What the caller wrote: everything but who it was, where and when."""
+
+
+KEEP_ALIVE_S = 15.0  # proxies close a stream that is silent for a minute
 
 
 class EventsPage(Struct, frozen=True):
@@ -200,6 +204,22 @@ class LogEvents:
                     results.append((event, str(self._log.history.as_cursor(at))))
         shown = await self._shown([event for event, _ in results], event_filter.reader)
         return [{**event, "after": after} for event, (_, after) in zip(shown, results, strict=True)]
+
+    async def follow(self, event_filter: EventFilter, at: Token, at_once: int) -> AsyncIterator[list[dict[str, Any]]]:
+        """The wanted events behind `at`, up to `at_once` at a time, for as long as somebody reads on; moves `at` along.
+
+        An empty list after every KEEP_ALIVE_S of silence. A caller that moves `at` on skips what is before it.
+        """
+        while True:
+            if page := await self.newly_applied(event_filter, at, at_once):
+                yield page
+                continue
+            try:
+                await asyncio.wait_for(self._index.changed(at), KEEP_ALIVE_S)
+            except TimeoutError:
+                yield []
+            except MnemologError:
+                await asyncio.sleep(1)
 
     async def _shown(self, events: Sequence[EventView], reader: Reader) -> list[dict[str, Any]]:
         about = {name for event in events for name in event.about()}

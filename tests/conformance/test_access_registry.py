@@ -16,13 +16,11 @@ from factories import ManualClock
 from oauth_issuer import RESOURCE, Issuer
 
 from api.access.admission import RateLimits
-from api.access.keyring import Keyring
-from api.access.keys import Grant, Made, Registry
+from api.access.keys import Grant, Keyring, Made, Registry
 from api.access.oauth import verifier
-from api.access.oauth.issuer import AGAIN_S, FRESH_S, MAX_BYTES, STALE_S, IssuerKeys
 from api.access.oauth.rules import TokenRefused, TokenRules
 from api.access.oauth.tokens import LEEWAY_S
-from api.access.oauth.verifier import AccessTokens
+from api.access.oauth.verifier import AGAIN_S, FRESH_S, MAX_BYTES, STALE_S, AccessTokens, IssuerKeys
 from api.access.principal import Principal
 from api.http.http import answer
 from ingest.errors import CommandRejected, IssuerUnavailable, NotFound, TooManyRequests

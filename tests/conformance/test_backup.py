@@ -44,7 +44,7 @@ from projections.maintenance.backups import (
 from projections.maintenance.backups import MANIFEST as MANIFEST_FILE
 from projections.maintenance.differences import DocumentManifest, manifest_differences, manifest_of
 from projections.maintenance.restoring import Restored, Verified, point_of, restore, verify
-from projections.operations.exporting import export_events
+from projections.operations.transfer import export_events
 
 HOUR = timedelta(hours=1)
 MARK = "zqxvkmarker7"

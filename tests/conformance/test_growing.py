@@ -21,8 +21,7 @@ from servers import Server, serving
 from workshop import PARTITIONS, TENANT, Workshop
 
 from api import wiring
-from api.access.keyring import Keyring
-from api.access.keys import Grant, Registry
+from api.access.keys import Grant, Keyring, Registry
 from api.cli.backup import restore_at_start
 from ingest.commands.decide import Caller, ForgetSubject, Relate, WriteCommand
 from ingest.commands.handler import CommandHandler

@@ -28,7 +28,7 @@ from projections.health.queries import Diagnose
 from projections.health.samples import HealthSampler
 from projections.health.watch import Limits, Watch
 from projections.maintenance.backups import Status, save_status
-from projections.operations.exporting import export_events
+from projections.operations.transfer import export_events
 from projections.queries import documents as documents_module
 from projections.queries.context import Compile, ContextRequest
 from projections.queries.documents import DocumentReader

@@ -28,8 +28,7 @@ from projections.documents.tombstones import Ledger, SupersededEvent, count_of
 from projections.forgetting.forget import Forgetting, user_digest
 from projections.forgetting.receipts import Receipt, load_receipt, save_receipt
 from projections.operations.current import Current
-from projections.operations.exporting import export_events
-from projections.operations.importing import Importer
+from projections.operations.transfer import Importer, export_events
 from projections.vectors.embedder import cache_key, chunk
 
 MS, DAY = timedelta(milliseconds=1), timedelta(days=1)

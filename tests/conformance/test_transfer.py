@@ -51,9 +51,16 @@ from projections.documents.document import Document
 from projections.documents.rows import Row
 from projections.documents.sessions import Summary, session_document_id
 from projections.documents.tombstones import Ledger, unpacked
-from projections.operations import importing as transfer
-from projections.operations.exporting import export_events
-from projections.operations.importing import MAX_LINE_BYTES, MAX_REJECTED, Imported, Importer, KnownEvents, read_event
+from projections.operations import transfer
+from projections.operations.transfer import (
+    MAX_LINE_BYTES,
+    MAX_REJECTED,
+    Imported,
+    Importer,
+    KnownEvents,
+    export_events,
+    read_event,
+)
 from projections.queries.documents import DocumentReader
 from projections.store.protocol import MemoryStore, project
 from projections.store.redis_store import RedisStore

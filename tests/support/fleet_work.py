@@ -18,7 +18,7 @@ from ingest.events.envelope import Recorded
 from ingest.ids import EventId
 from ingest.log.position import Position
 from ingest.platform.clock import to_ms
-from projections.operations.exporting import FORMAT, FORMAT_VERSION, End, ExportHeader, line_of
+from projections.operations.transfer import FORMAT, FORMAT_VERSION, End, ExportHeader, line_of
 
 SEED = 20261124
 TENANT = "default"

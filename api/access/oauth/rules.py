@@ -1,12 +1,18 @@
-"""What the settings say of access tokens, and how a token is refused."""
+"""What the settings say of access tokens, how a token is refused, and what this server says of itself to clients that
+can ask for tokens (RFC 9728, RFC 6750, and MCP's authorization)."""
 
-from collections.abc import Mapping
-from typing import NamedTuple
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
-from api.access.principal import Rates
-from ingest.errors import InvalidSetting
+import msgspec
+from starlette.types import Message, Send
+
+from api.access.principal import Principal, Rates
+from ingest.errors import InvalidSetting, RoleMissing
 from ingest.platform.settings import Settings
-from ingest.roles import Role, roles_by_scope
+from ingest.roles import READ_WRITE, Role, roles_by_scope
 
 
 class TokenRefused(Exception):
@@ -53,3 +59,104 @@ def token_rules(settings: Settings) -> TokenRules | None:
         Rates(settings.oauth_reads, settings.oauth_writes),
         settings.oauth_jwks,
     )
+
+
+WELL_KNOWN = "/.well-known/oauth-protected-resource"
+_NOT_QUOTABLE = re.compile(r"[^ !#-\[\]-~]")
+"""RFC 6750, section 3: what an error_description may not have."""
+FORBIDDEN_RPC = -32001
+"""JSON-RPC leaves -32000 to -32099 to servers."""
+
+
+class Resource:
+    """This server as a protected resource."""
+
+    def __init__(self, rules: TokenRules) -> None:
+        self._rules = rules
+        parts = urlsplit(rules.resource)
+        place = WELL_KNOWN + parts.path.rstrip("/")
+        self.issuer = rules.issuer
+        self.paths = tuple(dict.fromkeys((WELL_KNOWN, f"{WELL_KNOWN}/mcp", place)))
+        """Where its metadata is: also where clients look that know the server's address alone."""
+        self._metadata_url = f"{parts.scheme}://{parts.netloc}{place}"
+        self._first_scopes = self.scopes_for(READ_WRITE)
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """RFC 9728, section 2. The scopes are those to begin with; a refusal names further ones."""
+        return {
+            "resource": self._rules.resource,
+            "authorization_servers": [self._rules.issuer],
+            "scopes_supported": self._first_scopes,
+            "bearer_methods_supported": ["header"],
+            "resource_name": "mnemolog",
+        }
+
+    def scopes_for(self, roles: Iterable[str]) -> list[str]:
+        """Scopes that give these roles, as far as scopes do; of several that give one, that which gives least."""
+        missing, chosen = set(roles), list[str]()
+        for scope, given in sorted(self._rules.roles_by_scope.items(), key=lambda item: len(item[1])):
+            if missing & given:
+                chosen.append(scope)
+                missing -= given
+        return chosen
+
+    def challenge(self, reason: str = "") -> str:
+        """`WWW-Authenticate` of a 401; `reason` says why the token that was sent does not hold."""
+        return self._header("invalid_token" if reason else "", reason, self._first_scopes)
+
+    def step_up(self, principal: Principal, refused: RoleMissing) -> str:
+        """`WWW-Authenticate` of a 403 for a token without a role; empty where no scope gives that role.
+
+        Names the scopes of the roles that it has, too: the next token replaces this one.
+        """
+        if not refused.needs <= frozenset[str]().union(*self._rules.roles_by_scope.values()):
+            return ""
+        return self._header("insufficient_scope", str(refused), self.scopes_for(principal.roles | refused.needs))
+
+    def _header(self, error: str, reason: str, scopes: Iterable[str]) -> str:
+        parts = {
+            "error": error,
+            "error_description": _NOT_QUOTABLE.sub("'", reason),
+            "resource_metadata": self._metadata_url,
+            "scope": " ".join(scopes),
+        }
+        return "Bearer " + ", ".join(f'{name}="{value}"' for name, value in parts.items() if value)
+
+
+class _RpcAnswer(msgspec.Struct):
+    id: int | str | None = None
+
+
+def stepping_up(send: Send, resource: Resource, principal: Principal, denied: list[RoleMissing]) -> Send:
+    """Sends an answer, unless a role was missing for it: then 403 that says which scope to ask for.
+
+    A tool or resource of MCP answers a refusal with 200, as models need it. A client that can ask for tokens needs the
+    status: it gets the refusal as an error of JSON-RPC instead. An answer that has begun continues.
+    """
+    begun, body, header = False, bytearray(), b""
+
+    async def answer(message: Message) -> None:
+        nonlocal begun, header
+        if message["type"] == "http.response.start" and denied:
+            header = resource.step_up(principal, denied[0]).encode("latin-1")
+        if begun or not header:
+            begun = True
+            await send(message)
+        elif message["type"] == "http.response.start":
+            if message["status"] == 403:
+                begun = True
+                await send({**message, "headers": [*message["headers"], (b"www-authenticate", header)]})
+        elif message["type"] == "http.response.body":
+            body.extend(message.get("body", b""))
+            if not message.get("more_body", False):
+                begun = True
+                requested = msgspec.json.decode(bytes(body), type=_RpcAnswer).id
+                error = {"code": FORBIDDEN_RPC, "message": str(denied[0])}
+                reply = msgspec.json.encode({"jsonrpc": "2.0", "id": requested, "error": error})
+                length = (b"content-length", str(len(reply)).encode())
+                headers = [(b"content-type", b"application/json"), length, (b"www-authenticate", header)]
+                await send({"type": "http.response.start", "status": 403, "headers": headers})
+                await send({"type": "http.response.body", "body": reply})
+
+    return answer

@@ -18,9 +18,8 @@ from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from api.access.admission import POLICY_VIOLATION, TRY_LATER, guarded
-from api.access.keyring import still_holds
+from api.access.keys import still_holds
 from api.dialects.agentmemory import records as dialect
-from api.http.following import follow_events
 from api.services import NativeCall, services_of
 from ingest.errors import CommandRejected, MnemologError
 from ingest.events.session import ObservationRecorded
@@ -146,7 +145,7 @@ class Audience:
     async def _show(self) -> None:
         queries, event_filter = self._services.queries, EventFilter(self._reader, ObservationRecorded.TYPE)
         at = queries.log.applied()
-        async for page in follow_events(self._services, event_filter, at, AT_ONCE):
+        async for page in queries.log.follow(event_filter, at, AT_ONCE):
             observations = await queries.observations.recorded_by(page, self._reader)
             sent_chars = 0
             for observation in sorted(observations, key=lambda observation: observation.recorded_at):

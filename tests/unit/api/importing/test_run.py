@@ -26,7 +26,7 @@ from api.importing.source import WholeSource
 from api.importing.transcripts import MAX_BYTES, Format, LinesSource
 from ingest.commands.decide import Observe, Remember
 from ingest.errors import CommandRejected
-from projections.operations.importing import read_event, read_header
+from projections.operations.transfer import read_event, read_header
 
 AT = datetime(2026, 1, 31, 12, tzinfo=UTC)
 ROWS = [ImportRow("memory", f"m{number}", {"content": f"fact {number}"}) for number in range(10)] + [

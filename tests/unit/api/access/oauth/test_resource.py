@@ -15,8 +15,7 @@ from starlette.types import Message
 
 from api.access.gate import Pages, allowed, check_binding
 from api.access.keys import KeyToken, mint, parse
-from api.access.oauth.resource import Resource, stepping_up
-from api.access.oauth.rules import TokenRules
+from api.access.oauth.rules import Resource, TokenRules, stepping_up
 from api.access.principal import Principal
 from ingest.errors import InvalidSetting, RoleMissing
 from ingest.platform.settings import SCOPES, Settings
