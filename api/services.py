@@ -25,7 +25,7 @@ _AGENT, _DURABILITY = READER_HEADER.encode(), DURABILITY_HEADER.lower().encode()
 
 
 class NativeCall(Call):
-    """A call of the native API. Unlike a tool's, it reads as nobody in particular unless the request names an agent."""
+    """A call of the native API. Unlike a tool's, it reads as an unnamed reader unless the request names an agent."""
 
     __slots__ = ()
 
@@ -49,10 +49,10 @@ class NativeCall(Call):
         return Caller(self.tenant, self.source, named, durability, self.key_scope)
 
     def reader(self, agent_id: str = "") -> Reader:
-        """Who reads: the `X-Agent-Id` header, else `agent_id`, else nobody in particular.
+        """The reader: the `X-Agent-Id` header, else `agent_id`, else unnamed.
 
-        Raises ReaderUnknown if the server's scope is isolated and nobody is named, OutsideKeyScope for an agent outside
-        the key's scope, CommandRejected for an invalid name.
+        Raises ReaderUnknown if the server's scope is isolated and no agent is named, OutsideKeyScope for an agent
+        outside the key's scope, CommandRejected for an invalid name.
         """
         return self.reader_named(self.agent or agent_id)
 

@@ -70,7 +70,7 @@ async def wire(settings: Settings, stack: AsyncExitStack, api_process: ApiProces
     """Connect everything; what was opened closes with the stack, connections after the last write."""
     if settings.redis_url is None:
         raise InvalidSetting("REDIS_URL is not set; `mnemolog up` starts an embedded server and sets it")
-    jobs_url = settings.jobs_url  # a fault of it is told before anything is opened
+    jobs_url = settings.jobs_url  # raises for an invalid one before anything is opened
     redis = connect(settings.redis_url)
     stack.push_async_callback(redis.aclose)
     log = await retry_until_connected(redis, "to open the log", lambda: open_to_write(settings, redis))
@@ -161,8 +161,7 @@ async def _index(
 ) -> IndexService:
     """The index on a search engine, where the settings name one; else this process's own. It says that it is up.
 
-    Behind that the log is looked at again, and raises as `open_to_write`: who closed it meanwhile sees this process, or
-    this process sees that it is closed.
+    Raises as `open_to_write` does if the log was closed since.
     """
     work = work_folder(settings.cache_dir / "replicas")
     if (url := settings.search_engine) is not None:
@@ -181,6 +180,7 @@ async def _index(
         )  # fmt: skip
     stack.push_async_callback(service.aclose)
     await retry_until_connected(redis, "to say that it is up", service.beat)
+    # checked after this process is visible: a command that closes the log sees this process, or this sees the close
     await retry_until_connected(redis, "to look at the log again", lambda: refuse_if_closed(redis))
     service.start()
     return service

@@ -133,7 +133,7 @@ class _Lease:
     """What a process has taken of one bucket and not given out."""
 
     def __init__(self) -> None:
-        self.left = 0
+        self.available = 0
         self.refused_until_s = 0.0
         self.lock = asyncio.Lock()
 
@@ -148,11 +148,13 @@ class RateLimits:
     async def take(self, key_id: str, kind: Kind, per_minute: int) -> None:
         """Count one request; raises TooManyRequests with the seconds to wait."""
         lease = self._lease(key_id, kind)
-        if lease.left <= 0:
+        if lease.available <= 0:
             async with lease.lock:
-                if lease.left <= 0:  # again: another request may have renewed it while this one waited for the lock
+                if (
+                    lease.available <= 0
+                ):  # again: another request may have renewed it while this one waited for the lock
                     await self._renew(lease, key_id, kind, per_minute)
-        lease.left -= 1
+        lease.available -= 1
 
     def meter(self, key_id: str, per_minute: int) -> Callable[[int], Awaitable[None]]:
         """What charges a request's events to its key; the first one was paid for when the request was counted."""
@@ -164,9 +166,9 @@ class RateLimits:
             if not unpaid:
                 return
             lease = self._lease(key_id, "writes")
-            lease.left -= unpaid
-            if lease.left < 0:
-                owed, lease.left = -lease.left, 0  # now: another process may get the next request
+            lease.available -= unpaid
+            if lease.available < 0:
+                owed, lease.available = -lease.available, 0  # now: another process may get the next request
                 _, wait_ms = await self._taken(key_id, "writes", per_minute, 0, owed)
                 lease.refused_until_s = time.monotonic() + wait_ms / 1000
 
@@ -180,7 +182,7 @@ class RateLimits:
         if not taken:
             lease.refused_until_s = time.monotonic() + wait_ms / 1000
             raise TooManyRequests(kind, per_minute, max(1, math.ceil(wait_ms / 1000)))
-        lease.left = taken
+        lease.available = taken
 
     async def _taken(self, key_id: str, kind: Kind, per_minute: int, want: int, owed: int = 0) -> tuple[int, int]:
         try:

@@ -43,7 +43,7 @@ OTHER_ORIGIN = ProblemAnswer(
     "and MNEMOLOG_HOSTS say which are trusted",
 )
 SINGLE = frozenset((b"host", b"origin", b"authorization", b"x-agent-id", b"x-durability"))
-"""Headers that are refused when there are two: which one counts, whoever stands between would decide otherwise."""
+"""Headers that are refused when there are two: otherwise a proxy in between decides which one counts."""
 SOCKET_PARAMETERS = ("token", "secret")
 """Where a WebSocket's address holds the key: browsers cannot send it a header."""
 
@@ -73,7 +73,7 @@ class Gate:
         self._nobody = nobody(settings.tenant)
         hosts = None if any_host or "*" in settings.hosts else frozenset(settings.hosts) | LOOPBACK
         if settings.host not in LOOPBACK and not settings.hosts:
-            hosts = None  # it goes by names that only its operator knows
+            hosts = None  # only its operator knows the names it is called by
         trusted = [] if origins is None else [origins]
         if settings.origins:
             names = "|".join(re.escape(origin.rstrip("/")) for origin in settings.origins)
@@ -138,7 +138,10 @@ class Gate:
 
 
 class Pages:
-    """Which names the server goes by (None: any), and which pages may call it beside its own. Compared by identity."""
+    """The names the server is called by (None: any), and the pages that can call it beside its own.
+
+    Compared by identity, as part of the key of a cache.
+    """
 
     def __init__(self, hosts: frozenset[str] | None, origins: tuple[re.Pattern[str], ...]) -> None:
         self.hosts, self.origins = hosts, origins

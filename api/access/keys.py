@@ -3,7 +3,7 @@ one API process knows them.
 
 At most once in FRESH_S a request asks Redis whether anything has changed (one GET), and loads the keys if so. So a key
 works, and a revoked one does no longer, within FRESH_S on every process; no other request waits for Redis, and guesses
-at keys never reach it. While Redis is down the keys that were read stay valid for STALE_S, then nobody gets in.
+at keys never reach it. While Redis is down the keys that were read stay valid for STALE_S; then every key is refused.
 """
 
 import asyncio
@@ -185,10 +185,9 @@ _SHAPE = re.compile(
 class KeyToken(NamedTuple):
     """A key as its owner knows it: `mnk_<id>_<secret><checksum>`.
 
-    The id is public and names the key in lists and logs. The secret has 256 bits of randomness, so nobody can guess one
-    whose hash is known: a plain SHA-256 is enough, where a password would need a slow hash. The checksum tells a
-    mistyped or cut-off key from a wrong one without a look at any store, and a secret scanner a real key from what
-    resembles one.
+    The id is public and names the key in lists and logs. The secret has 256 random bits and cannot be guessed from its
+    hash: a plain SHA-256 is enough, where a password would need a slow hash. The checksum tells a mistyped or cut-off
+    key from a wrong one without asking any store, and tells secret scanners a real key from a lookalike.
     """
 
     id: str
@@ -213,7 +212,7 @@ def mint() -> KeyToken:
 
 
 def parse(text: str) -> KeyToken | None:
-    """The token that a text is; None for what is none, or was mistyped."""
+    """The token in a text; None if the text is not a token or was mistyped."""
     match = _SHAPE.fullmatch(text)
     if match is None or _checksum(match[1], match[2]) != match[3]:
         return None
@@ -254,9 +253,9 @@ class Registry:
         """Make a key. Raises CommandRejected for a grant that makes no sense, or past MAX_KEYS."""
         if await self._redis.scard(ACCESS_KEYS) >= MAX_KEYS:
             raise CommandRejected(f"there are {MAX_KEYS:,} keys already; revoked ones count, too")
-        made = self._made(grant)
-        await self._save(made.key)
-        return made
+        created = self._made(grant)
+        await self._save(created.key)
+        return created
 
     async def rotate(self, name: str, grace: timedelta, expires_at: datetime | None = None) -> Made:
         """Make a key for the same as this one, which continues for the grace time and then expires.
@@ -271,14 +270,14 @@ class Registry:
             raise CommandRejected(f"key {name} was replaced by {old.replaced_by} already")
         if expires_at is None and old.expires_ms:
             expires_at = now + timedelta(milliseconds=old.expires_ms - old.created_ms)
-        made = self._made(replace(_grant_of(old), expires_at=expires_at))
+        created = self._made(replace(_grant_of(old), expires_at=expires_at))
         end_ms = to_ms(now + grace)
         ends = min(end_ms, old.expires_ms) if old.expires_ms else end_ms
-        await self._save(made.key, old.model_copy(update={"replaced_by": made.key.id, "expires_ms": ends}))
-        return made
+        await self._save(created.key, old.model_copy(update={"replaced_by": created.key.id, "expires_ms": ends}))
+        return created
 
     async def revoke(self, name: str) -> Key:
-        """Let nobody in with a key any more; one that was revoked stays unchanged. Raises NotFound."""
+        """Revoke a key; one that was revoked stays unchanged. Raises NotFound."""
         key = await self.get(name)
         if not key.revoked_ms:
             key = key.model_copy(update={"revoked_ms": to_ms(self._clock())})
@@ -380,7 +379,7 @@ class Keyring:
         self._read_s = time.monotonic()
 
     async def identify(self, credential: str) -> Principal | None:
-        """Who sends this; None for what lets nobody in. An empty text is what a caller without a key sends.
+        """The principal of a credential; None if it is refused. A caller without a key sends an empty text.
 
         Raises LogUnavailable when nothing was heard of the keys for STALE_S.
         """
@@ -413,7 +412,7 @@ class Keyring:
     async def _look(self) -> None:
         """Have one look, however many requests wait for it."""
         if self._looking is None or self._looking.done():
-            # set before the look: requests that arrive meanwhile use the keys read before
+            # set before the look: requests that arrive during it use the keys read before
             self._due_s = time.monotonic() + FRESH_S
             self._looking = asyncio.create_task(self.load(), name="keys")
         try:

@@ -42,17 +42,17 @@ class Principal(NamedTuple):
 
 
 def root(tenant: str) -> Principal:
-    """The operator: who knows the server's secret."""
+    """The operator, who knows the server's secret."""
     return Principal(tenant, frozenset(ROLES))
 
 
 def anybody(tenant: str) -> Principal:
-    """Who calls a server that is open to its machine: an operator, except that nobody knows who it is."""
+    """The caller of a server that is open to its machine: an operator without a name."""
     return Principal(tenant, frozenset(ROLES), named=False)
 
 
 def nobody(tenant: str) -> Principal:
-    """Who asks for what is open to all."""
+    """The caller of a path that is open to all."""
     return Principal(tenant, frozenset())
 
 

@@ -61,7 +61,7 @@ async def body(request: Request, limit: int = MAX_BODY_BYTES) -> bytes:
 
 
 async def parsed(raw: bytes, parse: Callable[[bytes], T]) -> T:
-    """What `parse` makes of a body; aside, when it is big."""
+    """A body as parsed by `parse`, in a thread if it is big."""
     return parse(raw) if len(raw) <= INLINE_BYTES else await in_thread(parse, raw)
 
 
@@ -227,7 +227,7 @@ async def on_http_error(request: Request, error: Exception) -> Response:
 
 
 async def on_disconnect(request: Request, error: Exception) -> Response:
-    """The client disconnected before its body was complete: nobody reads this, and nothing was stored."""
+    """The client disconnected before its body was complete: nothing was stored, and this answer is not read."""
     return ProblemAnswer(400, "client_disconnected", "the request was not complete")
 
 

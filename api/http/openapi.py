@@ -50,7 +50,7 @@ class Details(NamedTuple):
 
 
 class About(NamedTuple):
-    """What an API is called, its version, what it says of itself, and what holds for all of its endpoints.
+    """The title, version and description of an API, and what holds for all of its endpoints.
 
     `fault` is the shape of a refusal and `fault_media` its content type; `faults` says which statuses an endpoint can
     answer beside its own, and when.

@@ -88,7 +88,7 @@ class Measure:
     """ASGI middleware: counts an API's requests and their time, by the route's pattern (never by the raw path), and has
     a trace begin or continue with each.
 
-    A request of the native API has an id, its caller's or a new one: its answer and what is logged meanwhile name it.
+    A request of the native API has an id, its caller's or a new one, which its answer and its log lines name.
     """
 
     def __init__(self, app: ASGIApp, call: str) -> None:
@@ -249,7 +249,7 @@ FIGURES = {
 
 
 class VitalMetrics(Collector):
-    """Reads the newest sample when it is scraped. A figure that nobody knows is left out."""
+    """Reads the newest sample when it is scraped. An unknown figure is left out."""
 
     def __init__(self, watch: Watch, refused: Mapping[str, int]) -> None:
         self._watch, self._refused = watch, refused
@@ -332,11 +332,11 @@ class ProcessFigures:
         return self._sibling.folder / f"figures-{number}"
 
 
-def merged(texts: Mapping[int, str], asked: int) -> str:
+def merged(texts: Mapping[int, str], own: int) -> str:
     """One exposition of several processes' texts: what is OWN of each, with a label, the rest of the one asked."""
     parts: list[str] = []
     families = {number: dict(_families(text)) for number, text in texts.items()}
-    for name, (about, samples) in families[asked].items():
+    for name, (about, samples) in families[own].items():
         parts += about
         if not name.startswith(OWN):
             parts += samples

@@ -175,9 +175,10 @@ async def list_agents(call: NativeCall, query: AgentsRequest) -> Page[AgentCount
 
 
 def _page(shape: type[Any], names: Sequence[tuple[str, int]], query: NamesRequest) -> Page[Any]:
-    """The names after the cursor. A cursor begins with `>` because a name may be empty, and an empty cursor is none."""
+    """The names after the cursor."""
+    # a cursor begins with `>`: a name may be empty, and an empty cursor means the first page
     if query.cursor and not query.cursor.startswith(">"):
         raise CommandRejected("not a cursor; pass on the `next` of the page before", "cursor")
-    left = [name for name in names if not query.cursor or name[0] > query.cursor.removeprefix(">")]
-    page = left[: query.limit]
-    return Page([shape(*name) for name in page], ">" + page[-1][0] if len(left) > len(page) else None)
+    remaining = [name for name in names if not query.cursor or name[0] > query.cursor.removeprefix(">")]
+    page = remaining[: query.limit]
+    return Page([shape(*name) for name in page], ">" + page[-1][0] if len(remaining) > len(page) else None)

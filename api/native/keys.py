@@ -1,7 +1,7 @@
 """Routes for API keys: created, listed, rotated and revoked by admins, each within its own tenant and key scope.
 
 On a server with neither a secret nor a key, callers cannot be told apart, so no key is created here: the first caller
-would lock out everybody else. `mnemolog keys` creates it, for those with access to the log's Redis.
+would lock out all others. `mnemolog keys` creates it, for those with access to the log's Redis.
 
 And where clients that can ask for access tokens learn who issues them (RFC 9728), if the settings name an issuer.
 """
@@ -27,7 +27,7 @@ from ingest.roles import ADMIN, ANY, OF_THE_SERVER
 
 
 def check_named(principal: Principal) -> None:
-    """Raise AccessDenied for a caller who shows neither a key nor the server's secret: its keys are nobody's."""
+    """Raise AccessDenied for a caller who shows neither a key nor the server's secret."""
     if not principal.named:
         raise AccessDenied(
             "this server has neither a key nor MNEMOLOG_SECRET, so anybody may call it: make the first key with "
@@ -110,10 +110,10 @@ async def revoke_key(call: NativeCall, id: str, principal: Principal) -> KeyView
     return (await registry.revoke(key.id)).view(to_ms(system_clock()))
 
 
-def _made(made: Made) -> Response:
-    fields = asdict(made.key.view(to_ms(system_clock())))
+def _made(created: Made) -> Response:
+    fields = asdict(created.key.view(to_ms(system_clock())))
     # no-store: the answer has a secret that is nowhere else
-    return Json({"key": str(made.token), **fields}, 201, {"Cache-Control": "no-store"})
+    return Json({"key": str(created.token), **fields}, 201, {"Cache-Control": "no-store"})
 
 
 async def _key(registry: Registry, admin: Principal, key_id: str) -> Key:

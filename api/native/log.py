@@ -1,6 +1,6 @@
 """The log itself: its events, who wrote what, events as they are projected; how healthy the memory is; export, import.
 
-GET /v1/live is server-sent events, best effort for one reader at a time. A slow client holds up nobody: it reads the
+GET /v1/live is server-sent events, best effort for one reader at a time. A slow client delays no other: it reads the
 log at its own pace, from its own position. `Last-Event-ID`, which browsers send when they reconnect, resumes after that
 position. In silence a comment shows that the connection is alive. A stream ends when its key does.
 """
@@ -31,7 +31,7 @@ from projections.operations.transfer import EventDocuments, Imported, Importer, 
 from projections.queries.log_events import AuditPage, EventFilter, EventsPage
 
 MAX_READERS = 200
-"""Open streams; one more is told to come back later."""
+"""Open streams; one more is refused for now."""
 EVENTS_AT_ONCE = 100
 NDJSON = "application/x-ndjson"
 _NOT_IN_A_FILE_NAME = re.compile(r"[^A-Za-z0-9._-]+")
@@ -182,9 +182,9 @@ async def post_import(call: NativeCall, request: Request) -> Imported:
     """
     call.key_scope.check_whole()
     transfer: Transfer = request.app.state.transfer
-    known = KnownEvents(call.redis, transfer.log)
+    existing = KnownEvents(call.redis, transfer.log)
     count = call.queries.memories.count_restatements
-    importer = Importer(call.commands, call.tenant, known, call.operations.current.settle, count)
+    importer = Importer(call.commands, call.tenant, existing, call.operations.current.settle, count)
 
     async def lines() -> AsyncIterator[bytes]:
         async for part in request.stream():

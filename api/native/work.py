@@ -243,6 +243,6 @@ async def get_frontier(call: NativeCall, query: FrontierRequest) -> Frontier:
     """The work items that can be done now, most urgent first."""
     reader = call.reader(query.agent_id)
     actions, ready, _ = await call.queries.actions.open_work(reader, query.project, query.agent_id or reader.agent_id)
-    shown = ready[: query.limit]
-    items = [view(actions[task.item.id]) | {"score": task.score, "leased": task.leased} for task in shown]
+    tasks = ready[: query.limit]
+    items = [view(actions[task.item.id]) | {"score": task.score, "leased": task.leased} for task in tasks]
     return Frontier(items=items, open=len(actions))

@@ -69,7 +69,7 @@ async def post_memory(call: NativeCall, body: Remember, principal: Principal) ->
     """Keep something for a long time."""
     accepted = await call.commands.handle(body, call.caller())
     if not principal.may(READ):
-        return accepted  # pyright: ignore[reportReturnType]  # an answer without what only readers are told
+        return accepted  # pyright: ignore[reportReturnType]  # without the fields for readers
     return await call.queries.memories.answer_to(accepted, partial(call.reader_named, body.agent_id or call.agent))
 
 

@@ -1,7 +1,7 @@
-"""What is there now: the look that a command takes before it is given.
+"""What a command reads before its event is appended.
 
-A look waits until everything that was acknowledged before it is projected, so whoever writes and then writes about what
-it wrote is not told that it is not there.
+A read waits until everything that was acknowledged before it is projected, so a client can write a document and then
+write about it.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -29,7 +29,7 @@ Wait: TypeAlias = "Callable[[Token], Awaitable[None]]"
 
 
 class Current:
-    """Looks, and acts on what it saw. What races with it is settled by the fold, in log order."""
+    """Reads and appends. The fold settles races, in log order."""
 
     def __init__(self, commands: CommandHandler, documents: DocumentReader, log: EventLog, wait: Wait) -> None:
         self.documents, self.log = documents, log
@@ -107,7 +107,7 @@ class Current:
         return [located.document for located in documents if may_read(located.document, reader)]
 
     async def versions(self, memory: Memory) -> tuple[list[Memory], Memory]:
-        """Every version of a memory, oldest first, whoever can read them; and the newest of what stands in its place.
+        """Every version of a memory, oldest first, for any reader; and the newest of what took its place.
 
         The newest is the last version, unless that was condensed. A forgotten version does not say what came before it.
         """

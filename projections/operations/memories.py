@@ -96,7 +96,7 @@ class MemoryOperations:
     ) -> Accepted:
         """Change who can read a memory, in all its versions that the reader may change. An operator need not own it.
 
-        What is None becomes as it is of the newest of them.
+        None keeps what the newest of them has.
         """
         _check_owner(memory, reader)
         versions, _ = await self._current.versions(memory)
@@ -152,7 +152,7 @@ def _showing(
 
 
 def _owns(memory: Memory, reader: Reader) -> bool:
-    """Whether the reader may decide who reads it; of what is nobody's anybody may."""
+    """Whether the reader can decide who reads a memory; any reader can if it has no creator and no owner."""
     return reader.operator or not (memory.agent_id or memory.owner) or may_change(memory, reader.agent_id)
 
 

@@ -1,7 +1,7 @@
 """How many observations a session may have; past that a write is refused with an answer that says so.
 
-The count is looked up when a session is first met (and again after REFRESH_S), then stored here, so the hot path asks
-nobody. One process is exact; what several processes write to one session within REFRESH_S may exceed the cap.
+The count is looked up when a session is first met (and again after REFRESH_S), then stored here, so the hot path does
+no I/O. One process is exact; what several processes write to one session within REFRESH_S may exceed the cap.
 """
 
 import asyncio

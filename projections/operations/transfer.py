@@ -208,7 +208,7 @@ class KnownEvents:
         self._redis, self._log = redis, log
         self._reads = asyncio.Semaphore(READS_AT_ONCE)
 
-    async def known(self, events: Sequence[Event]) -> list[bool]:
+    async def have(self, events: Sequence[Event]) -> list[bool]:
         """For each event, whether the log has it. What was appended in the last moments may be missed: the window of
         duplicates has that."""
         existing = [False] * len(events)
@@ -327,15 +327,15 @@ class Importer:
         self,
         commands: CommandHandler,
         tenant: str,
-        known: KnownEvents | None = None,
+        existing: KnownEvents | None = None,
         settle: Settle | None = None,
         count: CountRestatements | None = None,
     ) -> None:
-        """What is `known` is not appended; without it that is so within the window of duplicates only. `settle` waits
-        until what was acknowledged is projected; it may raise ProjectionBehind. `count` says which memories superseded
-        others."""
+        """`existing` events are not appended; without it, only repeats within the window of duplicates are recognized.
+        `settle` waits until what was acknowledged is projected; it may raise ProjectionBehind. `count` says how many
+        memories superseded others."""
         self._commands, self._tenant = commands, tenant
-        self._known, self._settle, self._count = known, settle, count
+        self._existing, self._settle, self._count = existing, settle, count
 
     async def run(self, body: AsyncIterable[bytes]) -> Imported:
         """Append the events of an export, in their order.
@@ -349,25 +349,25 @@ class Importer:
         read_header((first.text if first else None) or b"", self._tenant)
         await self._wait_until_projected()  # documents then identify events that an earlier import wrote
         end: End | None = None
-        seen, slices = 0, Slices()
+        lines_read, slices = 0, Slices()
         async for number, text in lines:
             await slices.between()
             if end is not None:
                 progress.reject(number, CommandRejected("this is behind the end of the export"))
             elif text is None:
                 progress.reject(number, MalformedRequest(f"a line has at most {MAX_LINE_BYTES:,} bytes"))
-                seen += 1
+                lines_read += 1
             elif (end := _end(text)) is None:
                 if len(text) > INLINE_BYTES:
                     await in_thread(progress.gather, number, text, self._tenant)
                 else:
                     progress.gather(number, text, self._tenant)
-                seen += 1
+                lines_read += 1
                 if progress.full:
                     await self._append(progress)
         await self._append(progress)
         counted = 0 if self._count is None else await self._count(progress.memories, self._tenant, progress.token)
-        return progress.report(complete=end is not None and end.events == seen, superseded=counted)
+        return progress.report(complete=end is not None and end.events == lines_read, superseded=counted)
 
     async def _wait_until_projected(self) -> None:
         """Wait until everything that was in the log when the import began is projected."""
@@ -381,8 +381,8 @@ class Importer:
                     raise
 
     async def _append(self, progress: "_ReadProgress") -> None:
-        if self._known is not None:
-            progress.pass_over(await self._known.known(progress.events))
+        if self._existing is not None:
+            progress.skip(await self._existing.have(progress.events))
         events = progress.events
         for waited in range(OVERLOADED_S + 1):
             try:
@@ -392,8 +392,8 @@ class Importer:
                 if waited == OVERLOADED_S:
                     raise
             await asyncio.sleep(1)
-        if self._known is not None:
-            await self._known.note(events)
+        if self._existing is not None:
+            await self._existing.note(events)
 
 
 def read_header(text: bytes, tenant: str | None = None) -> ExportHeader:
@@ -484,10 +484,10 @@ class _ReadProgress:
         except MnemologError as error:
             self.reject(number, error)
 
-    def pass_over(self, known: Sequence[bool]) -> None:
+    def skip(self, existing: Sequence[bool]) -> None:
         """Count those of the gathered events that the log has already, and let them go."""
-        self._duplicates += sum(known)
-        self._gathered = [row for row, is_known in zip(self._gathered, known, strict=True) if not is_known]
+        self._duplicates += sum(existing)
+        self._gathered = [row for row, exists in zip(self._gathered, existing, strict=True) if not exists]
 
     def reject(self, number: int, error: MnemologError) -> None:
         self._rejected_lines += 1

@@ -353,11 +353,11 @@ class Compile:
             for (_, session), summary in zip(past, documents, strict=True)
             if isinstance(summary, Summary) and may_read(summary, reader)
         }
-        seen = await self._newest_observations([row for row in past if row[1].id not in summaries], reader)
+        observations = await self._newest_observations([row for row in past if row[1].id not in summaries], reader)
         return [
             summary_block(from_ms(session.started_ms), summaries[session.id])
             if session.id in summaries
-            else session_block(from_ms(session.started_ms), session.title, seen.get(session.id, []))
+            else session_block(from_ms(session.started_ms), session.title, observations.get(session.id, []))
             for _, session in past
         ]
 

@@ -179,10 +179,10 @@ class DocumentReader:
     ) -> DocumentPage:
         """A page of a listing that is spread over `partitions`, merged in the order of its members.
 
-        `cursor` is what the page before answered as `next`; members added meanwhile do not shift the pages. A page may
-        have less than `limit` documents, even none, and a `next`: after MAX_SCANNED documents that are not wanted or
-        not `readable`. What a page left out, the pages behind it leave out, too: it has members before them. A cursor
-        names the last document of its page, never one that is not on it.
+        `cursor` is the `next` of the previous page; members added since do not shift the pages. A page can have fewer
+        than `limit` documents, even none, and a `next`: after MAX_SCANNED documents that are not wanted or not
+        `readable`. Partitions that a page left out are left out of the pages after it. A cursor names the last document
+        of its page, never one that is not on it.
         """
         edge, unread = _decode_cursor(cursor)
         if gone := unread.intersection(partitions):

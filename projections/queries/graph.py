@@ -217,14 +217,14 @@ class Graph:
         now_ms, allowed = to_ms(self._clock()), key_scope(reader, project)
         memories = replace(allowed, kinds=["memory"])
         nodes = Counter({"memory": await self._index.ask_current(lambda index: index.count(memories, now_ms))})
-        edges, left, more = Counter[str](), COUNTED, False
+        edges, remaining, more = Counter[str](), COUNTED, False
         for name, edge in EDGES.items():
             within = memories if name == "concept" else allowed
-            most = left + 1
+            most = remaining + 1
             values = await self._index.ask_current(
                 lambda index, name=name, within=within, most=most: index.linked_values(within, now_ms, name, most)
             )
-            values, more, left = values[:left], len(values) > left, max(0, left - len(values))
+            values, more, remaining = values[:remaining], len(values) > remaining, max(0, remaining - len(values))
             for start in range(0, len(values), SLICE):
                 some = [value for value in values[start : start + SLICE] if value]
                 links = await self._index.ask_current(
@@ -317,7 +317,7 @@ def _in_project(documents: Iterable[Document], project: str | None) -> list[Memo
 
 
 def _drawing(sketch: Sketch, names: Sequence[str], limit: int) -> Drawing:
-    shown = names[:limit]
-    nodes = [sketch.nodes[name] for name in shown]
+    page = names[:limit]
+    nodes = [sketch.nodes[name] for name in page]
     truncated = sketch.cut or len(names) > limit
-    return Drawing(nodes, sketch.among(shown), len(names), len(sketch.among(names)), truncated)
+    return Drawing(nodes, sketch.among(page), len(names), len(sketch.among(names)), truncated)

@@ -38,7 +38,7 @@ MAX_INACTIVE = 1_000
 
 
 class ListedSession(NamedTuple):
-    """A session and what it came to, empty while nobody said."""
+    """A session and its summary; empty if it has none."""
 
     session: Session
     summary: str
@@ -187,7 +187,7 @@ AT_ONCE = 2_000
 
 
 class IntegerIds:
-    """The numbers of one noun in one tenant. A name is a document id, or what the noun goes by."""
+    """The numbers of one noun in one tenant. A name is a document id, or the noun's own name."""
 
     def __init__(self, redis: Client, tenant: str, noun: Noun) -> None:
         self._redis, self._keys = redis, NumberKeys(tenant, noun)
@@ -207,7 +207,7 @@ class IntegerIds:
         return [numbers[name] for name in ids]
 
     async def ids(self, numbers: Sequence[int]) -> list[str | None]:
-        """What goes by each number, in the order asked for; None where nothing does."""
+        """The name of each number, in the order of the numbers; None for a number without a name."""
         if not numbers:
             return []
         names: list[bytes | None] = await self._redis.hmget(self._keys.by_number, [str(value) for value in numbers])

@@ -114,7 +114,7 @@ class EventView(NamedTuple):
         return []
 
     def shown(self, reader: Reader, existing: Mapping[DocumentId, Document]) -> dict[str, Any]:
-        """The event for a reader. What is not projected yet goes by what the event itself says.
+        """The event for a reader. Of a memory that is not projected yet, the event itself says who can read it.
 
         Raises LogUnavailable where what it is about could not be read: who can see it now is not known.
         """
@@ -179,7 +179,7 @@ class LogEvents:
         return self._log.partitions
 
     def read_on(self, after: str) -> Token:
-        """Where to read on behind a token; raises CommandRejected for what is none of this log."""
+        """The cursor after a token; raises CommandRejected for a token of another log."""
         return self._log.history.check_cursor(Token.parse(after))
 
     def applied(self) -> Token:
@@ -202,8 +202,8 @@ class LogEvents:
                 event = EventView.of(partition, row)
                 if event_filter.matches(event.event, row.position):
                     results.append((event, str(self._log.history.as_cursor(at))))
-        shown = await self._shown([event for event, _ in results], event_filter.reader)
-        return [{**event, "after": after} for event, (_, after) in zip(shown, results, strict=True)]
+        views = await self._shown([event for event, _ in results], event_filter.reader)
+        return [{**event, "after": after} for event, (_, after) in zip(views, results, strict=True)]
 
     async def follow(self, event_filter: EventFilter, at: Token, at_once: int) -> AsyncIterator[list[dict[str, Any]]]:
         """The wanted events behind `at`, up to `at_once` at a time, for as long as somebody reads on; moves `at` along.

@@ -53,9 +53,8 @@ class ProjectProfiles:
     ) -> tuple[Profile | None, bool]:
         """A project's profile, with a user's preferences, and whether it was made before; None for an unknown project.
 
-        What is told comes from public memories only, so readers share it. One made before is not used after an hour,
-        nor once anything was forgotten or one of its memories is no longer public; one that lacks partitions is not
-        kept.
+        It is made of public memories only, so readers share it. A cached one is not used after an hour, nor once
+        anything was forgotten or one of its memories is no longer public; one that lacks partitions is not cached.
         """
         key = (reader.tenant, project, user_id, reader.only_agent, reader.key_scope.projects)
         cached = self._kept.get(key)
@@ -63,28 +62,28 @@ class ProjectProfiles:
             self._kept.move_to_end(key)
             return cached.profile, cached.profile is not None
         self._kept.pop(key, None)
-        index = self._index.made_of  # before reading: what is forgotten meanwhile makes the profile one of the past
-        seen = await self._sessions(reader, project)
-        observations = await self._observations(seen, reader)
+        index = self._index.made_of  # before reading: what is forgotten during it outdates the profile
+        past = await self._sessions(reader, project)
+        observations = await self._observations(past, reader)
         public = await self._preferences(reader, project, user_id)
         memories = [memory for _, memory in public]
-        places = [(partition, summary_id(DocumentId(session.id))) for partition, session in seen]
+        places = [(partition, summary_id(DocumentId(session.id))) for partition, session in past]
         titles = {
             session.id: summary.title
-            for (_, session), summary in zip(seen, await self._documents.get(places), strict=True)
+            for (_, session), summary in zip(past, await self._documents.get(places), strict=True)
             if isinstance(summary, Summary) and may_read(summary, reader)
         }
-        made = None
-        if seen or any(memory.project == project for memory in memories):
+        fresh = None
+        if past or any(memory.project == project for memory in memories):
             now = self._clock()
-            made = await to_thread(profile, project, user_id, len(seen), observations, memories, now, titles)
+            fresh = await to_thread(profile, project, user_id, len(past), observations, memories, now, titles)
         if left_out():
-            return made, False
-        sources = [(partition, DocumentId(memory.id)) for partition, memory in public] if made else []
-        self._kept[key] = _KeptProfile(made, time.monotonic() + (KEEP_S if made else NOTHING_KEPT_S), index, sources)
+            return fresh, False
+        sources = [(partition, DocumentId(memory.id)) for partition, memory in public] if fresh else []
+        self._kept[key] = _KeptProfile(fresh, time.monotonic() + (KEEP_S if fresh else NOTHING_KEPT_S), index, sources)
         if len(self._kept) > KEPT:
             self._kept.popitem(last=False)
-        return made, False
+        return fresh, False
 
     async def _is_valid(self, cached: _KeptProfile) -> bool:
         if time.monotonic() >= cached.until_s or not self._index.ready or cached.made_of != self._index.made_of:
@@ -100,11 +99,11 @@ class ProjectProfiles:
         located = [located for located in page.documents if isinstance(located.document, Session)]
         return [session for session in located if may_read(session.document, reader)][:SESSIONS]
 
-    async def _observations(self, seen: list[Located], reader: Reader) -> list[Observation]:
+    async def _observations(self, past: list[Located], reader: Reader) -> list[Observation]:
         documents: list[Observation] = []
-        for partition, session in seen:
+        for partition, session in past:
             page = await self._documents.page(
-                session_observations(session.id), [partition], limit=OBSERVATIONS // len(seen)
+                session_observations(session.id), [partition], limit=OBSERVATIONS // len(past)
             )
             observations = [located.document for located in page.documents if isinstance(located.document, Observation)]
             documents += [observation for observation in observations if may_read(observation, reader)]

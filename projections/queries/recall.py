@@ -166,7 +166,7 @@ class Recall:
         clock: Clock = system_clock,
         shown: Callable[[Iterable[Hit]], None] | None = None,
     ) -> None:
-        """`shown` is told of what is found."""
+        """`shown` is called with the hits of every answer."""
         self._index, self._documents, self._clock = index, documents, clock
         self._shown = shown
         self._lookup = Lookup(index, documents, clock)
@@ -181,7 +181,7 @@ class Recall:
         await self.vectors.vector_of(self.vectors.embedder, "warm up")
 
     async def __call__(self, request: RecallRequest, reader: Reader) -> RecallAnswer:
-        """Recall for a reader. `request.agent_id` narrows to what that agent said; it is not who reads.
+        """Recall for a reader. `request.agent_id` narrows to what that agent wrote; it is not the reader.
 
         Raises CommandRejected for a blank query, ProjectionBehind when `after` is not searchable in time.
         """
@@ -268,7 +268,7 @@ class Recall:
 
 
 def _named(request: RecallRequest, now: datetime) -> NamedTime | None:
-    """The time that the query names, unless the request has bounds; raises CommandRejected for a zone that is none."""
+    """The time that the query names, unless the request has bounds; raises CommandRejected for an unknown zone."""
     try:
         zone = time_zone(request.time_zone)
     except ValueError as error:
@@ -340,11 +340,11 @@ def _text(document: Document) -> str:
             if text := prose(document):
                 return text
             texts: list[str] = []
-            left = SCANNED
+            room = SCANNED
             for text in texts_in(document.data):
-                texts.append(text[:left])
-                left -= len(texts[-1])
-                if left <= 0:
+                texts.append(text[:room])
+                room -= len(texts[-1])
+                if room <= 0:
                     break
             return searchable(texts) or document.narrative
         case Summary():
@@ -393,9 +393,9 @@ class QueryVectors:
         self._thread.shutdown(wait=False)
 
     async def search(self, question: Question, allowed: Filter) -> tuple[list[Hit], list[str]]:
-        """Search with the question's vector, unless it goes by words alone; and why there is no vector.
+        """Search with the question's vector, unless it is lexical; and why there is no vector.
 
-        Asks again when the index has changed over to another model meanwhile. Raises what ReplicaService.search does.
+        Asks again when the index has changed to another model since. Raises what ReplicaService.search does.
         """
         if question.mode == "lexical":
             return await self._index.search(question, allowed), []
@@ -409,7 +409,7 @@ class QueryVectors:
                 continue
 
     async def vector_of(self, embedder: Embedder, query: str) -> tuple[NDArray[np.float32] | None, list[str]]:
-        """The query's unit vector; None, and why, if there is none."""
+        """The query's unit vector, or None and the reason."""
         if not embedder.dimensions:
             return None, ["no embedder is configured: words only"]
         cached = self._cached.get((embedder.model, query))

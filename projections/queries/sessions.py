@@ -162,7 +162,7 @@ async def locate_session(
 
 
 async def find_session(documents: DocumentReader, tenant: str, session_id: str, project: str) -> Session | None:
-    """A project's session; None if there is none."""
+    """A project's session, or None."""
     try:
         located = await locate_session(documents, tenant, session_id, project)
     except NotFound:
@@ -188,7 +188,7 @@ class Summaries:
         return page_view(await self._documents.newest(listing, reader, project, cursor, limit, within))
 
     async def of_session(self, reader: Reader, session: Located) -> Summary | None:
-        """The summary of a session; None while there is none."""
+        """The summary of a session, or None."""
         name = summary_id(DocumentId(session.document.id))
         (summary,) = await self._documents.get([(session.partition, name)])
         return summary if isinstance(summary, Summary) and may_read(summary, reader) else None

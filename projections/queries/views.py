@@ -66,12 +66,12 @@ def view_of(document: type, **sources: str | Callable[[Any], Any]) -> Callable[[
     return register
 
 
-def public_view(document: type[Struct], **made: Callable[[Any], str]) -> Any:
+def public_view(document: type[Struct], **texts: Callable[[Any], str]) -> Any:
     """The view of documents whose readers get all fields but the internal ones, also those that have their default, and
     texts `made` of them."""
     selected = [(field.name, field.type) for field in fields(document) if field.name not in INTERNAL]
-    shape = [*selected, *((name, str) for name in made)]
-    return view_of(document, **made)(defstruct(document.__name__, shape, kw_only=True, module=__name__))
+    shape = [*selected, *((name, str) for name in texts)]
+    return view_of(document, **texts)(defstruct(document.__name__, shape, kw_only=True, module=__name__))
 
 
 def view(document: Document) -> Any:

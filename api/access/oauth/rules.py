@@ -1,5 +1,5 @@
-"""What the settings say of access tokens, how a token is refused, and what this server says of itself to clients that
-can ask for tokens (RFC 9728, RFC 6750, and MCP's authorization)."""
+"""The settings of access tokens, how a token is refused, and the metadata for clients that can ask for tokens (RFC
+9728, RFC 6750, and MCP's authorization)."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ from ingest.roles import READ_WRITE, Role, roles_by_scope
 
 
 class TokenRefused(Exception):
-    """The token lets nobody in; the text says why, and holds nothing of the token but names that it states."""
+    """The token is refused; the text says why, and has nothing of the token but names in it."""
 
 
 class TokenRules(NamedTuple):
@@ -74,11 +74,11 @@ class Resource:
     def __init__(self, rules: TokenRules) -> None:
         self._rules = rules
         parts = urlsplit(rules.resource)
-        place = WELL_KNOWN + parts.path.rstrip("/")
+        path = WELL_KNOWN + parts.path.rstrip("/")
         self.issuer = rules.issuer
-        self.paths = tuple(dict.fromkeys((WELL_KNOWN, f"{WELL_KNOWN}/mcp", place)))
+        self.paths = tuple(dict.fromkeys((WELL_KNOWN, f"{WELL_KNOWN}/mcp", path)))
         """Where its metadata is: also where clients look that know the server's address alone."""
-        self._metadata_url = f"{parts.scheme}://{parts.netloc}{place}"
+        self._metadata_url = f"{parts.scheme}://{parts.netloc}{path}"
         self._first_scopes = self.scopes_for(READ_WRITE)
 
     @property

@@ -64,8 +64,8 @@ def _signing_key(stated: dict[str, Any]) -> SigningKey | None:
     algorithms = _BY_KIND.get((str(kind[0]), str(kind[1])), ())
     if "alg" in stated:
         algorithms = tuple(name for name in algorithms if name == stated["alg"])
-    if not algorithms or stated.get("use", "sig") != "sig" or "d" in stated:  # `d`: a private key, known to everybody
-        return None
+    if not algorithms or stated.get("use", "sig") != "sig" or "d" in stated:
+        return None  # with `d` the private key was published: anyone could sign
     try:
         key = jwt.PyJWK(stated, algorithms[0])
         if key.Algorithm.check_key_length(key.key):
@@ -83,7 +83,7 @@ def is_token(credential: str) -> bool:
 def key_id_of(token: str, issuer: str) -> str:
     """The `kid` of the key a token says it is signed with, empty for none. The signature is not looked at.
 
-    Raises TokenRefused for what cannot be a token of this issuer, whoever signed it.
+    Raises TokenRefused for what cannot be a token of this issuer.
     """
     if len(token) > MAX_TOKEN_CHARS:
         raise TokenRefused(f"the token is longer than {MAX_TOKEN_CHARS:,} characters")

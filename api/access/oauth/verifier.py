@@ -87,7 +87,7 @@ class IssuerKeys:
         await self._http.aclose()
 
     async def find(self, kid: str) -> SigningKey | None:
-        """The key of this id; None where the issuer has none. Raises IssuerUnavailable where nobody can tell."""
+        """The key of this id; None if the issuer has no such key. Raises IssuerUnavailable if that is unknown."""
         exists = kid in self._keys
         age_s = self._now_s() - self._begun_s
         begin = age_s >= (FRESH_S if exists and not self._error else AGAIN_S)

@@ -122,7 +122,7 @@ SECOND = FIRST.replace("3.0", "5.0").replace("ready 1.0", "ready 0.0").replace("
 
 
 def test_own_figures_are_told_of_each_process_and_those_of_the_log_once():
-    text = merged({0: FIRST, 1: SECOND}, asked=1).splitlines()
+    text = merged({0: FIRST, 1: SECOND}, own=1).splitlines()
 
     assert [line for line in text if not line.startswith("#")] == [
         'mnemolog_http_requests_total{process="0",door="native",status="200"} 3.0',
@@ -137,7 +137,7 @@ def test_own_figures_are_told_of_each_process_and_those_of_the_log_once():
 def test_a_process_that_has_not_counted_something_yet_is_left_out_there():
     without = FIRST.replace('mnemolog_http_requests_total{door="native",status="200"} 3.0\n', "")
 
-    text = merged({0: FIRST, 1: without}, asked=0)
+    text = merged({0: FIRST, 1: without}, own=0)
 
     assert 'mnemolog_http_requests_total{process="0"' in text
     assert 'mnemolog_http_requests_total{process="1"' not in text
