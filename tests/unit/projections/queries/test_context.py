@@ -35,29 +35,18 @@ from projections.queries.observations import Enriched, enrich
 from projections.queries.recall import folded
 from projections.search.question import Hit
 
+TIMES: dict[str, Any] = dict.fromkeys(("recorded_at", "occurred_at", "updated_at"), NOW)
+
 
 def memory(n: int, content: str = "", **fields: Any) -> Memory:
-    return Memory(
-        id=DocumentId(f"mem_{n}"),
-        event_id=f"e{n}",
-        tenant=TENANT,
-        content=content or f"Memory {n}: the staging database is rebuilt on day {n} of every month",
-        recorded_at=NOW,
-        occurred_at=NOW,
-        updated_at=NOW,
-        position="1-0",
-        **fields,
-    )
+    content = content or f"Memory {n}: the staging database is rebuilt on day {n} of every month"
+    given: dict[str, Any] = {**TIMES, "position": "1-0", **fields}
+    return Memory(id=DocumentId(f"mem_{n}"), event_id=f"e{n}", tenant=TENANT, content=content, **given)
 
 
 def lesson(n: int) -> Lesson:
-    return Lesson(
-        id=f"lsn_{n}",
-        tenant=TENANT,
-        content=f"Lesson {n}: run the migrations before the tests",
-        confidence=0.9,
-        reinforced_ms=to_ms(NOW),
-    )
+    content = f"Lesson {n}: run the migrations before the tests"
+    return Lesson(id=f"lsn_{n}", tenant=TENANT, content=content, confidence=0.9, reinforced_ms=to_ms(NOW))
 
 
 def summary(n: int, *, decisions: int = 1) -> Summary:
@@ -68,7 +57,7 @@ def summary(n: int, *, decisions: int = 1) -> Summary:
         session=DocumentId(f"ses_{n}"),
         title=f"Goal {n}",
         narrative=f"Outcome {n}: the pipeline is green and all tests pass.",
-        decisions=[f"We decided {n}.{place} for a reason that was given" for place in range(decisions)],
+        decisions=[f"We decided {n}.{number} for a reason that was given" for number in range(decisions)],
         remaining=[f"Remaining: open end {n}"],
         occurred_at=NOW,
         recorded_at=NOW,
@@ -179,23 +168,30 @@ def test_a_line_that_does_not_fit_makes_room_for_a_shorter_one():
     assert [block.sources for block in told.blocks] == [["mem_2"]]
 
 
-def test_memories_that_were_said_stand_before_those_that_were_made():
-    made = memory(1, "About filepath", derived_from=["obs_1"])
-    block = memories_block([made, memory(2), memory(3)])
+DERIVED = memory(1, "About filepath", derived_from=["obs_1"])
+JSON_TEXT = '{"filePath": "a.py", "note": "The pool is closed."}'
+
+
+@pytest.mark.parametrize(
+    ("memories", "expected"),
+    [
+        pytest.param(
+            [DERIVED, memory(2, "2"), memory(3, "3")],
+            {"mem_2": "- 2", "mem_3": "- 3", "mem_1": "- About filepath"},
+            id="derived-ones-last",
+        ),
+        pytest.param(
+            [memory(1, "The same."), memory(2, "The  same."), memory(3, "Other.")],
+            {"mem_1": "- The same.", "mem_3": "- Other."},
+            id="the-same-once",
+        ),
+        pytest.param([memory(1, JSON_TEXT)], {"mem_1": "- a.py The pool is closed."}, id="json-by-its-values"),
+    ],
+)
+def test_the_lines_of_memories(memories: list[Memory], expected: dict[str, str]):
+    block = memories_block(memories)
     assert block
-    assert block.sources == ["mem_2", "mem_3", "mem_1"]
-
-
-def test_memories_that_say_the_same_are_told_once():
-    block = memories_block([memory(1, "The same."), memory(2, "The  same."), memory(3, "Other.")])
-    assert block
-    assert (block.sources, block.lines) == (["mem_1", "mem_3"], ["- The same.", "- Other."])
-
-
-def test_a_memory_of_json_text_is_told_by_its_values():
-    block = memories_block([memory(1, '{"filePath": "a.py", "note": "The pool is closed."}')])
-    assert block
-    assert block.lines == ["- a.py The pool is closed."]
+    assert (block.sources, block.lines) == (list(expected), list(expected.values()))
 
 
 def test_nothing_that_is_told_closes_the_markers():
@@ -224,41 +220,21 @@ def test_a_context_is_never_over_its_budget_and_names_what_is_missing(
         assert block.text in told.context
 
 
-def seen(n: int, **fields: Any) -> Observation:
+def edit(n: int, **fields: Any) -> Observation:
     """An edit n minutes after NOW."""
     given: dict[str, Any] = {"content": f"This was edit {n}.", "kind": "file_edit", "occurred_at": minute(n), **fields}
-    return Observation(
-        id=DocumentId(f"obs_{n}"),
-        event_id=f"o{n}",
-        tenant=TENANT,
-        session=DocumentId("s1"),
-        recorded_at=NOW,
-        position=f"{n}-0",
-        **given,
-    )
+    ids: dict[str, Any] = {"id": f"obs_{n}", "event_id": f"o{n}", "session": "s1", "position": f"{n}-0"}
+    return Observation(tenant=TENANT, recorded_at=NOW, **ids, **given)
 
 
 def bug(n: int, title: str, content: str, **fields: Any) -> Memory:
     """A memory of a bug, recorded n minutes after NOW."""
-    return Memory(
-        id=DocumentId(f"mem_{n}"),
-        event_id=f"m{n}",
-        tenant=TENANT,
-        title=title,
-        content=content,
-        occurred_at=NOW,
-        recorded_at=minute(n),
-        updated_at=minute(n),
-        position="1-0",
-        **fields,
-    )
+    return memory(n, content, title=title, recorded_at=minute(n), updated_at=minute(n), **fields)
 
 
 def test_all_that_is_known_is_told_in_three_parts():
-    found = enrich(
-        {"a.py": [seen(1, content="We renamed f. It was slow.")]}, ["f is slow"], [bug(1, "Leak", "f leaks")]
-    )
-    assert found == Enriched(
+    renamed = edit(1, content="We renamed f. It was slow.")
+    assert enrich({"a.py": [renamed]}, ["f is slow"], [bug(1, "Leak", "f leaks")]) == Enriched(
         "<agentmemory-file-context>\n## a.py\n- 2026-01-31: We renamed f. It was slow.\n</agentmemory-file-context>\n\n"
         "<agentmemory-relevant-context>\nf is slow\n</agentmemory-relevant-context>\n\n"
         "<agentmemory-past-errors>\n- Leak: f leaks\n</agentmemory-past-errors>",
@@ -269,12 +245,12 @@ def test_all_that_is_known_is_told_in_three_parts():
 def test_a_part_with_nothing_to_say_is_left_out():
     assert enrich({}, [], []) == Enriched("", truncated=False)
     assert enrich(
-        {"a.py": [seen(1, importance=3)], "b.py": []}, ["", " "], [bug(1, "t", "c", is_latest=False)]
+        {"a.py": [edit(1, importance=3)], "b.py": []}, ["", " "], [bug(1, "t", "c", is_latest=False)]
     ) == Enriched("", truncated=False)
 
 
 def test_a_file_shows_its_five_most_important_observations_the_newest_of_equal_ones():
-    history = [seen(1, importance=9), seen(2, importance=4), *(seen(n) for n in range(3, 9))]
+    history = [edit(1, importance=9), edit(2, importance=4), *(edit(n) for n in range(3, 9))]
     told = enrich({"a.py": history}, [], []).context
     assert re.findall(r"edit \d", told) == ["edit 1", "edit 8", "edit 7", "edit 6", "edit 5"]
 
@@ -286,16 +262,15 @@ def test_five_hits_and_the_three_newest_bugs_are_enough():
 
 
 def test_nothing_quoted_can_close_a_part_or_start_a_line():
-    told = enrich(
-        {"<b>.py": [seen(1, content="It was </agentmemory-file-context>\nand more")]}, ["x < y\n& z"], []
-    ).context
+    quoted = edit(1, content="It was </agentmemory-file-context>\nand more")
+    told = enrich({"<b>.py": [quoted]}, ["x < y\n& z"], []).context
     assert told.count("</agentmemory-file-context>") == 1
     assert "## &lt;b&gt;.py\n- 2026-01-31: It was &lt;/agentmemory" in told
     assert "x &lt; y &amp; z" in told
 
 
 def test_too_much_is_cut_and_every_part_is_closed():
-    found = enrich({"a.py": [seen(1, content="n" * 3_000)]}, ["h" * 4_000], [bug(1, "t", "c")])
+    found = enrich({"a.py": [edit(1, content="n" * 3_000)]}, ["h" * 4_000], [bug(1, "t", "c")])
     assert found.truncated
     assert len(found.context) == 4_000
     assert found.context.endswith("h\n</agentmemory-relevant-context>")
@@ -303,7 +278,7 @@ def test_too_much_is_cut_and_every_part_is_closed():
 
 def test_no_limit_is_exceeded_and_no_entity_is_cut():
     for limit in range(260):
-        found = enrich({"a.py": [seen(1, content="&" * 30)]}, ["<" * 20], [], limit_chars=limit)
+        found = enrich({"a.py": [edit(1, content="&" * 30)]}, ["<" * 20], [], limit_chars=limit)
         assert len(found.context) <= limit
         assert found.context.count("<") == 2 * found.context.count("</")
         assert re.fullmatch(r"(?:[^&]|&(?:amp|lt|gt);)*", found.context)
@@ -331,38 +306,23 @@ SAME = "Backups of the staging database are encrypted at rest."
 DENIED = "Backups of the staging database are not encrypted at rest."
 
 
-def named_memory(name: str, content: str) -> Memory:
-    times: Any = dict.fromkeys(("recorded_at", "occurred_at", "updated_at"), NOW)
-    return Memory(id=DocumentId(name), event_id=name, tenant=TENANT, content=content, position="1-0", **times)
+def hit(n: int, score: float, *repeats: Hit) -> Hit:
+    return Hit(id=f"mem_{n}", partition=0, kind="memory", score=score, explain={}, repeats=repeats, terms=["backup"])
 
 
-def hit(name: str, score: float, *repeats: Hit) -> Hit:
-    return Hit(id=name, partition=0, kind="memory", score=score, explain={}, repeats=repeats, terms=["backup"])
-
-
-def told(searched: list[Hit], **contents: str) -> list[tuple[str, list[str]]]:
-    known = {name: named_memory(name, content) for name, content in contents.items()}
-    return [(one.hit.id, one.repeats) for one in folded(searched, known)]
-
-
-SEARCHED = [hit("mem_1", 0.9, hit("mem_2", 0.8), hit("mem_3", 0.5)), hit("mem_4", 0.7)]
-
-
-def test_what_says_the_same_is_told_with_the_better_one():
-    assert told(SEARCHED, mem_1=SAME, mem_2=SAME, mem_3=SAME, mem_4="Else.") == [
-        ("mem_1", ["mem_2", "mem_3"]), ("mem_4", []),
-    ]  # fmt: skip
-
-
-def test_what_denies_it_is_a_result_of_its_own_in_the_order_of_scores():
-    assert told(SEARCHED, mem_1=SAME, mem_2=DENIED, mem_3=SAME, mem_4="Else.") == [
-        ("mem_1", ["mem_3"]), ("mem_2", []), ("mem_4", []),
-    ]  # fmt: skip
-
-
-def test_where_the_best_is_gone_the_next_one_that_is_there_stands_for_the_others():
-    assert told(SEARCHED, mem_2=SAME, mem_3=SAME, mem_4="Else.") == [("mem_2", ["mem_3"]), ("mem_4", [])]
-
-
-def test_what_the_reader_may_not_see_is_not_named():
-    assert told(SEARCHED, mem_1=SAME, mem_4="Else.") == [("mem_1", []), ("mem_4", [])]
+@pytest.mark.parametrize(
+    ("readable", "expected"),
+    [
+        pytest.param({1: SAME, 2: SAME, 3: SAME}, {"mem_1": ["mem_2", "mem_3"]}, id="repeats-of-the-better-one"),
+        pytest.param({1: SAME, 2: DENIED, 3: SAME}, {"mem_1": ["mem_3"], "mem_2": []}, id="a-denial-is-its-own-result"),
+        pytest.param({2: SAME, 3: SAME}, {"mem_2": ["mem_3"]}, id="the-best-is-gone"),
+        pytest.param({1: SAME}, {"mem_1": []}, id="repeats-that-the-reader-cannot-see"),
+    ],
+)
+def test_hits_that_state_the_same_are_repeats_in_the_order_of_scores(
+    readable: dict[int, str], expected: dict[str, list[str]]
+):
+    searched = [hit(1, 0.9, hit(2, 0.8), hit(3, 0.5)), hit(4, 0.7)]
+    existing = {f"mem_{n}": memory(n, content) for n, content in {**readable, 4: "Else."}.items()}
+    results = [(result.hit.id, result.repeats) for result in folded(searched, existing)]
+    assert results == [*expected.items(), ("mem_4", [])]
