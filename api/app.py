@@ -39,13 +39,12 @@ from mcp_gateway.room import Gateway
 from projections.condensing.llm.assistant import check as check_llm
 
 
-def create_app(settings: Settings) -> Starlette:
-    """The native API with MCP. Connections open when it starts and close, after the last write, when it stops."""
-    return _native(settings, Gateway(PROFILES, settings.host, settings.mcp_profile, settings.hosts))
-
-
 def create_listeners(settings: Settings, api_process: ApiProcess | None = None) -> Listeners:
-    """Every application that the settings ask for, on one set of services; the native API's lifespan is that of all."""
+    """Every application that the settings ask for, on one set of services.
+
+    The lifespan of the native API is that of all: connections open when it starts and close, after the last write, when
+    it stops.
+    """
     gateway = Gateway(PROFILES, settings.host, settings.mcp_profile, settings.hosts)
     native = _native(settings, gateway, api_process)
     native.state.homes = SessionProjects()

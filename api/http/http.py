@@ -15,28 +15,8 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from api.monitoring.requests import route_of
+from ingest import errors
 from ingest.commands.parse import parse_json, rejected
-from ingest.errors import (
-    AccessDenied,
-    AlreadyThere,
-    ArchiveUnavailable,
-    BeingRebuilt,
-    CommandRejected,
-    Forbidden,
-    IssuerUnavailable,
-    LogFull,
-    LogUnavailable,
-    MalformedRequest,
-    MnemologError,
-    NotFound,
-    Overloaded,
-    ProjectionBehind,
-    RebuildUnderWay,
-    RequestTooLarge,
-    SessionFull,
-    SlotFull,
-    WrongRebuildState,
-)
 from ingest.names import with_nfc
 from ingest.platform.tasks import INLINE_BYTES, in_thread
 from projections.health.samples import HealthSample
@@ -78,7 +58,7 @@ async def read_body(scope: Scope, receive: Receive, limit: int = MAX_BODY_BYTES)
     """The body of a request; raises RequestTooLarge as soon as it is known to be over `limit`, without reading on."""
     declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
     if declared.isdigit() and int(declared) > limit:
-        raise RequestTooLarge("the body", int(declared), limit)
+        raise errors.RequestTooLarge("the body", int(declared), limit)
     parts: list[bytes] = []
     size = 0
     while True:
@@ -88,7 +68,7 @@ async def read_body(scope: Scope, receive: Receive, limit: int = MAX_BODY_BYTES)
         part: bytes = message.get("body", b"")
         size += len(part)
         if size > limit:
-            raise RequestTooLarge("the body", size, limit)
+            raise errors.RequestTooLarge("the body", size, limit)
         parts.append(part)
         if not message.get("more_body", False):
             return parts[0] if len(parts) == 1 else b"".join(parts)
@@ -112,26 +92,18 @@ def query_of(scope: Scope, cls: type[T]) -> T:
 
 logger = logging.getLogger(__name__)
 
-_STATUS: dict[type[MnemologError], int] = {
-    AccessDenied: 403,
-    MalformedRequest: 400,
-    NotFound: 404,
-    RequestTooLarge: 413,
-    AlreadyThere: 409,
-    BeingRebuilt: 409,
-    RebuildUnderWay: 409,
-    WrongRebuildState: 409,
-    SlotFull: 413,
-    SessionFull: 409,
-    Forbidden: 403,
-    CommandRejected: 422,
-    Overloaded: 429,
-    LogFull: 429,  # before LogUnavailable, which it is one of
-    LogUnavailable: 503,
-    ArchiveUnavailable: 503,
-    IssuerUnavailable: 503,
-    ProjectionBehind: 503,
-}
+_STATUS: tuple[tuple[int, Any], ...] = (
+    (400, errors.MalformedRequest),
+    (403, errors.AccessDenied | errors.Forbidden),
+    (404, errors.NotFound),
+    # before 422 and 503: some of these are CommandRejected or LogUnavailable as well
+    (409, errors.AlreadyThere | errors.SessionFull),
+    (409, errors.BeingRebuilt | errors.RebuildUnderWay | errors.WrongRebuildState),
+    (413, errors.RequestTooLarge | errors.SlotFull),
+    (429, errors.Overloaded | errors.LogFull),
+    (422, errors.CommandRejected),
+    (503, errors.LogUnavailable | errors.ArchiveUnavailable | errors.IssuerUnavailable | errors.ProjectionBehind),
+)
 _HTTP_CODES = {401: "unauthorized", 404: "not_found", 405: "method_not_allowed"}
 PROBLEM_JSON = "application/problem+json"
 TYPE_PREFIX = "urn:mnemolog:error:"
@@ -172,42 +144,42 @@ class ProblemAnswer(Json):
         super().__init__(problem, status, headers)
 
 
-def answer(error: MnemologError) -> ProblemAnswer:
+def answer(error: errors.MnemologError) -> ProblemAnswer:
     """The HTTP answer to an error of ours."""
     members: dict[str, Any] = {}
     match error:
-        case CommandRejected(field=field) if field:
+        case errors.CommandRejected(field=field) if field:
             members = {"field": field}
-        case SlotFull(size=size, limit=limit):
+        case errors.SlotFull(size=size, limit=limit):
             members = {"size": size, "limit": limit}
-        case Overloaded(cause=cause):
+        case errors.Overloaded(cause=cause):
             members = {"reason": cause}
-        case LogFull(cause=cause):
+        case errors.LogFull(cause=cause):
             members = {"reason": cause, "retry": "sending the same event_id again is safe"}
-        case RebuildUnderWay(rebuild=rebuild):
+        case errors.RebuildUnderWay(rebuild=rebuild):
             members = {"rebuild": rebuild}
-        case LogUnavailable():
+        case errors.LogUnavailable():
             members = {"retry": "the outcome is unknown; sending the same event_id again is safe"}
-        case ProjectionBehind(lag=lag):
+        case errors.ProjectionBehind(lag=lag):
             members = {"lag": lag}
         case _:
             pass
     return ProblemAnswer(status_of(error), error.code, str(error), retry_after(error), **members)
 
 
-def status_of(error: MnemologError) -> int:
+def status_of(error: errors.MnemologError) -> int:
     """The HTTP status of an error of ours."""
-    return next((status for cls, status in _STATUS.items() if isinstance(error, cls)), 500)
+    return next((status for status, kinds in _STATUS if isinstance(error, kinds)), 500)
 
 
 def retry_after(error: Exception) -> dict[str, str]:
     """The header that says when to come back; empty for an error that repeating does not cure."""
     match error:
-        case Overloaded(retry_after_s=seconds) | LogFull(retry_after_s=seconds):
+        case errors.Overloaded(retry_after_s=seconds) | errors.LogFull(retry_after_s=seconds):
             return {"Retry-After": str(seconds)}
-        case LogUnavailable() | ProjectionBehind() | RedisError():
+        case errors.LogUnavailable() | errors.ProjectionBehind() | RedisError():
             return {"Retry-After": "1"}
-        case IssuerUnavailable():
+        case errors.IssuerUnavailable():
             return {"Retry-After": "10"}
         case _:
             return {}
@@ -215,7 +187,7 @@ def retry_after(error: Exception) -> dict[str, str]:
 
 async def on_error(request: Request, error: Exception) -> Response:
     """Starlette's handler for MnemologError."""
-    assert isinstance(error, MnemologError)
+    assert isinstance(error, errors.MnemologError)
     return answer(error)
 
 
@@ -240,11 +212,11 @@ async def on_bug(request: Request, error: Exception) -> Response:
 async def on_redis_error(request: Request, error: Exception) -> Response:
     """The server behind everything is down or refuses: say so, and when to come back."""
     detail = f"the log's server does not answer: {error}"
-    return ProblemAnswer(503, LogUnavailable.code, detail, retry_after(error))
+    return ProblemAnswer(503, errors.LogUnavailable.code, detail, retry_after(error))
 
 
 HANDLERS: dict[Any, Any] = {
-    MnemologError: on_error,
+    errors.MnemologError: on_error,
     RedisError: on_redis_error,
     HTTPException: on_http_error,
     ClientDisconnect: on_disconnect,

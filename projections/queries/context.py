@@ -330,9 +330,8 @@ class Compile:
         return lessons_block(await self._documents.readable(locations, reader, Lesson), now)
 
     async def _actions(self, request: ContextRequest, reader: Reader) -> ContextPart | None:
-        page = await self._documents.of_project(
-            open_actions(reader.tenant, request.project), reader, request.project, None, ACTIONS_READ
-        )
+        listing = open_actions(reader.tenant, request.project)
+        page = await self._documents.newest(listing, reader, request.project, None, ACTIONS_READ, at_home=True)
         actions = [located.document for located in page.documents if isinstance(located.document, Action)]
         return actions_block(sorted(actions, key=lambda action: (not is_active(action.status), -action.priority)))
 

@@ -44,9 +44,6 @@ class DocumentPage(NamedTuple):
     next: str | None
 
 
-NOTHING = DocumentPage([], None)
-
-
 class Within(NamedTuple):
     """The part of a listing that is wanted: members between two bounds whose documents `keep` keeps; None keeps all."""
 
@@ -258,33 +255,20 @@ class DocumentReader:
         cursor: str | None,
         limit: int,
         within: Within = EVERYTHING,
-    ) -> DocumentPage:
-        """A page of what the reader can see of a listing that is spread over all partitions, newest first.
-
-        The listing is a project's, or with None of the whole tenant. Of a project out of reach nothing is read.
-        """
-        if project is not None and not reader.key_scope.allows(project):
-            return NOTHING
-        everywhere = range(self.partitions)
-        return await self.page(
-            listing, everywhere, cursor=cursor, limit=limit, within=within, readable=readable_by(reader)
-        )
-
-    async def of_project(
-        self,
-        listing: str,
-        reader: Reader,
-        project: str,
-        cursor: str | None,
-        limit: int,
-        within: Within = EVERYTHING,
+        *,
+        at_home: bool = False,
         readable: Readable | None = None,
     ) -> DocumentPage:
-        """The same of a project's listing that is in the project's partition; `readable` in place of `readable_by`."""
-        if not reader.key_scope.allows(project):
-            return NOTHING
-        home, readable = [self.home(reader.tenant, project)], readable or readable_by(reader)
-        return await self.page(listing, home, cursor=cursor, limit=limit, within=within, readable=readable)
+        """A page of what the reader can see of a listing, newest first; nothing of a project outside the key's scope.
+
+        The listing is a project's, or with None of the whole tenant. It is in all partitions, or, `at_home`, in the
+        project's own. `readable` replaces `readable_by`.
+        """
+        if project is not None and not reader.key_scope.allows(project):
+            return DocumentPage([], None)
+        partitions = [self.home(reader.tenant, project or "")] if at_home else range(self.partitions)
+        readable = readable or readable_by(reader)
+        return await self.page(listing, partitions, cursor=cursor, limit=limit, within=within, readable=readable)
 
     def home(self, tenant: str, project: str) -> int:
         """The partition of a project."""

@@ -89,7 +89,7 @@ class Lessons:
     ) -> Page[Any]:
         """A project's lessons, newest first; retired ones only on request."""
         listing, within = lessons(reader.tenant, project), times.in_log_order()
-        page = await self._documents.of_project(listing, reader, project, cursor, limit, within)
+        page = await self._documents.newest(listing, reader, project, cursor, limit, within, at_home=True)
         return page_view(page, lambda lesson: retired or (isinstance(lesson, Lesson) and not lesson.retired_ms))
 
     async def match(

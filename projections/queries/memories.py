@@ -115,7 +115,7 @@ class Memories:
     ) -> Page[Any]:
         """A project's memories, newest first; superseded ones included unless `latest`."""
         listing, within = memories(reader.tenant, project), times.in_log_order()
-        page = await self._documents.of_project(listing, reader, project, cursor, limit, within)
+        page = await self._documents.newest(listing, reader, project, cursor, limit, within, at_home=True)
         return page_view(page, lambda memory: not latest or (isinstance(memory, Memory) and memory.is_latest))
 
     async def history(self, name: str, reader: Reader) -> list[Memory]:

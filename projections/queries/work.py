@@ -80,8 +80,7 @@ class Actions:
         """A project's actions, newest first."""
         listing = (open_actions if open_only else actions)(reader.tenant, project)
         within = times.in_log_order()
-        page = await self._documents.of_project(listing, reader, project, cursor, limit, within)
-        return page_view(page)
+        return page_view(await self._documents.newest(listing, reader, project, cursor, limit, within, at_home=True))
 
     async def open_work(self, reader: Reader, project: str | None, agent_id: str = "") -> OpenWork:
         """The actions still to be done, of a project or of all, and those that `agent_id` can work on now.
@@ -196,7 +195,11 @@ class Relations:
         """A project's relations, newest first; those of documents the reader can't see are left out."""
         listing, within = relations(reader.tenant, project), times.in_log_order()
         readable = partial(self.readable, reader=reader)
-        return page_view(await self._documents.of_project(listing, reader, project, cursor, limit, within, readable))
+        return page_view(
+            await self._documents.newest(
+                listing, reader, project, cursor, limit, within, at_home=True, readable=readable
+            )
+        )
 
     async def newest(self, reader: Reader, limit: int) -> list[Relation]:
         """The newest `limit` relations of all projects that the reader finds anything in."""

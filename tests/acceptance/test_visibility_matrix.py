@@ -14,7 +14,7 @@ import httpx
 import pytest
 from starlette.routing import Route
 
-from api.app import create_app
+from api.app import create_listeners
 from api.dialects.agentmemory.app import ENDPOINTS
 from api.dialects.registry import PROFILES
 from ingest.platform.settings import Settings
@@ -231,7 +231,7 @@ CANNOT_SHOW: dict[str, str] = {
 
 def ways_in() -> set[str]:
     """Every route with its method, every tool, resource and prompt of every profile."""
-    app = create_app(Settings(redis_url="redis://localhost:1", data_dir=Path("-"), cache_dir=Path("-")))
+    app = create_listeners(Settings(redis_url="redis://localhost:1", data_dir=Path("-"), cache_dir=Path("-"))).native
     routes = [route for route in app.routes if isinstance(route, Route)]
     assert len(routes) == len(app.routes), "mounted applications are not looked into"
     found = {f"{method} {route.path}" for route in routes for method in sorted((route.methods or set()) - {"HEAD"})}

@@ -16,7 +16,7 @@ import pytest
 import typer
 from starlette.routing import Route
 
-from api.app import create_app
+from api.app import create_listeners
 from api.cli.main import application
 from api.dialects.registry import PROFILES
 from api.http.http import Problem
@@ -83,7 +83,7 @@ def anchors(path: Path) -> set[str]:
 
 def routes() -> set[str]:
     """`METHOD /path` of every route of the application, which is built and never started."""
-    app = create_app(Settings(redis_url="redis://127.0.0.1:1", data_dir=ROOT, cache_dir=ROOT))
+    app = create_listeners(Settings(redis_url="redis://127.0.0.1:1", data_dir=ROOT, cache_dir=ROOT)).native
     return {
         f"{method} {route.path.replace(':path', '')}"
         for route in app.routes

@@ -49,8 +49,8 @@ HAPPENINGS = st.lists(st.builds(Happening, SECONDS, st.none() | SECONDS, st.bool
 MEMORY = MemoryRecorded(content="tea", keep_duplicates=True)
 ADA = Reader(TENANT, AGENT, "isolated")
 READ: dict[str, Callable[[DocumentReader, str, str | None, int, Times], Awaitable[DocumentPage]]] = {
-    "memories": lambda reader, name, cursor, limit, times: reader.of_project(
-        memories(TENANT, name), ADA, name, cursor, limit, times.in_log_order()
+    "memories": lambda reader, name, cursor, limit, times: reader.newest(
+        memories(TENANT, name), ADA, name, cursor, limit, times.in_log_order(), at_home=True
     ),
     "timeline": lambda reader, name, cursor, limit, times: reader.newest(
         timeline(TENANT, name), ADA, name, cursor, limit, times.by_event_time()

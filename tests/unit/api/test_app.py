@@ -12,7 +12,7 @@ from waiting import wait_until
 
 from api.agents import recording
 from api.agents import room as spooled
-from api.app import create_app
+from api.app import create_listeners
 from api.spooling import Spooling
 from ingest.commands.decide import Caller
 from ingest.commands.handler import CommandHandler
@@ -28,7 +28,7 @@ from tests.support.memory_log import MemoryLog
 from tests.unit.api.agents.payloads import payload
 from workers.main import WorkerProcess
 
-BUILDS = pytest.mark.parametrize("build", [create_app, WorkerProcess])
+BUILDS = pytest.mark.parametrize("build", [create_listeners, WorkerProcess])
 Build = Callable[[Settings], object]
 
 
