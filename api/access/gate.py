@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from api.access.admission import DENIED, POLICY_VIOLATION, close
 from api.access.keys import Keyring, Registry
 from api.access.oauth.rules import Resource, TokenRefused, stepping_up, token_rules
-from api.access.principal import SCOPE_KEY, nobody
+from api.access.principal import SCOPE_KEY, Principal, nobody
 from api.http.http import ProblemAnswer, answer
 from ingest.errors import (
     InvalidSetting,
@@ -87,16 +87,14 @@ class Gate:
             return
         if not scope["path"].isascii():
             scope["path"] = nfc(scope["path"])
-        stated: dict[bytes, bytes] = {}
-        for name, value in scope["headers"]:
-            if name in SINGLE:
-                if name in stated:
-                    error = MalformedRequest(f"there is more than one {name.decode()} header: send one")
-                    await self._refuse(self._refusal(error), scope, receive, send, f"more than one {name.decode()}")
-                    return
-                stated[name] = value
-        host, origin, authorization = (stated.get(name, b"") for name in (b"host", b"origin", b"authorization"))
-        if not allowed(host, origin, self._pages):
+        single = [name for name, _ in scope["headers"] if name in SINGLE]
+        if len(single) > len(set(single)):
+            repeated = next(name.decode() for number, name in enumerate(single) if name in single[:number])
+            error = MalformedRequest(f"there is more than one {repeated} header: send one")
+            await self._refuse(self._refusal(error), scope, receive, send, f"more than one {repeated}")
+            return
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        if not allowed(headers.get(b"host", b""), headers.get(b"origin", b""), self._pages):
             if kind == "websocket":  # the handshake fails: another site's page learns nothing
                 await send({"type": "websocket.close", "code": POLICY_VIOLATION})
             else:
@@ -106,22 +104,8 @@ class Gate:
             scope[SCOPE_KEY] = self._nobody
             await self._app(scope, receive, send)
             return
-        keyring: Keyring = scope["app"].state.keyring
-        tokens: AccessTokens | None = scope["app"].state.tokens
-        credential, reason = _credential(scope, authorization), ""
-        try:
-            principal = await keyring.identify(credential)
-            if principal is None and tokens is not None:
-                principal = await tokens.identify(credential)
-        except (LogUnavailable, IssuerUnavailable) as error:
-            await self._refuse(self._refusal(error), scope, receive, send, str(error))
-            return
-        except TokenRefused as refused:
-            principal, reason = None, str(refused)
+        principal = await self._identify(scope, receive, send, headers.get(b"authorization", b""))
         if principal is None:
-            refusal = self._unauthorized if self._resource is None else unauthorized(self._resource, reason)
-            message = reason or "pass a key, or the server's secret, as ?token="
-            await self._refuse(refusal, scope, receive, send, message)
             return
         scope[SCOPE_KEY] = principal
         if self._resource is not None and principal.expires_ms and kind == "http":
@@ -129,6 +113,27 @@ class Gate:
             scope[DENIED] = denied
             send = stepping_up(send, self._resource, principal, denied)
         await self._app(scope, receive, send)
+
+    async def _identify(self, scope: Scope, receive: Receive, send: Send, authorization: bytes) -> Principal | None:
+        """The caller of a request; None for one that was refused."""
+        keyring: Keyring = scope["app"].state.keyring
+        tokens: AccessTokens | None = scope["app"].state.tokens
+        credential, reason = _credential(scope, authorization), ""
+        try:
+            principal = await keyring.identify(credential)
+            if principal is None and tokens is not None:
+                principal = await tokens.identify(credential)
+            if principal is not None:
+                return principal
+        except (LogUnavailable, IssuerUnavailable) as error:
+            await self._refuse(self._refusal(error), scope, receive, send, str(error))
+            return None
+        except TokenRefused as refused:
+            reason = str(refused)
+        refusal = self._unauthorized if self._resource is None else unauthorized(self._resource, reason)
+        message = reason or "pass a key, or the server's secret, as ?token="
+        await self._refuse(refusal, scope, receive, send, message)
+        return None
 
     async def _refuse(self, refusal: ASGIApp, scope: Scope, receive: Receive, send: Send, reason: str) -> None:
         if scope["type"] == "websocket":

@@ -391,6 +391,7 @@ class Importer:
             except Overloaded:
                 if waited == OVERLOADED_S:
                     raise
+            # others fill the queue: the import stands back for a second
             await asyncio.sleep(1)
         if self._existing is not None:
             await self._existing.note(events)
