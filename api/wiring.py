@@ -152,12 +152,7 @@ def _watch(settings: Settings, redis: Client, index: IndexService, jobs: JobQueu
 
 
 async def _index(
-    settings: Settings,
-    redis_url: str,
-    redis: Client,
-    log: RedisLog,
-    embedders: LiveEmbedder,
-    stack: AsyncExitStack,
+    settings: Settings, redis_url: str, redis: Client, log: RedisLog, embedders: LiveEmbedder, stack: AsyncExitStack
 ) -> IndexService:
     """The index on a search engine, where the settings name one; else this process's own. It says that it is up.
 

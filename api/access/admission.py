@@ -125,8 +125,8 @@ def guarded(route: R, needs: Needs) -> R:
 logger = logging.getLogger(__name__)
 
 Kind = Literal["reads", "writes"]
+# two for each key there can be; with more token subjects, the least recently used start over
 MAX_LEASES = 20_000
-"""One for each kind of every key there can be; with more subjects of tokens, the longest unused begin again."""
 
 
 class _Lease:

@@ -231,8 +231,8 @@ def _base62(number: int, length: int) -> str:
     return digits.rjust(length, "0")
 
 
+# every API process holds all of them in memory, about 1 KB each
 MAX_KEYS = 10_000
-"""Every API process holds all of them in memory, about 1 KB each."""
 ROWS_AT_ONCE = 500
 
 
@@ -340,8 +340,8 @@ logger = logging.getLogger(__name__)
 
 FRESH_S = 2.0  # a revoked key works this long at most; one GET per process and interval costs nothing
 STALE_S = 60.0  # longer than a failover of Redis or Valkey takes; then a revoked key may not go on working
+# requests that wait for a look continue after this time with the keys read before
 LOOK_S = 1.0
-"""How long a look may take before the requests that wait for it continue with what is known."""
 _NO_DIGEST = sha256(b"no key has this").hexdigest()
 
 

@@ -52,8 +52,8 @@ class Listeners:
 
 
 BACKLOG = 2048  # a burst of hooks connects at once; the kernel refuses what does not fit
+# for requests in progress when the process is asked to stop
 STOP_WITHIN_S = 10
-"""That requests in progress get when the process is asked to end."""
 HEAD_WITHIN_S = 20.0
 """From the first byte of a connection, or of a further request on it, to the end of its head."""
 MAX_HEAD_BYTES = 64 << 10
@@ -275,10 +275,10 @@ def bind(host: str, port: int, *, shared: bool = False) -> list[socket.socket]:
 
 
 MAX_HELD_BYTES = 96 << 20  # six bodies of the largest size: parsed, each takes several times as much memory
+# a body whose declared length is at most this is not counted: a connection's buffers take as much
 SMALL_BYTES = 64 << 10
-"""A body that says that it is no longer is not counted: a connection takes as much for its buffers."""
+# bodies that end within this time release memory together: scanning the heap blocks other allocations
 GIVE_BACK_AFTER_S = 5.0
-"""Bodies that end within so long give their memory back together: looking through the heap holds up who allocates."""
 BIG_BYTES = 1 << 20
 _RELEASE = "mnemolog.release"
 """In a request's scope: what stops counting its body."""

@@ -29,11 +29,7 @@ def request_span(scope: Scope, call: str) -> AbstractContextManager[Span]:
     if not tracing.is_on() or scope["path"] in _PROBES:
         return tracing.NO_SPAN
     method = scope["method"] if scope["method"] in _METHODS else "_OTHER"
-    attributes = {
-        "http.request.method": method,
-        "url.scheme": scope.get("scheme", "http"),
-        "mnemolog.api": call,
-    }
+    attributes = {"http.request.method": method, "url.scheme": scope.get("scheme", "http"), "mnemolog.api": call}
     return tracing.server(_verb(method), attributes, scope["headers"])
 
 

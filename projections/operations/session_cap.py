@@ -21,8 +21,8 @@ from projections.operations.current import Current
 SESSIONS = 10_000
 """Sessions whose count is kept, the longest unused goes first: about 4 MB."""
 REFRESH_S = 60.0  # bounds how far several processes together may exceed the cap
+# an accepted observation may take this long to reach the log; until then a look-up does not see it
 IN_FLIGHT_S = 10.0
-"""How long an observation that was let in may still be on its way into the log, where a look-up does not see it."""
 
 
 @dataclass(slots=True)

@@ -183,8 +183,8 @@ _STORED_FIELDS = {*ExportLine.__struct_fields__, "position"}
 
 NOTED: tuple[type[EventData], ...] = (EventErased, SubjectForgotten)
 ENTRIES_PER_READ = 500
+# few milliseconds have more; reading ENTRIES_PER_READ for each event made an import ten times as slow
 ENTRIES_AT_FIRST = 10
-"""Few moments have more; reading the most for each event made an import ten times as slow."""
 READS_AT_ONCE = 16  # an import must not take all connections of the pool from writers
 LAST = 999_999
 """The highest number of an entry within its millisecond."""
@@ -276,14 +276,14 @@ def _digest(event: Event) -> bytes:
     return bytes.fromhex(name)
 
 
+# an event has up to 1 MiB in the log; in JSON a control character takes six bytes instead of one
 MAX_LINE_BYTES = 8 << 20
-"""An event has up to 1 MiB in the log; in JSON a control character, which there is one byte, takes six."""
 MAX_REJECTED = 100
 """Rejected lines that a report describes; it counts all of them."""
 EVENTS_PER_APPEND, BYTES_PER_APPEND = 500, 4 << 20
 """What an import gathers before it appends."""
+# an import waits this long while others fill the log's queue; less than a client waits for an answer
 OVERLOADED_S = 60
-"""How long an import stands back while others fill the queue of the log; less than a client waits for an answer."""
 MAX_COUNTED = 10_000
 """Imported memories of which it is counted what they superseded: 2 MB."""
 Settle: TypeAlias = Callable[[], Awaitable[object]]

@@ -106,12 +106,7 @@ class WorkOperations:
         return await self._current.give(command, caller)
 
     async def _about_lesson(
-        self,
-        kind: type[ReinforceLesson | TriggerLesson],
-        name: str,
-        reader: Reader,
-        caller: Caller,
-        event_id: str,
+        self, kind: type[ReinforceLesson | TriggerLesson], name: str, reader: Reader, caller: Caller, event_id: str
     ) -> Accepted:
         lesson = await self._lesson(name, reader)
         command = kind(event_id=event_id, project=lesson.project, agent_id=reader.agent_id, lesson=lesson.id)

@@ -206,13 +206,7 @@ class DocumentReader:
         return DocumentPage(selected, _encode_cursor(edge))
 
     async def _cut(
-        self,
-        listing: str,
-        partitions: Sequence[int],
-        within: Within,
-        edge: str,
-        limit: int,
-        newest_first: bool,
+        self, listing: str, partitions: Sequence[int], within: Within, edge: str, limit: int, newest_first: bool
     ) -> tuple[list[tuple[str, int, Document | None]], str | None]:
         """The next members of a listing, their partitions and documents, behind `edge`; and the member behind them."""
         low, high = within.low, within.high

@@ -27,14 +27,9 @@ from projections.search.question import Filter
 
 OBSERVATIONS = 1_000
 """The newest so many tell, at each step, which sessions touched what."""
+# facet values, about a second's work; the rest is not counted
 COUNTED = 100_000
-"""Facet values looked at when everything is counted, about a second's work; the rest is left out."""
-EDGES: dict[Linked, str] = {
-    "project": "in_project",
-    "session": "in_session",
-    "file": "touches",
-    "concept": "about",
-}
+EDGES: dict[Linked, str] = {"project": "in_project", "session": "in_session", "file": "touches", "concept": "about"}
 """Node types whose nodes are named by what they are, also the facets that know them; and the edges that end there."""
 
 
@@ -140,8 +135,8 @@ def surroundings(index: Index, allowed: Filter, now_ms: int, around: Sequence[st
 
 MAX_NODES = 500
 MAX_DEPTH = 3
+# facet values counted at once; searches run in between
 SLICE = 500
-"""Facet values counted in one go; searches get their turn between."""
 RELATIONS = 500
 """The newest relations of a project that are counted."""
 

@@ -28,15 +28,15 @@ logger = logging.getLogger(__name__)
 
 FIRST_PAGE, PAGE = 20, 200
 """Lessons whose triggers are read at once: often the first few fill an answer."""
+# for all patterns of one request: a hook waits for the answer before its tool runs
 PATTERNS_BUDGET_S = 0.05
-"""For all patterns of one request: a hook waits for the answer before its tool runs."""
 SPARE = 4
 """Times the limit that the index is asked for: it ranks by other weights than a lesson's own."""
 FOUND = 200
 LISTED = 1_000
 """Most that is looked at where the index cannot tell which are wanted."""
+# below this, texts that share no word are unrelated
 LEAST_COSINE = 0.3
-"""Below, texts that share no word have nothing in common that a lesson should be shown for."""
 NO_PROJECT = "\0"
 """Not a project's name, so none weighs more than another."""
 

@@ -180,10 +180,10 @@ def _by_severity(
 
 
 Noun = Literal["observation", "lesson", "session", "project"]
+# cached in the process: numbers never change
 MAX_KNOWN = 50_000
-"""Numbers stored in the process, which saves asking: they never change."""
+# names in one call of the script: Lua unpacks twice as many values, and its limit is 8,000
 AT_ONCE = 2_000
-"""Names in one call of the script: Lua unpacks twice as many values, and 8,000 is its limit."""
 
 
 class IntegerIds:

@@ -22,10 +22,10 @@ from projections.search.index import IndexService
 
 MAX_VERSIONS = 1_000
 """Of one memory's history."""
+# how long the answer to a write waits for the fold: ten times what projecting usually takes
 OUTCOME_WAIT_S = 0.5
-"""How long the answer to a write waits for what the fold made of it: ten times what projecting takes as a rule."""
+# with so many entries not projected yet the answer does not wait: they take about that long
 FAR_BEHIND = 500
-"""Entries of a partition that are not projected, from which the answer does not wait: they take about that long."""
 MAX_SIMILAR = 10
 MAX_PROBED = 200
 """Members of each key that are looked at for similar memories, and memories that are read."""

@@ -292,12 +292,7 @@ class AroundQueries:
         return await self._documents.readable(distinct, reader, Memory)
 
     async def _hits(
-        self,
-        reader: Reader,
-        files: Sequence[str],
-        terms: Sequence[str],
-        project: str | None,
-        min_confidence: LeastSure,
+        self, reader: Reader, files: Sequence[str], terms: Sequence[str], project: str | None, min_confidence: LeastSure
     ) -> list[str]:
         """Files and terms are separate queries: a document that matches all of one need not match the other."""
         names = [file.replace("\\", "/").rpartition("/")[2] for file in files]

@@ -43,10 +43,10 @@ from projections.search.similarity import states_the_same
 from projections.search.terms import SCANNED, snippet, terms
 from projections.vectors.embedder import Embedder, ModelUnavailable
 
+# results made on the event loop: each takes up to a millisecond
 MADE_INLINE = 20
-"""Results that are made on the event loop: each takes up to a millisecond."""
+# asked of the index beyond the limit, to replace documents deleted between search and read
 SPARE_HITS = 4
-"""Asked of the index beyond the limit, in place of documents forgotten between search and read."""
 
 Kind = Literal["observation", "memory", "lesson", "summary"]
 LeastSure = Annotated[float, Meta(ge=0, le=1)] | None

@@ -12,8 +12,8 @@ from jwt.types import Options
 
 from api.access.oauth.rules import TokenRefused, TokenRules
 
+# the clocks of the issuer and of this machine may differ by this much
 LEEWAY_S = 30
-"""By which the clocks of the issuer and of this machine may differ."""
 MAX_TOKEN_CHARS = 16 << 10
 MAX_KEYS = 100
 _RSA = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
