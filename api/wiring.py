@@ -131,7 +131,6 @@ def _embedded(settings: Settings) -> Path | None:
 
 
 def _watch(settings: Settings, redis: Client, index: IndexService, jobs: JobQueue, stack: AsyncExitStack) -> Watch:
-    """The watch over the vital signs, which looks from now on."""
     embedded = _embedded(settings)
     health_sampler = HealthSampler(
         redis,

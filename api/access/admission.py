@@ -130,8 +130,6 @@ MAX_LEASES = 20_000
 
 
 class _Lease:
-    """What a process has taken of one bucket and not given out."""
-
     def __init__(self) -> None:
         self.available = 0
         self.refused_until_s = 0.0

@@ -172,7 +172,6 @@ def unauthorized(resource: Resource, reason: str) -> ProblemAnswer:
 
 
 def _credential(scope: Scope, authorization: bytes) -> str:
-    """What a caller sends as its key: the bearer, else for a WebSocket what its address says."""
     scheme, _, credential = authorization.decode("latin-1").partition(" ")
     if credential and scheme.lower() == "bearer":
         return credential.strip()

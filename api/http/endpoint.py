@@ -93,8 +93,6 @@ def open_paths(endpoints: Sequence[Endpoint]) -> frozenset[str]:
 
 
 class _ByMethod:
-    """An ASGI application that hands a request to the one for its method."""
-
     def __init__(self, applications: Mapping[str, ASGIApp]) -> None:
         self._applications = applications
 
@@ -150,7 +148,7 @@ class Shortcut:
 
 
 def _direct(handler: Handler) -> ASGIApp:
-    """The handler as an application, without the wrapper that handles errors for a router."""
+    # the handler as an application, without the wrapper that handles errors for a router
     if not is_function(handler):
         return cast("ASGIApp", handler)
 

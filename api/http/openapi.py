@@ -193,7 +193,6 @@ def _operation(about: About, endpoint: Endpoint, schemas: "_Schemas") -> dict[st
 
 
 def _parameters(about: About, endpoint: Endpoint, details: Details, schemas: "_Schemas") -> list[dict[str, Any]]:
-    """Those of the path and of the query string, and the request headers that count."""
     text = {"type": "string", "minLength": 1}
     parameters: list[dict[str, Any]] = [
         {"name": name, "in": "path", "required": True, "schema": {"type": _KINDS[kind]} if kind in _KINDS else text}
@@ -217,7 +216,7 @@ def _parameters(about: About, endpoint: Endpoint, details: Details, schemas: "_S
 
 
 def _without_null(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A query string has no null: what may be null may be left out."""
+    # a query string has no null: a parameter that may be null may be left out
     selected = {name: value for name, value in schema.items() if name != "default" or value is not None}
     parts = [part for part in selected.get("anyOf", []) if part != {"type": "null"}]
     if len(parts) == 1:

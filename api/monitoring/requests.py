@@ -51,5 +51,5 @@ def answered(span: Span, method: str, route: str, status: int) -> None:
 
 
 def _verb(method: str) -> str:
-    """How the name of a span begins: there are few such names, whatever is sent."""
+    # how the name of a span begins: there are few such names, whatever is sent
     return method if method in _METHODS else "HTTP"

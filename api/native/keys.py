@@ -145,8 +145,8 @@ def _check(admin: Principal, grant: Grant) -> None:
 
 
 async def _check_end(registry: Registry, admin: Principal, expires_at: datetime | None) -> None:
-    """Raise AccessDenied for a key that would outlive the access token or key that makes it: an issuer could not take
-    back what it gave, nor an operator what a key was limited to."""
+    # a key may not outlive the access token or key that creates it: otherwise an issuer could not revoke access, and
+    # the end that an operator set for a key would mean nothing
     ends_ms = admin.expires_ms
     if admin.key_id and not ends_ms:
         ends_ms = (await registry.get(admin.key_id)).expires_ms

@@ -75,7 +75,7 @@ class SessionCap:
             del tally.entered[-1:]
 
     async def _look_up(self, tally: _Count, route: str, name: DocumentId) -> None:
-        """Take the stored count, plus what was tally here and may not be stored yet."""
+        """Take the stored count, plus what was counted here and may not be stored yet."""
         started = time.monotonic()
         try:
             existing = await self._current.get(route, name)
@@ -83,6 +83,6 @@ class SessionCap:
             tally.lookup = None
         stored = existing.observation_count if isinstance(existing, Session) else 0
         in_flight = len(tally.entered) - bisect(tally.entered, started - IN_FLIGHT_S)
-        # not less than was tally here, not more than what can still be on its way on top of what is stored
+        # not less than was counted here, not more than what can still be on its way on top of what is stored
         tally.count = min(max(stored, tally.count), stored + in_flight)
         tally.counted_at = time.monotonic()

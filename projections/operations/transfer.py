@@ -370,7 +370,6 @@ class Importer:
         return progress.report(complete=end is not None and end.events == lines_read, superseded=counted)
 
     async def _wait_until_projected(self) -> None:
-        """Wait until everything that was in the log when the import began is projected."""
         for waited in range(OVERLOADED_S + 1):
             try:
                 if self._settle is not None:
@@ -460,8 +459,6 @@ class _NumberedLine(NamedTuple):
 
 
 class _ReadProgress:
-    """What an import has gathered and what it has done so far."""
-
     def __init__(self) -> None:
         self._gathered: list[tuple[int, Event]] = []
         self._bytes = 0

@@ -363,7 +363,6 @@ class Compile:
     async def _newest_observations(
         self, past: Sequence[tuple[int, Session]], reader: Reader
     ) -> dict[str, list[Observation]]:
-        """The newest observations of sessions that the reader can see, by the session's document id."""
         listings = [(session_observations(session.id), partition) for partition, session in past]
         rows = await self._documents.ranges(listings, limit=OBSERVATIONS_READ, newest_first=True)
         located = [

@@ -373,13 +373,12 @@ def readable_by(reader: Reader) -> Readable:
 
 
 def _encode_cursor(member: str) -> str:
-    """The cursor behind a member, with the partitions that the page was made without."""
     unread = f"\0{','.join(map(str, sorted(left_out())))}\0" if left_out() else ""
     return base64.urlsafe_b64encode(f"{unread}{member}".encode()).decode().rstrip("=")
 
 
 def _decode_cursor(cursor: str | None) -> tuple[str, frozenset[int]]:
-    """The text that a page is behind, empty for the first, and the partitions that the page before was made without."""
+    """The text that a page starts after, empty for the first, and the partitions that the previous page left out."""
     if not cursor:
         return "", frozenset()
     try:

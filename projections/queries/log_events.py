@@ -334,10 +334,8 @@ class Audit:
         return AuditPage(results, None if backwards.finished else str(at))
 
     async def _heads(self) -> Token:
-        """Behind the newest entries: what is written between two pages is in neither.
-
-        Of a partition that was left out all is older, so that a later page has what the first one lacks.
-        """
+        # Positions after the newest entries: entries written between two pages are in neither. A partition that was
+        # left out starts after all positions, so a later page has what the first one lacks.
         everywhere = range(self._log.partitions)
         heads = await readable({partition: self._log.head(partition) for partition in everywhere})
         behind = {partition: Position(head.ms, head.seq + 1) for partition, head in heads.items()}

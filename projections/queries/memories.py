@@ -78,7 +78,6 @@ class Memories:
         return sum(memory.separate_parent and memory.tenant == tenant for memory in memories)
 
     async def _projected(self, token: Token) -> bool:
-        """Whether a position is projected, or is in a moment."""
         if any(self._index.lag.get(partition, 0) > FAR_BEHIND for partition in token):
             return False
         try:

@@ -100,7 +100,7 @@ def _history_lines(file_history: Mapping[str, Sequence[Observation]]) -> Iterato
 
 
 def _quoted(text: str) -> str:
-    """The text on one line, so that it cannot pass for a heading or an item of its own."""
+    # the text on one line, so that it cannot pass for a heading or an item of its own
     return escape(" ".join(text.split()))
 
 
@@ -294,7 +294,7 @@ class AroundQueries:
     async def _hits(
         self, reader: Reader, files: Sequence[str], terms: Sequence[str], project: str | None, min_confidence: LeastSure
     ) -> list[str]:
-        """Files and terms are separate queries: a document that matches all of one need not match the other."""
+        # files and terms are separate queries: a document that matches all of one need not match the other
         names = [file.replace("\\", "/").rpartition("/")[2] for file in files]
         queries = [" ".join(filter(str.strip, words))[:QUERY_CHARS] for words in (names, terms[:MAX_TERMS])]
         requested = [

@@ -110,7 +110,6 @@ class ProjectProfiles:
         return documents
 
     async def _preferences(self, reader: Reader, project: str, user_id: str) -> list[tuple[int, Memory]]:
-        """Public memories that state preferences, newest first, with their partitions."""
         scope = reader.scope if reader.only_agent else "shared"
         anyone = Reader(reader.tenant, reader.only_agent, scope, key_scope=reader.key_scope)
         requested = [("tag", tag) for tag in PREFERENCE_TAGS] + ([("user", user_id)] if user_id else [])

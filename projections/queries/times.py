@@ -131,7 +131,7 @@ def recorded_ms(event: Mapping[str, Any], position: Position) -> int:
 
 
 def _first_recorded(ms: int, position: str) -> int:
-    """An import may name a time by a clock that is ahead of this log's; it was recorded by then all the same."""
+    # an import may name a time by a clock that is ahead of this log's; it was recorded by then all the same
     return min(ms, Position.parse(position).ms)
 
 

@@ -54,7 +54,7 @@ class _Metadata(msgspec.Struct):
 
 
 class _Unusable(Exception):
-    """The issuer's answer is not what it should be."""
+    """The issuer's answer cannot be used."""
 
 
 class _NotThere(_Unusable):
@@ -122,7 +122,6 @@ class IssuerKeys:
         self._error = reason
 
     async def _address_of_keys(self) -> str:
-        """Where the issuer's metadata says that its keys are."""
         issuer = self._rules.issuer
         addresses = build_oauth_authorization_server_metadata_discovery_urls(issuer, issuer)
         for address in addresses:
