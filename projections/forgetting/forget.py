@@ -10,16 +10,18 @@ not.
 
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ingest.commands.decide import Caller, ForgetSubject, Remember, SetSlot, WriteAction
+from ingest.commands.handler import Accepted
 from ingest.durability import Durability, weakest
 from ingest.errors import Forbidden, NotFound
-from ingest.events.subject import SubjectKind
 from ingest.ids import DocumentId, new_event_id
 from ingest.log.position import Token, partition_of, project_route
 from ingest.platform.clock import Clock, system_clock, to_ms
@@ -33,20 +35,18 @@ from projections.documents.relations import relations
 from projections.documents.rows import derived
 from projections.documents.sessions import Session, sessions, summary_id
 from projections.documents.slots import Slot, slots
-from projections.forgetting.plan import KINDS, Cut, Erase, Keep, Plan, Retired, Rewrite, Step, successor_event
+from projections.forgetting.plan import KINDS, LOOKS, Cut, Erase, Keep, Plan, Retired, Rewrite, Step, successor_event
+from projections.forgetting.receipts import Receipt
 from projections.operations.current import Current
 from projections.queries.lookup import Lookup, expired, unimportant
 from projections.queries.work import Actions
-
-_LOOKS = 5
-"""How often a forgetting looks again before it leaves what others derive meanwhile to them."""
 
 SAMPLES = 20
 """Texts of forgotten documents that a probe searches for."""
 
 
 class Samples:
-    """The ids of what one or several forgettings forgot, and texts of some; kept in memory only."""
+    """The ids of what one or several forgettings forgot, and texts of some; in memory only."""
 
     def __init__(self) -> None:
         self.names: dict[str, None] = {}
@@ -67,6 +67,11 @@ class Forgotten(Struct, frozen=True, kw_only=True):
         """All documents."""
         return sum(self.documents.values())
 
+    @property
+    def token(self) -> Token:
+        """The position; empty if nothing was appended."""
+        return Token.parse(self.position) if self.position else Token()
+
 
 class Forgetting:
     """Forgets what belongs to a subject. Repeating a forgetting with its event id changes nothing."""
@@ -82,16 +87,16 @@ class Forgetting:
 
         Raises NotFound when it is not there, or not for this reader; Forbidden for a memory that is shared with it.
         """
-        run = await self._begin(caller, "memory", name, reason, event_id)
+        run = await self._begin(caller, ForgetSubject(event_id=event_id, kind="memory", subject=name, reason=reason))
         document = next(iter(await run.plan.find([name])), None)
         if document is None or not may_read(document, reader) or type(document) not in KINDS:
             raise NotFound(f"there is no document {name!r}")
         if not may_forget(document, reader):
             raise Forbidden(f"memory {name} is not yours: its creator or its owner may forget it")
-        run.kind = KINDS[type(document)]
+        run.order = replace(run.order, kind=KINDS[type(document)])
         if isinstance(document, Session):
-            return await run.carry_out(run.plan.of_session(document), looks=_LOOKS)
-        return await run.carry_out(_page([document, *await self._older([document], reader)]), looks=_LOOKS)
+            return await run.carry_out(run.plan.of_session(document))
+        return await run.carry_out(_page([document, *await self._older([document], reader)]))
 
     async def documents(
         self, names: Sequence[str], reader: Reader, caller: Caller, *, reason: str = "", kept: Collection[str] = ()
@@ -100,60 +105,48 @@ class Forgetting:
 
         Of memories also the versions before them, but for those `kept`.
         """
-        run = await self._begin(caller, "memory", "", reason)
+        run = await self._begin(caller, ForgetSubject(kind="memory", subject="", reason=reason))
         documents = await run.plan.find(list(dict.fromkeys(names)))
         documents = [document for document in documents if may_read(document, reader) and type(document) in KINDS]
         documents = [document for document in documents if may_forget(document, reader)]
         if documents:
-            run.kind, run.subject = KINDS[type(documents[0])], documents[0].id
-        older = [one for one in await self._older(documents, reader) if one.id not in kept]
-        return await run.carry_out(_page([*documents, *older]), looks=_LOOKS)
+            run.order = replace(run.order, kind=KINDS[type(documents[0])], subject=documents[0].id)
+        older = [version for version in await self._older(documents, reader) if version.id not in kept]
+        return await run.carry_out(_page([*documents, *older]))
 
     async def session(
         self, session: Session, caller: Caller, *, reason: str = "", event_id: str = "", until: Token | None = None
     ) -> Forgotten:
         """Forget a session and its observations; with `until`, those recorded up to there."""
-        run = await self._begin(caller, "session", session.session_id, reason, event_id, until)
-        return await run.carry_out(run.plan.of_session(session), looks=_LOOKS)
+        order = ForgetSubject(event_id=event_id, kind="session", subject=session.session_id, reason=reason)
+        run = await self._begin(caller, order, until)
+        return await run.carry_out(run.plan.of_session(session))
 
-    async def user(
-        self, user_id: str, caller: Caller, *, reason: str = "", event_id: str = "", until: Token | None = None
-    ) -> Forgotten:
-        """Forget everything that names a user; with `until`, what was recorded up to there."""
-        run = await self._begin(caller, "user", user_digest(caller.tenant, user_id), reason, event_id, until)
-        return await run.carry_out(run.plan.of_user(user_id))
+    async def user_or_project(self, receipt: Receipt, caller: Caller, until: Token) -> Forgotten:
+        """Forget everything that names a receipt's user, or everything of its project, that was recorded up to `until`.
 
-    async def project(
-        self, project: str, caller: Caller, *, reason: str = "", event_id: str = "", until: Token | None = None
-    ) -> Forgotten:
-        """Forget everything of a project; with `until`, what was recorded up to there."""
-        run = await self._begin(caller, "project", project, reason, event_id, until)
-        return await run.carry_out(run.plan.of_project(project))
+        It is not planned again at the end: the job that carries out a receipt runs it again.
+        """
+        run = await self._begin(caller, _order(receipt), until)
+        is_user = receipt.kind == "user"
+        pages = run.plan.of_user(receipt.name) if is_user else run.plan.of_project(receipt.name)
+        return await run.carry_out(pages, looks=0)
 
-    async def made_of(
-        self, names: Sequence[str], kind: SubjectKind, subject: str, caller: Caller, *, reason: str = "", event_id: str
-    ) -> Forgotten:
-        """Forget what was made of documents that are forgotten by now: by someone who had read them before."""
-        run = await self._begin(caller, kind, subject, reason, event_id)
-        await run.append(await run.plan.made_of(names))
-        return run.outcome()
+    async def made_of_it(self, receipt: Receipt, caller: Caller) -> Forgotten:
+        """Forget what was made of the samples, which are forgotten by now: by someone who had read them before."""
+        run = await self._begin(caller, _order(receipt))
+        return await run.carry_out(_page([]), looks=1)
 
-    async def _begin(
-        self,
-        caller: Caller,
-        kind: SubjectKind,
-        subject: str,
-        reason: str,
-        event_id: str = "",
-        until: Token | None = None,
-    ) -> "_Run":
-        now, event_id = await self._current.settle(), event_id or str(new_event_id())
+    async def _begin(self, caller: Caller, order: ForgetSubject, until: Token | None = None) -> "_Run":
+        now, order = await self._current.settle(), replace(order, event_id=order.event_id or str(new_event_id()))
         samples = self._samples or Samples()
-        plan = Plan(self._current, caller.tenant, event_id, now if until is None else until, samples.names)
-        return _Run(self._current, plan, caller, kind, subject, reason, event_id, samples)
+        plan = Plan(self._current, caller.tenant, order.event_id, now if until is None else until, samples.names)
+        # what was made of it goes with it, also in projects that the caller's key is not for
+        caller = caller._replace(key_scope=caller.key_scope._replace(projects=()))
+        return _Run(self._current, plan, caller, order, samples)
 
     async def _older(self, documents: Sequence[Document], reader: Reader) -> list[Memory]:
-        """The versions that these memories revised and this reader may forget, too."""
+        """The earlier versions of these memories that this reader may forget."""
         older: dict[DocumentId, Memory] = {}
         for version in [document for document in documents if isinstance(document, Memory)]:
             home = partition_of(project_route(version.tenant, version.project), self._current.log.partitions)
@@ -162,141 +155,101 @@ class Forgetting:
                 if not isinstance(before, Memory):
                     break
                 older[before.id] = version = before
-        return [one for one in older.values() if may_forget(one, reader)]
+        return [version for version in older.values() if may_forget(version, reader)]
 
 
+_OF_MEMORY = (
+    "project", "session_id", "agent_id", "user_id", "occurred_at", "memory_type", "purpose", "tags", "concepts",
+    "importance", "visibility", "shared_with", "owner",
+)  # fmt: skip
+"""Fields that what is left of a memory has from it."""
+_OF_SLOT = (
+    "label", "scope", "project", "agent_id", "user_id", "size_limit", "description", "pinned", "read_only"
+)  # fmt: skip
+
+
+@dataclass
 class _Run:
     """One forgetting in progress: appends the steps of its plan, with ids that a second run, after a crash, repeats."""
 
-    def __init__(
-        self,
-        current: Current,
-        plan: Plan,
-        caller: Caller,
-        kind: SubjectKind,
-        subject: str,
-        reason: str,
-        event_id: str,
-        samples: Samples,
-    ) -> None:
-        self.plan, self.subject = plan, subject
-        self.kind: SubjectKind = kind
-        self._current, self._reason, self._event_id, self._samples = current, reason, event_id, samples
-        # what was made of it goes with it, also in projects that the caller's key is not for
-        self._caller = caller._replace(key_scope=caller.key_scope._replace(projects=()))
-        self._token = Token()
-        self._reached: set[Durability] = set()
-        self._counts: Counter[str] = Counter()
+    current: Current
+    plan: Plan
+    caller: Caller
+    order: ForgetSubject
+    """Each tombstone is this order for some documents."""
+    samples: Samples
+    token: Token = field(default_factory=Token)
+    reached: set[Durability] = field(default_factory=set[Durability])
+    counts: Counter[str] = field(default_factory=Counter[str])
 
-    async def carry_out(self, pages: AsyncIterator[Sequence[Document]], looks: int = 0) -> Forgotten:
-        """Plan and append page after page; then look up to `looks` times for what was derived meanwhile."""
-        async for page in pages:
-            await self.append(await self.plan.erase(page))
-        for _ in range(looks if self.plan.gone else 0):
-            await self._current.settle()
-            steps = await self.plan.again()
-            await self.append(steps)
-            if all(isinstance(step, Keep) for step in steps):
-                break
-        await self.append(await self.plan.slots())
-        return self.outcome()
-
-    def outcome(self) -> Forgotten:
-        """What has been forgotten."""
+    async def carry_out(self, pages: AsyncIterator[Sequence[Document]], looks: int = LOOKS) -> Forgotten:
+        """Append step after step of the plan for what is on these pages."""
+        async for steps in self.plan.steps(pages, looks):
+            for step in steps:
+                await self._append_step(step)
         return Forgotten(
-            event_id=self._event_id,
-            documents=dict(self._counts),
-            position=str(self._token),
-            durability=weakest(self._reached),
+            event_id=self.order.event_id,
+            documents=dict(self.counts),
+            position=str(self.token),
+            durability=weakest(self.reached),
         )
 
-    async def append(self, steps: Sequence[Step]) -> None:
-        """Append the events of steps, in their order."""
-        for step in steps:
-            match step:
-                case Erase(stream, documents, digest):
-                    for document in documents:
-                        self._samples.names[document.id] = None
-                        if isinstance(document, Searched) and len(self._samples.texts) < SAMPLES:
-                            self._samples.texts.append(searchable_text(document))
-                    alone = self.kind not in ("session", "user", "project") and not self._counts
-                    suffix = "" if alone else f":{digest}"
-                    await self._append(
-                        self._tombstone(suffix, *stream, documents=[document.id for document in documents])
-                    )
-                    self._counts.update(KINDS.get(type(document)) or "event" for document in documents)
-                case Keep(document, taken, digest):
-                    suffix = f":{digest}:stays"
-                    await self._append(self._tombstone(suffix, document.project, kept=[document.id], sources=taken))
-                case Cut(memory):
-                    await self._replace(step, memory, *self._successor(step))
-                case Rewrite(slot, content):
-                    await self._replace(step, slot, _slot(slot, content, f"{self._event_id}:{step.digest}:kept"))
+    async def _append_step(self, step: Step) -> None:
+        match step:
+            case Erase((project, session_id), documents, digest):
+                for document in documents:
+                    self.samples.names[document.id] = None
+                    if isinstance(document, Searched) and len(self.samples.texts) < SAMPLES:
+                        self.samples.texts.append(searchable_text(document))
+                alone = self.order.kind not in ("session", "user", "project") and not self.counts
+                names: list[str] = [document.id for document in documents]
+                tombstone = self._tombstone("" if alone else f":{digest}", project, session_id, documents=names)
+                self.reached.add((await self._append(tombstone)).durability)
+                self.counts.update(KINDS.get(type(document)) or "event" for document in documents)
+            case Keep(document, taken, digest):
+                suffix = f":{digest}:stays"
+                await self._append(self._tombstone(suffix, document.project, kept=[document.id], sources=taken))
+            case Cut(memory):
+                await self._replace(step, memory, *self._successor(step))
+            case Rewrite(slot, content):
+                event_id = f"{self.order.event_id}:{step.digest}:kept"
+                await self._replace(step, slot, SetSlot(event_id=event_id, content=content, **_of(slot, _OF_SLOT)))
 
-    async def _append(self, command: ForgetSubject) -> None:
-        accepted = await self._current.give(command, self._caller)
-        self._token.include_all(Token.parse(accepted.position))
-        if command.documents:
-            self._reached.add(accepted.durability)
+    async def _append(self, command: ForgetSubject) -> Accepted:
+        accepted = await self.current.give(command, self.caller)
+        self.token.include_all(Token.parse(accepted.position))
+        return accepted
 
     async def _replace(
         self, step: Cut | Rewrite, old: Memory | Slot, *successors: Remember | WriteAction | SetSlot
     ) -> None:
         """Forget a document and append what takes its place; in one batch, or a crash in between could lose both."""
         tombstone = self._tombstone(f":{step.digest}", old.project, documents=[old.id])
-        self._token.include_all(await self._current.append_batch([tombstone, *successors], self._caller))
+        self.token.include_all(await self.current.append_batch([tombstone, *successors], self.caller))
 
-    def _tombstone(
-        self,
-        suffix: str,
-        project: str,
-        session_id: str = "",
-        *,
-        documents: Sequence[str] = (),
-        kept: Sequence[str] = (),
-        sources: Sequence[str] = (),
-    ) -> ForgetSubject:
+    def _tombstone(self, suffix: str, project: str, session_id: str = "", **listed: list[str]) -> ForgetSubject:
         """A tombstone of this forgetting: the one with its own event id when `suffix` is empty, else caused by that."""
-        return ForgetSubject(
-            event_id=f"{self._event_id}{suffix}",
-            kind=self.kind,
-            subject=self.subject,
-            reason=self._reason,
-            documents=list(documents),
-            kept=list(kept),
-            sources=list(sources),
-            project=project,
-            session_id=session_id,
-            causation=self._event_id if suffix else "",
+        causation = self.order.event_id if suffix else ""
+        event_id = f"{self.order.event_id}{suffix}"
+        return replace(
+            self.order, event_id=event_id, causation=causation, project=project, session_id=session_id, **listed
         )
 
     def _successor(self, step: Cut) -> list[Remember | WriteAction]:
         """What others still say of a memory, as a memory, and the actions that point to it."""
-        old, left = step.memory, step.left
+        content, title = step.left.content, step.memory.title
         remember = Remember(
-            event_id=successor_event(self._event_id, step.digest),
-            project=old.project,
-            session_id=old.session_id,
-            agent_id=old.agent_id,
-            user_id=old.user_id,
-            occurred_at=old.occurred_at,
-            content=left.content,
-            title=old.title if left.content.startswith(old.title) else "",
-            memory_type=old.memory_type,
-            purpose=old.purpose,
-            tags=old.tags,
-            concepts=old.concepts,
+            event_id=successor_event(self.order.event_id, step.digest),
+            content=content,
+            title=title if content.startswith(title) else "",
             references=step.references,
-            importance=old.importance,
-            visibility=old.visibility,
-            shared_with=old.shared_with,
-            owner=old.owner,
             keep_duplicates=True,
-            derived_from=list(left.sources),
+            derived_from=list(step.left.sources),
+            **_of(step.memory, _OF_MEMORY),
         )
         pointing = [
             WriteAction(
-                event_id=f"{self._event_id}:{step.digest}:{name}",
+                event_id=f"{self.order.event_id}:{step.digest}:{name}",
                 project=project,
                 action=name,
                 crystallized_into=step.successor,
@@ -307,24 +260,16 @@ class _Run:
 
 
 def user_digest(tenant: str, user_id: str) -> str:
-    """What stands for a user in tombstones and receipts: anyone who knows the name can check that it was this one."""
+    """What represents a user in tombstones and receipts: anyone who knows the name can check that it was this one."""
     return "usr_" + blake2b("\0".join((tenant, user_id)).encode(), digest_size=10).hexdigest()
 
 
-def _slot(slot: Slot, content: str, event_id: str) -> SetSlot:
-    return SetSlot(
-        event_id=event_id,
-        label=slot.label,
-        content=content,
-        scope=slot.scope,
-        project=slot.project,
-        agent_id=slot.agent_id,
-        user_id=slot.user_id,
-        size_limit=slot.size_limit,
-        description=slot.description,
-        pinned=slot.pinned,
-        read_only=slot.read_only,
-    )
+def _of(document: Memory | Slot, names: Sequence[str]) -> dict[str, Any]:
+    return {name: getattr(document, name) for name in names}
+
+
+def _order(receipt: Receipt) -> ForgetSubject:
+    return ForgetSubject(event_id=receipt.id, kind=receipt.kind, subject=receipt.subject, reason=receipt.reason)
 
 
 async def _page(documents: Sequence[Document]) -> AsyncIterator[Sequence[Document]]:
@@ -349,6 +294,13 @@ class Clear:
         Raises what forgetting raises, on the way: repeating it goes on.
         """
         token, everywhere = Token(), range(self._documents.partitions)
+
+        async def forget(pages: AsyncIterator[Sequence[Document]]) -> None:
+            async for page in pages:
+                if names := [document.id for document in page if document.id not in kept]:
+                    gone = await self._forgetting.documents(names, reader, caller, reason=REASON, kept=kept)
+                    token.include_all(gone.token)
+
         projects = {"", *await self._lookup.projects(reader)}
         projects |= {action.project for action in (await self._actions.open_work(reader, None)).actions.values()}
         async for page in self._documents.located(sessions(reader.tenant), everywhere, PAGE):
@@ -357,33 +309,14 @@ class Clear:
                     continue
                 projects.add(session.project)
                 if session.id in kept:
-                    listing = session_observations(session.id)
-                    await self._forget(listing, [partition], kept, reader, caller, token)
-                    async for seen in self._retired.of_session(session):
-                        names = [one.id for one in seen if one.id not in kept]
-                        await self._forget_names(names, kept, reader, caller, token)
+                    await forget(self._documents.pages(session_observations(session.id), [partition], PAGE))
+                    await forget(self._retired.of_session(session))
                 else:
-                    gone = await self._forgetting.session(session, caller, reason=REASON)
-                    token.include_all(Token.parse(gone.position))
+                    token.include_all((await self._forgetting.session(session, caller, reason=REASON)).token)
         for project in sorted(projects):
             for listing in (memories, lessons, slots, actions, relations):
-                await self._forget(listing(reader.tenant, project), everywhere, kept, reader, caller, token)
+                await forget(self._documents.pages(listing(reader.tenant, project), everywhere, PAGE))
         return token
-
-    async def _forget(
-        self, listing: str, partitions: Collection[int], kept: Collection[str], reader: Reader, caller: Caller,
-        token: Token,
-    ) -> None:  # fmt: skip
-        async for page in self._documents.pages(listing, list(partitions), PAGE):
-            names = [one.id for one in page if one.id not in kept]
-            await self._forget_names(names, kept, reader, caller, token)
-
-    async def _forget_names(
-        self, names: Sequence[str], kept: Collection[str], reader: Reader, caller: Caller, token: Token
-    ) -> None:
-        if names:
-            gone = await self._forgetting.documents(names, reader, caller, reason=REASON, kept=kept)
-            token.include_all(Token.parse(gone.position) if gone.position else {})
 
 
 KEPT = timedelta(days=180)
@@ -405,28 +338,26 @@ class Sweep:
     """Forgets expired memories and old observations that hardly mattered."""
 
     def __init__(self, current: Current, lookup: Lookup, forgetting: Forgetting, clock: Clock = system_clock) -> None:
-        self._current, self._lookup, self._forgetting, self._clock = current, lookup, forgetting, clock
+        self._documents, self._lookup, self._forgetting, self._clock = current.documents, lookup, forgetting, clock
 
     async def run(self, reader: Reader, caller: Caller, *, dry_run: bool) -> Swept:
-        """Forget what the reader may see of it; with `dry_run`, only say what that would be.
+        """Forget what the reader can see of it; with `dry_run`, only say what that would be.
 
         An observation stays of which something was made that a forgetting would take along.
         """
-        memories = await self._lookup.found(expired, reader, None, MOST, kinds=["memory"])
+        outlived = await self._lookup.found(expired, reader, None, MOST, kinds=["memory"])
         until_ms = to_ms(self._clock() - KEPT)
-        old = await self._lookup.found(
+        minor: list[str] = []
+        for document in await self._lookup.found(
             unimportant, reader, None, MOST, UNIMPORTANT, kinds=["observation"], to_ms=until_ms
-        )
-        outlived: list[str] = [memory.id for memory in memories]
-        minor: list[str] = [one.id for one in old if isinstance(one, Observation) and not await self._is_source(one)]
+        ):
+            if isinstance(document, Observation):
+                listings = [derived(document.id), derived(summary_id(document.session))]
+                if not await self._documents.members_of(listings, range(self._documents.partitions)):
+                    minor.append(document.id)
+        swept: dict[str, list[str]] = {"expired": [memory.id for memory in outlived], "old and unimportant": minor}
         token = Token()
-        if not dry_run:
-            for names, reason in ((outlived, "expired"), (minor, "old and unimportant")):
-                if names:
-                    gone = await self._forgetting.documents(names, reader, caller, reason=reason)
-                    token.include_all(Token.parse(gone.position) if gone.position else {})
-        return Swept(outlived, minor, str(token))
-
-    async def _is_source(self, seen: Observation) -> bool:
-        listings = [derived(seen.id), derived(summary_id(seen.session))]
-        return bool(await self._current.documents.members_of(listings, range(self._current.documents.partitions)))
+        for reason, names in swept.items():
+            if names and not dry_run:
+                token.include_all((await self._forgetting.documents(names, reader, caller, reason=reason)).token)
+        return Swept(*swept.values(), position=str(token))

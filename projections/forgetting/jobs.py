@@ -20,7 +20,6 @@ from ingest.log.position import Token
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client
 from projections.condensing.summaries import fingerprint
-from projections.documents.access import Reader
 from projections.documents.document import searchable_text
 from projections.documents.observations import Observation, session_observations
 from projections.documents.sessions import RETIRABLE, Session
@@ -78,42 +77,28 @@ class ForgetJob:
     async def run(self) -> int:
         """Carry out every request that is not done, once; returns how many were.
 
-        None while another worker is at it, who also takes those that are made meanwhile.
+        0 while another worker does it, which also takes the requests that are made in that time.
         """
-        done = 0
-        tried: set[str] = set()
-        while await self._waiting(tried):  # also what was asked for while the lease was being given up
+        done, tried = 0, set[str]()
+        while await self._waiting(tried):  # also what was requested while the lease was being given up
             # one worker at a time, or both would count what went; `_save` covers a lease that ran out
             async with lease(self._redis, FORGET_LEASE, self._id, JOB_LEASE_TTL) as mine:
                 if not mine:
                     break
-                while waiting := await self._waiting(tried):
-                    for receipt in waiting:
-                        tried.add(receipt.id)
-                        done += await self._carry_out(receipt)
+                for receipt in await self._waiting(tried):
+                    tried.add(receipt.id)
+                    try:
+                        await self._carry_out(receipt)
+                        done += 1
+                    except Exception as error:  # the receipt says why; the job is run again
+                        logger.exception("forgetting %s %s failed", receipt.kind, receipt.subject)
+                        so_far = await load_receipt(self._redis, receipt.id) or receipt
+                        await self._save(replace(so_far, status="pending", error=repr(error)[:500]))
         return done
 
     async def _waiting(self, tried: Collection[str]) -> list[Receipt]:
         receipts = await all_receipts(self._redis)
         return [receipt for receipt in receipts if receipt.status != "done" and receipt.id not in tried]
-
-    async def _carry_out(self, receipt: Receipt) -> bool:
-        receipt = replace(receipt, status="running", attempts=receipt.attempts + 1, error="")
-        await self._save(receipt)
-        try:
-            # kept in the receipt before anything is appended: a repeat must not take what was recorded since
-            if not receipt.until:
-                receipt = replace(receipt, until=str(await self._current.settle()))
-                await self._save(receipt)
-            finished = await self._forget(receipt)
-        except Exception as error:  # the receipt says why; the job is run again
-            logger.exception("forgetting %s %s failed", receipt.kind, receipt.subject)
-            so_far = await load_receipt(self._redis, receipt.id) or receipt
-            await self._save(replace(so_far, status="pending", error=repr(error)[:500]))
-            return False
-        await self._save(finished)
-        logger.info("forgot %s %s: %s", receipt.kind, receipt.subject, finished.removed.documents)
-        return True
 
     async def _save(self, receipt: Receipt) -> None:
         """Write a receipt, but never over one that is done: by another worker, to whom this one lost its lease."""
@@ -121,92 +106,77 @@ class ForgetJob:
         if stored is None or stored.status != "done":
             await save_receipt(self._redis, receipt)
 
-    async def _forget(self, receipt: Receipt) -> Receipt:
+    async def _carry_out(self, receipt: Receipt) -> None:
+        receipt = replace(receipt, status="running", attempts=receipt.attempts + 1, error="")
+        await self._save(receipt)
+        # stored in the receipt before anything is appended: a repeat must not take what was recorded since
+        if not receipt.until:
+            receipt = replace(receipt, until=str(await self._current.settle()))
+            await self._save(receipt)
         if not receipt.name and not (receipt.kind == "project" and receipt.nameless):
             raise Unnamed(f"the receipt does not name the {receipt.kind}")
-        caller = Caller(receipt.tenant, "forget", receipt.agent_id)
-        until = Token.parse(receipt.until) if receipt.until else Token()
-        samples = Samples()
-        forgetting = Forgetting(self._current, samples)
-        options = {"reason": receipt.reason, "event_id": receipt.id}
-        for _ in range(PASSES):
-            match receipt.kind:
-                case "user":
-                    step = forgetting.user(receipt.name, caller, until=until, **options)
-                case "project":
-                    step = forgetting.project(receipt.name, caller, until=until, **options)
-                case "session":
-                    session = await find_session(self._current.documents, receipt.tenant, receipt.name, receipt.project)
-                    if session is None:
-                        break
-                    step = forgetting.session(session, caller, until=until, **options)
-                case _:
-                    operator = Reader(receipt.tenant, operator=True)
-                    step = forgetting.documents([receipt.name], operator, caller, reason=receipt.reason)
-            receipt, count = await self._counted(receipt, step)
-            if not count:
-                break
-        step = forgetting.made_of(list(samples.names), receipt.kind, receipt.subject, caller, **options)
-        receipt, _ = await self._counted(receipt, step)
-        receipt, _ = await self._counted(receipt, self._parked(receipt, until))
+        samples, partitions = Samples(), self._current.documents.partitions
+        erased = await count_erased(self._redis, partitions)
+        async for forgotten in self._forget(receipt, samples):
+            if forgotten.position:
+                await self._wait(forgotten.token)
+            documents = Counter(receipt.removed.documents)
+            documents.update(forgotten.documents)
+            before, erased = erased, await count_erased(self._redis, partitions)
+            entries = receipt.removed.log_entries + erased - before
+            receipt = replace(receipt, removed=replace(receipt.removed, documents=dict(documents), log_entries=entries))
+            await self._save(receipt)
         # only when all tombstones are projected: the purge deletes what the folds have noted
         removed = await self._purge.run()
         if not removed.snapshot:
             raise NotPurged("no snapshot could be written, so the old ones are still there")
-        probe = await self._purge.probe(receipt.tenant, list(samples.names), samples.texts)
+        probe = await self._purge.index.probe(receipt.tenant, list(samples.names), samples.texts)
         if probe.found:
             raise NotPurged(f"{probe.found} documents are still found")
-        so_far = receipt.removed
-        return replace(
-            receipt,
-            status="done",
-            name="",
-            finished_at=self._clock(),
-            removed=replace(removed, documents=so_far.documents, log_entries=so_far.log_entries),
-            probe=probe,
+        removed = replace(removed, documents=receipt.removed.documents, log_entries=receipt.removed.log_entries)
+        await self._save(
+            replace(receipt, status="done", name="", finished_at=self._clock(), removed=removed, probe=probe)
         )
+        logger.info("forgot %s %s: %s", receipt.kind, receipt.subject, removed.documents)
 
-    async def _counted(self, receipt: Receipt, step: Awaitable[Forgotten]) -> tuple[Receipt, int]:
-        """The receipt with what a step forgot, which is saved once that is projected; and how much it was."""
-        partitions = self._current.documents.partitions
-        before = await count_erased(self._redis, partitions)
-        forgotten = await step
-        if forgotten.position:
-            await self._wait(Token.parse(forgotten.position))
-        documents = Counter(receipt.removed.documents)
-        documents.update(forgotten.documents)
-        entries = receipt.removed.log_entries + await count_erased(self._redis, partitions) - before
-        removed = replace(receipt.removed, documents=dict(documents), log_entries=entries)
-        receipt = replace(receipt, removed=removed)
-        await self._save(receipt)
-        return receipt, forgotten.total
+    async def _forget(self, receipt: Receipt, samples: Samples) -> AsyncIterator[Forgotten]:
+        """Forget the subject until nothing of it is left, then what was made of it, then its dead letters."""
+        caller = Caller(receipt.tenant, "forget", receipt.agent_id)
+        until = Token.parse(receipt.until) if receipt.until else Token()
+        forgetting = Forgetting(self._current, samples)
+        for _ in range(PASSES):
+            if receipt.kind == "session":
+                session = await find_session(self._current.documents, receipt.tenant, receipt.name, receipt.project)
+                if session is None:
+                    break
+                forgotten = await forgetting.session(
+                    session, caller, reason=receipt.reason, event_id=receipt.id, until=until
+                )
+            else:
+                forgotten = await forgetting.user_or_project(receipt, caller, until)
+            yield forgotten
+            if not forgotten.total:
+                break
+        yield await forgetting.made_of_it(receipt, caller)
 
-    async def _parked(self, receipt: Receipt, until: Token) -> Forgotten:
-        """Discard and erase the dead letters whose events say that they are of the subject.
+        def is_of_subject(event: Mapping[str, Any]) -> bool:
+            match receipt.kind:
+                case "user":
+                    return event.get("user_id") == receipt.name
+                case "session":
+                    return (event.get("session_id"), event.get("project")) == (receipt.name, receipt.project)
+                case _:
+                    return "type" in event and event.get("project") == receipt.name
 
-        An unreadable event does not say whose it is: it stays until someone discards it.
-        """
+        # an unreadable event does not say whose it is: it stays until someone discards it
         count = await self._erase_dead_letters(
-            lambda event: _is_of(event, receipt), until, receipt.tenant, reason="forgotten", agent_id=receipt.agent_id
+            is_of_subject, until, receipt.tenant, reason="forgotten", agent_id=receipt.agent_id
         )
-        return Forgotten(event_id=receipt.id, documents={"dead_letter": count} if count else {}, position="")
-
-
-def _is_of(event: Mapping[str, Any], receipt: Receipt) -> bool:
-    """Whether an event, as far as it can be read, is of the subject of a receipt."""
-    match receipt.kind:
-        case "user":
-            return event.get("user_id") == receipt.name
-        case "session":
-            return (event.get("session_id"), event.get("project")) == (receipt.name, receipt.project)
-        case "project":
-            return "type" in event and event.get("project") == receipt.name
-        case _:
-            return False
+        yield Forgotten(event_id=receipt.id, documents={"dead_letter": count} if count else {}, position="")
 
 
 SESSIONS_AT_ONCE = 8
-"""So many events, of up to 500 documents, may meet in one batch of a partition's runner: the next ones wait for it."""
+"""Events of up to 500 documents each that may meet in one batch of a partition's runner: the next ones wait for it."""
 PAGE = 200
 SLICE_S = 120.0
 """What is left then is retired in the next run."""
@@ -229,11 +199,11 @@ class RetireJob:
         high = f"({to_ms(self._clock() - self._retain):014d}|".encode()
         retired = sessions = 0
         async for partition, due in self._due(high):
-            counts = await asyncio.gather(*(self._guarded(partition, one) for one in due))
+            counts = await asyncio.gather(*(self._retire(partition, session) for session in due))
             retired, sessions = retired + sum(counts), sessions + len(due)
             try:
                 if due:
-                    await self._settled(due[0])
+                    await self._settle(due[0])
             except MnemologError as error:
                 logger.warning("no more sessions are retired in this run: %s", error)
                 break
@@ -251,79 +221,60 @@ class RetireJob:
             low = b"-"
             while members := await reader.range(RETIRABLE, partition, low, high, SESSIONS_AT_ONCE):
                 names = [DocumentId(member.rpartition("|")[2]) for member in members]
-                found = await reader.get([(partition, name) for name in names])
-                yield partition, [one for one in found if isinstance(one, Session)]
+                documents = await reader.get([(partition, name) for name in names])
+                yield partition, [document for document in documents if isinstance(document, Session)]
                 low = b"(" + members[-1].encode()
 
-    async def _guarded(self, partition: int, session: Session) -> int:
-        """How many observations were retired. A fault of one session must not hold up the others."""
+    async def _retire(self, partition: int, session: Session) -> int:
+        """How many observations were retired. An error of one session must not hold up the others."""
+        reader, retired = self._current.documents, 0
         try:
-            return await self._retire(partition, session)
+            # the part of the session's ledger that has room, and for how many; a new one when the last is full
+            part, room = 0, MAX_RETIRED
+            (first,) = await reader.get([(partition, ledger_id(session.id))])
+            if isinstance(first, Ledger):
+                (last,) = await reader.get([(partition, ledger_id(session.id, first.parts - 1))])
+                free = MAX_RETIRED - count_of(last) if isinstance(last, Ledger) else 0
+                part, room = (first.parts - 1, free) if free > 0 else (first.parts, MAX_RETIRED)
+            names: list[str] = []
+            async for some, observations in self._names(partition, session):
+                retired += observations
+                names += some
+                while len(names) > room:
+                    await self._give(session, names[:room], part)
+                    await self._settle(session)
+                    part, room, names = part + 1, MAX_RETIRED, names[room:]
+            await self._give(session, names, part, session.seen_ms)
+            return retired
         except MnemologError as error:
             logger.warning("session %s: not retired: %s", session.id, error)
-        except Exception:  # a fault of ours
+        except Exception:  # a bug
             logger.exception("session %s: not retired", session.id)
         return 0
 
-    async def _retire(self, partition: int, session: Session) -> int:
-        part, room = await self._room(partition, session)
-        names: list[str] = []
-        retired = 0
-        async for some, observations in self._names(partition, session):
-            retired += observations
-            names += some
-            while len(names) > room:
-                await self._give(session, names[:room], part)
-                await self._settled(session)
-                part, room, names = part + 1, MAX_RETIRED, names[room:]
-        await self._give(session, names, part, session.seen_ms)
-        return retired
-
-    async def _settled(self, session: Session) -> None:
-        """Wait until what was given for sessions of a partition is projected."""
+    async def _settle(self, session: Session) -> None:
+        """Wait until what was appended for sessions of a partition is projected."""
         await self._current.settle_session(session.tenant, session.project, session.session_id)
-
-    async def _room(self, partition: int, session: Session) -> tuple[int, int]:
-        """The part of the session's ledger that has room, and for how many; a new one when the last is full."""
-        reader = self._current.documents
-        (first,) = await reader.get([(partition, ledger_id(session.id))])
-        if not isinstance(first, Ledger):
-            return 0, MAX_RETIRED
-        (last,) = await reader.get([(partition, ledger_id(session.id, first.parts - 1))])
-        room = MAX_RETIRED - count_of(last) if isinstance(last, Ledger) else 0
-        return (first.parts - 1, room) if room > 0 else (first.parts, MAX_RETIRED)
 
     async def _names(self, partition: int, session: Session) -> AsyncIterator[tuple[list[str], int]]:
         """Ids of observations with their marks, then of the session's own marks; and how many observations these are.
 
-        Vectors of the observations leave the cache as they are met.
+        Vectors of the observations leave the cache on the way.
         """
         reader = self._current.documents
-        cursor: str | None = None
-        while True:
-            page = await reader.page(
-                session_observations(session.id), [partition], cursor=cursor, limit=PAGE, newest_first=False
-            )
-            seen = [document.document for document in page.documents if isinstance(document.document, Observation)]
-            marks = await reader.members_of([entries(one.id) for one in seen], [partition])
-            await self._drop_vectors(seen)
-            yield [*(one.id for one in seen), *marks], len(seen)
-            if (cursor := page.next) is None:
-                break
-        while True:
-            page = await reader.page(entries(session.id), [partition], cursor=cursor, limit=PAGE, newest_first=False)
-            yield [document.document.id for document in page.documents], 0
-            if (cursor := page.next) is None:
-                break
-
-    async def _drop_vectors(self, seen: Sequence[Observation]) -> None:
-        texts = {part for one in seen for part in chunk(searchable_text(one))}
-        models = await models_of(self._redis, self._embedders.current)
-        async with self._redis.pipeline(transaction=False) as pipe:
-            for text in texts:
-                for model in models:
-                    pipe.unlink(embedding(cache_key(model, text)))
-            await pipe.execute()
+        async for page in reader.pages(session_observations(session.id), [partition], PAGE):
+            observations = [document for document in page if isinstance(document, Observation)]
+            marks = await reader.members_of([entries(document.id) for document in observations], [partition])
+            texts = {part for document in observations for part in chunk(searchable_text(document))}
+            models = await models_of(self._redis, self._embedders.current)
+            async with self._redis.pipeline(transaction=False) as pipe:
+                for text in texts:
+                    for model in models:
+                        pipe.unlink(embedding(cache_key(model, text)))
+                await pipe.execute()
+            yield [*(document.id for document in observations), *marks], len(observations)
+        async for page in reader.pages(entries(session.id), [partition], PAGE):
+            yield [document.id for document in page], 0
 
     async def _give(self, session: Session, names: Sequence[str], part: int, idle_since_ms: int = 0) -> None:
         command = RetireSession(

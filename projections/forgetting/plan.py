@@ -9,7 +9,9 @@ A plan changes nothing: it is made a page of documents at a time, and `forget` a
 Retired observations are read out of the log again: forgetting needs to know what they said, and what came of it.
 """
 
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from hashlib import blake2b
 from typing import NamedTuple, TypeAlias
 
@@ -82,6 +84,8 @@ they hold."""
 
 PAGE = 100
 """Documents whose derived ones are looked for in one round trip."""
+LOOKS = 5
+"""How often a forgetting looks again before it leaves what others derive in that time to them."""
 
 
 class Stream(NamedTuple):
@@ -152,7 +156,7 @@ class Plan:
         """Ids of what goes."""
         self._stays: dict[str, None] = {}
         """Ids of what was derived from it and stays."""
-        self._sessions: set[DocumentId] = set()
+        self._sessions = {DocumentId(name) for name in done if name.startswith(f"{SESSION}_")}
         self._touched: set[DocumentId] = set()
         """Sessions that go, and those that lose something."""
         self._lines: dict[str, dict[str, set[str]]] = {}
@@ -209,51 +213,49 @@ class Plan:
 
     # what becomes of it
 
-    async def erase(self, documents: Sequence[Document]) -> list[Step]:
+    async def steps(self, pages: AsyncIterator[Sequence[Document]], looks: int) -> AsyncIterator[list[Step]]:
+        """What becomes of what is on these pages: each list is to be appended before the next one is asked for.
+
+        Then looks again, up to `looks` times, for what others derived since, and for what stayed then: whichever of two
+        forgettings that run at once looks last, sees what both have forgotten. Slots come last.
+        """
+        async for page in pages:
+            yield await self._erase(page)
+        for _ in range(looks if self.gone else 0):
+            await self._current.settle()
+            steps, gone = list[Step](), [*self.gone, *map(summary_id, self._touched)]
+            for start in range(0, len(gone), PAGE):
+                fates, going = await self._fates(gone[start : start + PAGE])
+                steps += [*fates, *self._erasures(going)]
+            stayed = [DocumentId(name) for name in self._stays if name not in self.gone]
+            documents = [located.document for located in await self._reader.find_all(stayed)]
+            judged, going = await self._judge([document for document in documents if isinstance(document, Derived)])
+            self.gone.update(document.id for document in going)
+            steps += [*judged, *self._erasures(going)]
+            yield steps
+            if all(isinstance(step, Keep) for step in steps):
+                break
+        yield await self._slots()
+
+    async def _erase(self, documents: Sequence[Document]) -> list[Step]:
         """The steps that erase documents, with what becomes of those derived from them.
 
         The derived ones first: a forgetting that is interrupted in between finds them again by what they are derived
         from.
         """
-        going = {
-            document.id: document
-            for document in documents
-            if document.id not in self.gone and not self._is_late(document)
-        }
-        going = {name: one for name, one in going.items() if _stream_of(one) is not None}
-        self.gone.update(going)
-        sources = [one for one in going.values() if type(one) in KINDS]
+        going = [
+            document
+            for document in {document.id: document for document in documents}.values()
+            if document.id not in self.gone and not self._is_late(document) and _stream_of(document) is not None
+        ]
+        self.gone.update(document.id for document in going)
+        sources = [document for document in going if type(document) in KINDS]
         self._touched.update(name for source in sources if (name := _session_of(source)) is not None)
         steps, derived_too = await self._fates(sources)
-        others = [one for one in going.values() if type(one) not in KINDS]
+        others = [document for document in going if type(document) not in KINDS]
         return [*steps, *self._erasures([*derived_too, *sources, *others])]
 
-    async def made_of(self, names: Sequence[str]) -> list[Step]:
-        """What becomes of what was made of documents that are forgotten already."""
-        self.gone.update(names)
-        self._sessions.update(DocumentId(name) for name in names if name.startswith(f"{SESSION}_"))
-        return await self._made_of_gone(names)
-
-    async def _made_of_gone(self, names: Sequence[str]) -> list[Step]:
-        steps: list[Step] = []
-        for start in range(0, len(names), PAGE):
-            fates, going = await self._fates(names[start : start + PAGE])
-            steps += [*fates, *self._erasures(going)]
-        return steps
-
-    async def again(self) -> list[Step]:
-        """What is left to do when everything is planned: what others derived meanwhile, and what stayed then.
-
-        Whichever of two forgettings that run at once looks last, sees what both have forgotten.
-        """
-        steps = await self._made_of_gone([*self.gone, *map(summary_id, self._touched)])
-        stayed = [name for name in self._stays if name not in self.gone]
-        documents = [one.document for one in await self._reader.find_all([*map(DocumentId, stayed)])]
-        judged, going = await self._judge([document for document in documents if isinstance(document, Derived)])
-        self.gone.update(one.id for one in going)
-        return [*steps, *judged, *self._erasures(going)]
-
-    async def slots(self) -> list[Step]:
+    async def _slots(self) -> list[Step]:
         """Take what the erased observations said out of the slots that sessions are reflected into."""
         steps: list[Step] = []
         for project, lines_of in self._lines.items():
@@ -272,28 +274,21 @@ class Plan:
         going: dict[str, Document] = {}
         waiting: Sequence[Document | str] = sources
         while waiting:
-            condensed = {name for one in waiting if isinstance(one, Memory) for name in one.condensed}
-            made = [one for one in await self._made_of(waiting) if one.id not in self.gone]
-            further = [one for one in made if one.id in condensed]
+            condensed = [name for source in waiting if isinstance(source, Memory) for name in source.condensed]
+            names = dict.fromkeys(name for source in waiting for name in _sources_like(source))
+            made = await self._reader.members_of([derived(name) for name in names], self._partitions)
+            made = list(dict.fromkeys([*made, *map(DocumentId, condensed)]))
+            documents = [located.document for located in await self._reader.find_all(made)]
+            documents = [document for document in documents if document.id not in self.gone]
+            further = [document for document in documents if document.id in condensed]
             judged, not_left = await self._judge(
-                [one for one in made if isinstance(one, Derived) and one.id not in condensed]
+                [document for document in documents if isinstance(document, Derived) and document.id not in condensed]
             )
             further += not_left
-            self.gone.update(one.id for one in further)
-            steps, going = [*steps, *judged], {**going, **{one.id: one for one in further}}
+            self.gone.update(document.id for document in further)
+            steps, going = [*steps, *judged], {**going, **{document.id: document for document in further}}
             waiting = [*further, *(step.memory.id for step in judged if isinstance(step, Cut))]
         return steps, list(going.values())
-
-    async def _made_of(self, sources: Sequence[Document | str]) -> list[Document]:
-        """What names these as its sources, and what a condensed memory stands for."""
-        names: list[str] = []
-        for one in sources:
-            name = one if isinstance(one, str) else one.id
-            session = name if name.startswith(f"{SESSION}_") else None if isinstance(one, str) else _session_of(one)
-            names += [name] if session is None else [name, summary_id(DocumentId(session))]
-        made = await self._reader.members_of([derived(name) for name in dict.fromkeys(names)], self._partitions)
-        made += [DocumentId(name) for source in sources if isinstance(source, Memory) for name in source.condensed]
-        return [one.document for one in await self._reader.find_all(list(dict.fromkeys(made)))]
 
     async def _judge(self, candidates: Sequence[Derived]) -> tuple[list[Step], list[Document]]:
         """Steps for those of which something is left; and the others."""
@@ -304,7 +299,11 @@ class Plan:
             return [], []
         steps: list[Step] = []
         going: list[Document] = []
-        for outcome in await remaining(self._reader, self._find_source, candidates, self._is_gone):
+
+        async def find(names: Sequence[str]) -> list[Document]:
+            return await self.find([name for name in names if name not in self.gone])
+
+        for outcome in await remaining(self._reader, find, candidates, self._is_gone):
             document, left = outcome.document, outcome.left
             if left is None:
                 going.append(document)
@@ -313,19 +312,16 @@ class Plan:
                     self._stays[document.id] = None
                     steps.append(Keep(document, taken, _digest(document.id, *sorted(taken))))
             elif isinstance(document, Memory) and document.id not in self.gone:
-                steps.append(await self._cut_down(document, left))
+                references = [name for name in document.references if name not in self.gone]
+                located = [found.document for found in await self._reader.find_all([*map(DocumentId, references)])]
+                pointing = [(action.id, action.project) for action in located if isinstance(action, Action)]
+                digest = _digest(document.id, left.content)
+                event_id = successor_event(self._event_id, digest)
+                successor = document_id(MEMORY, project_route(self._tenant, document.project), event_id)
+                self.gone.add(document.id)
+                self._stays[successor] = None
+                steps.append(Cut(document, left, references, pointing, successor, digest))
         return steps, going
-
-    async def _cut_down(self, memory: Memory, left: Remainder) -> Cut:
-        references = [name for name in memory.references if name not in self.gone]
-        located = await self._reader.find_all([*map(DocumentId, references)])
-        of_actions = [(one.document.id, one.document.project) for one in located if isinstance(one.document, Action)]
-        digest = _digest(memory.id, left.content)
-        event_id = successor_event(self._event_id, digest)
-        successor = document_id(MEMORY, project_route(self._tenant, memory.project), event_id)
-        self.gone.add(memory.id)
-        self._stays[successor] = None
-        return Cut(memory, left, references, of_actions, successor, digest)
 
     def _erasures(self, documents: Iterable[Document]) -> list[Step]:
         """Tombstones of documents, each in its stream."""
@@ -343,9 +339,6 @@ class Plan:
                 some = going[start : start + MAX_FORGOTTEN]
                 steps.append(Erase(stream, some, _digest(*sorted(one.id for one in some))))
         return steps
-
-    async def _find_source(self, names: Sequence[str]) -> list[Document]:
-        return await self.find([name for name in names if name not in self.gone])
 
     def _is_gone(self, document: Document) -> bool:
         """Whether nothing can be derived from a document any more."""
@@ -392,6 +385,13 @@ def _session_of(document: Document) -> DocumentId | None:
             return None
 
 
+def _sources_like(source: Document | str) -> list[str]:
+    """The names by which what was derived from a document, or from the summary of its session, names its sources."""
+    name = source if isinstance(source, str) else source.id
+    session = name if name.startswith(f"{SESSION}_") else None if isinstance(source, str) else _session_of(source)
+    return [name] if session is None else [name, summary_id(DocumentId(session))]
+
+
 def _stream_of(document: Document) -> Stream | None:
     """The stream that holds a document; None for what goes with another, or is gone."""
     match document:
@@ -431,34 +431,42 @@ class Retired:
                 yield page
 
     async def of_ledger(
-        self, ledger: Ledger, wanted: Callable[[LedgerEntry], bool] = lambda entry: True
+        self, ledger: Ledger, takes: Callable[[LedgerEntry], bool] = lambda entry: True
     ) -> AsyncIterator[list[Observation]]:
-        """The wanted observations of one part of a ledger, as they were, model's compressions included."""
+        """The observations of a part of a ledger, of entries that `takes` accepts; compressed where they were."""
         entries = unpacked(ledger)
-        chosen = [entry for entry in entries if entry.is_observation and wanted(entry)]
+        chosen = [entry for entry in entries if entry.is_observation and takes(entry)]
         compressed = {
             entry.subject: entry for entry in entries if entry.was == ObservationCompressed.TYPE and not entry.erased
         }
+        home = self._home(ledger.tenant, ledger.project, ledger.session_id)
         for start in range(0, len(chosen), RETIRED_PAGE):
             page = chosen[start : start + RETIRED_PAGE]
-            yield await self._read(ledger, page, [compressed[one.name] for one in page if one.name in compressed])
+            compressions = [compressed[entry.name] for entry in page if entry.name in compressed]
+            recorded = await _recorded_at(self._log, home, {entry.position for entry in (*page, *compressions)})
+            retired = {entry.name: _observation(ledger, entry, recorded.get(entry.position)) for entry in page}
+            for entry in compressions:
+                event, observation = recorded.get(entry.position), retired[entry.subject]
+                if observation is not None and event is not None and isinstance(event.data, ObservationCompressed):
+                    retired[entry.subject] = observations.compressed(observation, event.data)
+            yield [observation for observation in retired.values() if observation is not None]
 
     async def find(self, names: Collection[str], tenant: str) -> list[Observation]:
         """Those of these observations that are retired. Looks through all of a tenant's ledgers."""
         missing = {name for name in names if name.partition("_")[0] == OBSERVATION}
-        found: list[Observation] = []
+        retired: list[Observation] = []
         if not missing:
-            return found
+            return retired
         async for page in self._documents.pages(ledgers(tenant), range(self._documents.partitions), RETIRED_PAGE):
             for ledger in page:
                 held = {name for name in missing if isinstance(ledger, Ledger) and holds(ledger, name)}
                 if held and isinstance(ledger, Ledger):
                     async for some in self.of_ledger(ledger, lambda entry, held=held: entry.name in held):
-                        found += some
+                        retired += some
                     missing -= held
             if not missing:
                 break
-        return found
+        return retired
 
     async def notes(self, recorded: Recorded, name: str) -> bool:
         """Whether the session of an event has retired the observation."""
@@ -477,41 +485,20 @@ class Retired:
         others = await self._documents.get([(home, ledger_id(session, part)) for part in range(1, first.parts)])
         return [first, *(one for one in others if isinstance(one, Ledger))]
 
-    async def _read(
-        self, ledger: Ledger, page: Sequence[LedgerEntry], compressions: Sequence[LedgerEntry]
-    ) -> list[Observation]:
-        home = self._home(ledger.tenant, ledger.project, ledger.session_id)
-        recorded = await _recorded_at(self._log, home, {one.position for one in (*page, *compressions)})
-        found: dict[DocumentId, Observation] = {}
-        for entry in page:
-            seen = _observation(ledger, entry, recorded.get(entry.position))
-            if seen is not None:
-                found[entry.name] = seen
-        for entry in compressions:
-            said = recorded.get(entry.position)
-            if said is not None and isinstance(said.data, ObservationCompressed) and entry.subject in found:
-                found[entry.subject] = observations.compressed(found[entry.subject], said.data)
-        return list(found.values())
-
 
 async def _recorded_at(log: EventLog, partition: int, positions: Collection[Position]) -> dict[Position, Recorded]:
     """What the log has at these positions; nothing for what cannot be read."""
-    found: dict[Position, Recorded] = {}
-    waiting = sorted(positions)
-    at = 0
-    while at < len(waiting):
-        rows = await log.read(partition, _before(waiting[at]), READ)
-        if not rows:
-            break
+    events: dict[Position, Recorded] = {}
+    waiting = deque(sorted(positions))
+    while waiting and (rows := await log.read(partition, _before(waiting[0]), READ)):
         stored = {row.position: row.payload for row in rows}
-        while at < len(waiting) and waiting[at] <= rows[-1].position:
-            if (payload := stored.get(waiting[at])) is not None:
-                try:
-                    found[waiting[at]] = decode(payload, waiting[at])
-                except UnreadableEvent:
-                    pass  # a newer release wrote it: it is forgotten by its id
-            at += 1
-    return found
+        while waiting and waiting[0] <= rows[-1].position:
+            position = waiting.popleft()
+            # what cannot be read was written by a newer release: it is forgotten by its id
+            with suppress(UnreadableEvent):
+                if position in stored:
+                    events[position] = decode(stored[position], position)
+    return events
 
 
 def _before(position: Position) -> Position:

@@ -29,7 +29,7 @@ from projections.search import snapshots
 from projections.search.embedded import search
 from projections.search.question import Filter, Question
 from projections.search.replica import end_of_feed, live_generation, trim_feed
-from projections.search.snapshots import FeedPosition, SnapshotJob, UnusableSnapshot
+from projections.search.snapshots import FeedPosition, SnapshotJob
 from projections.search.terms import terms
 from projections.search.waiting import replicas
 from projections.search_engine import schema
@@ -81,9 +81,8 @@ class Purge:
         rebuilds: RebuildJob,
         archive: ArchiveJob | None = None,
     ) -> None:
-        self._archive = archive
         self._redis, self._partitions, self._embedders = redis, partitions, embedders
-        self._index, self._rebuilds = index, rebuilds
+        self.index, self._rebuilds, self._archive = index, rebuilds, archive
         self._id = str(new_event_id())
 
     async def wanted(self) -> bool:
@@ -117,14 +116,14 @@ class Purge:
             return Removed()  # the notes stay: the next run tries again
         cached = await self._forget_vectors(notes)
         feeds = await self._feed_entries()  # counted before `clean` trims them
-        cleaned = await self._index.clean()
+        cleaned = await self.index.clean()
         removed = Removed(
             embedding_cache=cached,
             change_feeds=feeds,
             snapshot=cleaned.name if cleaned else "",
             older_snapshots=cleaned.older if cleaned else 0,
             # after everything that deletes: the file has the bytes of what went until it is written anew
-            append_only_file=await self._rewrite_log_file(),
+            append_only_file=await rewrite_log_file(self._redis),
         )
         if cleaned is None:
             return removed  # the notes stay: the next run tries again
@@ -134,12 +133,8 @@ class Purge:
         for partition, members in notes.items():
             if members:
                 await self._redis.srem(PartitionKeys(partition).purging, *members)
-        reloaded, waiting = await self._await_replicas(cleaned.name)
+        reloaded, waiting = await self.index.await_readers(cleaned.name)
         return replace(removed, replicas=reloaded, replicas_waiting=waiting)
-
-    async def probe(self, tenant: str, names: Sequence[str], texts: Sequence[str]) -> Probe:
-        """Look for forgotten documents in the index: by id, and by searching for what they said."""
-        return await self._index.probe(tenant, names, texts)
 
     async def _notes(self) -> dict[int, list[bytes]]:
         """The digests of forgotten texts, by partition; an empty one says only that something was forgotten.
@@ -172,16 +167,9 @@ class Purge:
     async def _feed_entries(self) -> int:
         count = 0
         for partition in range(self._partitions):
-            keys = PartitionKeys(partition)
-            live = keys.of_generation(int(await self._redis.get(keys.generation) or 1))
+            live = PartitionKeys(partition).of_generation(await live_generation(self._redis, partition))
             count += int(await self._redis.xlen(live.changes))
         return count
-
-    async def _rewrite_log_file(self) -> str:
-        return await rewrite_log_file(self._redis)
-
-    async def _await_replicas(self, name: str) -> tuple[int, int]:
-        return await self._index.await_readers(name)
 
 
 async def rewrite_log_file(server: Client) -> str:
@@ -227,29 +215,21 @@ class SnapshotPurge:
 
     async def probe(self, tenant: str, names: Sequence[str], texts: Sequence[str]) -> Probe:
         """Look for forgotten documents in the newest snapshot: by id, and by searching for what they said."""
-        found = await asyncio.to_thread(snapshots.newest, self._folder, (await self._embedders.refresh()).model)
-        if found is None:
-            return Probe(documents=len(names), queries=0, found=0)
-        return await asyncio.to_thread(self._search, *found, tenant, names, texts)
+        model = (await self._embedders.refresh()).model
+        return await asyncio.to_thread(self._search, model, tenant, set(names), texts)
 
-    def _search(
-        self, path: Path, manifest: snapshots.SnapshotManifest, tenant: str, names: Sequence[str], texts: Sequence[str]
-    ) -> Probe:
-        try:
-            index = snapshots.load(path, manifest, self._work)
-        except UnusableSnapshot as error:
-            logger.warning("the probe found no snapshot to search: %s", error)
+    def _search(self, model: str, tenant: str, names: set[str], texts: Sequence[str]) -> Probe:
+        newest = snapshots.load_newest(self._folder, model, self._work)
+        if newest is None:
             return Probe(documents=len(names), queries=0, found=0)
-        try:
-            gone = set(names)
-            found = gone & index.ordinal_of.keys()
-            for text in texts:
-                question = Question(text=text[:2000], vector=None, mode="lexical", now_ms=to_ms(self._clock()))
-                hits = search(index, question, Filter(tenant=tenant, operator=True, as_of_ms=to_ms(self._clock())))
-                found |= {hit.id for hit in hits} & gone
-            return Probe(documents=len(gone), queries=len(texts), found=len(found))
-        finally:
-            shutil.rmtree(self._work, ignore_errors=True)
+        index, now_ms = newest[0], to_ms(self._clock())
+        hits = names & index.ordinal_of.keys()
+        for text in texts:
+            question = Question(text=text[:2000], vector=None, mode="lexical", now_ms=now_ms)
+            found = search(index, question, Filter(tenant=tenant, operator=True, as_of_ms=now_ms))
+            hits |= {hit.id for hit in found} & names
+        shutil.rmtree(self._work, ignore_errors=True)
+        return Probe(documents=len(names), queries=len(texts), found=len(hits))
 
     async def await_readers(self, name: str) -> tuple[int, int]:
         """Wait until every live replica has started from this snapshot or a newer one."""
@@ -259,7 +239,7 @@ class SnapshotPurge:
                 live = await replicas(self._redis)
             except RedisError:
                 live = []
-            reloaded = sum(one >= name for _, one in live)
+            reloaded = sum(snapshot >= name for _, snapshot in live)
             if reloaded == len(live) or asyncio.get_running_loop().time() > deadline:
                 return reloaded, len(live) - reloaded
             await asyncio.sleep(0.2)
@@ -286,14 +266,21 @@ class SearchEnginePurge:
         the engine's dictionaries when it collects them: it is asked to, and may refuse.
         """
         try:
-            ends = [await self._end(partition) for partition in range(self._partitions)]
+            ends: list[FeedPosition] = []
+            for partition in range(self._partitions):
+                generation = await live_generation(self._redis, partition)
+                feed = await end_of_feed(self._redis, PartitionKeys(partition).of_generation(generation))
+                ends.append(FeedPosition(generation=generation, feed=feed))
             live = await self._wait_for(ends)
             if live is None:
                 logger.warning("the purge waits for the search index: it has not all removals yet")
                 return None
             for partition, end in enumerate(ends):
                 await trim_feed(self._redis, partition, end)
-            await self._collect(live)
+            try:
+                await schema.command(self._engine, "FT.DEBUG", "GC_FORCEINVOKE", live.name)
+            except ResponseError as error:
+                logger.debug("the engine collects when it will: %s", error)
             # where the engine is the log's server its file is rewritten by the purge
             if self._engine is not self._redis:
                 await rewrite_log_file(self._engine)
@@ -309,24 +296,26 @@ class SearchEnginePurge:
     async def probe(self, tenant: str, names: Sequence[str], texts: Sequence[str]) -> Probe:
         """Look for documents by id, and by searching for what they said, in the index that readers use."""
         live = (await schema.read_catalogue(self._engine)).catalogue.live
-        found: set[str] = set()
+        hits: set[str] = set()
         if live is not None:
-            found = await self._there(live, names)
+            for start in range(0, len(names), NAMES_AT_ONCE):
+                batch, parts = names[start : start + NAMES_AT_ONCE], self._partitions
+                indexes = [PartitionIndex(live.name, partition) for partition in range(parts)]
+                async with self._engine.pipeline(transaction=False) as pipe:
+                    for key in [index.document(name) for name in batch for index in indexes]:
+                        pipe.exists(key)
+                    answers = await pipe.execute()
+                hits |= {name for n, name in enumerate(batch) if any(answers[n * parts : (n + 1) * parts])}
             for text in texts:
-                found |= set(names) & await self._said(live, tenant, text)
-        return Probe(documents=len(names), queries=len(texts), found=len(found))
-
-    async def _end(self, partition: int) -> FeedPosition:
-        generation = await live_generation(self._redis, partition)
-        feed = PartitionKeys(partition).of_generation(generation)
-        return FeedPosition(generation=generation, feed=await end_of_feed(self._redis, feed))
+                hits |= set(names) & await self._search(live, tenant, text)
+        return Probe(documents=len(names), queries=len(texts), found=len(hits))
 
     async def _wait_for(self, ends: Sequence[FeedPosition]) -> Named | None:
         """The live index, once all indexes have what the feeds have; None when that takes too long."""
         until = time.monotonic() + WAIT_FOR_ENGINE_S
         while time.monotonic() < until:
             catalogue = (await schema.read_catalogue(self._engine)).catalogue
-            behind = catalogue.leaving or not all([await self._has(one, ends) for one in catalogue.filled])
+            behind = catalogue.leaving or not all([await self._has(index, ends) for index in catalogue.filled])
             if catalogue.live is not None and not behind:
                 return catalogue.live
             await asyncio.sleep(LOOK_AGAIN_S)
@@ -341,27 +330,8 @@ class SearchEnginePurge:
                 return False
         return True
 
-    async def _collect(self, live: Named) -> None:
-        try:
-            await schema.command(self._engine, "FT.DEBUG", "GC_FORCEINVOKE", live.name)
-        except ResponseError as error:
-            logger.debug("the engine collects when it will: %s", error)
-
-    async def _there(self, live: Named, names: Sequence[str]) -> set[str]:
-        found: set[str] = set()
-        for start in range(0, len(names), NAMES_AT_ONCE):
-            some = names[start : start + NAMES_AT_ONCE]
-            async with self._engine.pipeline(transaction=False) as pipe:
-                for name in some:
-                    for partition in range(self._partitions):
-                        pipe.exists(PartitionIndex(live.name, partition).document(name))
-                answers = await pipe.execute()
-            parts = [answers[n : n + self._partitions] for n in range(0, len(answers), self._partitions)]
-            found |= {name for name, is_there in zip(some, parts, strict=True) if any(is_there)}
-        return found
-
-    async def _said(self, live: Named, tenant: str, text: str) -> set[str]:
-        """The ids of the documents that say most of what a text says."""
+    async def _search(self, live: Named, tenant: str, text: str) -> set[str]:
+        """The ids of the documents that have one of a text's first words."""
         words = list(dict.fromkeys(map(encoded_term, terms(text))))[:WORDS]
         if not words:
             return set()

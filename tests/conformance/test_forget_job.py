@@ -26,7 +26,7 @@ from projections.documents.access import Reader
 from projections.documents.slots import Slot, slot_id
 from projections.forgetting import jobs as forget_module
 from projections.forgetting.forget import Forgetting, Forgotten, user_digest
-from projections.forgetting.purge import Purge
+from projections.forgetting.purge import Purge, SnapshotPurge
 from projections.forgetting.receipts import Receipt, Removed, load_receipt, save_receipt
 from projections.operations.current import Current
 from tests.conformance.interruptions import Killed
@@ -104,7 +104,7 @@ class Saboteur:
             (Current, "give"),
             (Workshop, "wait"),
             (Purge, "run"),
-            (Purge, "probe"),
+            (SnapshotPurge, "probe"),
         ):
             monkeypatch.setattr(owner, step, self._watched(getattr(owner, step)))
 
@@ -154,15 +154,15 @@ async def test_a_fault_is_in_the_receipt_and_holds_up_no_other(
     await ask(shop, "user", "kim")
     shop.clock.advance(timedelta(seconds=1))
     await ask(shop, "user", "lee", number=2)
-    forget = Forgetting.user
+    forget = Forgetting.user_or_project
 
-    async def failing(self: Forgetting, user_id: str, *args: Any, **options: Any) -> Forgotten:
-        if user_id == "kim":
+    async def failing(self: Forgetting, receipt: Receipt, *args: Any) -> Forgotten:
+        if receipt.name == "kim":
             raise ZeroDivisionError("not this one")
-        return await forget(self, user_id, *args, **options)
+        return await forget(self, receipt, *args)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Forgetting, "user", failing)
+        patched.setattr(Forgetting, "user_or_project", failing)
         assert await shop.forget_job().run() == 1
     first, second = await receipt(shop), await receipt(shop, 2)
     assert (first.status, first.name, "not this one" in first.error) == ("pending", "kim", True)

@@ -22,7 +22,7 @@ from ingest.log.keys import PURGE_LEASE, PURGED, PartitionKeys, embedding
 from ingest.platform.connections import Client
 from projections.embedding.embed_job import EmbeddingQueue
 from projections.forgetting import purge as purge_module
-from projections.forgetting.purge import Purge
+from projections.forgetting.purge import Purge, SnapshotPurge
 from projections.forgetting.receipts import Removed
 from projections.search import snapshots as snapshots_module
 from projections.search.snapshots import SnapshotJob
@@ -112,8 +112,8 @@ STEPS: list[tuple[object, str]] = [
     (snapshots_module, "trim_feed"),
     (snapshots_module, "prune"),
     (SnapshotJob, "run"),
-    (Purge, "_rewrite_log_file"),
-    (Purge, "_await_replicas"),
+    (purge_module, "rewrite_log_file"),
+    (SnapshotPurge, "await_readers"),
 ]
 
 
@@ -133,7 +133,7 @@ async def test_a_purge_that_is_killed_at_any_step_is_done_by_the_next(
         with pytest.raises(Killed):
             await shop.purge().run()
     again = shop.purge()
-    if step == "_await_replicas":
+    if step == "await_readers":
         assert not await again.wanted(), "all is done but for waiting"
     else:
         assert await again.wanted()
@@ -150,14 +150,14 @@ async def test_what_is_forgotten_while_a_purge_runs_is_left_to_the_next_one(
     await shop.remember(KEPT)
     await settled(shop, queue)
     await forget(shop, first.id)
-    ask = Purge._rewrite_log_file  # pyright: ignore[reportPrivateUsage]
+    ask = purge_module.rewrite_log_file
 
-    async def meanwhile(self: Purge) -> str:
+    async def meanwhile(server: Client) -> str:
         await forget(shop, second.id)
-        return await ask(self)
+        return await ask(server)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Purge, "_rewrite_log_file", meanwhile)
+        patched.setattr(purge_module, "rewrite_log_file", meanwhile)
         await shop.purge().run()
     assert files_with(shop.snapshots, MARK), "the second was there when it was written"
     assert await shop.purge().wanted()
@@ -233,10 +233,10 @@ async def test_of_two_purges_at_once_the_second_waits_for_the_first(
     await settled(shop, queue)
     await forget(shop, secret.id)
     order: list[str] = []
-    for step in ("_notes", "_await_replicas"):
-        monkeypatch.setattr(Purge, step, told(order, getattr(Purge, step)))
+    for owner, step in ((Purge, "_notes"), (SnapshotPurge, "await_readers")):
+        monkeypatch.setattr(owner, step, told(order, getattr(owner, step)))
     both = await asyncio.gather(shop.purge("one").run(), shop.purge("other").run())
-    assert order == ["_notes", "_await_replicas"] * 2
+    assert order == ["_notes", "await_readers"] * 2
     assert [one.snapshot != "" for one in both] == [True, True]
     assert [one.embedding_cache for one in both] in ([1, 0], [0, 1])
     await assert_nothing_left(shop)
@@ -285,8 +285,8 @@ async def test_a_probe_finds_what_is_still_there_and_nothing_after_a_purge(shop:
     await shop.snapshot_job().run(force=True)
     await forget(shop, secret.id)
     purge = shop.purge()
-    probe = await purge.probe(TENANT, [secret.id], [SECRET])
+    probe = await purge.index.probe(TENANT, [secret.id], [SECRET])
     assert (probe.documents, probe.queries, probe.found) == (1, 1, 1)
     await purge.run()
-    probe = await purge.probe(TENANT, [secret.id], [SECRET])
+    probe = await purge.index.probe(TENANT, [secret.id], [SECRET])
     assert (probe.documents, probe.queries, probe.found) == (1, 1, 0)
