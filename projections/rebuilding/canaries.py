@@ -78,24 +78,22 @@ class Answers(Struct, frozen=True):
 
 def answer_differences(partition: int, live: Answers, candidate: Answers) -> list[Difference]:
     """How the candidate's answers differ from the live ones."""
-    documents = [
-        Difference(partition=partition, what="document", name=name, said=_document_difference(mine, other))
-        for name, mine, other in differences(live.documents, candidate.documents)
-    ]
-    listings = [
-        Difference(
-            partition=partition,
-            what="listing",
-            name=name,
-            said="other members, or in another order"
-            if mine.count == other.count
-            else f"{mine.count} members, {other.count} in what was rebuilt",
-        )
-        for name, *sides in differences(live.listings, candidate.listings)
-        for mine, other in [(side or NO_MEMBERS for side in sides)]
-        if mine != other
-    ]
-    return [*documents, *listings]
+    differing: list[Difference] = []
+    for name, mine, other in differences(live.documents, candidate.documents):
+        if mine is None or other is None:
+            text = "only in what was rebuilt" if mine is None else "not in what was rebuilt"
+        else:
+            text = f"other {', '.join(sorted(field for field, _, _ in differences(_fields(mine), _fields(other))))}"
+        differing.append(Difference(partition=partition, what="document", name=name, said=text))
+    for name, *sides in differences(live.listings, candidate.listings):
+        before, after = (side or NO_MEMBERS for side in sides)
+        if before.count != after.count:
+            text = f"{before.count} members, {after.count} in what was rebuilt"
+        else:
+            text = "other members, or in another order"
+        if before != after:
+            differing.append(Difference(partition=partition, what="listing", name=name, said=text))
+    return differing
 
 
 def without_newer(live: Answers, candidate: Answers, stored: Mapping[str, Any]) -> tuple[Answers, set[str]]:
@@ -168,12 +166,6 @@ def recall_verdict(probes: Sequence[RecallProbe], not_compared: str = "") -> Can
     return Canaries(asked=count, differing=len(lost), differences=lost[:LISTED], agree=agree, said=text)
 
 
-def _document_difference(live: Document | None, candidate: Document | None) -> str:
-    if live is None or candidate is None:
-        return "only in what was rebuilt" if live is None else "not in what was rebuilt"
-    return f"other {', '.join(sorted(name for name, _, _ in differences(_fields(live), _fields(candidate))))}"
-
-
 def _lacking(document: Document, stored: bytes | Mapping[bytes, bytes]) -> set[str]:
     if isinstance(stored, bytes):
         later = LATER_FIELDS.get(cast(Any, type(document)), ())
@@ -209,7 +201,10 @@ async def ask(redis: Client, log: EventLog, partition: int, live: int, candidate
     async with redis.pipeline(transaction=False) as pipe:
         _queue(pipe, sides[0], names, ())
         loaded = _answers(await pipe.execute(), names, ()).documents
-    pages = _listings(document for document in loaded.values() if document is not None)
+    # the listings that the documents are in; the first of each document before the second of any
+    by_document = [sorted(name for name, _ in listings(document)) for document in loaded.values()]
+    in_turn = (name for names in zip_longest(*by_document) for name in names if name is not None)
+    pages = list(dict.fromkeys(in_turn))[:LISTINGS]
     # one transaction with both checkpoints: otherwise a write between the two sides looks like a difference
     async with redis.pipeline(transaction=True) as pipe:
         for side in sides:
@@ -252,13 +247,6 @@ def _documents(sample: Iterable[Stored]) -> list[DocumentId]:
         selected += (names.pop(0) for names in waiting)
         waiting = [names for names in waiting if names]
     return selected[:DOCUMENTS]
-
-
-def _listings(documents: Iterable[Document]) -> list[str]:
-    """The listings that the documents are in; the first of each document before the second of any."""
-    by_document = [sorted(name for name, _ in listings(document)) for document in documents]
-    in_turn = (name for names in zip_longest(*by_document) for name in names if name is not None)
-    return list(dict.fromkeys(in_turn))[:LISTINGS]
 
 
 def _queue(pipe: Transaction, keys: GenerationKeys, names: Collection[DocumentId], pages: Collection[str]) -> None:

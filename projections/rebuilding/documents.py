@@ -33,7 +33,7 @@ from projections.folds.fold import Changes
 from projections.rebuilding import rebuilds as steps
 from projections.rebuilding.canaries import Canaries, Difference, PartitionCanaries, ask, verdict
 from projections.rebuilding.job import REPORT_EVERY_S, PartitionProgress, Strategy, partition_lease
-from projections.rebuilding.rebuilds import Part, Rebuild, State, unread
+from projections.rebuilding.rebuilds import Part, Rebuild, unread
 from projections.search.replica import end_of_feed, live_generation
 from projections.store.feed import Switched, entry_fields, read_entry
 from projections.store.protocol import project
@@ -119,7 +119,7 @@ async def switch(redis: Client, partition: int, before: int, after: int) -> bool
         pipe.set(keys.generation, str(after))
         # the old feed ends with the entry of the new one after which followers continue; they compare the documents
         pipe.xadd(old.changes, entry_fields([Switched(after, str(feed))], None))
-        if feed > START:  # from when it was live before: trimmed, so that nobody takes it for a complete feed
+        if feed > START:  # from when it was live before: trimmed, so that it does not look like a complete feed
             pipe.set(new.trimmed, str(feed))
             pipe.xtrim(new.changes, minid=str(Position(feed.ms, feed.seq + 1)), approximate=False)
         pipe.delete(new.embed_queue, new.embed_later)  # what is queued to be embedded stays queued
@@ -265,18 +265,6 @@ class DocumentRebuild(Strategy):
 
         return PartitionProgress(step, level)
 
-    async def free(self, state: State | None) -> None:
-        """Free the cached documents unless partitions are being filled."""
-        if state != "running":
-            self._filling = None
-
-    async def keep_level(self, rebuild: Rebuild) -> None:
-        """Apply what is forgotten while a rebuild waits for its operator to the rebuilt documents too."""
-        for part in rebuild.parts:
-            async with partition_lease(self._redis, part.partition, self._id) as mine:
-                if mine:
-                    await self._level(part.partition, part.generation)
-
     async def compare(self, rebuild: Rebuild) -> Canaries | None:
         """Compare the canaries of every partition in both generations."""
         answers: list[PartitionCanaries] = []
@@ -299,9 +287,9 @@ class DocumentRebuild(Strategy):
                     answer = await ask(self._redis, self._log, part.partition, part.before, part.generation)
                     if answer is not None:
                         return answer
-        said = f"the two never stood at the same position within {LEVEL_WITHIN_S:.0f} s: too much is written"
+        text = f"the two never stood at the same position within {LEVEL_WITHIN_S:.0f} s: too much is written"
         return PartitionCanaries(
-            1, [Difference(partition=part.partition, what="position", name="checkpoint", said=said)]
+            1, [Difference(partition=part.partition, what="position", name="checkpoint", said=text)]
         )
 
     async def switch(self, rebuild: Rebuild, *, back: bool) -> bool:
@@ -324,9 +312,11 @@ class DocumentRebuild(Strategy):
                     return True
         return False
 
-    async def clean_up(self, rebuild: Rebuild) -> bool:
-        """Delete the generations that are not read."""
-        for partition, generation in unread(rebuild):
+    async def discard(self, rebuild: Rebuild | None) -> bool:
+        """Free the cached documents unless partitions are being filled; delete the generations that are not read."""
+        if rebuild is None or rebuild.state != "running":
+            self._filling = None
+        for partition, generation in () if rebuild is None else unread(rebuild):
             async with partition_lease(self._redis, partition, self._id, LEVEL_WITHIN_S) as mine:
                 if not mine:  # another worker deletes it, or does not know yet that there is nothing to fill
                     return False

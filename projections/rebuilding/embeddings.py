@@ -24,14 +24,15 @@ from ingest.log.keys import JOB_LEASE_TTL, SNAPSHOT_LEASE, PartitionKeys
 from ingest.log.lease import lease
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client
+from ingest.platform.tasks import nothing
 from projections.documents.document import Searched, searchable_text
 from projections.embedding.embed_job import BATCH, DocumentLocation, DocumentVectors
 from projections.embedding.live import Choice, announce, chosen, make_live
 from projections.maintenance.repairs import Repairs
 from projections.rebuilding import rebuilds as steps
 from projections.rebuilding.canaries import Canaries, RecallProbe, recall_verdict
-from projections.rebuilding.job import ALONE, REPORT_EVERY_S, PartitionProgress, Strategy
-from projections.rebuilding.rebuilds import Part, Rebuild, State
+from projections.rebuilding.job import ALONE, REPORT_EVERY_S, PartitionProgress, Strategy, is_live
+from projections.rebuilding.rebuilds import Part, Rebuild
 from projections.search import snapshots
 from projections.search.comparing import catch_up
 from projections.search.embedded import matches, search
@@ -83,7 +84,7 @@ class CandidateIndexes:
         snapshot: SnapshotJob,
         folder: Path,
         work: Path,
-        go_first: Callable[[], Awaitable[None]] | None,
+        go_first: Callable[[], Awaitable[None]],
     ) -> None:
         self._redis, self._partitions = redis, partitions
         self._embedders, self._vectors, self._snapshot = embedders, vectors, snapshot
@@ -100,11 +101,8 @@ class CandidateIndexes:
         """The index with vectors of a choice, complete or not; made where it is not in memory."""
         if self._held is None or self._held.choice != choice:
             self._held = None  # free its memory before the next one is loaded
-            embedder = (
-                await self._embedders.refresh()
-                if await is_live(self._redis, choice)
-                else await embedder_of(self._embedders, choice)
-            )
+            is_current = await is_live(self._redis, choice)
+            embedder = await (self._embedders.refresh() if is_current else embedder_of(self._embedders, choice))
             self._held = await self.loaded(choice, embedder, "candidate")
         return self._held
 
@@ -118,7 +116,7 @@ class CandidateIndexes:
             if loaded is None:
                 await self._snapshot.run(force=True)
                 continue
-            return await self.wait_for_own_writes(Candidate(choice, loaded[0], embedder, folder, loaded[1], set()))
+            return await self.follow(Candidate(choice, loaded[0], embedder, folder, loaded[1], set()))
         raise UnusableSnapshot(f"no snapshot of the index could be read in {TRIES} tries: look at the worker's log")
 
     def _read(
@@ -143,7 +141,7 @@ class CandidateIndexes:
         at = {partition: FeedPosition() for partition in range(self._partitions)}
         return index, at | manifest.partitions
 
-    async def wait_for_own_writes(self, candidate: Candidate) -> Candidate:
+    async def follow(self, candidate: Candidate) -> Candidate:
         """The index with everything in the feeds. Missing vectors are made here, so nothing is queued."""
         for partition, at in candidate.at.items():
             candidate.at[partition] = await catch_up(
@@ -154,16 +152,15 @@ class CandidateIndexes:
     async def complete(self, candidate: Candidate) -> Candidate:
         """Follow the feeds and embed what has no vectors, until at most one batch was left."""
         while True:
-            candidate = await self.wait_for_own_writes(candidate)
-            left = await asyncio.to_thread(missing, candidate)
-            for start in range(0, len(left), BATCH):
-                await self._embed(candidate, left[start : start + BATCH])
-            if len(left) <= BATCH:
+            candidate = await self.follow(candidate)
+            remaining = await asyncio.to_thread(missing, candidate)
+            for start in range(0, len(remaining), BATCH):
+                await self._embed(candidate, remaining[start : start + BATCH])
+            if len(remaining) <= BATCH:
                 return candidate
 
     async def _embed(self, candidate: Candidate, batch: Sequence[int]) -> None:
-        if self._go_first is not None:
-            await self._go_first()
+        await self._go_first()
         index, embedder = candidate.index, candidate.embedder
         locations = [location_of(candidate, ordinal) for ordinal in batch]
         vectors = await self._vectors.of(embedder, locations, KEPT)
@@ -190,12 +187,6 @@ class CandidateIndexes:
         # of an earlier attempt: with one more, the live snapshot would be the third, and be deleted
         await asyncio.to_thread(snapshots.discard_older, self._folder, name, candidate.choice.model)
         logger.info("snapshot %s: %d documents, vectors of %s", name, manifest.documents, manifest.model)
-
-
-async def is_live(redis: Client, choice: Choice) -> bool:
-    """Whether the log's record names a choice."""
-    record = await chosen(redis)
-    return record is not None and record.live == choice
 
 
 async def embedder_of(embedders: Embedders, choice: Choice) -> Embedder:
@@ -233,7 +224,7 @@ class _VectorRebuild(Strategy):
         redis: Client,
         embedders: Embedders,
         vectors: DocumentVectors,
-        go_first: Callable[[], Awaitable[None]] | None = None,
+        go_first: Callable[[], Awaitable[None]] = nothing,
     ) -> None:
         """`go_first` lets other work go first."""
         self._redis, self._embedders, self._vectors, self._go_first = redis, embedders, vectors, go_first
@@ -260,8 +251,7 @@ class _VectorRebuild(Strategy):
         if not embedder.dimensions:
             done = len(names)
         while done < len(names) and time.monotonic() < until:
-            if self._go_first is not None:
-                await self._go_first()
+            await self._go_first()
             locations = [DocumentLocation(partition, generation, name) for name in names[done : done + BATCH]]
             await self._vectors.of(embedder, locations, KEPT)
             done += len(locations)
@@ -282,7 +272,7 @@ class _VectorRebuild(Strategy):
         if not await is_live(self._redis, after):
             candidate = await self._prepare(before, after)
             worker = str(new_event_id())
-            # while this lease is held nobody trims the feeds, so the snapshot below is not older than their beginning
+            # while this lease is held feeds are not trimmed, so the snapshot below is not older than their beginning
             async with lease(self._redis, SNAPSHOT_LEASE, worker, JOB_LEASE_TTL, wait_s=SNAPSHOT_WITHIN_S) as mine:
                 if not mine:
                     return False
@@ -292,16 +282,11 @@ class _VectorRebuild(Strategy):
         await self._switched(after)
         return True
 
-    async def has_moved(self, rebuild: Rebuild) -> bool:
-        """Whether the requested embedder is the live one."""
-        if rebuild.state not in ("switching", "rolling_back"):
-            return False
-        return await is_live(self._redis, embedders_of(rebuild)[1 if rebuild.state == "switching" else 0])
-
-    async def free(self, state: State | None) -> None:
-        """Free the names of the documents to embed unless partitions are being filled."""
-        if state != "running":
+    async def discard(self, rebuild: Rebuild | None) -> bool:
+        """Free the names of the documents to embed unless partitions are being filled. An ended one leaves nothing."""
+        if rebuild is None or (rebuild.under_way and rebuild.state != "running"):
             self._names, self._filled, self._names_are_of = {}, {}, ""
+        return True
 
     async def _all_names(self, rebuild: Rebuild) -> dict[int, list[DocumentId]]:
         return {}
@@ -348,7 +333,7 @@ class EmbeddingRebuild(_VectorRebuild):
         snapshot: SnapshotJob,
         folder: Path,
         work: Path,
-        go_first: Callable[[], Awaitable[None]] | None = None,
+        go_first: Callable[[], Awaitable[None]] = nothing,
         clock: Clock = system_clock,
     ) -> None:
         """`folder` has the snapshots, `work` is a folder of this worker's own; `go_first` lets other work go first."""
@@ -365,15 +350,28 @@ class EmbeddingRebuild(_VectorRebuild):
         candidate = await self._indexes.complete(await self._indexes.candidate(after))
         live = await self._indexes.loaded(before, await self._embedders.refresh(), "live")
         try:
-            return await self._verdict(live, candidate)
+            now_ms, trouble = to_ms(self._clock()), ""
+            questions = await self._questions(live, candidate, now_ms)
+            texts = [text for _, text, _ in questions]
+            live_vectors = np.zeros((len(texts), 0), np.float32)
+            try:
+                live_vectors = await asyncio.to_thread(live.embedder.embed, texts)
+            except ModelUnavailable as error:  # no search can use them any more
+                logger.warning("embeddings: the live vectors are not compared: %s", error)
+            except EmbeddingError as error:
+                trouble = str(error)
+            vectors = [live_vectors, await asyncio.to_thread(candidate.embedder.embed, texts)]
+            return recall_verdict(
+                await asyncio.to_thread(_probes, live, candidate, questions, vectors, now_ms), trouble
+            )
         finally:
             await asyncio.to_thread(shutil.rmtree, live.folder, True)
 
-    async def free(self, state: State | None) -> None:
+    async def discard(self, rebuild: Rebuild | None) -> bool:
         """See `Strategy`; the index in memory and the work folder are freed unless it is compared or switched to."""
-        await super().free(state)
-        if state not in ALONE:
+        if rebuild is None or (rebuild.under_way and rebuild.state not in ALONE):
             await self._indexes.release()
+        return await super().discard(rebuild)
 
     async def _all_names(self, rebuild: Rebuild) -> dict[int, list[DocumentId]]:
         """The documents of the newest snapshot, by partition; newer ones are embedded at the end."""
@@ -397,39 +395,21 @@ class EmbeddingRebuild(_VectorRebuild):
             await self._indexes.save(await self._indexes.complete(candidate))
 
     async def _switched(self, after: Choice) -> None:
-        await self._queue_missing(await self._indexes.candidate(after))
-        await self._indexes.release()
-
-    async def _queue_missing(self, candidate: Candidate) -> None:
         """Queue documents without a vector of the live model: the other one embedded some until the last moment.
 
         A batch reads the record after it has read the queue, so whatever an old batch took was in the feeds before the
         record changed. The document has a new score in the queue now, so the old batch does not remove it.
         """
-        candidate = await self._indexes.wait_for_own_writes(candidate)
-        left = await asyncio.to_thread(missing, candidate)
+        candidate = await self._indexes.follow(await self._indexes.candidate(after))
+        ordinals_left = await asyncio.to_thread(missing, candidate)
         queued_at = to_ms(self._clock())
-        for ordinal in left:
+        for ordinal in ordinals_left:
             location = location_of(candidate, ordinal)
             repairs = Repairs(self._redis, PartitionKeys(location.partition), location.generation)
             await repairs.embed(location.id, queued_at)
-        if left:
-            logger.info("embeddings: %d documents are queued once more", len(left))
-
-    async def _verdict(self, live: Candidate, candidate: Candidate) -> Canaries:
-        """Search both indexes for documents from all over them."""
-        now_ms, trouble = to_ms(self._clock()), ""
-        questions = await self._questions(live, candidate, now_ms)
-        texts = [text for _, text, _ in questions]
-        live_vectors = np.zeros((len(texts), 0), np.float32)
-        try:
-            live_vectors = await asyncio.to_thread(live.embedder.embed, texts)
-        except ModelUnavailable as error:  # no search can use them any more
-            logger.warning("embeddings: the live vectors are not compared: %s", error)
-        except EmbeddingError as error:
-            trouble = str(error)
-        vectors = [live_vectors, await asyncio.to_thread(candidate.embedder.embed, texts)]
-        return recall_verdict(await asyncio.to_thread(_probes, live, candidate, questions, vectors, now_ms), trouble)
+        if ordinals_left:
+            logger.info("embeddings: %d documents are queued once more", len(ordinals_left))
+        await self._indexes.release()
 
     async def _questions(
         self, live: Candidate, candidate: Candidate, now_ms: int

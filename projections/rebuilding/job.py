@@ -23,6 +23,7 @@ from ingest.log.keys import JOB_LEASE_TTL, REBUILD_LEASE, PartitionKeys
 from ingest.log.lease import lease
 from ingest.platform.connections import Client
 from ingest.platform.tasks import end
+from projections.embedding.live import Choice, chosen
 from projections.rebuilding import rebuilds as steps
 from projections.rebuilding.canaries import Canaries
 from projections.rebuilding.rebuilds import Part, Rebuild, Rebuilds, State, What
@@ -63,19 +64,12 @@ class Strategy(ABC):
         What an earlier attempt switched stays. Raises WrongRebuildState when neither side is live.
         """
 
-    async def keep_level(self, rebuild: Rebuild) -> None:  # noqa: B027
-        """Apply what was forgotten meanwhile to a side that is ready."""
+    @abstractmethod
+    async def discard(self, rebuild: Rebuild | None) -> bool:
+        """Free the memory and files that a rebuild in progress does not need in its state (None: there is no rebuild).
 
-    async def has_moved(self, rebuild: Rebuild) -> bool:
-        """Whether the switch that was ordered has happened, though that is not stored."""
-        return False
-
-    async def clean_up(self, rebuild: Rebuild) -> bool:
-        """Delete what is no longer read; false when another worker has one of its partitions."""
-        return True
-
-    async def free(self, state: State | None) -> None:  # noqa: B027
-        """Free the memory and files that a rebuild in that state does not need; None: there is no rebuild."""
+        Of one that has ended, delete what is no longer read; false when another worker has one of its partitions.
+        """
 
 
 class RebuildJob:
@@ -122,132 +116,134 @@ class RebuildJob:
         A rebuild that is being rolled back applies the forgetting before it is read again.
         """
         why = "something was forgotten, so what was read before was deleted: there is no way back"
-        for rebuild in await self._retained_documents():
-            await self._rebuilds.change(
-                rebuild.id, lambda current: steps.without_way_back(current, self._rebuilds.now, why)
-            )
-        for rebuild in await self._retained_documents():
-            if rebuild.kept_until is not None:
+        for retained in await self._rebuilds.retained():
+            # a rebuild of embeddings keeps nothing but cached vectors, and a purge deletes those of forgotten texts
+            if retained.what == "documents":
+                rebuild = await self._change(
+                    retained, lambda current: steps.without_way_back(current, self._rebuilds.now, why)
+                )
+                if rebuild.kept_until is None:
+                    continue
                 await asyncio.sleep(max(0.0, (rebuild.kept_until - self._rebuilds.now).total_seconds()))
-            if not await self._tidy_up(rebuild):
-                return False
+                if not await self._tidy_up(rebuild):
+                    return False
         return True
-
-    async def _retained_documents(self) -> list[Rebuild]:
-        # a rebuild of embeddings keeps nothing but cached vectors, and a purge deletes those of forgotten texts
-        return [rebuild for rebuild in await self._rebuilds.retained() if rebuild.what == "documents"]
 
     async def _step(self, until: float) -> bool:
         """One step of the current rebuild; false when there is nothing to do for this worker now."""
         for retained in await self._rebuilds.retained(due=True):
             await self._tidy_up(retained)
         rebuild = await self._rebuilds.current()
-        await self._free(rebuild.state if rebuild else None)
+        await self._free(rebuild)
         if rebuild is None:
             return False
         try:
-            match rebuild.state:
-                case "running":
-                    return await self._fill(rebuild, until)
-                case "ready":
-                    await self._strategies[rebuild.what].keep_level(rebuild)
-                    return False
-                case _:
-                    return await self._alone(rebuild, until)
+            if rebuild.state in ("running", "ready"):
+                return await self._fill(rebuild, until)
+            # act for all partitions, in a task that may outlast the slice
+            if self._task is None:
+                self._task = asyncio.create_task(self._alone(rebuild), name=f"rebuild {rebuild.id}")
+            await asyncio.wait([self._task], timeout=max(0.0, until - time.monotonic()))
+            if not self._task.done():
+                return False
+            task, self._task = self._task, None
+            return task.result()
         except (EmbeddingError, UnusableSnapshot, OSError) as error:
-            await self._troubled(rebuild, error)
-            return False
+            await self._handle(rebuild, error)
         except (LeaseLost, WrongRebuildState) as error:  # another worker has it, or the operator decided otherwise
             logger.info("rebuild %s: %s", rebuild.id, error)
-            return False
+        return False
 
     async def _fill(self, rebuild: Rebuild, until: float) -> bool:
-        """Fill partitions that no other worker has; false when there was none."""
-        worked, strategy = False, self._strategies[rebuild.what]
-        for part in (part for part in rebuild.parts if not part.level):
+        """Fill partitions that no other worker has; false when there were none.
+
+        Documents that wait for their operator follow what is forgotten in that time.
+        """
+        worked, strategy, is_running = False, self._strategies[rebuild.what], rebuild.state == "running"
+        if not is_running and rebuild.what == "embeddings":
+            return False
+        for part in (part for part in rebuild.parts if not (is_running and part.level)):
             async with partition_lease(self._redis, part.partition, self._id) as mine:
                 while mine and time.monotonic() < until:
-                    worked = True
                     step, level = await strategy.fill(rebuild, part)
-                    now = self._rebuilds.now
-                    after = await self._rebuilds.change(
-                        rebuild.id, lambda current, step=step, now=now: step(current, now)
-                    )
+                    if not is_running:
+                        break
+                    worked, now = True, self._rebuilds.now
+                    after = await self._change(rebuild, lambda current, step=step, now=now: step(current, now))
                     if level or after.state != "running":
                         break
         return worked
 
-    async def _alone(self, rebuild: Rebuild, until: float) -> bool:
-        """Act for all partitions, in a task that may outlast the slice; false while another worker does, or it runs."""
-        if self._task is None:
-            self._task = asyncio.create_task(self._under_lease(rebuild), name=f"rebuild {rebuild.id}")
-        await asyncio.wait([self._task], timeout=max(0.0, until - time.monotonic()))
-        if not self._task.done():
-            return False
-        task, self._task = self._task, None
-        return task.result()
-
-    async def _under_lease(self, rebuild: Rebuild) -> bool:
+    async def _alone(self, rebuild: Rebuild) -> bool:
+        """Compare, switch or roll back; false while another worker does. One that was interrupted finds some done."""
+        strategy = self._strategies[rebuild.what]
         # comparing and switching act on all partitions at once: two workers would switch what the other still compares
         async with lease(self._redis, REBUILD_LEASE, self._id, JOB_LEASE_TTL) as mine:
             if not mine:
                 return False
-            if rebuild.state != "comparing":
-                return await self._switch(rebuild, back=rebuild.state == "rolling_back")
-            canaries = await self._strategies[rebuild.what].compare(rebuild)
-            if canaries is not None:
-                logger.info("rebuild %s: %s", rebuild.id, canaries.said)
-                await self._rebuilds.change(rebuild.id, lambda current: steps.compared(current, canaries))
-            return canaries is not None
-
-    async def _switch(self, rebuild: Rebuild, *, back: bool) -> bool:
-        """Switch, or roll back; one that was interrupted finds some of it done."""
-        try:
-            done = await self._strategies[rebuild.what].switch(rebuild, back=back)
-        except WrongRebuildState as error:
-            await self._give_up(rebuild, error)
-            raise
-        if done and back:
-            await self._rebuilds.change(rebuild.id, lambda current: steps.rolled_back(current, self._rebuilds.now))
-        elif done:
+            if rebuild.state == "comparing":
+                canaries = await strategy.compare(rebuild)
+                if canaries is not None:
+                    logger.info("rebuild %s: %s", rebuild.id, canaries.said)
+                    await self._change(rebuild, lambda current: steps.compared(current, canaries))
+                return canaries is not None
+            back = rebuild.state == "rolling_back"
+            try:
+                done = await strategy.switch(rebuild, back=back)
+            except WrongRebuildState as error:
+                await self._give_up(rebuild, error)
+                raise
             now = self._rebuilds.now
-            await self._rebuilds.change(rebuild.id, lambda current: steps.switched(current, now, self._keep))
-        return done
+            if done and back:
+                await self._change(rebuild, lambda current: steps.rolled_back(current, now))
+            elif done:
+                await self._change(rebuild, lambda current: steps.switched(current, now, self._keep))
+            return done
 
-    async def _troubled(self, rebuild: Rebuild, error: Exception) -> None:
+    async def _handle(self, rebuild: Rebuild, error: Exception) -> None:
         """Try again where that may help, or where the switch has happened already; otherwise the rebuild fails.
 
         An OSError may be Redis's own: what cannot be stored now is stored at a later attempt.
         """
         waits = isinstance(error, UnusableSnapshot) and rebuild.state == "running"  # another worker may write one
+        ordered = rebuild.ordered_embedder
         if (
             waits
             or isinstance(error, OSError | EmbeddingServiceUnavailable)
-            or await self._strategies[rebuild.what].has_moved(rebuild)
+            or (ordered is not None and await is_live(self._redis, ordered))
         ):
             logger.warning("rebuild %s: trying again: %s", rebuild.id, error)
-            await self._rebuilds.change(rebuild.id, lambda current: steps.troubled(current, str(error)))
+            await self._change(rebuild, lambda current: steps.troubled(current, str(error)))
         else:
             await self._give_up(rebuild, error)
 
     async def _give_up(self, rebuild: Rebuild, error: Exception) -> None:
         logger.error("rebuild %s failed: %s", rebuild.id, error)
-        await self._rebuilds.change(rebuild.id, lambda current: steps.failed(current, str(error), self._rebuilds.now))
+        await self._change(rebuild, lambda current: steps.failed(current, str(error), self._rebuilds.now))
 
-    async def _free(self, state: State | None) -> None:
-        """End a comparison or switch that is in progress for another state, and free what the state does not need."""
-        if self._task is not None and state not in ALONE:
+    async def _free(self, rebuild: Rebuild | None) -> None:
+        """End a comparison or switch that is in progress for another state, and free what this state does not need."""
+        if self._task is not None and (rebuild is None or rebuild.state not in ALONE):
             await end(self._task)
             self._task = None
-        for strategy in self._strategies.values():
-            await strategy.free(state)
+        for what, strategy in self._strategies.items():
+            await strategy.discard(rebuild if rebuild is not None and rebuild.what == what else None)
 
     async def _tidy_up(self, rebuild: Rebuild) -> bool:
         """Delete what a rebuild has left over; false when another worker has one of its partitions."""
-        if not await self._strategies[rebuild.what].clean_up(rebuild):
+        if not await self._strategies[rebuild.what].discard(rebuild):
             return False
-        await self._rebuilds.change(rebuild.id, steps.tidied)
+        await self._change(rebuild, steps.tidied)
         return True
+
+    async def _change(self, rebuild: Rebuild, step: Callable[[Rebuild], Rebuild]) -> Rebuild:
+        return await self._rebuilds.change(rebuild.id, step)
+
+
+async def is_live(redis: Client, choice: Choice) -> bool:
+    """Whether the log's record names a choice of embedder."""
+    record = await chosen(redis)
+    return record is not None and record.live == choice
 
 
 def partition_lease(redis: Client, partition: int, who: str, wait_s: float = 0.0) -> AbstractAsyncContextManager[bool]:

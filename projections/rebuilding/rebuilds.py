@@ -82,6 +82,13 @@ class Rebuild(Struct, frozen=True, kw_only=True):
         """Whether everything was filled once."""
         return all(part.level for part in self.parts)
 
+    @property
+    def ordered_embedder(self) -> Choice | None:
+        """The embedder that a switch or rollback in progress makes the live one, if it changes embedders."""
+        if self.embedders is None or self.state not in ("switching", "rolling_back"):
+            return None
+        return self.embedders[self.state == "switching"]
+
 
 READERS_FINISH = timedelta(seconds=10)
 """Readers that read the generation just before a switch have finished by then."""
@@ -202,7 +209,7 @@ def without_way_back(rebuild: Rebuild, now: datetime, why: str) -> Rebuild:
 
 
 def unread(rebuild: Rebuild) -> list[tuple[int, int]]:
-    """The `(partition, generation)` that a rebuild has left over when it has ended, and nobody reads."""
+    """The `(partition, generation)` that a rebuild that has ended leaves, and that readers don't use."""
     match rebuild.state:
         case _ if rebuild.what == "embeddings":  # newer snapshots replace those of the other model
             return []
@@ -217,7 +224,7 @@ def unread(rebuild: Rebuild) -> list[tuple[int, int]]:
 
 
 def tidied(rebuild: Rebuild) -> Rebuild:
-    """What nobody reads is deleted."""
+    """What readers no longer use is deleted."""
     return replace(rebuild, kept_until=None, way_back=False)
 
 
@@ -275,7 +282,7 @@ class Rebuilds:
         )  # fmt: skip
         await self._write(rebuild.id, lambda _: rebuild)
         for earlier in await self.retained():  # there would be three copies of the documents in memory
-            await self.change(earlier.id, lambda kept: without_way_back(kept, self.now, "another rebuild has begun"))
+            await self.change(earlier.id, lambda old: without_way_back(old, self.now, "another rebuild has begun"))
         return rebuild
 
     async def change(self, name: str, step: Step) -> Rebuild:
@@ -352,7 +359,7 @@ class Rebuilds:
     async def _write(self, name: str, step: Callable[[Rebuild | None], Rebuild]) -> Rebuild:
         while True:
             async with self._redis.pipeline(transaction=True) as pipe:
-                await pipe.watch(REBUILDS)  # a step on a record that changed meanwhile is taken again on the new one
+                await pipe.watch(REBUILDS)  # a step on a record that has changed is repeated on the new one
                 raw, stored = await pipe.hmget(REBUILDS, [name, _STATE])
                 state = json.decode(stored, type=_RebuildState) if stored else _RebuildState()
                 before = json.decode(raw, type=Rebuild) if raw else None
@@ -377,9 +384,9 @@ class Rebuilds:
 def _with_rebuild(state: _RebuildState, rebuild: Rebuild) -> tuple[_RebuildState, list[str]]:
     """The state with a rebuild's current record, and the ids of the rebuilds to delete."""
     order = [*state.order, rebuild.id] if rebuild.id not in state.order else state.order
-    kept = {name: over for name, over in state.kept.items() if name != rebuild.id}
+    stored = {name: over for name, over in state.kept.items() if name != rebuild.id}
     if rebuild.kept_until is not None:
-        kept[rebuild.id] = to_ms(rebuild.kept_until)
+        stored[rebuild.id] = to_ms(rebuild.kept_until)
     current = rebuild.id if rebuild.under_way else state.current if state.current != rebuild.id else ""
-    old = [name for name in order[:-KEPT] if name not in kept and name != current]
-    return _RebuildState(current=current, kept=kept, order=[name for name in order if name not in old]), old
+    old = [name for name in order[:-KEPT] if name not in stored and name != current]
+    return _RebuildState(current=current, kept=stored, order=[name for name in order if name not in old]), old
