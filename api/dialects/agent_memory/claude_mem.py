@@ -6,12 +6,7 @@ from api.dialects.agent_memory import importer as agent_memory
 from api.dialects.agent_memory.importer import project_of, session_of
 from api.importing import sessions
 from api.importing.mapping import ImportRow, Mapped, Record, text, texts, when, when_given, whole
-from api.importing.source import (
-    ImportRequest,
-    Source,
-    Unusable,
-    is_sqlite,
-)
+from api.importing.source import ImportRequest, Source, Unusable, is_sqlite
 from api.importing.sql import Database, Section, Sqlite, named_or_null, tables_source
 from ingest.errors import CommandRejected
 

@@ -3,25 +3,13 @@
 from collections.abc import Mapping
 from typing import Any, cast
 
-from starlette.requests import Request
-from starlette.responses import Response
-
-from api.dialects.agentmemory.endpoints import (
-    MAX_LIMIT,
-    Arguments,
-    call_of,
-    command,
-    failure,
-    reply,
-    success,
-    written_document,
-)
-from api.dialects.agentmemory.operations import succeeded
+from api.dialects.agentmemory.endpoints import MAX_LIMIT, Arguments, command, written_document
+from api.dialects.agentmemory.operations import failure, success
 from api.dialects.agentmemory.records import Record, View, iso, renamed, without_empty
 from ingest.commands.decide import WriteAction
 from ingest.errors import NotFound
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Call, ToolAnswer
+from mcp_gateway.tools.tool import Call
 from projections.documents.access import Reader
 from projections.documents.actions import Ready, WorkItem, effective_status, same_status
 from projections.queries.views import view
@@ -31,9 +19,8 @@ PROJECTS = 100
 """Whose finished actions are listed where no project is named: those that something is remembered of."""
 
 
-async def list_actions(request: Request, arguments: Arguments) -> Response:
+async def list_actions(call: Call, arguments: Arguments) -> Record:
     """Actions, the newest first."""
-    call = call_of(request)
     await call.wait_for_own_writes()
     reader, project = call.reader(), arguments.chosen("project")
     all_open_actions = (await call.queries.actions.open_work(reader, None)).all_open_actions
@@ -49,7 +36,7 @@ async def list_actions(request: Request, arguments: Arguments) -> Response:
     return success(actions=matches[: arguments.count("limit", MAX_ACTIONS)], total=len(matches))
 
 
-async def post_action(request: Request, arguments: Arguments) -> Response:
+async def post_action(call: Call, arguments: Arguments) -> Record:
     """A new action, with what it depends on."""
     edges: list[dict[str, str]] = []
     for edge in cast("list[dict[str, Any]]", arguments["edges"] or []):
@@ -58,18 +45,18 @@ async def post_action(request: Request, arguments: Arguments) -> Response:
             raise BadArgument("an edge has a type and a targetActionId", "edges")
         edges.append({"type": kind, "target": target})
     who = {"agentId": arguments["agentId"] or arguments["createdBy"], "edges": edges}
-    return reply(await create_action(call_of(request), arguments | who), 201)
+    return await create_action(call, arguments | who)
 
 
-async def patch_action(request: Request, arguments: Arguments) -> Response:
+async def patch_action(call: Call, arguments: Arguments) -> Record:
     """Change an action; 404 for an unknown one."""
-    return reply(await update_action(call_of(request), arguments | {"actionId": request.path_params["id"]}))
+    return await update_action(call, arguments | {"actionId": arguments["id"]})
 
 
-async def post_update(request: Request, arguments: Arguments) -> Response:
+async def post_update(call: Call, arguments: Arguments) -> Record:
     """Change the action that the body names."""
     try:
-        return reply(await update_action(call_of(request), arguments))
+        return await update_action(call, arguments)
     except NotFound:
         return failure("action not found")
 
@@ -90,21 +77,21 @@ async def _listed(call: Call, reader: Reader, project: str | None) -> list[dict[
     return list(actions.values())
 
 
-async def create_action(call: Call, arguments: Arguments) -> ToolAnswer:
+async def create_action(call: Call, arguments: Arguments) -> Record:
     """memory_action_create: a new work item, blocked while what it requires is open; `edges` say more of that."""
     arguments.needed("title")
     fields = _command_fields(arguments, "project", "parentId", "requires")
     return await _written(call, arguments, fields | {"edges": arguments.get("edges")})
 
 
-async def update_action(call: Call, arguments: Arguments) -> ToolAnswer:
+async def update_action(call: Call, arguments: Arguments) -> Record:
     """memory_action_update: what is given changes; `edges` are added."""
     name = arguments.needed("actionId")
     fields = _command_fields(arguments, "result", "assignedTo") | {"edges": arguments.get("edges")}
     return await _written(call, arguments, fields | {"action": name})
 
 
-async def frontier(call: Call, arguments: Arguments) -> ToolAnswer:
+async def frontier(call: Call, arguments: Arguments) -> Record:
     """memory_frontier: what can be worked on now, best first."""
     agent = arguments["agentId"] or ""
     await call.wait_for_own_writes(agent)
@@ -113,10 +100,10 @@ async def frontier(call: Call, arguments: Arguments) -> ToolAnswer:
     limit = arguments.count("limit", MAX_LIMIT)
     actions, unblocked, items = await call.queries.actions.open_work(reader, project, agent)
     records = [frontier_record(view(actions[ready.item.id]), ready, items) for ready in unblocked[:limit]]
-    return succeeded(frontier=records, total=len(records), totalActions=len(actions), totalUnblocked=len(unblocked))
+    return success(frontier=records, total=len(records), totalActions=len(actions), totalUnblocked=len(unblocked))
 
 
-async def _written(call: Call, arguments: Arguments, fields: dict[str, object]) -> ToolAnswer:
+async def _written(call: Call, arguments: Arguments, fields: dict[str, object]) -> Record:
     agent = arguments["agentId"] or ""
     reader, caller = call.reader(agent), call.caller(agent)
     stated = command(WriteAction, agent_id=agent, **fields)
@@ -125,9 +112,9 @@ async def _written(call: Call, arguments: Arguments, fields: dict[str, object]) 
     name = stated.action or accepted.id
     document = await written_document(call, name, agent)
     if document is None:
-        return succeeded(action={"id": name, "title": stated.title}, edges=[])
+        return success(action={"id": name, "title": stated.title}, edges=[])
     work = await call.queries.actions.open_work(reader, None)
-    return succeeded(action=action_record(document, work.all_open_actions), edges=edge_records(document))
+    return success(action=action_record(document, work.all_open_actions), edges=edge_records(document))
 
 
 def _command_fields(arguments: Arguments, *others: str) -> dict[str, object]:

@@ -15,8 +15,8 @@ from starlette.responses import Response
 
 from api.access.gate import Gate
 from api.dialects.agentmemory import maintenance, pages
-from api.dialects.agentmemory.endpoints import call_of, failure, read_body, read_query, reply
-from api.dialects.agentmemory.operations import OPERATIONS, PACKAGE, Operation, argument, fields, text
+from api.dialects.agentmemory.endpoints import call_of, read_body, read_query
+from api.dialects.agentmemory.operations import OPERATIONS, PACKAGE, Operation, argument, failure, fields, text
 from api.dialects.agentmemory.searching import Followups
 from api.dialects.errors import at_the_gate, handlers, usual
 from api.http.endpoint import Endpoint, RequestHeader, open_paths, routes
@@ -37,15 +37,20 @@ def endpoint(operation: Operation) -> Endpoint:
     method, path = operation.route.split()
     schema, in_query = operation.request(), operation.sent_in == "query" or method == "GET"
     handler: Callable[..., Awaitable[Any]] = resolve_name(f"{PACKAGE}.{operation.handler or operation.call}")
+    parameters = list(signature(handler).parameters)
 
     async def handle(request: Request) -> Response:
-        arguments = read_query(request, schema or {}) if in_query else await read_body(request, schema or {})
-        if operation.tool and not operation.handler:
-            return reply(await handler(call_of(request), arguments), operation.status)
-        return await handler(request, arguments)
+        given: list[Any] = [call_of(request) if parameters[0] == "call" else request]
+        if len(parameters) == 2:
+            arguments = read_query(request, schema or {}) if in_query else await read_body(request, schema or {})
+            given.append(arguments | request.path_params)
+        result = await handler(*given)
+        if isinstance(result, Response):
+            return result
+        return Json(result, 200 if result.get("success") is False else operation.status)
 
     return Endpoint(
-        method, f"/agentmemory/{path}", operation.needs, handler if len(signature(handler).parameters) == 1 else handle,
+        method, f"/agentmemory/{path}", operation.needs, handle,
         operation.about, operation.level, operation.status, None if in_query else schema,
         schema if in_query or operation.sent_in == "either" else None,
         faults=operation.errors, answers={200: {"type": "object"}} if operation.answers_200 else {},
@@ -114,7 +119,7 @@ def fault_response(status: int, message: str, error: Exception) -> Response:
         case AccessDenied():
             return Json({"error": f"forbidden: {message}"}, 403)
         case SessionFull() | Forbidden():
-            return failure(message)
+            return Json(failure(message))
         case SlotFull(size=size, limit=limit):
             return Json({"error": message, "currentSize": size, "sizeLimit": limit}, status)
         case CommandRejected(field=field) if status == 422:

@@ -10,7 +10,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory.operations import AGENTMEMORY, CALL, PLUGIN, Schema, failed, fields, refused
+from api.dialects.agentmemory.operations import AGENTMEMORY, CALL, PLUGIN, Schema, answer, failure, fields, refused
 from api.http.http import MAX_BODY_BYTES, Json, body, parsed
 from api.services import AGENT_HEADER, READER_HEADER, services, tool_context
 from ingest.commands.decide import stated_agent
@@ -90,21 +90,6 @@ def call_of(request: Request) -> Call:
 def settings(request: Request) -> Settings:
     """The server's settings."""
     return request.app.state.agentmemory.settings
-
-
-def reply(answer: ToolAnswer, status: int = 200) -> Response:
-    """What a tool of agentmemory answers, as its endpoint does."""
-    return Json(answer.data, status)
-
-
-def success(status: int = 200, **record: Any) -> Response:
-    """A function did what it should."""
-    return Json({"success": True, **record}, status)
-
-
-def failure(error: str, status: int = 200, **record: Any) -> Response:
-    """A function could not do it."""
-    return Json({"success": False, "error": error, **record}, status)
 
 
 def agent_of(arguments: Arguments) -> str:
@@ -202,8 +187,8 @@ async def call(request: Request) -> Response:
     except (AccessDenied, TooManyRequests):
         raise
     except MnemologError as error:
-        answer = refused(tool, error)
-        return _response(failed(answer.text) if answer.is_error else answer)
+        refusal = refused(tool, error)
+        return _response(answer(failure(refusal.text)) if refusal.is_error else refusal)
 
 
 async def call_for_status(request: Request) -> Response:
@@ -216,8 +201,8 @@ async def call_for_status(request: Request) -> Response:
     except NotFound as error:
         return Json({"error": str(error)}, 404)
     except CommandRejected as error:
-        answer = refused(tool, error)
-        return Json({"error": error.message}, 400) if answer.is_error else _response(answer)
+        refusal = refused(tool, error)
+        return Json({"error": error.message}, 400) if refusal.is_error else _response(refusal)
 
 
 async def _tool_and_arguments(request: Request) -> tuple[Tool, dict[str, Any]]:

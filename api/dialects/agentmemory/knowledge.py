@@ -5,20 +5,17 @@ from collections.abc import AsyncIterator, Iterable
 from datetime import timedelta
 from typing import Any
 
-import msgspec
 from starlette.requests import Request
-from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.endpoints import Arguments, call_of, failure, one_session, reply, session_of, success
-from api.dialects.agentmemory.operations import answer, failed, succeeded
+from api.dialects.agentmemory.endpoints import Arguments, call_of, one_session, session_of
+from api.dialects.agentmemory.operations import failure, success
 from api.dialects.agentmemory.records import Record, View, iso, renamed, without_empty
 from api.dialects.session_projects import home_of
-from api.http.http import Json
 from ingest.errors import NotFound
 from ingest.platform.clock import system_clock
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Call, ToolAnswer
+from mcp_gateway.tools.tool import Call
 from projections.condensing import claims
 from projections.condensing.consolidation import PARTS, Part
 from projections.condensing.profile import Profile
@@ -33,22 +30,21 @@ _TIMES = "createdAt=recorded_at updated_at"
 _STEP = re.compile(r"^\d+\. (.*)$")
 
 
-async def semantic(request: Request, arguments: Arguments) -> Response:
+async def semantic(call: Call, arguments: Arguments) -> Record:
     """What sessions state, or one decided."""
-    facts = list(map(fact_record, await _tagged(call_of(request), arguments, claims.FACT, claims.CONSOLIDATED)))
-    return Json({"semantic": facts, "items": facts, "total": len(facts)})
+    facts = list(map(fact_record, await _tagged(call, arguments, claims.FACT, claims.CONSOLIDATED)))
+    return {"semantic": facts, "items": facts, "total": len(facts)}
 
 
-async def procedural(request: Request, arguments: Arguments) -> Response:
+async def procedural(call: Call, arguments: Arguments) -> Record:
     """How things are done, as several memories say."""
-    memories = await _tagged(call_of(request), arguments, claims.PROCEDURE, claims.CONSOLIDATED)
+    memories = await _tagged(call, arguments, claims.PROCEDURE, claims.CONSOLIDATED)
     procedures = list(map(procedure_record, memories))
-    return Json({"procedural": procedures, "items": procedures, "total": len(procedures)})
+    return {"procedural": procedures, "items": procedures, "total": len(procedures)}
 
 
-async def crystals(request: Request, arguments: Arguments) -> Response:
+async def crystals(call: Call, arguments: Arguments) -> Record:
     """What chains of finished actions came to; of a session, its own and those it has actions of."""
-    call = call_of(request)
     memories = await _tagged(call, arguments | {"limit": MAX_LISTED}, claims.CRYSTAL)
     learned = await call.queries.lessons.surest(call.reader(), None, system_clock(), source="crystal", limit=MAX_LISTED)
     lessons = list(map(view, learned))
@@ -65,21 +61,20 @@ async def crystals(request: Request, arguments: Arguments) -> Response:
     return success(crystals=records[: arguments.count("limit", MAX_LISTED)], total=len(records))
 
 
-async def get_profile(request: Request, arguments: Arguments) -> Response:
+async def get_profile(call: Call, arguments: Arguments) -> Record:
     """What a project is like; without one, which projects there are."""
-    call = call_of(request)
     if arguments.chosen("project") is not None:
-        return reply(await profile(call, arguments))
+        return await profile(call, arguments)
     await call.wait_for_own_writes()
     return success(projects=[name for name in await call.queries.lookup.projects(call.reader()) if name])
 
 
-async def post_reflect(request: Request, arguments: Arguments) -> Response:
+async def post_reflect(request: Request, arguments: Arguments) -> Record:
     """Insights of a project; with a session, the slots brought up to date with that."""
     if session := arguments.chosen("sessionId"):
         home = await home_of(request, session)
         arguments = arguments | {"project": home.project if home else arguments["project"]}
-    return reply(await reflect(call_of(request), arguments))
+    return await reflect(call_of(request), arguments)
 
 
 async def _tagged(call: Call, arguments: Arguments, *tags: str) -> list[dict[str, Any]]:
@@ -92,15 +87,15 @@ async def _tagged(call: Call, arguments: Arguments, *tags: str) -> list[dict[str
     return list(map(view, newest))
 
 
-async def profile(call: Call, arguments: Arguments) -> ToolAnswer:
+async def profile(call: Call, arguments: Arguments) -> Record:
     """memory_profile: in an object of its own, and flat."""
     await call.wait_for_own_writes()
     reader, project = call.reader(), arguments.needed("project")
     known, cached = await call.queries.profiles.of(reader, project, refresh=bool(arguments["refresh"]))
     if known is None:
-        return answer({"profile": None, "reason": "no_sessions"})
+        return {"profile": None, "reason": "no_sessions"}
     record = profile_record(known)
-    return answer({**record, "profile": record, "cached": cached})
+    return {**record, "profile": record, "cached": cached}
 
 
 def fact_record(kept: View) -> Record:
@@ -190,7 +185,7 @@ TIERS: dict[str, tuple[Part, ...]] = {
 """What each tier consolidates; `all` and `reflect` look for insights, too."""
 
 
-async def summarize(request: Request, arguments: Arguments) -> Response:
+async def summarize(request: Request, arguments: Arguments) -> Record:
     """Summarise a session now."""
     session, call = arguments.needed("sessionId"), call_of(request)
     home, reader = await home_of(request, session), call.reader()
@@ -206,9 +201,8 @@ async def summarize(request: Request, arguments: Arguments) -> Response:
         return failure("no_observations")
 
 
-async def crystallize_finished(request: Request, arguments: Arguments) -> Response:
+async def crystallize_finished(call: Call, arguments: Arguments) -> Record:
     """Make crystals of work that was finished a while ago, one for each chain of actions."""
-    call = call_of(request)
     await call.wait_for_own_writes()
     reader, caller = call.reader(), call.caller()
     before = system_clock() - timedelta(days=max(0.0, min(MAX_DAYS, arguments["olderThanDays"])))
@@ -224,10 +218,10 @@ async def crystallize_finished(request: Request, arguments: Arguments) -> Respon
     return success(groupCount=len(groups), crystalIds=made)
 
 
-async def pipeline(request: Request, arguments: Arguments) -> Response:
+async def pipeline(call: Call, arguments: Arguments) -> Record:
     """All of the consolidation, or one tier of it."""
-    made = await consolidate(call_of(request), arguments)
-    results = {name: value for name, value in msgspec.to_builtins(made.data).items() if name != "success"}
+    results = await consolidate(call, arguments)
+    del results["success"]
     return success(results=results)
 
 
@@ -245,7 +239,7 @@ async def _actions(call: Call, reader: Reader, project: str | None) -> AsyncIter
                 break
 
 
-async def consolidate(call: Call, arguments: Arguments) -> ToolAnswer:
+async def consolidate(call: Call, arguments: Arguments) -> Record:
     """memory_consolidate: for a project, or for each; all of it, or one tier.
 
     Lessons fade by themselves, so the tier `decay` does nothing, and says so.
@@ -275,8 +269,8 @@ async def consolidate(call: Call, arguments: Arguments) -> ToolAnswer:
             insights += reflection.insights
     few = totals["observations"] < fewest
     if tier == "all" and few and not insights and not (totals["facts"] or totals["procedures"]):
-        return succeeded(consolidated=0, totalObservations=totals["observations"], reason="insufficient_observations")
-    return succeeded(
+        return success(consolidated=0, totalObservations=totals["observations"], reason="insufficient_observations")
+    return success(
         consolidated=totals["memories"],
         totalObservations=totals["observations"],
         semantic={"newFacts": totals["facts"], "totalSummaries": totals["summaries"]},
@@ -286,14 +280,14 @@ async def consolidate(call: Call, arguments: Arguments) -> ToolAnswer:
     )
 
 
-async def reflect(call: Call, arguments: Arguments) -> ToolAnswer:
+async def reflect(call: Call, arguments: Arguments) -> Record:
     """memory_reflect: slots from a session; without a session, insights from a project."""
     if arguments.chosen("sessionId") is None:
         clusters = max(1, min(20, int(arguments["maxClusters"] or 10)))
         caller, project = call.caller(), arguments.chosen("project") or ""
         made = await call.operations.condensing.reflect(call.reader(), project, caller, clusters)
         call.wrote(caller.agent_id, made.position)
-        return succeeded(
+        return success(
             newInsights=made.insights,
             reinforced=made.reinforced,
             clustersProcessed=made.insights + made.reinforced,
@@ -303,8 +297,8 @@ async def reflect(call: Call, arguments: Arguments) -> ToolAnswer:
     try:
         session = session_of(await one_session(call, arguments))
     except NotFound:
-        return succeeded(applied=0, observationsReviewed=0, reason="no_observations")
-    return succeeded(**await reflected(call, session, arguments.count("maxObservations", 200)))
+        return success(applied=0, observationsReviewed=0, reason="no_observations")
+    return success(**await reflected(call, session, arguments.count("maxObservations", 200)))
 
 
 async def reflected(call: Call, session: Session, newest: int) -> dict[str, Any]:
@@ -316,7 +310,7 @@ async def reflected(call: Call, session: Session, newest: int) -> dict[str, Any]
     return {"applied": made.slots_changed, "observationsReviewed": made.observations, **reason}
 
 
-async def crystallize(call: Call, arguments: Arguments) -> ToolAnswer:
+async def crystallize(call: Call, arguments: Arguments) -> Record:
     """memory_crystallize: a session's summary; of finished actions, a memory and lessons."""
     if names := arguments["actionIds"]:
         caller = call.caller()
@@ -335,15 +329,15 @@ async def crystallize(call: Call, arguments: Arguments) -> ToolAnswer:
             "createdAt": dialect.iso(made.created_at),
         }
         crystal |= {name: text for name, text in (("project", project), ("sessionId", session_id)) if text}
-        return succeeded(crystal=crystal)
+        return success(crystal=crystal)
     try:
         session = session_of(await one_session(call, arguments))
     except NotFound:
-        return failed("session_not_found")
+        return failure("session_not_found")
     try:
-        return succeeded(summary=await summarised(call, session))
+        return success(summary=await summarised(call, session))
     except NotFound:
-        return failed("no_observations")
+        return failure("no_observations")
 
 
 async def summarised(call: Call, session: Session) -> dict[str, Any]:

@@ -1,25 +1,16 @@
 """Lessons: listing, saving, finding, confirming and forgetting them."""
 
-from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory.endpoints import (
-    MAX_LIMIT,
-    Arguments,
-    call_of,
-    command,
-    failure,
-    reply,
-    success,
-    written_document,
-)
-from api.dialects.agentmemory.operations import failed, succeeded
+from api.dialects.agentmemory.endpoints import MAX_LIMIT, Arguments, command, written_document
+from api.dialects.agentmemory.operations import failure, success
 from api.dialects.agentmemory.records import Record, View, iso, renamed, without_empty
+from api.http.http import Json
 from ingest.commands.decide import RecordLesson
 from ingest.errors import NotFound
 from ingest.events.lesson import EVERY_PROJECT
 from ingest.platform.clock import system_clock
-from mcp_gateway.tools.tool import Call, ToolAnswer
+from mcp_gateway.tools.tool import Call
 from projections.documents.lessons import Lesson
 from projections.queries.views import view
 
@@ -29,16 +20,14 @@ LESSON_CHARS = 240
 _SOURCES = {"reflection": "consolidation"}
 
 
-async def post_lesson(request: Request, arguments: Arguments) -> Response:
+async def post_lesson(call: Call, arguments: Arguments) -> Response:
     """A new lesson (201), or a known one made stronger (200)."""
-    answer = await save_lesson(call_of(request), arguments)
-    strengthened = isinstance(answer.data, dict) and answer.data["action"] == "strengthened"
-    return reply(answer, 200 if strengthened else 201)
+    record = await save_lesson(call, arguments)
+    return Json(record, 200 if record["action"] == "strengthened" else 201)
 
 
-async def post_strengthen(request: Request, arguments: Arguments) -> Response:
+async def post_strengthen(call: Call, arguments: Arguments) -> Record:
     """Confirm a lesson, which ranks it higher."""
-    call = call_of(request)
     name, agent = arguments.needed("lessonId"), arguments["agentId"] or ""
     caller = call.caller(agent)
     try:
@@ -50,20 +39,20 @@ async def post_strengthen(request: Request, arguments: Arguments) -> Response:
     return success(lesson={"id": name} if document is None else lesson_record(document, document["confidence"]))
 
 
-async def delete_lesson(call: Call, arguments: Arguments) -> ToolAnswer:
+async def delete_lesson(call: Call, arguments: Arguments) -> Record:
     """memory_lesson_delete: delete a lesson permanently."""
     name, agent = arguments.needed("lessonId"), arguments["agentId"] or ""
     await call.wait_for_own_writes(agent)
     reader, caller = call.reader(agent), call.caller(agent)
     located = await call.queries.lookup.documents([name], reader)
     if not any(isinstance(entry.document, Lesson) for entry in located):
-        return failed("lesson not found")
+        return failure("lesson not found")
     forgotten = await call.operations.forgetting.document(name, reader, caller, reason="lessons/delete")
     call.wrote(caller.agent_id, forgotten.position)
-    return succeeded(deleted=forgotten.total)
+    return success(deleted=forgotten.total)
 
 
-async def list_lessons(call: Call, arguments: Arguments) -> ToolAnswer:
+async def list_lessons(call: Call, arguments: Arguments) -> Record:
     """memory_lessons: the surest ones."""
     await call.wait_for_own_writes()
     now, source, limit = system_clock(), arguments.chosen("source"), arguments.count("limit", MAX_LESSONS)
@@ -75,10 +64,10 @@ async def list_lessons(call: Call, arguments: Arguments) -> ToolAnswer:
         limit=MAX_LESSONS if source else limit,
     )
     records = [lesson_record(view(lesson), lesson.confidence_at(now)) for lesson in surest]
-    return succeeded(lessons=[record for record in records if source in (None, record["source"])][:limit])
+    return success(lessons=[record for record in records if source in (None, record["source"])][:limit])
 
 
-async def save_lesson(call: Call, arguments: Arguments) -> ToolAnswer:
+async def save_lesson(call: Call, arguments: Arguments) -> Record:
     """memory_lesson_save: a new lesson, or a known one made stronger."""
     content, stated, agent = arguments.needed("content"), arguments["confidence"], arguments["agentId"] or ""
     confidence = stated if stated is not None and 0 <= stated <= 1 else USUAL_CONFIDENCE
@@ -95,12 +84,12 @@ async def save_lesson(call: Call, arguments: Arguments) -> ToolAnswer:
     document = await written_document(call, accepted.id, agent)
     if document is None:
         record = {"id": accepted.id, "content": content, "context": lesson.context, "confidence": confidence}
-        return succeeded(action="created", lesson=record)
+        return success(action="created", lesson=record)
     action = "strengthened" if document["reinforcements"] else "created"
-    return succeeded(action=action, lesson=lesson_record(document, document["confidence"]))
+    return success(action=action, lesson=lesson_record(document, document["confidence"]))
 
 
-async def search_lessons(call: Call, arguments: Arguments) -> ToolAnswer:
+async def search_lessons(call: Call, arguments: Arguments) -> Record:
     """memory_lesson_recall, memory_lesson_search: lessons about a query; with a project, of it alone."""
     await call.wait_for_own_writes()
     now = system_clock()
@@ -114,7 +103,7 @@ async def search_lessons(call: Call, arguments: Arguments) -> ToolAnswer:
         everywhere=False,
     )
     records = [lesson_record(view(lesson), lesson.confidence_at(now), score) for lesson, score in hits]
-    return succeeded(lessons=records)
+    return success(lessons=records)
 
 
 def lesson_record(learned: View, confidence: float, score: float | None = None) -> Record:

@@ -15,42 +15,33 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.endpoints import (
-    Arguments,
-    call_of,
-    failure,
-    one_session,
-    read_query,
-    reply,
-    session_of,
-    settings,
-    success,
-)
-from api.dialects.agentmemory.operations import DRY_RUN, answer, fields, succeeded
+from api.dialects.agentmemory.endpoints import Arguments, call_of, one_session, read_query, session_of, settings
+from api.dialects.agentmemory.operations import DRY_RUN, failure, fields, success
+from api.dialects.agentmemory.records import Record
 from api.dialects.session_projects import home_of, homes
 from api.http.http import Json
 from api.services import services
 from ingest.errors import LogUnavailable, NotFound, ReaderUnknown
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.profiles import server_version
-from mcp_gateway.tools.tool import Call, ToolAnswer
+from mcp_gateway.tools.tool import Call
 from projections.documents.observations import Observation
 from projections.forgetting.forget import Sweep
 from projections.health.watch import LOG
 from projections.queries.log_events import AuditEntry
 
 
-async def post_forget(request: Request, arguments: Arguments) -> Response:
+async def post_forget(request: Request, arguments: Arguments) -> Record:
     """Forget a memory, some observations of a session, or the whole session, for good."""
     session = arguments.chosen("sessionId")
     home = await home_of(request, session) if session else None
-    answer = await forget(call_of(request), arguments | {"project": home.project if home else None})
+    record = await forget(call_of(request), arguments | {"project": home.project if home else None})
     if session and not arguments["observationIds"] and arguments.chosen("memoryId") is None:
         homes(request).forget(session)
-    return reply(answer)
+    return record
 
 
-async def auto_forget(request: Request, arguments: Arguments) -> Response:
+async def auto_forget(request: Request, arguments: Arguments) -> Record:
     """Forget expired memories and old observations that hardly mattered; with dryRun, only say which.
 
     Two memories that say the same are never both the newest: saving sees to that, so there are no contradictions.
@@ -73,7 +64,7 @@ async def auto_forget(request: Request, arguments: Arguments) -> Response:
     )
 
 
-async def forget(call: Call, arguments: Arguments) -> ToolAnswer:
+async def forget(call: Call, arguments: Arguments) -> Record:
     """memory_forget: a memory, some observations of a session, or the whole session."""
     memory, names = arguments.chosen("memoryId"), arguments["observationIds"]
     if memory is None and arguments.chosen("sessionId") is None:
@@ -98,26 +89,23 @@ async def forget(call: Call, arguments: Arguments) -> ToolAnswer:
             forgotten = await forgetting.session(session_of(await one_session(call, arguments)), caller)
             deleted = forgotten.documents.get("observation", 0) + 2  # the session and its summary count, too
     except NotFound:
-        return succeeded(deleted=0)
+        return success(deleted=0)
     call.wrote(caller.agent_id, forgotten.position)
-    return succeeded(deleted=deleted)
+    return success(deleted=deleted)
 
 
-async def diagnose(call: Call, arguments: Arguments) -> ToolAnswer:
+async def diagnose(call: Call, arguments: Arguments) -> Record:
     """memory_diagnose: the checks that ran, and the state of the server."""
     await call.wait_for_own_writes()
     diagnosis = await call.queries.diagnose(call.reader(), arguments["categories"] or ())
-    return answer(
-        {
-            "success": True,
-            "status": diagnosis.status,
-            "service": "agentmemory",
-            "version": version(),
-            "database": "valkey",
-            "databaseStatus": "connected",
-            "checks": diagnosis.checks,
-            "summary": diagnosis.summary,
-        }
+    return success(
+        status=diagnosis.status,
+        service="agentmemory",
+        version=version(),
+        database="valkey",
+        databaseStatus="connected",
+        checks=diagnosis.checks,
+        summary=diagnosis.summary,
     )
 
 
@@ -155,11 +143,11 @@ WORDS: Mapping[str, str] = {
 _EVENTS: Mapping[str, str] = {word: event for event, word in WORDS.items()} | {"delete": "subject.forgotten"}
 
 
-async def audit(request: Request, arguments: Arguments) -> Response:
+async def audit(call: Call, arguments: Arguments) -> Record:
     """Who wrote or deleted what, the newest first."""
     if arguments["limit"] < 1:
         raise BadArgument("limit must be at least 1", "limit")
-    call, limit = call_of(request), min(MAX_LIMIT, int(arguments["limit"]))
+    call, limit = call, min(MAX_LIMIT, int(arguments["limit"]))
     try:
         newest = await entries(call, arguments["operation"] or "", limit, arguments["agentId"] or "")
     except ReaderUnknown as error:
@@ -347,9 +335,8 @@ async def flags(request: Request) -> Response:
     )
 
 
-async def graph_stats(request: Request) -> Response:
+async def graph_stats(call: Call) -> Record:
     """How many nodes and edges the graph has."""
-    call = call_of(request)
     await call.wait_for_own_writes()
     totals = await call.queries.graph.stats(call.reader(), None)
     nodes, edges = sum(totals.nodes.values()), sum(totals.edges.values())

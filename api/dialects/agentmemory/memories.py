@@ -4,7 +4,6 @@ from contextlib import suppress
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.endpoints import (
@@ -13,24 +12,20 @@ from api.dialects.agentmemory.endpoints import (
     agent_of,
     call_of,
     command,
-    failure,
     object_of,
     project_of,
-    reply,
-    success,
     written_document,
 )
-from api.dialects.agentmemory.operations import DELETE, MAX_LISTED_RELATIONS, failed, fields, succeeded
+from api.dialects.agentmemory.operations import DELETE, MAX_LISTED_RELATIONS, failure, fields, success
 from api.dialects.agentmemory.records import Record, View, renamed
 from api.dialects.agentmemory.searching import alike
-from api.http.http import Json
 from api.importing.sessions import hook_observation
 from ingest.commands.decide import Relate, Remember
 from ingest.errors import MnemologError, NotFound, ProjectionBehind, ReaderUnknown
 from ingest.platform.partial import check_missing
 from mcp_gateway import lenient
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Call, ToolAnswer
+from mcp_gateway.tools.tool import Call
 from projections.documents.access import Reader
 from projections.documents.memories import Memory
 from projections.operations.memories import MemoryChanges
@@ -47,17 +42,17 @@ SAVE_TOOL = "memory_save"
 """The tool that an observation names which links a memory to its session."""
 
 
-async def remember(request: Request, arguments: Arguments) -> Response:
+async def remember(call: Call, arguments: Arguments) -> Record:
     """Save a memory."""
     if arguments["project"] is not None and not arguments["project"].strip():
         raise BadArgument("project is blank; leave it out for a memory of no project", "project")
     agent = agent_of(arguments)
-    return reply(await save_memory(call_of(request), arguments | {"agentId": agent}), 201)
+    return await save_memory(call, arguments | {"agentId": agent})
 
 
-async def list_memories(request: Request, arguments: Arguments) -> Response:
+async def list_memories(call: Call, arguments: Arguments) -> Record:
     """The memories, newest first, or how many there are."""
-    call, agent = call_of(request), arguments["agentId"] or ""
+    agent = arguments["agentId"] or ""
     await call.wait_for_own_writes(agent)
     reader = call.reader(agent)
     if arguments["includeOrphans"] and (only := reader.only_agent):
@@ -67,7 +62,7 @@ async def list_memories(request: Request, arguments: Arguments) -> Response:
         memories = await _all(call, reader)
     latest = [memory for memory in memories if memory["is_latest"]]
     if arguments["count"]:
-        return Json({"total": len(memories), "latestCount": len(latest)})
+        return {"total": len(memories), "latestCount": len(latest)}
     selected = latest if arguments["latest"] else memories
     offset, limit = max(0, int(arguments["offset"])), arguments["limit"]
     most = MAX_LIMIT if limit is None else max(0, min(MAX_LIMIT, int(limit)))
@@ -75,24 +70,24 @@ async def list_memories(request: Request, arguments: Arguments) -> Response:
     page = selected[offset : offset + most]
     records = [dialect.memory(memory, related=related.get(memory["id"], ())) for memory in page]
     applied = None if limit is None else most
-    return Json({"memories": records, "total": len(selected), "offset": offset, "limit": applied})
+    return {"memories": records, "total": len(selected), "offset": offset, "limit": applied}
 
 
-async def delete_memories(request: Request) -> Response:
+async def delete_memories(request: Request) -> Record:
     """Delete memories permanently; unknown ids are skipped."""
     sent = await object_of(request)
     if not isinstance(sent.get("memoryIds"), list):
         raise BadArgument("memoryIds must be a list", "memoryIds")
-    return reply(await governance_delete(call_of(request), lenient.read(sent, fields(DELETE, ("memoryIds",)))))
+    return await governance_delete(call_of(request), lenient.read(sent, fields(DELETE, ("memoryIds",))))
 
 
-async def governance_delete(call: Call, arguments: Arguments) -> ToolAnswer:
+async def governance_delete(call: Call, arguments: Arguments) -> Record:
     """memory_governance_delete: delete memories permanently; unknown ids are skipped."""
     names = list(dict.fromkeys(name for name in arguments["memoryIds"] if name.strip()))
     try:
         caller, reader = call.caller(), call.reader()
     except ReaderUnknown as error:
-        return failed(f"nothing was deleted: {error}", deleted=0, total=len(arguments["memoryIds"]))
+        return failure(f"nothing was deleted: {error}", deleted=0, total=len(arguments["memoryIds"]))
     await call.wait_for_own_writes()
     located = await call.queries.lookup.documents(names, reader)
     memories = [entry.document.id for entry in located if isinstance(entry.document, Memory)]
@@ -100,9 +95,9 @@ async def governance_delete(call: Call, arguments: Arguments) -> ToolAnswer:
     try:
         forgotten = await call.operations.forgetting.documents(memories, reader, caller, reason=reason)
     except ProjectionBehind as error:
-        return failed(f"nothing was deleted, try again: {error}")
+        return failure(f"nothing was deleted, try again: {error}")
     call.wrote(caller.agent_id, forgotten.position)
-    return succeeded(deleted=forgotten.documents.get("memory", 0), total=len(arguments["memoryIds"]))
+    return success(deleted=forgotten.documents.get("memory", 0), total=len(arguments["memoryIds"]))
 
 
 async def _all(call: Call, reader: Reader) -> list[dict[str, Any]]:
@@ -118,7 +113,7 @@ async def _all(call: Call, reader: Reader) -> list[dict[str, Any]]:
     return sorted(memories, key=lambda memory: (memory["recorded_at"], memory["id"]), reverse=True)
 
 
-async def save_memory(call: Call, arguments: Arguments) -> ToolAnswer:
+async def save_memory(call: Call, arguments: Arguments) -> Record:
     """memory_save, agent_remember: keep a memory, and say which one it resembles.
 
     One of a session is of the session's project unless another is named.
@@ -146,7 +141,7 @@ async def save_memory(call: Call, arguments: Arguments) -> ToolAnswer:
         data = {"tool_name": SAVE_TOOL, "tool_input": {"memoryId": accepted.id, "type": kind}}
         link = hook_observation(session, remember.project, "post_tool_use", data, agent_id=agent)
         await call.write(link)
-    return succeeded(**await _saved(call, remember, accepted.id, agent, kind))
+    return success(**await _saved(call, remember, accepted.id, agent, kind))
 
 
 async def _saved(call: Call, remember: Remember, name: str, agent: str, kind: str) -> dict[str, Any]:
@@ -168,9 +163,8 @@ TYPES = ("supersedes", "extends", "derives", "contradicts", "related")
 MEMORY_NOT_FOUND = "memory not found"
 
 
-async def list_relations(request: Request, arguments: Arguments) -> Response:
+async def list_relations(call: Call, arguments: Arguments) -> Record:
     """Relations, newest first."""
-    call = call_of(request)
     await call.wait_for_own_writes()
     reader, queries, project = call.reader(), call.queries, arguments.chosen("project")
     limit = arguments.count("limit", MAX_LISTED_RELATIONS)
@@ -179,10 +173,10 @@ async def list_relations(request: Request, arguments: Arguments) -> Response:
     else:
         relations = (await queries.relations.page(reader, project, None, limit)).items
     records = map(relation_record, relations)
-    return Json({"relations": sorted(records, key=lambda record: record["createdAt"], reverse=True)})
+    return {"relations": sorted(records, key=lambda record: record["createdAt"], reverse=True)}
 
 
-async def relate(request: Request, arguments: Arguments) -> Response:
+async def relate(call: Call, arguments: Arguments) -> Record:
     """Relate two memories; without a confidence, what they share says how sure that is."""
     kind = arguments.needed("type").strip().lower()
     if kind not in TYPES:
@@ -196,31 +190,28 @@ async def relate(request: Request, arguments: Arguments) -> Response:
         confidence=None if stated is None else float(max(0, min(1, stated))),
         agent_id=arguments["agentId"],
     )
-    call = call_of(request)
     try:
         record = await _related(call, relation)
     except NotFound:
         return failure(MEMORY_NOT_FOUND)
-    return success(201, relationId=record["id"], relation=record, **record)
+    return success(relationId=record["id"], relation=record, **record)
 
 
-async def get_memory(request: Request) -> Response:
+async def get_memory(call: Call, arguments: Arguments) -> Record:
     """One memory, whichever version, and what it is related to."""
-    call = call_of(request)
     await call.wait_for_own_writes()
-    reader, name = call.reader(), request.path_params["id"]
+    reader, name = call.reader(), arguments["id"]
     located = await call.queries.lookup.documents([name], reader)
     if not located or not isinstance(located[0].document, Memory):
         check_missing("such a memory")
         raise NotFound(MEMORY_NOT_FOUND)
     related = dialect.related(await call.queries.relations.of_documents([name], reader)).get(name)
     record = await _with_earlier(call, name, reader)
-    return Json({"memory": record | ({"relatedIds": related} if related else {})})
+    return {"memory": record | ({"relatedIds": related} if related else {})}
 
 
-async def evolve(request: Request, arguments: Arguments) -> Response:
+async def evolve(call: Call, arguments: Arguments) -> Record:
     """A memory's next version, which supersedes it."""
-    call = call_of(request)
     name, agent = arguments.needed("memoryId"), arguments["agentId"] or ""
     reader, caller = call.reader(agent), call.caller(agent)
     changes = command(

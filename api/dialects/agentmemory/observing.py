@@ -9,7 +9,6 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 from starlette.requests import Request
-from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.endpoints import (
@@ -20,29 +19,26 @@ from api.dialects.agentmemory.endpoints import (
     command,
     one_session,
     read_query,
-    reply,
     session_of,
-    success,
 )
-from api.dialects.agentmemory.operations import MAX_OBSERVATIONS, OF_SESSION, answer, fields
+from api.dialects.agentmemory.operations import MAX_OBSERVATIONS, OF_SESSION, fields, success
 from api.dialects.agentmemory.records import Record
 from api.dialects.agentmemory.sessions import list_sessions, session_records
 from api.dialects.fitting import Fitted, fitted
 from api.dialects.session_projects import home_of, homes, settled
-from api.http.http import Json
 from api.importing.sessions import hook_observation
 from ingest.commands.decide import TrackSession, WriteCommand
 from ingest.errors import MnemologError, NotFound
 from ingest.platform.clock import to_ms
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Call, ToolAnswer
+from mcp_gateway.tools.tool import Call
 from projections.queries.views import view
 
 IN_THREAD_BYTES = 1 << 18
 """A body over this is made to fit in a thread: the event loop serves others meanwhile."""
 
 
-async def observe(request: Request, arguments: Arguments) -> Response:
+async def observe(request: Request, arguments: Arguments) -> Record:
     """Record what a hook saw."""
     session, hook = arguments.needed("sessionId"), arguments.needed("hookType")
     moment = moment_of(arguments["timestamp"])
@@ -79,10 +75,10 @@ async def observe(request: Request, arguments: Arguments) -> Response:
     receipts = await asyncio.gather(*map(call.write, commands))
     for receipt in receipts:
         homes(request).wrote(session, receipt.position)
-    return Json({"observationId": receipts[0].id}, 201)
+    return {"observationId": receipts[0].id}
 
 
-async def observe_as_agent(request: Request, arguments: Arguments) -> Response:
+async def observe_as_agent(request: Request, arguments: Arguments) -> Record:
     """Record a text of the agent's own, as if it had used a tool."""
     session, project = arguments.needed("sessionId"), arguments.needed("project")
     agent = agent_of(arguments)
@@ -94,7 +90,7 @@ async def observe_as_agent(request: Request, arguments: Arguments) -> Response:
     for name in ("text", "content"):
         if isinstance(text := arguments[name], str):
             arguments[name] = (await _fitted(request, {name: text})).data[name]
-    return reply(await observe_text(call_of(request), arguments), 201)
+    return await observe_text(call_of(request), arguments)
 
 
 def moment_of(given: str | float) -> datetime | None:
@@ -117,7 +113,7 @@ async def _fitted(request: Request, data: Mapping[str, Any]) -> Fitted:
     return await asyncio.to_thread(fitted, data)
 
 
-async def observe_text(call: Call, arguments: Arguments) -> ToolAnswer:
+async def observe_text(call: Call, arguments: Arguments) -> Record:
     """agent_observe: kept as if a tool had been used whose input and output is the text."""
     text = arguments.chosen("text") or arguments.chosen("content")
     if text is None:
@@ -132,7 +128,7 @@ async def observe_text(call: Call, arguments: Arguments) -> ToolAnswer:
     image = {name: arguments[name] for name in ("image", "modality") if name in arguments}
     command = hook_observation(session, project, "post_tool_use", data, kind=kind, agent_id=agent, **image)
     accepted = await call.write(command)
-    return answer({"observationId": accepted.id})
+    return {"observationId": accepted.id}
 
 
 async def _record_folder(call: Call, session: str, project: str, cwd: str, agent: str) -> None:
@@ -166,19 +162,18 @@ _BODY = ("userPrompt", "narrative")
 _TOOL = ("toolName", "toolInput", "toolOutput")
 
 
-async def get_observations(request: Request) -> Response:
+async def get_observations(request: Request) -> Record:
     """A session's observations, oldest first; empty for an unknown session."""
     arguments = await _of_session(request)
-    return reply(await observations(call_of(request), arguments))
+    return await observations(call_of(request), arguments)
 
 
-async def get_sessions(request: Request, arguments: Arguments) -> Response:
+async def get_sessions(call: Call, arguments: Arguments) -> Record:
     """The sessions that can be played back, newest first."""
-    answer = await list_sessions(call_of(request), arguments)
-    return success(**answer.data) if isinstance(answer.data, dict) else reply(answer)
+    return success(**await list_sessions(call, arguments))
 
 
-async def load(request: Request) -> Response:
+async def load(request: Request) -> Record:
     """A session as a film."""
     arguments, call = await _of_session(request), call_of(request)
     agent, project = arguments["agentId"] or "", arguments["project"]
@@ -203,18 +198,18 @@ async def _of_session(request: Request) -> Arguments:
     return arguments | {"project": home.project if home else None}
 
 
-async def observations(call: Call, arguments: Arguments) -> ToolAnswer:
+async def observations(call: Call, arguments: Arguments) -> Record:
     """memory_observations: a session's observations, oldest first."""
     limit = max(1, min(MAX_OBSERVATIONS, int(arguments["limit"] or MAX_OBSERVATIONS)))
     try:
         located = await one_session(call, arguments)
     except NotFound:
-        return answer({"observations": []})
+        return {"observations": []}
     reader = call.reader(arguments["agentId"] or "")
     name, project = arguments.needed("sessionId"), getattr(located.document, "project", "")
     page = await call.queries.sessions.observations(reader, name, project, None, limit)
     seen = sorted(page.items, key=lambda one: one["occurred_at"])
-    return answer({"observations": [dialect.observation(one) for one in seen]})
+    return {"observations": [dialect.observation(one) for one in seen]}
 
 
 def film(session: Mapping[str, Any], times_ms: Sequence[int], seen: Sequence[Record]) -> Record:

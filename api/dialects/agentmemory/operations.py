@@ -18,20 +18,28 @@ from mcp_gateway.tools.tool import Deferred, Tool, ToolAnswer, dialect_tool, ref
 _RETRY = (LogUnavailable, Overloaded, ProjectionBehind)
 
 
-def answer(record: Mapping[str, Any], text: str | None = None) -> ToolAnswer:
-    """The answer that says this; `text` where the text is not the record's JSON."""
+def answer(record: Mapping[str, Any]) -> ToolAnswer:
+    """A record as a tool's answer: the text is its JSON, or for results in narrative form what they tell."""
     data: dict[str, Any] = msgspec.to_builtins(record, str_keys=True)
-    return ToolAnswer(msgspec.json.encode(data).decode() if text is None else text, data)
+    narrative = data.get("format") == "narrative"
+    return ToolAnswer(data["text"] if narrative else msgspec.json.encode(data).decode(), data)
 
 
-def succeeded(**record: Any) -> ToolAnswer:
-    """The answer of a function that did what it should."""
-    return answer({"success": True, **record})
+def success(**record: Any) -> dict[str, Any]:
+    """The record of a function that did what it should."""
+    return {"success": True, **record}
 
 
-def failed(error: str, **record: Any) -> ToolAnswer:
-    """The answer of a function that could not: no error of the protocol, so that clients show what it says."""
-    return answer({"success": False, "error": error, **record})
+def failure(error: str, **record: Any) -> dict[str, Any]:
+    """The record of a function that could not: no error of the protocol, so that clients show what it says."""
+    return {"success": False, "error": error, **record}
+
+
+class _ToolCall(Deferred):
+    """The function of a tool, whose record becomes the answer."""
+
+    async def __call__(self, *arguments: Any) -> ToolAnswer:
+        return answer(await super().__call__(*arguments))
 
 
 def refused(tool: Tool, error: Exception) -> ToolAnswer:
@@ -41,9 +49,9 @@ def refused(tool: Tool, error: Exception) -> ToolAnswer:
     if isinstance(error, CommandRejected):
         name = argument(error.field)
         at_fault = type(error) in (CommandRejected, ReaderUnknown) and name in tool.input_schema["properties"]
-        return _bad_argument(name, error.message) if at_fault else failed(error.message)
+        return _bad_argument(name, error.message) if at_fault else answer(failure(error.message))
     if isinstance(error, MnemologError) and not isinstance(error, _RETRY):
-        return failed(str(error))
+        return answer(failure(str(error)))
     return ToolAnswer(refusal(tool, "", error), is_error=True)
 
 
@@ -115,8 +123,9 @@ def _plain(schema: Schema) -> Schema:
 class Operation(NamedTuple):
     """One thing that clients can ask for.
 
-    `call` is the tool's function, or what answers the route where there is no tool; `handler` answers the route where
-    that is more than the tool's answer. A handler with one parameter reads the request itself.
+    `call` is the function of the tool and the route, `handler` another one for the route. A function returns a record;
+    for a route, it may return a response. Its first parameter is `call`, or `request` where it needs more than that; it
+    has a second one for the arguments, unless it takes none or reads the request itself.
     """
 
     call: str
@@ -151,7 +160,7 @@ class Operation(NamedTuple):
     def as_tool(self) -> Tool:
         """The MCP tool."""
         return dialect_tool(
-            self.tool, self.needs, self.about, Deferred(f"{PACKAGE}.{self.call}"), properties=self.takes,
+            self.tool, self.needs, self.about, _ToolCall(f"{PACKAGE}.{self.call}"), properties=self.takes,
             required=self.required, also=self.also, instead=self.instead, reads_only=self.reads_only,
             destructive=self.destructive, refused=refused,
         )  # fmt: skip
@@ -336,7 +345,7 @@ OPERATIONS: tuple[Operation, ...] = (
         {"sessionId": text(), "ttlDays": NUMBER}, "agent_remember", "POST agent/remember", "memories:remember", "S",
         201, route_takes=REMEMBERED, route_required=("content",)),
     Operation("transcripts:sync", "Take over conversations of Antigravity.", OPERATOR, SYNC, ("mode",), {},
-        "memory_antigravity_sync", "POST antigravity/sync", "transcripts:sync_antigravity", "S", route_required=(),
+        "memory_antigravity_sync", "POST antigravity/sync", level="S", route_required=(),
         errors={400: "There is no such mode."}),
     Operation("transcripts:sync_all",
         "Take over conversations of Antigravity, summarise them and bring the slots up to date.", OPERATOR, SYNC,

@@ -5,18 +5,17 @@ from collections import OrderedDict
 from typing import Any, NamedTuple, cast
 
 from starlette.requests import Request
-from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.endpoints import MAX_LIMIT, Arguments, call_of, reply, settings, success, views
+from api.dialects.agentmemory.endpoints import MAX_LIMIT, Arguments, call_of, settings, views
 from api.dialects.agentmemory.lessons import lesson_hint
-from api.dialects.agentmemory.operations import answer, succeeded
-from api.http.http import Json
+from api.dialects.agentmemory.operations import success
+from api.dialects.agentmemory.records import Record
 from api.importing.sessions import UNKNOWN_PROJECT
 from ingest.errors import ProjectionBehind, ReaderUnknown
 from ingest.platform.clock import system_clock
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Call, ToolAnswer
+from mcp_gateway.tools.tool import Call
 from projections.documents.access import Reader
 from projections.documents.memories import Memory
 from projections.queries.context import ContextRequest, estimated_tokens
@@ -50,7 +49,7 @@ async def context_for(call: Call, reader: Reader, session: str, project: str, bu
     return RenderedContext(text, len(compiled.blocks), estimated_tokens(text))
 
 
-async def context(request: Request, arguments: Arguments) -> Response:
+async def context(request: Request, arguments: Arguments) -> Record:
     """The context of a project within a budget."""
     session, project = arguments.needed("sessionId"), arguments.chosen("project") or UNKNOWN_PROJECT
     budget = settings(request).token_budget if arguments["budget"] is None else int(arguments["budget"])
@@ -62,25 +61,25 @@ async def context(request: Request, arguments: Arguments) -> Response:
     try:
         rendered = await context_for(call, call.reader(agent), session, project, budget)
     except ProjectionBehind as error:
-        return Json({**RenderedContext()._asdict(), "degraded": [str(error)]})
-    return Json(rendered._asdict())
+        return {**RenderedContext()._asdict(), "degraded": [str(error)]}
+    return rendered._asdict()
 
 
-async def enrich(request: Request, arguments: Arguments) -> Response:
+async def enrich(call: Call, arguments: Arguments) -> Record:
     """What is known of files that are about to be touched."""
     session = arguments.needed("sessionId")
     if not arguments["files"]:
         raise BadArgument("files must name at least one file", "files")
-    call, agent = call_of(request), arguments.chosen("agentId") or ""
+    agent = arguments.chosen("agentId") or ""
     await call.wait_for_own_writes(agent)
     enrichment = await call.queries.around.enrich(
         call.reader(agent), session, arguments["files"], arguments["terms"] or [], arguments["toolName"] or "",
         arguments.chosen("project"), min_confidence=0.0,  # its clients expect as many as there are
     )  # fmt: skip
-    return Json({"context": enrichment.context, "truncated": enrichment.truncated})
+    return {"context": enrichment.context, "truncated": enrichment.truncated}
 
 
-async def bridge(request: Request) -> Response:
+async def bridge(call: Call) -> Record:
     """Hooks ask for this before they ask for a context; nothing has to be synchronised here."""
     return success(skipped=True, reason="memories are kept here and not in files")
 
@@ -121,20 +120,20 @@ class Followups:
             self._last.popitem(last=False)
 
 
-async def post_search(request: Request, arguments: Arguments) -> Response:
+async def post_search(call: Call, arguments: Arguments) -> Record:
     """Search observations and memories."""
     _at_least_one(arguments, "limit", "token_budget")
     if arguments["limit"] > MAX_LIMIT:
         raise BadArgument(f"limit must be at most {MAX_LIMIT}", "limit")
     try:
-        return reply(await recall(call_of(request), arguments))
+        return await recall(call, arguments)
     except UNANSWERED as error:  # a client that is refused silently continues without results
         form = arguments["format"] or "full"
-        empty: dict[str, Any] = {"format": form, "results": [], "tokens_used": 0, "truncated": False}
-        return Json({**empty, "degraded": [str(error)]})
+        empty: Record = {"format": form, "results": [], "tokens_used": 0, "truncated": False}
+        return {**empty, "degraded": [str(error)]}
 
 
-async def post_smart_search(request: Request, arguments: Arguments) -> Response:
+async def post_smart_search(request: Request, arguments: Arguments) -> Record:
     """Search, titles first; what expandIds names in full."""
     if arguments["query"] is None and arguments["expandIds"] is None:
         raise BadArgument("query is required", "query")
@@ -144,12 +143,12 @@ async def post_smart_search(request: Request, arguments: Arguments) -> Response:
         _followups(request).searched(arguments["sessionId"] or "")
     # The session is the one that asks: it narrows nothing.
     try:
-        return reply(await smart_search(call_of(request), arguments | {"sessionId": None}))
+        return await smart_search(call_of(request), arguments | {"sessionId": None})
     except UNANSWERED as error:
-        return Json({"mode": "compact", "results": [], "lessons": [], "degraded": [str(error)]})
+        return {"mode": "compact", "results": [], "lessons": [], "degraded": [str(error)]}
 
 
-async def followup(request: Request) -> Response:
+async def followup(request: Request) -> Record:
     """How often agents search again at once."""
     counted = _followups(request)
     rate = counted.followed / counted.searches if counted.searches else 0.0
@@ -172,7 +171,7 @@ def _followups(request: Request) -> Followups:
     return request.app.state.agentmemory.followups
 
 
-async def recall(call: Call, arguments: Arguments) -> ToolAnswer:
+async def recall(call: Call, arguments: Arguments) -> Record:
     """memory_recall: search results, as many as fit the budget."""
     form = dialect.FORMATS.get((arguments["format"] or "full").strip().lower())
     if form is None:
@@ -184,13 +183,10 @@ async def recall(call: Call, arguments: Arguments) -> ToolAnswer:
     record: dict[str, Any] = {"format": form, "results": selected, "tokens_used": used, "truncated": truncated}
     record |= {} if budget is None else {"tokens_budget": int(budget)}
     record |= {"degraded": missing} if missing else {}
-    if form != "narrative":
-        return answer(record)
-    text = dialect.narrated(selected)
-    return answer({**record, "text": text}, text)
+    return record | ({"text": dialect.narrated(selected)} if form == "narrative" else {})
 
 
-async def smart_search(call: Call, arguments: Arguments) -> ToolAnswer:
+async def smart_search(call: Call, arguments: Arguments) -> Record:
     """memory_smart_search: titles first; what is named by id in full."""
     entries: list[Any] = arguments["expandIds"] or []
     names = [cast("dict[str, Any]", entry).get("obsId") if isinstance(entry, dict) else entry for entry in entries]
@@ -206,10 +202,10 @@ async def smart_search(call: Call, arguments: Arguments) -> ToolAnswer:
         hits = await call.queries.lessons.search(reader, query, arguments.chosen("project"), now, limit=LESSONS_SHOWN)
         lessons = [lesson_hint(view(lesson), lesson.confidence_at(now), score) for lesson, score in hits]
     record: dict[str, Any] = {"mode": "compact", "results": items, "lessons": lessons}
-    return answer(record | ({"degraded": missing} if missing else {}))
+    return record | ({"degraded": missing} if missing else {})
 
 
-async def timeline(call: Call, arguments: Arguments) -> ToolAnswer:
+async def timeline(call: Call, arguments: Arguments) -> Record:
     """memory_timeline: what was observed around an anchor."""
     agent = arguments["agentId"] or ""
     await call.wait_for_own_writes(agent)
@@ -222,7 +218,7 @@ async def timeline(call: Call, arguments: Arguments) -> ToolAnswer:
         arguments.count("after", MAX_LIMIT, 0),
     )
     observations = [dialect.observation(view(entry.observation)) for entry in surroundings.entries]
-    return succeeded(
+    return success(
         entries=[
             {"observation": seen, "sessionId": seen["sessionId"], "relativePosition": entry.position}
             for seen, entry in zip(observations, surroundings.entries, strict=True)
@@ -274,7 +270,7 @@ async def _search(call: Call, arguments: Arguments) -> tuple[list[tuple[dict[str
     return hits, missing + recalled.degraded
 
 
-async def _expanded(call: Call, arguments: Arguments, names: list[str]) -> ToolAnswer:
+async def _expanded(call: Call, arguments: Arguments, names: list[str]) -> Record:
     agent = arguments["agentId"] or ""
     await call.wait_for_own_writes(agent)
     documents = views(await call.queries.lookup.documents(names[:MAX_EXPANDED], call.reader(agent)))
@@ -284,4 +280,4 @@ async def _expanded(call: Call, arguments: Arguments, names: list[str]) -> ToolA
         if "memory_type" in document or ("narrative" in document and "data" in document)
     ]
     results = [{"obsId": record["id"], "sessionId": record["sessionId"], "observation": record} for record in records]
-    return answer({"mode": "expanded", "results": results, "truncated": len(names) > MAX_EXPANDED})
+    return {"mode": "expanded", "results": results, "truncated": len(names) > MAX_EXPANDED}

@@ -7,7 +7,6 @@ from typing import Any
 
 from redis.exceptions import RedisError
 from starlette.requests import Request
-from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.endpoints import (
@@ -16,23 +15,21 @@ from api.dialects.agentmemory.endpoints import (
     agent_of,
     call_of,
     command,
-    reply,
     session_of,
     settings,
-    success,
     written_document,
 )
-from api.dialects.agentmemory.operations import answer
+from api.dialects.agentmemory.operations import success
+from api.dialects.agentmemory.records import Record
 from api.dialects.agentmemory.searching import context_for
 from api.dialects.session_projects import SessionProject, home_of, homes, settled, written_elsewhere
-from api.http.http import Json
 from ingest.commands.decide import LinkCommit, TrackSession
 from ingest.errors import MnemologError, NotFound, ProjectionBehind, ReaderUnknown
 from ingest.log.position import Token
 from ingest.platform.clock import system_clock, to_ms
 from ingest.secrets.scrub import beginning
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Call, ToolAnswer
+from mcp_gateway.tools.tool import Call
 from projections.documents.access import Reader
 from projections.documents.sessions import Session
 from projections.queries.views import view
@@ -50,7 +47,7 @@ AT_ONCE = 8
 """Summaries read side by side."""
 
 
-async def start(request: Request, arguments: Arguments) -> Response:
+async def start(request: Request, arguments: Arguments) -> Record:
     """Start or resume a session; the answer has the context of its project."""
     session = arguments.needed("sessionId")
     for name in ("project", "cwd"):
@@ -89,10 +86,10 @@ async def start(request: Request, arguments: Arguments) -> Response:
         current = existing.model_copy(
             update={"status": "active", "ended_ms": 0, **{name: text for name, text in stated.items() if text}}
         )
-    return Json({"session": dialect.session(view(current)), "context": context})
+    return {"session": dialect.session(view(current)), "context": context}
 
 
-async def end(request: Request, arguments: Arguments) -> Response:
+async def end(request: Request, arguments: Arguments) -> Record:
     """End a session; an unknown one counts as ended. Maintenance writes its summary."""
     session = arguments.needed("sessionId")
     if home := await home_of(request, session):
@@ -102,13 +99,13 @@ async def end(request: Request, arguments: Arguments) -> Response:
     return success()
 
 
-async def get_sessions(request: Request, arguments: Arguments) -> Response:
+async def get_sessions(call: Call, arguments: Arguments) -> Record:
     """The sessions, newest first."""
     limit = MAX_SESSIONS if arguments["limit"] is None else arguments["limit"]
     try:
-        return reply(await list_sessions(call_of(request), arguments | {"limit": limit}))
+        return await list_sessions(call, arguments | {"limit": limit})
     except ReaderUnknown as error:
-        return Json({"sessions": [], "degraded": [str(error)]})
+        return {"sessions": [], "degraded": [str(error)]}
 
 
 async def _existing(call: Call, home: SessionProject, session: str, agent: str) -> Session | None:
@@ -139,14 +136,14 @@ async def _context(call: Call, session: str, project: str, budget: int, agent: s
         return ""
 
 
-async def list_sessions(call: Call, arguments: Arguments) -> ToolAnswer:
+async def list_sessions(call: Call, arguments: Arguments) -> Record:
     """memory_sessions, memory_sessions_list: the newest sessions."""
     agent = arguments["agentId"] or ""
     await call.wait_for_own_writes(agent)
     limit = max(1, min(MAX_SESSIONS, int(arguments["limit"] or SESSIONS)))
     reader = call.reader(agent)
     page = await call.queries.sessions.page(reader, None, None, limit)
-    return answer({"sessions": await session_records(call, reader, page.items)})
+    return {"sessions": await session_records(call, reader, page.items)}
 
 
 async def session_records(
@@ -187,7 +184,7 @@ MAX_SEEN = 10_000
 """Commits that one request looks at, the newest linked first."""
 
 
-async def link(request: Request, arguments: Arguments) -> Response:
+async def link(request: Request, arguments: Arguments) -> Record:
     """Link a commit to the session it was made in."""
     sha, session, call = arguments.needed("sha").strip(), arguments.chosen("sessionId") or "", call_of(request)
     home = await home_of(request, session) if session else None
@@ -205,10 +202,10 @@ async def link(request: Request, arguments: Arguments) -> Response:
     )
     accepted = await call.write(linked)
     stored = await written_document(call, accepted.id, arguments.chosen("agentId") or "")
-    return Json({"commit": dialect.commit(stored or _unprojected(linked))})
+    return {"commit": dialect.commit(stored or _unprojected(linked))}
 
 
-async def commit_lookup(call: Call, arguments: Arguments) -> ToolAnswer:
+async def commit_lookup(call: Call, arguments: Arguments) -> Record:
     """memory_commit_lookup: a commit, and the sessions it was made in; raises NotFound."""
     sha, agent = arguments.needed("sha").strip(), arguments["agentId"] or ""
     await call.wait_for_own_writes(agent)
@@ -218,10 +215,10 @@ async def commit_lookup(call: Call, arguments: Arguments) -> ToolAnswer:
         raise NotFound(f"no session is known for commit {sha}")
     lists = [await call.queries.sessions.named(reader, name) for name in matches[0]["session_ids"]]
     sessions = [view(located.document) for named in lists for located in named]
-    return answer({"commit": dialect.commit(matches[0]), "sessions": await session_records(call, reader, sessions)})
+    return {"commit": dialect.commit(matches[0]), "sessions": await session_records(call, reader, sessions)}
 
 
-async def commits(call: Call, arguments: Arguments) -> ToolAnswer:
+async def commits(call: Call, arguments: Arguments) -> Record:
     """memory_commits: commits, the newest linked first."""
     limit = int(arguments["limit"])
     if limit < 1:
@@ -230,7 +227,7 @@ async def commits(call: Call, arguments: Arguments) -> ToolAnswer:
     await call.wait_for_own_writes(agent)
     filters = {name: arguments[name] for name in ("branch", "repo") if arguments[name]}
     newest = await _commits(call, call.reader(agent), filters, min(limit, MAX_LIMIT))
-    return answer({"commits": list(map(dialect.commit, newest))})
+    return {"commits": list(map(dialect.commit, newest))}
 
 
 async def _commits(call: Call, reader: Reader, filters: dict[str, str], limit: int) -> list[dict[str, Any]]:

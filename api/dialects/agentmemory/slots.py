@@ -5,63 +5,62 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory.endpoints import Arguments, call_of, command, failure, reply
+from api.dialects.agentmemory.endpoints import Arguments, call_of, command
 from api.dialects.agentmemory.knowledge import reflect
-from api.dialects.agentmemory.operations import succeeded
+from api.dialects.agentmemory.operations import failure, success
 from api.dialects.agentmemory.records import Record, View, renamed, without_empty
 from api.dialects.session_projects import home_of
+from api.http.http import Json
 from ingest.commands.decide import DeleteSlot, SetSlot
 from ingest.errors import CommandRejected, MnemologError
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Call, ToolAnswer
+from mcp_gateway.tools.tool import Call
 from projections.queries.views import view
 
 MAX_REVIEWED = 200
 
 
-async def post_slot(request: Request, arguments: Arguments) -> Response:
+async def post_slot(call: Call, arguments: Arguments) -> Record | Response:
     """A new slot, or another text for one that is there; 409 where that may not be."""
-    call = call_of(request)
     try:
-        return reply(await create_slot(call, arguments), 201)
+        return await create_slot(call, arguments)
     except BadArgument:
         raise
     except CommandRejected as refused:
         if refused.field != "label":
             raise
         try:
-            held = (await get_slot(call, arguments)).data
+            slot = await _current(call, arguments)
         except MnemologError:
             raise refused from None
-        read_only = isinstance(held, dict) and held["slot"]["readOnly"]
-        if not read_only:
+        if not slot["readOnly"]:
             raise
-        return failure(refused.message, 409)
+        return Json(failure(refused.message), 409)
 
 
-async def reflect_session(request: Request, arguments: Arguments) -> Response:
+async def reflect_session(request: Request, arguments: Arguments) -> Record:
     """Bring the slots that follow the work up to date with a session."""
     if not 1 <= arguments["maxObservations"] <= MAX_REVIEWED:
         raise BadArgument(f"maxObservations must be from 1 to {MAX_REVIEWED}", "maxObservations")
     home = await home_of(request, arguments.needed("sessionId"))
-    return reply(await reflect(call_of(request), arguments | {"project": home.project if home else None}))
+    return await reflect(call_of(request), arguments | {"project": home.project if home else None})
 
 
-async def list_slots(call: Call, arguments: Arguments) -> ToolAnswer:
+async def list_slots(call: Call, arguments: Arguments) -> Record:
     """memory_slot_list: a project's, by label; without a project named, what every project holds, each saying whose."""
     await call.wait_for_own_writes()
     queries, project = call.queries, arguments.chosen("project")
     found = await (queries.slots.of_project(call.reader(), project) if project else queries.slots.all(call.reader()))
-    return succeeded(slots=[slot_record(view(one)) for one in found])
+    return success(slots=[slot_record(view(one)) for one in found])
 
 
-async def get_slot(call: Call, arguments: Arguments) -> ToolAnswer:
+async def get_slot(call: Call, arguments: Arguments) -> Record:
     """memory_slot_get: one, and which scope it is of."""
     held = await _current(call, arguments)
-    return succeeded(slot=held, scope=held["scope"])
+    return success(slot=held, scope=held["scope"])
 
 
-async def create_slot(call: Call, arguments: Arguments) -> ToolAnswer:
+async def create_slot(call: Call, arguments: Arguments) -> Record:
     """memory_slot_create: a new one, or another text for one that is there."""
     limit = arguments["sizeLimit"]
     if not 1 <= limit <= 20_000 or limit != int(limit):
@@ -78,29 +77,29 @@ async def create_slot(call: Call, arguments: Arguments) -> ToolAnswer:
         pinned=arguments["pinned"],
         description=arguments["description"],
     )
-    return succeeded(slot=await _current(call, arguments))
+    return success(slot=await _current(call, arguments))
 
 
-async def append_to_slot(call: Call, arguments: Arguments) -> ToolAnswer:
+async def append_to_slot(call: Call, arguments: Arguments) -> Record:
     """memory_slot_append: a line more; refused where it would not fit."""
     await _write(call, arguments, content=arguments.needed("text"), append=True)
     return await _sized(call, arguments)
 
 
-async def replace_slot(call: Call, arguments: Arguments) -> ToolAnswer:
+async def replace_slot(call: Call, arguments: Arguments) -> Record:
     """memory_slot_replace: another text, which may be empty."""
     await _write(call, arguments, content=arguments["content"])
     return await _sized(call, arguments)
 
 
-async def delete_slot(call: Call, arguments: Arguments) -> ToolAnswer:
+async def delete_slot(call: Call, arguments: Arguments) -> Record:
     """memory_slot_delete."""
     held = await _current(call, arguments)
     remove = command(DeleteSlot, label=held["label"], scope=held["scope"], project=held.get("project", ""))
     caller = call.caller()
     accepted = await call.operations.slots.delete(remove, caller)
     call.wrote(caller.agent_id, accepted.position)
-    return succeeded()
+    return success()
 
 
 async def _write(call: Call, arguments: Arguments, *, overwrite: bool = True, **fields: Any) -> None:
@@ -115,9 +114,9 @@ async def _write(call: Call, arguments: Arguments, *, overwrite: bool = True, **
     call.wrote(caller.agent_id, accepted.position)
 
 
-async def _sized(call: Call, arguments: Arguments) -> ToolAnswer:
+async def _sized(call: Call, arguments: Arguments) -> Record:
     held = await _current(call, arguments)
-    return succeeded(slot=held, size=held["size"])
+    return success(slot=held, size=held["size"])
 
 
 async def _current(call: Call, arguments: Arguments) -> dict[str, Any]:

@@ -13,20 +13,11 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from starlette.requests import Request
-from starlette.responses import Response
 
-from api.dialects.agentmemory.endpoints import (
-    Arguments,
-    call_of,
-    command,
-    failure,
-    reply,
-    session_of,
-    settings,
-    success,
-)
+from api.dialects.agentmemory.endpoints import Arguments, call_of, command, session_of, settings
 from api.dialects.agentmemory.knowledge import reflected, summarised
-from api.dialects.agentmemory.operations import answer
+from api.dialects.agentmemory.operations import failure, success
+from api.dialects.agentmemory.records import Record
 from api.importing import claude_code
 from api.importing.mapping import events_of
 from api.importing.transcripts import AGENT, Conversation, brain, conversations, observed
@@ -38,7 +29,7 @@ from ingest.events.session import ObservationRecorded
 from ingest.ids import OBSERVATION, DocumentId, EventId, document_id
 from ingest.log.position import partition_of
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Call, ToolAnswer
+from mcp_gateway.tools.tool import Call
 from projections.documents.access import EVERYBODY
 
 CLAUDE_CODE = "~/.claude/projects"
@@ -81,7 +72,7 @@ def transcripts(place: Path) -> TranscriptFiles:
     return TranscriptFiles([path for _, path in entries], capped)
 
 
-async def import_transcripts(request: Request, arguments: Arguments) -> Response:
+async def import_transcripts(request: Request, arguments: Arguments) -> Record:
     """Take over transcripts."""
     if arguments["maxFiles"] < 1:
         raise BadArgument("maxFiles must be at least 1", "maxFiles")
@@ -104,7 +95,6 @@ async def import_transcripts(request: Request, arguments: Arguments) -> Response
         observations += await _take(call, path, sessions)
         imported += 1
     return success(
-        202,
         imported=imported,
         observations=observations,
         sessionIds=list(islice(sessions, MAX_SESSIONS_TOLD)),
@@ -173,13 +163,13 @@ MAX_OBSERVATIONS = 5_000
 REFLECTED = 50
 
 
-async def sync(call: Call, arguments: Arguments) -> ToolAnswer:
+async def sync(call: Call, arguments: Arguments) -> Record:
     """memory_antigravity_sync: turns that are not known yet become observations."""
     record, _ = await _synced(call, arguments)
-    return answer(record)
+    return record
 
 
-async def sync_all(call: Call, arguments: Arguments) -> ToolAnswer:
+async def sync_all(call: Call, arguments: Arguments) -> Record:
     """memory_antigravity_sync_all: and each session is summarised, and its slots brought up to date."""
     record, projects = await _synced(call, arguments)
     summaries: dict[str, Any] = {}
@@ -193,7 +183,7 @@ async def sync_all(call: Call, arguments: Arguments) -> ToolAnswer:
         except MnemologError as error:
             summaries.setdefault(session_id, {"success": False, "error": str(error)})
             reflections.setdefault(session_id, {"success": False, "error": str(error)})
-    return answer({**record, "crystallizations": summaries, "reflections": reflections})
+    return {**record, "crystallizations": summaries, "reflections": reflections}
 
 
 async def _synced(call: Call, arguments: Arguments) -> tuple[dict[str, Any], dict[str, str]]:
@@ -255,10 +245,3 @@ async def _observe_new_turns(call: Call, conversation: Conversation, project: st
 def _record(projects: dict[str, str], added: int, error: str = "") -> dict[str, Any]:
     record: dict[str, Any] = {"success": not error, "syncedSessions": list(projects), "observationsAdded": added}
     return record | ({"error": error} if error else {})
-
-
-async def sync_antigravity(request: Request, arguments: Arguments) -> Response:
-    """Take over conversations of Antigravity that are on the server's machine."""
-    if arguments["mode"].strip().lower() not in ("", *MODES):
-        raise BadArgument(f"mode must be one of {', '.join(MODES)}", "mode")
-    return reply(await sync(call_of(request), arguments))

@@ -14,15 +14,15 @@ from itertools import islice
 from typing import Any, Literal, NamedTuple, cast, get_args
 
 from starlette.requests import Request
-from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.actions import action_record, edge_records
-from api.dialects.agentmemory.endpoints import Arguments, call_of, failure, object_in, reply, success
+from api.dialects.agentmemory.endpoints import Arguments, call_of, object_in
 from api.dialects.agentmemory.importer import END, NOT_TAKEN, SESSION, SYSTEM, Export
 from api.dialects.agentmemory.lessons import lesson_record
 from api.dialects.agentmemory.memories import relation_record
-from api.dialects.agentmemory.operations import EXPORT, answer, fields
+from api.dialects.agentmemory.operations import EXPORT, failure, fields, success
+from api.dialects.agentmemory.records import Record
 from api.dialects.agentmemory.sessions import AT_ONCE, session_records
 from api.dialects.agentmemory.slots import slot_record
 from api.http.http import body
@@ -40,7 +40,7 @@ from ingest.platform.tasks import in_thread
 from mcp_gateway import lenient
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.profiles import server_version
-from mcp_gateway.tools.tool import Call, ToolAnswer
+from mcp_gateway.tools.tool import Call
 from projections.documents.access import Reader, may_forget, may_read
 from projections.documents.actions import Action
 from projections.documents.document import Document, Tombstone
@@ -72,7 +72,7 @@ MAX_REFUSALS = 20
 _OURS = re.compile(r"(obs|mem|act|lsn|rel)_[0-9a-f]{20}")
 
 
-async def import_export(request: Request) -> Response:
+async def import_export(request: Request) -> Record:
     """Import an export."""
     services(request).key_scope.check_whole()
     if _one_at_a_time.locked():
@@ -297,23 +297,22 @@ MAX_PAGE_SESSIONS = 1_000
 MAX_EXPORTED_PER_SESSION = 5_000
 MAX_EXPORTED_OBSERVATIONS = 20_000
 MAX_MEMORIES = 50_000
-Record = dict[str, Any]
 Turn = Callable[[str | None], Awaitable[Page[Record]]]
 
 
-async def get_export(request: Request, arguments: Arguments) -> Response:
+async def get_export(call: Call, arguments: Arguments) -> Record:
     """The export; `maxSessions` and `offset` page the sessions."""
     if arguments["maxSessions"] is not None and arguments["maxSessions"] < 1:
         raise BadArgument("maxSessions must be at least 1", "maxSessions")
     if arguments["offset"] < 0:
         raise BadArgument("offset must be at least 0", "offset")
     try:
-        return reply(await export(call_of(request), arguments))
+        return await export(call, arguments)
     except (ProjectionBehind, ReaderUnknown) as error:  # an empty export would pass for a complete one
         return failure(f"nothing can be exported: {error}")
 
 
-async def export(call: Call, arguments: Arguments) -> ToolAnswer:
+async def export(call: Call, arguments: Arguments) -> Record:
     """The export; sessions are paged by `maxSessions` and `offset`, the rest is always there.
 
     While a node of the log's cluster is away it fails: one that lacks partitions would be taken for all there is.
@@ -322,7 +321,7 @@ async def export(call: Call, arguments: Arguments) -> ToolAnswer:
         return await _export(call, arguments)
 
 
-async def _export(call: Call, arguments: Arguments) -> ToolAnswer:
+async def _export(call: Call, arguments: Arguments) -> Record:
     await call.wait_for_own_writes()
     reader, queries, started = call.reader(), call.queries, time.monotonic()
     listing = _all(lambda cursor: queries.sessions.page(reader, None, cursor, PAGE), MAX_SESSIONS)
@@ -363,7 +362,7 @@ async def _export(call: Call, arguments: Arguments) -> ToolAnswer:
     if stated is not None or done < len(selected):
         limit, total = done if stated is None else most, len(sessions)
         record["pagination"] = {"offset": offset, "limit": limit, "total": total, "hasMore": offset + done < total}
-    return answer(record)
+    return record
 
 
 async def _observations(queries: Queries, reader: Reader, session: Record) -> list[Record]:

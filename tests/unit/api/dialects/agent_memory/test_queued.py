@@ -10,15 +10,7 @@ from factories import NOW
 
 from api.dialects.agent_memory import sessions
 from api.dialects.agent_memory.records import AGENT_TYPE
-from api.dialects.agent_memory.sessions import (
-    PREVIEW_CHARS,
-    SKIPPED,
-    QueueItem,
-    event_id,
-    observe,
-    spooled,
-    started,
-)
+from api.dialects.agent_memory.sessions import PREVIEW_CHARS, SKIPPED, QueueItem, event_id, observe, spooled, started
 from ingest.commands.decide import Caller, Observe, decide
 from ingest.commands.spool import Spool
 from ingest.errors import MalformedRequest

@@ -4,11 +4,7 @@ from typing import Any
 
 from factories import NOW
 
-from api.dialects.agentmemory.knowledge import (
-    crystal_record,
-    fact_record,
-    procedure_record,
-)
+from api.dialects.agentmemory.knowledge import crystal_record, fact_record, procedure_record
 from api.dialects.agentmemory.observing import film as film_of
 
 KEPT: dict[str, Any] = {
