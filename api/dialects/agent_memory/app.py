@@ -1,10 +1,8 @@
 """The application of agent-memory and its endpoints."""
 
 from starlette.applications import Starlette
-from starlette.middleware import Middleware
 from starlette.responses import Response
 
-from api.access.gate import Gate
 from api.dialects.agent_memory import common, health, lessons, observations, sessions
 from api.dialects.agent_memory.answers import (
     Done,
@@ -16,11 +14,10 @@ from api.dialects.agent_memory.answers import (
     Triggered,
 )
 from api.dialects.agent_memory.common import unprocessable
-from api.dialects.errors import FAULT, at_the_gate, detail_answer, handlers, usual
+from api.dialects.application import application, usual
+from api.dialects.errors import FAULT, detail_answer
 from api.http.endpoint import Endpoint, routes
-from api.http.http import Json
 from api.http.openapi import About, documented
-from api.monitoring.ops import Measure
 from ingest.errors import CommandRejected
 from ingest.platform.settings import Settings
 from ingest.roles import ANY, OPERATOR, READ, READ_WRITE, WRITE
@@ -84,20 +81,7 @@ ENDPOINTS = documented(
 
 def create_app(settings: Settings, gateway: Gateway) -> Starlette:
     """The application; its state is given to it by the process."""
-    return Starlette(
-        routes=routes(ENDPOINTS),
-        exception_handlers=handlers(fault_answer),
-        middleware=[
-            Middleware(Measure, "agent_memory"),
-            Middleware(
-                Gate,
-                settings,
-                Json({"detail": "unauthorized"}, 401),
-                Json({"detail": "forbidden"}, 403),
-                refusal=at_the_gate,
-            ),
-        ],
-    )
+    return application("agent_memory", settings, routes(ENDPOINTS), fault_answer, field="detail")
 
 
 def fault_answer(status: int, message: str, error: Exception) -> Response:

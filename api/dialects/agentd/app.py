@@ -24,7 +24,6 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.access.gate import Gate
 from api.dialects.agentd import records as agentd
 from api.dialects.agentd.records import (
     PROJECT,
@@ -40,11 +39,10 @@ from api.dialects.agentd.records import (
     Search,
     Show,
 )
-from api.dialects.errors import at_the_gate, handlers, usual
+from api.dialects.application import application, usual
 from api.http.endpoint import Endpoint, routes
 from api.http.http import Json
 from api.http.openapi import TEXT, About, documented
-from api.monitoring.ops import Measure
 from api.services import services
 from ingest.errors import AccessDenied, CommandRejected, Forbidden, LogFull, NotFound, Overloaded
 from ingest.events.memory import Purpose, Visibility
@@ -338,26 +336,15 @@ _PREFIXES = {400: "invalid input: ", 409: "conflict: ", 503: "service unavailabl
 def create_app(settings: Settings, gateway: Gateway) -> Starlette:
     """The application; its state is given to it by the process."""
     origins = [origin.strip().rstrip("/") for origin in settings.agentd_origins.split(",") if origin.strip()]
-    return Starlette(
-        routes=routes(ENDPOINTS),
-        exception_handlers=handlers(fault_answer),
-        middleware=[
-            Middleware(Measure, "agentd"),
-            Middleware(
-                CORSMiddleware,
-                allow_origins=origins,
-                allow_methods=["GET", "POST", "PUT", "DELETE", "OPTIONS"],
-                allow_headers=["Content-Type", "Authorization"],
-            ),
-            Middleware(
-                Gate,
-                settings,
-                Json({"error": "unauthorized"}, 401),
-                Json({"error": "forbidden: this page may not use a server without a secret"}, 403),
-                refusal=at_the_gate,
-                origins=re.compile(".*" if "*" in origins else "|".join(map(re.escape, origins))),
-            ),
-        ],
+    cors = Middleware(
+        CORSMiddleware,
+        allow_origins=origins,
+        allow_methods=["GET", "POST", "PUT", "DELETE", "OPTIONS"],
+        allow_headers=["Content-Type", "Authorization"],
+    )
+    trusted = re.compile(".*" if "*" in origins else "|".join(map(re.escape, origins)))
+    return application(
+        "agentd", settings, routes(ENDPOINTS), fault_answer, field="error", before=[cors], origins=trusted
     )
 
 

@@ -13,16 +13,14 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.access.gate import Gate
 from api.dialects.agentmemory import maintenance, pages
 from api.dialects.agentmemory.endpoints import call_of, read_body, read_query
 from api.dialects.agentmemory.operations import OPERATIONS, PACKAGE, Operation, argument, failure, fields, text
 from api.dialects.agentmemory.searching import Followups
-from api.dialects.errors import at_the_gate, handlers, usual
+from api.dialects.application import application, usual
 from api.http.endpoint import Endpoint, RequestHeader, open_paths, routes
 from api.http.http import Json
 from api.http.openapi import About, documented
-from api.monitoring.ops import Measure
 from api.viewer import room as viewer
 from ingest.errors import AccessDenied, CommandRejected, Forbidden, SessionFull, SlotFull
 from ingest.platform.settings import Settings
@@ -88,29 +86,17 @@ ENDPOINTS = documented(
 
 def create_app(settings: Settings, gateway: Gateway) -> Starlette:
     """The application; the process hands it its state."""
-    return Starlette(
-        routes=[*routes(ENDPOINTS), *pages.routes()],
-        exception_handlers=handlers(fault_response),
-        middleware=[
-            Middleware(Measure, "agentmemory"),
-            Middleware(
-                CORSMiddleware,
-                allow_origin_regex=ORIGINS,
-                allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"],
-                allow_headers=["Content-Type", "Authorization"],
-                allow_credentials=True,
-            ),
-            Middleware(
-                Gate,
-                settings,
-                Json({"error": "unauthorized"}, 401),
-                Json({"error": "forbidden: this page may not use a server without a secret"}, 403),
-                refusal=at_the_gate,
-                origins=re.compile(ORIGINS),
-                open_paths=open_paths(ENDPOINTS),
-            ),
-        ],
+    cors = Middleware(
+        CORSMiddleware,
+        allow_origin_regex=ORIGINS,
+        allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"],
+        allow_headers=["Content-Type", "Authorization"],
+        allow_credentials=True,
     )
+    return application(
+        "agentmemory", settings, [*routes(ENDPOINTS), *pages.routes()], fault_response, field="error", before=[cors],
+        origins=re.compile(ORIGINS), open_paths=open_paths(ENDPOINTS),
+    )  # fmt: skip
 
 
 def fault_response(status: int, message: str, error: Exception) -> Response:

@@ -26,26 +26,15 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.access.admission import guarded
-from api.access.gate import Gate
 from api.access.principal import principal_of
-from api.dialects.errors import (
-    FAULT,
-    at_the_gate,
-    detail_answer,
-    handlers,
-    parse_query,
-    path_value,
-    read_all,
-    read_model,
-    usual,
-)
+from api.dialects.application import application, handlers, usual
+from api.dialects.errors import FAULT, detail_answer, parse_query, path_value, read_all, read_model
 from api.dialects.memex import memories
 from api.dialects.memex.records import Shown
 from api.dialects.memex.shapes import VERSION, Counted, Found, Health, Info, MemoryCreate, MemorySearch, OfAgent, OfPair
 from api.http.endpoint import Endpoint, Shortcut, routes
 from api.http.http import Json
 from api.http.openapi import TEXT, About, documented
-from api.monitoring.ops import Measure
 from api.services import services
 from ingest.errors import Overloaded
 from ingest.log.position import Token
@@ -176,46 +165,26 @@ def _context_of(request: Request) -> Call:
     return services(request).call(SOURCE)
 
 
-_UNAUTHORIZED = Json({"detail": "unauthorized"}, 401)
-_FORBIDDEN = Json({"detail": "forbidden"}, 403)
-
-
 def create_app(settings: Settings, gateway: Gateway) -> Starlette:
     """The REST API; its state is given to it by the process."""
-    faults = handlers(fault_answer)
-    return Starlette(
-        routes=routes(ENDPOINTS),
-        exception_handlers=faults,
-        middleware=[
-            Middleware(Measure, "memex"),
-            Middleware(Instrument),
-            Middleware(Gate, settings, _UNAUTHORIZED, _FORBIDDEN, refusal=at_the_gate),
-            Middleware(Shortcut, ENDPOINTS, faults),
-        ],
-    )
+    return application(
+        "memex", settings, routes(ENDPOINTS), fault_answer, field="detail",
+        before=[Middleware(Instrument)], after=[Middleware(Shortcut, ENDPOINTS, handlers(fault_answer))],
+    )  # fmt: skip
 
 
 def create_mcp_app(settings: Settings, gateway: Gateway) -> Starlette:
     """The MCP server: memex's profile, with the sessions and streamed answers that its clients know."""
-    return Starlette(
-        routes=[guarded(gateway.with_sessions("memex", settings.host, settings.memex_mcp_hosts, _session_owner), ANY)],
-        exception_handlers=handlers(detail_answer),
-        middleware=[
-            Middleware(Measure, "memex_mcp"),
-            # any host: the gateway answers 421 to names that it does not know
-            Middleware(Gate, settings, _UNAUTHORIZED, _FORBIDDEN, refusal=at_the_gate, any_host=True),
-        ],
+    sessions = gateway.with_sessions(
+        "memex", settings.host, settings.memex_mcp_hosts, lambda scope: principal_of(scope).key_id
     )
+    # any host: the gateway answers 421 to names that it does not know
+    return application("memex_mcp", settings, [guarded(sessions, ANY)], detail_answer, field="detail", any_host=True)
 
 
 def fault_answer(status: int, message: str, error: Exception) -> Response:
     """The answer to a fault; where another API is unavailable, memex is a gateway to what failed."""
     return detail_answer(502 if status == 503 else status, message, error)
-
-
-def _session_owner(scope: Scope) -> str:
-    """The key that a session was opened with."""
-    return principal_of(scope).key_id
 
 
 Operation = Literal["create", "search", "delete"]

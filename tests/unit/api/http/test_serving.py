@@ -18,7 +18,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from waiting import wait_until
 
 import api.http.serving
-from api.dialects.errors import at_the_gate
+from api.dialects.application import at_the_gate
 from api.http.http import HANDLERS, PROBLEM_JSON, TYPE_PREFIX, Problem, answer
 from api.http.serving import SMALL_BYTES, BodyBudget, DisconnectTolerantProtocol, bind, release_body
 from ingest.errors import (

@@ -1,0 +1,114 @@
+"""The application of a dialect: its gate, and its answers to errors. Statuses are the same for all, bodies its own."""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from redis.exceptions import RedisError
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute
+
+from api.access.gate import Gate
+from api.http.endpoint import Endpoint
+from api.http.http import Json, retry_after, status_of
+from api.monitoring.ops import Measure
+from api.monitoring.requests import route_of
+from ingest.errors import LogUnavailable, MnemologError
+from ingest.platform.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+FaultAnswer = Callable[[int, str, Exception], Response]
+"""A dialect's answer to an error: its status, its message, and the error itself."""
+
+
+def usual(endpoint: Endpoint, *, invalid: int = 422, away: int = 503) -> dict[int, str]:
+    """The errors of an endpoint, by status, as far as they follow from its request."""
+    errors = {403: "The key is not for that, or a web page of another origin asks."}
+    if endpoint.open:
+        return errors
+    errors |= {401: "No key, or one that does not hold.", away: "The log or the index does not answer. Ask again."}
+    if endpoint.body is not None:
+        errors |= {413: "The body is too large."}
+    if endpoint.body is not None or endpoint.query is not None or "{" in endpoint.path:
+        errors |= {invalid: "The request does not fit."}
+    if "{" in endpoint.path:
+        errors |= {404: "It is not there."}
+    return errors | {429: "Too much waits to be done, or the key asked too often; nothing was done."}
+
+
+def application(
+    name: str,
+    settings: Settings,
+    routes: Sequence[BaseRoute],
+    fault_answer: FaultAnswer,
+    *,
+    field: Literal["error", "detail"],
+    before: Sequence[Middleware] = (),
+    after: Sequence[Middleware] = (),
+    **gate: Any,
+) -> Starlette:
+    """The application of a dialect, behind the gate; the process gives it its state.
+
+    `field` has the message of a refusal; `before` and `after` are middleware around the gate, `gate` its options.
+    """
+    forbidden = "forbidden" if field == "detail" else "forbidden: this page may not use a server without a secret"
+    unauthorized, strange = Json({field: "unauthorized"}, 401), Json({field: forbidden}, 403)
+    return Starlette(
+        routes=routes,
+        exception_handlers=handlers(fault_answer),
+        middleware=[
+            Middleware(Measure, name),
+            *before,
+            Middleware(Gate, settings, unauthorized, strange, refusal=at_the_gate, **gate),
+            *after,
+        ],
+    )
+
+
+def at_the_gate(error: MnemologError) -> Response:
+    """The answer of every dialect's gate to errors other than a missing key or a page of another origin."""
+    record = {"code": error.code, "message": str(error)}
+    if isinstance(error, LogUnavailable):
+        record["retry"] = "the outcome is unknown; sending the same event_id again is safe"
+    return Json({"error": record}, status_of(error), retry_after(error))
+
+
+def handlers(fault_answer: FaultAnswer) -> dict[Any, Any]:
+    """Starlette's exception handlers for an application that answers errors like this."""
+
+    async def on_error(request: Request, error: Exception) -> Response:
+        assert isinstance(error, MnemologError)
+        answer = fault_answer(status_of(error), str(error), error)
+        answer.headers.update(retry_after(error))
+        return answer
+
+    async def on_redis_error(request: Request, error: Exception) -> Response:
+        answer = fault_answer(503, f"the log's server does not answer: {error}", error)
+        answer.headers.update(retry_after(error))
+        return answer
+
+    async def on_http_error(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        answer = fault_answer(error.status_code, error.detail, error)
+        answer.headers.update(error.headers or {})
+        return answer
+
+    async def on_disconnect(request: Request, error: Exception) -> Response:
+        return fault_answer(400, "the request was not complete", error)  # nobody reads this, and nothing was stored
+
+    async def on_bug(request: Request, error: Exception) -> Response:
+        logger.exception("%s %s failed", request.method, route_of(request.scope), exc_info=error)
+        return fault_answer(500, "an unexpected fault; the server's log has it", error)
+
+    return {
+        MnemologError: on_error,
+        RedisError: on_redis_error,
+        HTTPException: on_http_error,
+        ClientDisconnect: on_disconnect,
+        Exception: on_bug,
+    }
