@@ -48,9 +48,6 @@ class ImportRequest(NamedTuple):
         return self.location
 
 
-Opener: TypeAlias = Callable[[ImportRequest], "Source"]
-
-
 class Placed(NamedTuple):
     """A row, and the cursor after it."""
 
@@ -58,44 +55,44 @@ class Placed(NamedTuple):
     cursor: Cursor
 
 
-class Source(Protocol):
-    """Rows of another system, in an order that stays the same."""
+class Source:
+    """Rows of another system, in an order that stays the same.
 
-    fingerprint: str
-    """Another one means that cursors of before are worth nothing; empty where rows are only ever added."""
-    notes: list[str]
-    """What the person should know of the source."""
-    system: str
-    """The system of the row that came last: part of its events' ids."""
+    `system` is the system of the latest row: part of its events' ids. `notes` are what the user should know about the
+    source. A different `fingerprint` makes earlier cursors worthless; it is empty if rows are only ever added.
+    """
+
+    def __init__(self, system: str, mapped: Map, fingerprint: str = "") -> None:
+        self.system, self.fingerprint, self.notes = system, fingerprint, list[str]()
+        self._map = mapped
 
     def total(self) -> int | None:
-        """How many rows there are; None when that is not known before they are read."""
-        ...
+        """The number of rows; None if it is not known before they are read."""
+        return None
 
     def rows(self, after: Cursor) -> Iterator[Placed]:
         """The rows after a cursor; raises Unusable."""
-        ...
+        raise NotImplementedError
 
     def mapped(self, row: ImportRow) -> Mapped:
-        """What a row says; raises CommandRejected when it cannot be taken."""
-        ...
+        """The commands of a row; raises CommandRejected if it cannot be imported."""
+        return self._map(row)
 
     def close(self) -> None:
-        """Give back what it holds."""
-        ...
+        """Release what it holds."""
 
 
-class WholeSource:
-    """Rows of a document that was read whole; a cursor is how many of them are dealt with."""
+class WholeSource(Source):
+    """Rows of a document that was read whole; a cursor is the number of rows that are done."""
 
     def __init__(
         self, system: str, rows: Callable[[], Iterator[ImportRow]], total: int, mapped: Map, fingerprint: str
     ) -> None:
-        self.system, self.fingerprint, self.notes = system, fingerprint, list[str]()
-        self._rows, self._total, self._map = rows, total, mapped
+        super().__init__(system, mapped, fingerprint)
+        self._rows, self._total = rows, total
 
     def total(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return self._total
 
     def rows(self, after: Cursor) -> Iterator[Placed]:
@@ -104,12 +101,8 @@ class WholeSource:
         for number, row in enumerate(islice(self._rows(), done, None), done + 1):
             yield Placed(row, [number])
 
-    def mapped(self, row: ImportRow) -> Mapped:
-        """What a row says; raises CommandRejected when it cannot be taken."""
-        return self._map(row)
 
-    def close(self) -> None:
-        """It holds nothing."""
+Opener: TypeAlias = Callable[[ImportRequest], Source]
 
 
 def fingerprint_of(value: Any) -> str:

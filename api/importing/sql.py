@@ -7,11 +7,11 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, LiteralString, NamedTuple, Protocol, cast
+from typing import Any, LiteralString, NamedTuple, TypeAlias, cast
 from urllib.parse import urlsplit
 
-from api.importing.mapping import ImportRow, Mapped
-from api.importing.source import Cursor, Map, Placed, Unusable
+from api.importing.mapping import ImportRow
+from api.importing.source import Cursor, Map, Placed, Source, Unusable
 
 PAGE = 1_000
 BUSY_S = 10.0
@@ -33,25 +33,6 @@ class Section(NamedTuple):
     name: str
 
 
-class Database(Protocol):
-    """A database that is only read."""
-
-    mark: str
-    """What stands for a parameter."""
-
-    def ask(self, query: str, parameters: Sequence[object] = ()) -> list[dict[str, Any]]:
-        """The rows of a query, by column; raises Unusable."""
-        ...
-
-    def columns(self, table: str) -> set[str]:
-        """The columns of a table; empty when there is none."""
-        ...
-
-    def close(self) -> None:
-        """Give the connection back."""
-        ...
-
-
 class Sqlite:
     """A SQLite file that is only read; raises Unusable when it is none."""
 
@@ -66,7 +47,8 @@ class Sqlite:
         self._ends_s = 0.0
         self._connection.set_progress_handler(lambda: time.monotonic() > self._ends_s, STEPS)
         self._connection.row_factory = sqlite3.Row
-        self._connection.text_factory = _text
+        # text as it was meant, should somebody have stored other bytes
+        self._connection.text_factory = lambda stored: stored.decode("utf-8", "replace")
 
     def ask(self, query: str, parameters: Sequence[object] = ()) -> list[dict[str, Any]]:
         """The rows of a query, by column; raises Unusable."""
@@ -88,11 +70,6 @@ class Sqlite:
     def _unusable(self, error: sqlite3.Error) -> Unusable:
         busy = isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
         return Unusable(f"{self._path} cannot be read as SQLite: {error}", busy=busy)
-
-
-def _text(stored: bytes) -> str:
-    """Text as it was meant, should somebody have stored other bytes."""
-    return stored.decode("utf-8", "replace")
 
 
 def is_postgres(location: str) -> bool:
@@ -144,12 +121,15 @@ class Postgres:
         return Unusable(f"PostgreSQL cannot be read: {' '.join(str(error).split())}", busy=True)
 
 
-class SqlSource:
-    """Rows of several sections, one after the other; a cursor is a section's place and the last keys in it."""
+Database: TypeAlias = Sqlite | Postgres
+
+
+class SqlSource(Source):
+    """Rows of several sections, one after the other; a cursor is a section's index and the last keys in it."""
 
     def __init__(self, system: str, database: Database, sections: Sequence[Section], mapped: Map) -> None:
-        self.system, self.fingerprint, self.notes = system, "", list[str]()
-        self._database, self._sections, self._map = database, sections, mapped
+        super().__init__(system, mapped)
+        self._database, self._sections = database, sections
 
     def total(self) -> int:
         """How many rows there are now."""
@@ -174,10 +154,6 @@ class SqlSource:
                     yield Placed(ImportRow(section.kind, str(row[section.name]), row), [place, *last])
                 if len(page) < PAGE:
                     break
-
-    def mapped(self, row: ImportRow) -> Mapped:
-        """What a row says; raises CommandRejected when it cannot be taken."""
-        return self._map(row)
 
     def close(self) -> None:
         """Give the connection back."""

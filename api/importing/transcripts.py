@@ -14,7 +14,7 @@ import msgspec
 
 from api.importing import claude_code, sessions
 from api.importing.mapping import ImportRow, Mapped, Step, needed, text
-from api.importing.source import Cursor, Placed, Unusable, lines
+from api.importing.source import Cursor, Placed, Source, Unusable, lines
 from ingest.commands.decide import Observe
 from ingest.commands.parse import parse_batch
 from ingest.errors import CommandRejected
@@ -49,20 +49,15 @@ USUAL = {
 """Where transcripts are, for an import that does not say."""
 
 
-class LinesSource:
+class LinesSource(Source):
     """Rows of `.jsonl` files, by path; a cursor is a path and a line of it."""
 
-    def __init__(self, place: Path, form: Format) -> None:
-        self.fingerprint, self.notes = "", list[str]()
+    def __init__(self, location: Path, form: Format) -> None:
+        super().__init__(SYSTEMS[form], self._mapped)
         self._form = form
-        self._root = place if place.is_dir() else place.parent
-        self._files = _found(place)
+        self._root = location if location.is_dir() else location.parent
+        self._files = _jsonl_files(location)
         self._at = datetime(1970, 1, 1, tzinfo=UTC)
-        self.system = SYSTEMS[form]
-
-    def total(self) -> None:
-        """Not known before all is read."""
-        return
 
     def rows(self, after: Cursor) -> Iterator[Placed]:
         """The rows after a cursor; raises Unusable."""
@@ -76,14 +71,10 @@ class LinesSource:
             except OSError as error:
                 raise Unusable(f"{file} cannot be read: {error.strerror}") from None
 
-    def mapped(self, row: ImportRow) -> Mapped:
-        """What a row of the file that is read says; raises CommandRejected when it cannot be taken."""
+    def _mapped(self, row: ImportRow) -> Mapped:
         if self.system == claude_code.SYSTEM:
             return claude_code.mapped(row)
         return turn(row, self._at) if self.system == ANTIGRAVITY else command(row, self._at)
-
-    def close(self) -> None:
-        """Files are closed where they are read."""
 
     def _file(self, file: Path, name: str, done: int) -> Iterator[Placed]:
         form = _recognised(file) if self._form == Format.AUTO else self._form
@@ -122,18 +113,18 @@ def command(row: ImportRow, at: datetime) -> Mapped:
     return Mapped([Step(parsed, f"{COMMAND}\0{row.name}\0{line}", occurred_at or at)])
 
 
-def _found(place: Path) -> list[Path]:
-    """The files, in the order of their names; raises Unusable when there is none."""
-    if place.is_file():
-        return [place]
-    if not place.is_dir():
-        raise Unusable(f"there is no file or folder {place}")
-    files = sorted(path for path in islice(place.rglob("*.jsonl"), MAX_FILES + 1) if path.is_file())
+def _jsonl_files(location: Path) -> list[Path]:
+    """The files, in the order of their names; raises Unusable if there are none."""
+    if location.is_file():
+        return [location]
+    if not location.is_dir():
+        raise Unusable(f"there is no file or folder {location}")
+    files = [path for path in islice(location.rglob("*.jsonl"), MAX_FILES + 1) if path.is_file()]
     if not files:
-        raise Unusable(f"there is no .jsonl file below {place}")
+        raise Unusable(f"there is no .jsonl file below {location}")
     if len(files) > MAX_FILES:
-        raise Unusable(f"there are over {MAX_FILES:,} .jsonl files below {place}; import its folders one by one")
-    return sorted(files, key=lambda path: path.relative_to(place).as_posix())
+        raise Unusable(f"there are over {MAX_FILES:,} .jsonl files below {location}; import its folders one by one")
+    return sorted(files, key=lambda path: path.relative_to(location).as_posix())
 
 
 def _recognised(file: Path) -> Format:

@@ -138,17 +138,7 @@ async def create(request: Request) -> Response:
     agentd.not_blank(body.content, "content")
     agentd.creator(body.created_by)
     now = system_clock()
-    command = agentd.remember(
-        agentd.new_name(now, token_hex(4)),
-        body.content,
-        body.created_by,
-        now,
-        purpose=body.type,
-        tags=body.tags,
-        visibility=body.visibility,
-        shared_with=body.shared_with,
-        references=body.references,
-    )
+    command = agentd.remember(agentd.new_name(now, token_hex(4)), body, now)
     accepted = await context.write(command)
     _state(request).metrics.created(body.type, body.visibility)
     return Json(agentd.view(agentd.recorded(command, context.caller(body.created_by), accepted.position)), 201)

@@ -63,29 +63,18 @@ def name_of(memory: Memory) -> str:
     return known if document_of(known, memory.tenant) == memory.id else memory.id
 
 
-def remember(
-    name: str,
-    content: str,
-    created_by: str,
-    at: datetime,
-    *,
-    purpose: Purpose = "information",
-    tags: list[str] | None = None,
-    visibility: Visibility = "public",
-    shared_with: list[str] | None = None,
-    references: list[str] | None = None,
-) -> Remember:
+def remember(name: str, body: "Create", at: datetime) -> Remember:
     """The command that stores a memory under a new name."""
     return Remember(
         event_id=imports.event_id(imports.SYSTEM, imports.key(name)),
         project=PROJECT,
-        agent_id=created_by,
-        content=content,
-        purpose=purpose,
-        tags=tags or [],
-        visibility=visibility,
-        shared_with=shared_with or [],
-        references=references or [],
+        agent_id=body.created_by,
+        content=body.content,
+        purpose=body.type,
+        tags=body.tags,
+        visibility=body.visibility,
+        shared_with=body.shared_with,
+        references=body.references,
         occurred_at=to_the_ms(at),
         keep_duplicates=True,
         metadata={imports.ID: name},
@@ -271,7 +260,7 @@ def memory_name(request: Request) -> str:
 
 
 def not_blank(text: str, field: str) -> None:
-    """Raises CommandRejected for a text without a character to see."""
+    """Raises CommandRejected for a blank text."""
     if not text.strip():
         raise CommandRejected(f"{field} must not be empty", field)
 

@@ -79,8 +79,9 @@ async def search(request: Request) -> Response:
     await _caught_up(request, body.agent_id)
     _watch_embedding(request)
     kind = None if body.memory_type is None else body.memory_type.value
-    question = memories.MemorySearchRequest(body.agent_id, body.user_id, body.query, body.top_k, body.alpha, kind)
-    records, _ = await memories.search(_context_of(request), question)
+    records, _ = await memories.search(
+        _context_of(request), body.agent_id, body.user_id, body.query, kind, top_k=body.top_k, alpha=body.alpha
+    )
     state(request).metrics.done("search")
     return Json(Found(records, body.query, len(records)))
 

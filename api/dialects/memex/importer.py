@@ -31,7 +31,7 @@ ID = "memex_id"
 def mapped(row: ImportRow) -> Mapped:
     """The memory of a row; raises CommandRejected when it cannot be taken."""
     name = needed(row.value, "memory_type") if row.value.get("memory_type") is not None else "episodic"
-    kind = memex.type_of(name)
+    kind = memex.TYPES.get(name)
     if kind is None:
         raise CommandRejected(f"is none of {', '.join(memex.TYPES)}", "memory_type")
     command = memex.remember(

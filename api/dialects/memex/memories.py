@@ -5,7 +5,7 @@ tools and the endpoints do, each in its own way.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from api.dialects.memex.records import (
@@ -18,7 +18,6 @@ from api.dialects.memex.records import (
     remember,
     shown,
     shown_at_once,
-    type_of,
 )
 from ingest.commands.command import EVERYBODY
 from ingest.errors import CommandRejected, NotFound
@@ -33,17 +32,6 @@ _SAYS_NOTHING = "."
 """Asked in the place of a blank query, which memex takes and recall refuses: no word of it is found."""
 
 
-class MemorySearchRequest(NamedTuple):
-    """What is searched for; the numbers are within memex's bounds. `memory_type` None is every type."""
-
-    agent: str
-    user: str
-    query: str
-    top_k: int
-    alpha: float
-    memory_type: MemoryType | None = None
-
-
 async def keep(context: Call, agent: str, user: str, content: str, memory_type: MemoryType, importance: float) -> Shown:
     """Store a memory, the same text again as another one; returns it as it is kept. Raises what writing raises."""
     if agent == EVERYBODY:
@@ -53,25 +41,35 @@ async def keep(context: Call, agent: str, user: str, content: str, memory_type: 
     return shown_at_once(command, (await context.write(command)).id, now)
 
 
-async def search(context: Call, wanted: MemorySearchRequest, after: str = "") -> tuple[list[Shown], list[str]]:
-    """What an agent remembers of a user, best first, and what the answer may lack.
+async def search(
+    context: Call,
+    agent: str,
+    user: str,
+    query: str,
+    memory_type: MemoryType | None,
+    *,
+    top_k: int,
+    alpha: float,
+    after: str = "",
+) -> tuple[list[Shown], list[str]]:
+    """What an agent remembers about a user, best first, and what the answer may lack. No `memory_type` is every type.
 
     Raises ProjectionBehind when `after` is not searchable in time.
     """
     request = RecallRequest(
-        query=wanted.query if wanted.query.strip() else _SAYS_NOTHING,
+        query=query if query.strip() else _SAYS_NOTHING,
         project=PROJECT,
-        agent_id=wanted.agent,
-        user_id=wanted.user,
+        agent_id=agent,
+        user_id=user,
         kinds=["memory"],
-        types=[] if wanted.memory_type is None else [wanted.memory_type],
-        limit=wanted.top_k,
-        alpha=wanted.alpha,
+        types=[] if memory_type is None else [memory_type],
+        limit=top_k,
+        alpha=alpha,
         half_life_days=context.half_life_days,
         ranking="similarity",
         after=after,
     )
-    recalled = await context.queries.recall.found(request, context.reader(wanted.agent))
+    recalled = await context.queries.recall.found(request, context.reader(agent))
     records = [
         shown(document, hit.score)
         for hit, document, _ in recalled.hits
@@ -113,7 +111,7 @@ async def store_tool(context: Call, arguments: dict[str, Any]) -> ToolAnswer:
     """Store a memory; the same text again is another one."""
     agent, user = _pair(arguments)
     content = length_checked(arguments["content"], "content", MAX_CONTENT)
-    kind = type_of(arguments["memory_type"])
+    kind = TYPES.get(arguments["memory_type"])
     if kind is None:
         return answer(_no_type(arguments["memory_type"]))
     importance = clamped(arguments["importance"], 0.0, MAX_IMPORTANCE)
@@ -125,16 +123,13 @@ async def search_tool(context: Call, arguments: dict[str, Any]) -> ToolAnswer:
     """Find what an agent remembers of a user."""
     agent, user = _pair(arguments)
     query = length_checked(arguments["query"], "query", MAX_QUERY)
-    kind = None if arguments["memory_type"] is None else type_of(arguments["memory_type"])
+    kind = None if arguments["memory_type"] is None else TYPES.get(arguments["memory_type"])
     if kind is None and arguments["memory_type"] is not None:
         return answer(_no_type(arguments["memory_type"]))
     top_k, alpha = int(clamped(arguments["top_k"], 1, MAX_RESULTS)), clamped(arguments["alpha"], 0.0, 1.0)
-    wanted = MemorySearchRequest(agent, user, query, top_k, alpha, kind)
-
-    async def ask(after: str) -> tuple[list[Shown], list[str]]:
-        return await search(context, wanted, after)
-
-    (records, degraded), missing = await context.read_own_writes(agent, ask)
+    (records, degraded), missing = await context.read_own_writes(
+        agent, lambda after: search(context, agent, user, query, kind, top_k=top_k, alpha=alpha, after=after)
+    )
     return answer(listed(query, records), [*missing, *degraded])
 
 

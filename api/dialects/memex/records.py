@@ -17,7 +17,7 @@ from ingest.secrets.scrub import scrub_text
 from projections.documents.memories import Memory
 
 PROJECT = "memex"
-TYPES: tuple[MemoryType, ...] = get_args(MemoryType)
+TYPES: dict[str, MemoryType] = {name: name for name in get_args(MemoryType)}
 MAX_IMPORTANCE = 2.0
 IMPORTANCE = "memex_importance"
 """Metadata that keeps the number that was given."""
@@ -54,14 +54,6 @@ def memory_id_of(uuid: UUID) -> DocumentId | None:
     return DocumentId(f"{MEMORY}_{digits[:12]}{digits[13:16]}{digits[17:20]}{digits[30:]}")
 
 
-def type_of(name: str) -> MemoryType | None:
-    """The type of that name; None when there is none."""
-    for one in TYPES:
-        if one == name:
-            return one
-    return None
-
-
 def remember(
     agent_id: str,
     user_id: str,
@@ -86,29 +78,23 @@ def remember(
 
 def shown(memory: Memory, score: float | None = None) -> Shown:
     """A memory, with its score rounded as memex rounds it."""
-    return Shown(
-        id=uuid_of(memory.id),
-        agent_id=memory.agent_id,
-        user_id=memory.user_id,
-        content=memory.content,
-        importance=importance_of(memory),
-        memory_type=memory.memory_type,
-        created_at=time_text(memory.occurred_at),
-        score=None if score is None else round(score, 4),
-    )
+    score = None if score is None else round(score, 4)
+    return _shown(memory, memory.id, memory.content, importance_of(memory), memory.occurred_at, score)
 
 
 def shown_at_once(command: Remember, memory: str, created_at: datetime) -> Shown:
     """The memory that a command becomes, before it is projected."""
+    importance = float(command.metadata[IMPORTANCE])
+    return _shown(command, memory, scrub_text(command.content), importance, created_at)
+
+
+def _shown(
+    of: Memory | Remember, name: str, content: str, importance: float, created: datetime, score: float | None = None
+) -> Shown:
     return Shown(
-        id=uuid_of(memory),
-        agent_id=command.agent_id,
-        user_id=command.user_id,
-        content=scrub_text(command.content),
-        importance=float(command.metadata[IMPORTANCE]),
-        memory_type=command.memory_type,
-        created_at=time_text(created_at),
-    )
+        id=uuid_of(name), agent_id=of.agent_id, user_id=of.user_id, content=content, importance=importance,
+        memory_type=of.memory_type, created_at=time_text(created), score=score,
+    )  # fmt: skip
 
 
 def importance_of(memory: Memory) -> float:

@@ -10,13 +10,13 @@ from msgspec.structs import replace
 from api.dialects.memex.records import (
     IMPORTANCE,
     PROJECT,
+    TYPES,
     is_found,
     memory_id_of,
     remember,
     shown,
     shown_at_once,
     time_text,
-    type_of,
     uuid_of,
 )
 from ingest.commands.decide import Caller, decide
@@ -79,7 +79,7 @@ def test_only_its_agents_current_memories_are_there():
 
 
 def test_types_are_known_by_name():
-    assert [type_of(name) for name in ("episodic", "Semantic", "")] == ["episodic", None, None]
+    assert [TYPES.get(name) for name in ("episodic", "Semantic", "")] == ["episodic", None, None]
 
 
 def test_a_memory_is_shown_at_once_as_it_is_found_later():
