@@ -23,6 +23,9 @@ TITLE_CHARS = 80
 LONGEST_TITLE = 512
 """Of a lesson; an observation's has no limit of its own."""
 REMINDER = "Show these results to the user, with their ids, before you go on."
+_LESSON_LINE = (
+    "id", "title", "rule", "severity", "project", "trigger_tool", "trigger_pattern", "trigger_count", "score",
+)  # fmt: skip
 DAY_END = timedelta(days=1) - timedelta(milliseconds=1)
 """The index keeps milliseconds."""
 
@@ -144,14 +147,17 @@ def observation_answer(
     )
 
 
-def stored_answer(one: Found, numbered: Numbered, *, embedded: bool, score: float | None = None) -> ObservationAnswer:
-    """What is kept, as an observation."""
-    return observation_answer(fields_of(one), one.project, time_of(one), numbered, embedded=embedded, score=score)
+def stored_answer(
+    document: Found, numbered: Numbered, *, embedded: bool, score: float | None = None
+) -> ObservationAnswer:
+    """A stored document as an observation."""
+    fields, at = fields_of(document), time_of(document)
+    return observation_answer(fields, document.project, at, numbered, embedded=embedded, score=score)
 
 
-def session_answer(told: ListedSession, number: int, project: int) -> SessionAnswer:
+def session_answer(listed: ListedSession, number: int, project: int) -> SessionAnswer:
     """A session and what it came to."""
-    session, summary = told
+    session, summary = listed
     return SessionAnswer(
         id=number,
         session_id=session.session_id,
@@ -165,98 +171,67 @@ def session_answer(told: ListedSession, number: int, project: int) -> SessionAns
     )
 
 
-def _rule(one: Lesson) -> dict[str, Any]:
-    """What every answer says of a lesson."""
-    return {
-        "title": one.title or default_title(one.content),
-        "rule": one.content,
-        "severity": one.severity or "info",
-        "trigger_count": one.trigger_count,
-    }
-
-
-def lesson_answer(one: Lesson, number: int, project: int | None, source: int | None) -> LessonAnswer:
+def lesson_answer(lesson: Lesson, number: int, project: int | None = None, source: int | None = None) -> LessonAnswer:
     """A lesson."""
     return LessonAnswer(
-        **_rule(one),
         id=number,
         project_id=project,
-        project_name=shown_project(one),
-        trigger_tool=one.trigger_tool or None,
-        trigger_pattern=one.trigger_pattern or None,
+        project_name=lesson_project(lesson),
+        title=lesson.title or default_title(lesson.content),
+        rule=lesson.content,
+        severity=lesson.severity or "info",
+        trigger_tool=lesson.trigger_tool or None,
+        trigger_pattern=lesson.trigger_pattern or None,
         source_observation_id=source,
-        last_triggered_at=_time_of(one.triggered_ms),
-        active=one.active,
-        created_at=time_text(from_ms(one.occurred_ms)),
+        trigger_count=lesson.trigger_count,
+        last_triggered_at=_time_of(lesson.triggered_ms),
+        active=lesson.active,
+        created_at=time_text(from_ms(lesson.occurred_ms)),
     )
 
 
-def shown_project(one: Lesson) -> str | None:
+def lesson_project(lesson: Lesson) -> str | None:
     """The project of a lesson; None for every project."""
-    return None if one.project in ("", EVERY_PROJECT) else one.project
+    return None if lesson.project in ("", EVERY_PROJECT) else lesson.project
 
 
-def match_answer(one: Lesson, number: int) -> MatchAnswer:
+def match_answer(lesson: Lesson, number: int) -> MatchAnswer:
     """A lesson, as far as a hook shows it."""
-    return MatchAnswer(**_rule(one), id=number, project_name=shown_project(one))
+    answer = lesson_answer(lesson, number)
+    return MatchAnswer(**{name: getattr(answer, name) for name in MatchAnswer.__struct_fields__})
+
+
+def lesson_line(number: int, lesson: Lesson, score: float) -> dict[str, Any]:
+    """A lesson as `search_lessons` shows it; a global one has no project."""
+    answer = asdict(lesson_answer(lesson, number)) | {"project": lesson_project(lesson), "score": round(score, 4)}
+    return {name: answer[name] for name in _LESSON_LINE}
 
 
 def _time_of(ms: int) -> str | None:
     return time_text(from_ms(ms)) if ms else None
 
 
-def observation_line(number: int, one: Found, score: float) -> dict[str, Any]:
+def observation_line(number: int, document: Found, score: float) -> dict[str, Any]:
     """An observation as `search` shows it."""
-    fields = fields_of(one)
-    return {
-        "id": number,
-        "title": fields.title,
-        "type": fields.type,
-        "project": one.project,
-        "created_at": time_text(time_of(one)),
-        "score": round(score, 4),
-    }
+    return _line(number, document, project=document.project) | {"score": round(score, 4)}
 
 
-def observation_in_full(number: int, one: Found) -> dict[str, Any]:
-    """An observation as `get_observations` shows it."""
-    shown = asdict(fields_of(one))
-    del shown["prompt_number"]
-    tool_name = shown.pop("tool_name")
-    return {
-        "id": number,
-        **shown,
-        "project": one.project,
-        "tool_name": tool_name,
-        "created_at": time_text(time_of(one)),
-    }
-
-
-def observation_placed(number: int, one: Found, position: str) -> dict[str, Any]:
+def observation_placed(number: int, document: Found, position: str) -> dict[str, Any]:
     """An observation as `timeline` shows it; `position` is before, anchor or after."""
-    fields = fields_of(one)
-    return {
-        "id": number,
-        "title": fields.title,
-        "type": fields.type,
-        "position": position,
-        "created_at": time_text(time_of(one)),
-    }
+    return _line(number, document, position=position)
 
 
-def lesson_line(number: int, one: Lesson, score: float) -> dict[str, Any]:
-    """A lesson as `search_lessons` shows it; a global one has no project."""
-    return {
-        "id": number,
-        "title": one.title or default_title(one.content),
-        "rule": one.content,
-        "severity": one.severity or "info",
-        "project": shown_project(one),
-        "trigger_tool": one.trigger_tool or None,
-        "trigger_pattern": one.trigger_pattern or None,
-        "trigger_count": one.trigger_count,
-        "score": round(score, 4),
-    }
+def _line(number: int, document: Found, **shown: str) -> dict[str, Any]:
+    fields, created = fields_of(document), time_text(time_of(document))
+    return {"id": number, "title": fields.title, "type": fields.type, **shown, "created_at": created}
+
+
+def observation_in_full(number: int, document: Found) -> dict[str, Any]:
+    """An observation as `get_observations` shows it."""
+    fields = asdict(fields_of(document))
+    del fields["prompt_number"]
+    more = {"project": document.project, "tool_name": fields.pop("tool_name")}
+    return {"id": number, **fields, **more, "created_at": time_text(time_of(document))}
 
 
 def default_title(text: str) -> str:
@@ -276,15 +251,13 @@ def rows_and_reminder(rows: Sequence[dict[str, Any]], lacks: Sequence[str] = ())
 
 
 def start_of(text: str | None) -> datetime | None:
-    """The first moment that `dateStart` lets through; raises CommandRejected."""
-    moment = _moment(text, "dateStart")
-    return datetime.combine(moment, time(), UTC) if moment and not isinstance(moment, datetime) else moment
+    """The first moment that `dateStart` admits; raises CommandRejected."""
+    return _moment(text, "dateStart", timedelta())
 
 
 def end_of(text: str | None) -> datetime | None:
-    """The last moment that `dateEnd` lets through: the end of the day for a bare date; raises CommandRejected."""
-    moment = _moment(text, "dateEnd")
-    return datetime.combine(moment, time(), UTC) + DAY_END if moment and not isinstance(moment, datetime) else moment
+    """The last moment that `dateEnd` admits: the end of the day for a bare date; raises CommandRejected."""
+    return _moment(text, "dateEnd", DAY_END)
 
 
 def time_text(when: datetime) -> str:
@@ -292,14 +265,14 @@ def time_text(when: datetime) -> str:
     return when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def _moment(text: str | None, name: str) -> datetime | date | None:
-    """A date, or a time in UTC unless it says otherwise."""
+def _moment(text: str | None, name: str, within_day: timedelta) -> datetime | None:
+    """A time, in UTC unless it says otherwise; for a bare date, this long after its midnight."""
     text = (text or "").strip()
     if not text:
         return None
     try:
         if len(text) == len("2026-01-31") and "-" in text:
-            return date.fromisoformat(text)
+            return datetime.combine(date.fromisoformat(text), time(), UTC) + within_day
         when = datetime.fromisoformat(text)
         return when.replace(tzinfo=UTC) if when.tzinfo is None else when.astimezone(UTC)
     except (ValueError, OverflowError):

@@ -31,7 +31,7 @@ def mapped(row: ImportRow) -> Mapped:
         case "session":
             return _session(row.value)
         case "prompt":
-            return _prompt(row)
+            return agent_memory.prompt(row, "created_at_epoch", "created_at")
         case "observation":
             return agent_memory.observation(row, SYSTEM)
         case "summary":
@@ -45,14 +45,6 @@ def _session(record: Record) -> Mapped:
     at = when(record, "started_at_epoch", "first_epoch", "first_at")
     source = text(record, "platform_source")
     return Mapped([sessions.started(project_of(record), session_of(record), at, title=title, agent_type=source)])
-
-
-def _prompt(row: ImportRow) -> Mapped:
-    prompt, at = text(row.value, "prompt_text"), when(row.value, "created_at_epoch", "created_at")
-    if not prompt:
-        raise CommandRejected("is missing or empty", "prompt_text")
-    key = f"{PROMPT}\0{row.name}\0{at.isoformat(timespec='seconds')}"
-    return Mapped([sessions.prompted(project_of(row.value), session_of(row.value), prompt, key, at)])
 
 
 def _summary(row: ImportRow) -> Mapped:

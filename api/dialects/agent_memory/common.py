@@ -30,10 +30,6 @@ MAX_OFFSET = 1_000_000_000
 MAX_BATCH = 1_000
 
 
-def _if_any(value: object) -> object:
-    return None if value == "" else value
-
-
 class NewObservation(BaseModel):
     """An observation that somebody makes."""
 
@@ -83,7 +79,7 @@ class NewSession(BaseModel):
 class SessionChanges(BaseModel):
     """What became of a session; empty text is nothing."""
 
-    status: Annotated[Status | None, BeforeValidator(_if_any)] = None
+    status: Annotated[Status | None, BeforeValidator(lambda value: None if value == "" else value)] = None
     summary: str | None = None
 
 

@@ -53,7 +53,7 @@ def mapped(row: ImportRow, tenant: str) -> Mapped:
         case "session":
             return _session(row.value)
         case "prompt":
-            return _prompt(row)
+            return prompt(row)
         case "observation":
             return observation(row, SYSTEM)
         case "lesson":
@@ -101,9 +101,10 @@ def _session(record: Record) -> Mapped:
     return Mapped([sessions.started(project, session_id, at, cwd=path, agent_type=kind[:NAME_CHARS])])
 
 
-def _prompt(row: ImportRow) -> Mapped:
+def prompt(row: ImportRow, *times: str) -> Mapped:
+    """A prompt; its time is in the first of the fields `times` that has one."""
     record = row.value
-    at = when(record, "created_at", "created_at_epoch")
+    at = when(record, *(times or ("created_at", "created_at_epoch")))
     key = f"{PROMPT}\0{row.name}\0{at.isoformat(timespec='seconds')}"
     return Mapped([sessions.prompted(project_of(record), session_of(record), needed(record, "prompt_text"), key, at)])
 

@@ -1,6 +1,6 @@
 """Lessons, for the REST API and the tools: made, listed, searched, matched with a tool call, changed, counted."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -15,8 +15,8 @@ from api.dialects.agent_memory.answers import (
     json_rows,
     lesson_answer,
     lesson_line,
+    lesson_project,
     match_answer,
-    shown_project,
 )
 from api.dialects.agent_memory.common import (
     LessonChanges,
@@ -58,16 +58,7 @@ async def create(request: Request) -> Response:
             number = body.source_observation_id
             raise unprocessable("there is no such observation", "source_observation_id", given=number)
         sources.append(source.id)
-    fields = {
-        "project": name_of(body.project) if body.project else EVERY_PROJECT,
-        "content": body.rule,
-        "title": body.title[:LONGEST_TITLE],
-        "severity": body.severity,
-        "trigger_tool": body.trigger_tool or "",
-        "trigger_pattern": body.trigger_pattern or "",
-        "derived_from": sources,
-    }
-    stated = parse_object(fields, RecordLesson)
+    stated = _stated(body.model_dump(), name_of(body.project) if body.project else "", sources)
     name, existing = await record(context, stated)
     await context.wait_for_own_writes()
     lesson = (await lessons_of(context, [name])).get(name, existing)
@@ -99,11 +90,7 @@ async def match(request: Request) -> Response:
 async def patch(request: Request) -> Response:
     """Change a lesson. What is null stays as it is, so nothing can be taken away."""
     number = path_value(int, request, "id")
-    changes = {
-        name: value
-        for name, value in (await read_body(request, LessonChanges)).model_dump().items()
-        if value is not None
-    }
+    changes = (await read_body(request, LessonChanges)).model_dump(exclude_none=True)
     if not changes:
         raise HTTPException(400, "Nothing to update")
     _check(changes.get("rule"), changes.get("trigger_pattern"))
@@ -148,7 +135,7 @@ async def _lesson(context: Call, number: int) -> Lesson | None:
 
 async def _answers(context: Call, lessons: Sequence[Lesson]) -> list[LessonAnswer]:
     ids = await numbers(context, "lesson", [lesson.id for lesson in lessons])
-    projects = [lesson.project for lesson in lessons if shown_project(lesson)]
+    projects = [lesson.project for lesson in lessons if lesson_project(lesson)]
     project_ids = dict(zip(projects, await numbers(context, "project", projects), strict=True))
     prefix = f"{OBSERVATION}_"
     sources = [next((name for name in lesson.sources if name.startswith(prefix)), "") for lesson in lessons]
@@ -158,6 +145,19 @@ async def _answers(context: Call, lessons: Sequence[Lesson]) -> list[LessonAnswe
         lesson_answer(lesson, number, project_ids.get(lesson.project), source_ids.get(source))
         for lesson, number, source in zip(lessons, ids, sources, strict=True)
     ]
+
+
+def _stated(given: Mapping[str, Any], project: str | None, sources: Sequence[str] = ()) -> RecordLesson:
+    fields = {
+        "project": project or EVERY_PROJECT,
+        "content": given["rule"],
+        "title": (given["title"] or "")[:LONGEST_TITLE],
+        "severity": given["severity"],
+        "trigger_tool": given["trigger_tool"] or "",
+        "trigger_pattern": given["trigger_pattern"] or "",
+        "derived_from": sources,
+    }
+    return parse_object(fields, RecordLesson)
 
 
 def _unprojected(name: str, stated: RecordLesson, tenant: str) -> Lesson:
@@ -177,26 +177,16 @@ def _unprojected(name: str, stated: RecordLesson, tenant: str) -> Lesson:
 
 async def create_lesson(context: Call, arguments: dict[str, Any]) -> ToolAnswer:
     """State a rule. A rule that was stated before is the same lesson, with what is said of it now."""
-    rule, project = arguments["rule"], arguments["project"] or EVERY_PROJECT
-    if not rule.strip():
+    if not arguments["rule"].strip():
         raise CommandRejected("is empty", "rule")
-    title = (arguments["title"] or "")[:LONGEST_TITLE]
-    fields = {
-        "project": project,
-        "content": rule,
-        "title": title,
-        "severity": arguments["severity"],
-        "trigger_tool": arguments["trigger_tool"] or "",
-        "trigger_pattern": arguments["trigger_pattern"] or "",
-    }
-    stated = parse_object(fields, RecordLesson)
+    stated = _stated(arguments, arguments["project"])
     name, existing = await record(context, stated)
     (number,) = await numbers(context, "lesson", [name])
     return json_answer(
         {
             "saved": True,
             "id": number,
-            "title": title or (existing and existing.title) or default_title(rule),
+            "title": stated.title or (existing and existing.title) or default_title(arguments["rule"]),
             "severity": graver(stated.severity, existing.severity) if existing else stated.severity,
             "project": arguments["project"] or None,
         }

@@ -42,14 +42,14 @@ from projections.documents.sessions import Summary
 
 Found: TypeAlias = Observation | Memory | Lesson | Summary
 """What is shown as an observation."""
-FOUND: tuple[Literal["observation", "memory", "lesson", "summary"], ...] = (
-    "observation", "memory", "lesson", "summary",
-)  # fmt: skip
+FOUND: tuple[Literal["observation", "memory", "lesson", "summary"], ...] = "observation", "memory", "lesson", "summary"
 ObservationType = Literal["decision", "bugfix", "feature", "refactor", "discovery", "change", "pattern", "gotcha"]
 TYPES: tuple[ObservationType, ...] = get_args(ObservationType)
 FIELD = "agent_memory"
-_NEAREST: dict[str, ObservationType] = {"error": "bugfix", "file_edit": "change", "file_write": "change"}
-_OTHER_TYPES: dict[ObservationType, tuple[str, ...]] = {
+_NEAREST: dict[str, ObservationType] = {
+    "error": "bugfix", "file_edit": "change", "file_write": "change", **{name: name for name in TYPES},
+}  # fmt: skip
+_OTHER_TYPES: dict[str, tuple[str, ...]] = {
     "discovery": ("semantic", "episodic", "summary"),
     "pattern": ("procedural",),
     "gotcha": SEVERITIES,
@@ -163,21 +163,17 @@ def _observed(observation: Observation) -> ObservationFields:
 
 def nearest_type(kind: str) -> ObservationType:
     """The type that an observation of our kind is shown with."""
-    for observation_type in TYPES:
-        if observation_type == kind:
-            return observation_type
     return _NEAREST.get(kind, "discovery")
 
 
-def kinds_of(wanted: str) -> list[str]:
+def kinds_of(type_name: str) -> list[str]:
     """Our kinds that are shown as a type of agent-memory's: what a search for the type looks for."""
-    shown = sorted(kind for kind in VALID_TYPES - {wanted} if nearest_type(kind) == wanted)
-    return [wanted, *shown]
+    return [type_name, *sorted(kind for kind in VALID_TYPES - {type_name} if nearest_type(kind) == type_name)]
 
 
-def types_of(wanted: str) -> list[str]:
+def types_of(type_name: str) -> list[str]:
     """How the index classes whatever is shown as a type of agent-memory's."""
-    return [*kinds_of(wanted), *next((others for one, others in _OTHER_TYPES.items() if one == wanted), ())]
+    return [*kinds_of(type_name), *_OTHER_TYPES.get(type_name, ())]
 
 
 def completing(lesson: str, known: Lesson | None, stated: RecordLesson) -> list[ReviseLesson | ReinforceLesson]:
