@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, Literal, NamedTuple, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 from starlette.requests import Request
 
@@ -29,7 +29,6 @@ from api.http.http import body
 from api.importing.mapping import SOURCE, ImportRow, Mapped, Step, checked, event_id, events_of
 from api.services import services
 from ingest.commands.decide import Caller, SetSlot, SummariseSession, TrackSession, WriteAction, decide
-from ingest.commands.handler import CommandHandler
 from ingest.errors import CommandRejected, Forbidden, NotFound, Overloaded, ProjectionBehind, ReaderUnknown
 from ingest.events.envelope import Event
 from ingest.ids import DocumentId
@@ -50,7 +49,7 @@ from projections.documents.slots import Slot
 from projections.forgetting.forget import Clear
 from projections.operations.memories import MemoryChanges
 from projections.queries.views import Page, view
-from projections.services import Operations, Queries
+from projections.services import Queries
 
 Strategy = Literal["merge", "replace", "skip"]
 MAX_IMPORT_BYTES = 64 << 20
@@ -68,7 +67,7 @@ ROWS = 200
 """Mapped in a thread, looked up and appended at a time."""
 OVERLOADED_S = 30
 MAX_REFUSALS = 20
-"""Told of; all are counted."""
+"""Listed in the answer; all are counted."""
 _OURS = re.compile(r"(obs|mem|act|lsn|rel)_[0-9a-f]{20}")
 
 
@@ -87,13 +86,12 @@ async def import_export(request: Request) -> Record:
         if reason := _unsupported(export):
             return failure(reason)
         call = call_of(request)
-        reader, caller, operations = call.reader(), call.caller(), call.operations
-        clear = Clear(operations.current, operations.forgetting, call.queries.lookup, call.queries.actions)
+        done = ExportImport(call, strategy)
         try:
-            done = await ExportImport(call.commands, operations, clear).run(export, strategy, reader, caller)
+            await done.run(export)
         except CommandRejected as error:
             return failure(error.message)
-        call.wrote(caller.agent_id, done.position)
+        call.wrote(call.caller().agent_id, str(done.token))
         counts = {f"{name[:-1]}ies" if name.endswith("y") else f"{name}s": count for name, count in done.rows.items()}
         record: dict[str, Any] = {**dict.fromkeys(("sessions", "observations", "memories", "summaries"), 0), **counts}
         record |= {"refused": done.refused, "refusals": done.refusals} if done.refused else {}
@@ -123,157 +121,134 @@ def _length(value: Any) -> int:
     return len(cast("list[Any]", value)) if isinstance(value, list) else 0
 
 
-class TakenOver(NamedTuple):
-    """How many rows of each kind are here now, how many were passed over, and why some could not be taken."""
-
-    rows: Mapping[str, int]
-    skipped: int
-    refused: int
-    refusals: Sequence[str]
-    position: str
-
-
 class ExportImport:
-    """Imports exports."""
+    """One import of an export, and what it has done so far.
 
-    def __init__(self, commands: CommandHandler, operations: Operations, clear: Clear) -> None:
-        self._commands, self._operations, self._clear = commands, operations, clear
-        self._documents = operations.current.documents
+    `rows` counts the rows of each kind that are stored now, `skipped` those that were skipped; `refusals` says why some
+    could not be imported.
+    """
 
-    async def run(self, export: Mapping[str, Any], strategy: Strategy, reader: Reader, caller: Caller) -> TakenOver:
-        """Import an export; with `skip`, what is here is passed over; with `replace`, all else is forgotten.
+    def __init__(self, call: Call, strategy: Strategy) -> None:
+        self._call, self._strategy, self._replaces = call, strategy, strategy == "replace"
+        self._reader, self._caller = call.reader(), call.caller()
+        self._documents = call.operations.current.documents
+        self.rows, self.skipped, self.refused = Counter[str](), 0, 0
+        self.refusals: list[str] = []
+        # the documents of all rows; the sessions that this import opened
+        self._kept, self._opened = set[str](), set[str]()
+        self.token = Token()
+
+    async def run(self, export: Mapping[str, Any]) -> None:
+        """Import an export; with `skip`, existing documents stay as they are; with `replace`, all others are deleted.
 
         Raises CommandRejected when it is none. Raises Overloaded or LogUnavailable on the way: repeating all of it is
         safe.
         """
-        await self._operations.current.settle()
-        source = await asyncio.to_thread(Export, export, caller.tenant)
-        await self._find_own(source, reader)
-        done, rows = _ImportProgress(replaces=strategy == "replace"), source.rows()
+        operations, queries = self._call.operations, self._call.queries
+        await operations.current.settle()
+        source = await asyncio.to_thread(Export, export, self._caller.tenant)
+        await self._find_own(source)
+        rows = source.rows()
         while some := await asyncio.to_thread(lambda: list(islice(rows, ROWS))):
-            await self._take(source, some, strategy, done, reader, caller)
-        if done.replaces:
-            await self._operations.current.settle()
-            done.token.include_all(await self._clear.others(done.kept, reader, caller))
-        return TakenOver(done.rows, done.skipped, done.refused, done.refusals, str(done.token))
+            await self._import(source, some)
+        if self._replaces:
+            await operations.current.settle()
+            clear = Clear(operations.current, operations.forgetting, queries.lookup, queries.actions)
+            self.token.include_all(await clear.others(self._kept, self._reader, self._caller))
 
-    async def _take(
-        self,
-        source: Export,
-        rows: Sequence[ImportRow],
-        strategy: Strategy,
-        done: "_ImportProgress",
-        reader: Reader,
-        caller: Caller,
-    ) -> None:
-        mapped = await asyncio.to_thread(lambda: list(_mapped(source, rows, done, self._documents.partitions)))
+    async def _import(self, source: Export, rows: Sequence[ImportRow]) -> None:
+        mapped = await asyncio.to_thread(lambda: list(self._mapped(source, rows)))
         documents = await self._documents.get([location for _, _, location, _ in mapped])
         fresh: list[Event] = []
         for (row, mapped_row, (_, name), events), stored in zip(mapped, documents, strict=True):
             document = stored or source.own.get(row.name)
             first = mapped_row.steps[0].command
-            done.kept.add(name if document is None else document.id)
+            self._kept.add(name if document is None else document.id)
             if row.kind == END:
-                fresh += events if row.name in done.opened else []
-            elif document is None and (not isinstance(first, SummariseSession) or first.session_id in done.opened):
+                fresh += events if row.name in self._opened else []
+            elif document is None and (not isinstance(first, SummariseSession) or first.session_id in self._opened):
                 # a summary is stored only in a session that the same import opened
                 fresh += events
-                done.rows[row.kind] += 1
-                done.opened |= {row.name} if row.kind == SESSION else set()
-            elif document is None or isinstance(document, Tombstone) or strategy == "skip":
-                done.skipped += 1
+                self.rows[row.kind] += 1
+                self._opened |= {row.name} if row.kind == SESSION else set()
+            elif document is None or isinstance(document, Tombstone) or self._strategy == "skip":
+                self.skipped += 1
             else:
-                done.rows[row.kind] += 1
-                await self._bring_up_to_date(document, row, mapped_row.steps[0], done, reader, caller)
-        done.token.include_all(await self._append(fresh))
+                self.rows[row.kind] += 1
+                await self._bring_up_to_date(document, row, mapped_row.steps[0])
+        self.token.include_all(await self._append(fresh))
 
-    async def _bring_up_to_date(
-        self, document: Document, row: ImportRow, step: Step, done: "_ImportProgress", reader: Reader, caller: Caller
-    ) -> None:
-        """Change a document that is here to what its row says."""
-        command, position = step.command, ""
+    async def _bring_up_to_date(self, document: Document, row: ImportRow, step: Step) -> None:
+        """Change an existing document to what its row says."""
+        command, position, operations = step.command, "", self._call.operations
         try:
             match document:
-                case Memory() if row.value.get("isLatest") is not False and (document.is_latest or done.replaces):
+                case Memory() if row.value.get("isLatest") is not False and (document.is_latest or self._replaces):
                     content = getattr(command, "content", document.content)
                     if content != document.content or not document.is_latest:
                         changes = MemoryChanges(content=content, title=getattr(command, "title", None) or None)
-                        changed = await self._operations.memories.change(document.id, changes, reader, caller)
+                        changed = await operations.memories.change(document.id, changes, self._reader, self._caller)
                         position = changed.position
-                        done.kept.add(changed.id)
+                        self._kept.add(changed.id)
                 case Slot() if isinstance(command, SetSlot) and command.content != document.content:
-                    position = (await self._operations.slots.set(command, caller)).position
+                    position = (await operations.slots.set(command, self._caller)).position
                 case Action() if isinstance(command, WriteAction):
                     stated = {name: getattr(command, name) for name in ("title", "description", "status", "priority")}
-                    other = {name: value for name, value in stated.items() if value != getattr(document, name)}
-                    if other:
-                        changed_action = WriteAction(action=document.id, **other)
-                        position = (await self._operations.work.write_action(changed_action, reader, caller)).position
+                    if other := {name: value for name, value in stated.items() if value != getattr(document, name)}:
+                        action = WriteAction(action=document.id, **other)
+                        position = (await operations.work.write_action(action, self._reader, self._caller)).position
                 case _:
                     pass
         except (CommandRejected, NotFound, Forbidden) as error:
-            done.refuse(row, error)
+            self._refuse(row, error)
         if position:
-            done.token.include_all(Token.parse(position))
+            self.token.include_all(Token.parse(position))
 
     async def _append(self, events: Sequence[Event]) -> Token:
         """Append events as soon as there is room for them."""
         for waited in range(OVERLOADED_S + 1):
             try:
-                return (await self._commands.append_events(events)).token if events else Token()
+                return (await self._call.commands.append_events(events)).token if events else Token()
             except Overloaded:
                 if waited == OVERLOADED_S:
                     raise
             await asyncio.sleep(1)
         raise AssertionError("the last attempt returned or raised")
 
-    async def _find_own(self, source: Export, reader: Reader) -> None:
-        """Which rows are documents of this server under their own names.
-
-        Not what is somebody else's: the next version of a row, which is an event at once, would be one of that.
-        """
+    async def _find_own(self, source: Export) -> None:
+        """Find the rows that are documents of this server under their own names."""
         names = iter(dict.fromkeys(row.name for row in source.rows() if _OURS.fullmatch(row.name)))
         while some := [DocumentId(name) for name in islice(names, ROWS)]:
             documents = [located.document for located in await self._documents.find_all(some)]
+            # Another agent's document is not one of them: the next version of its row, which is appended without a
+            # further check, would be a version of that document.
             source.own |= {
                 document.id: document
                 for document in documents
-                if isinstance(document, Tombstone) or (may_read(document, reader) and may_forget(document, reader))
+                if isinstance(document, Tombstone)
+                or (may_read(document, self._reader) and may_forget(document, self._reader))
             }
 
+    def _mapped(
+        self, source: Export, rows: Sequence[ImportRow]
+    ) -> Iterator[tuple[ImportRow, Mapped, tuple[int, DocumentId], list[Event]]]:
+        """The rows that can be imported: their commands, the locations of their documents, and their events."""
+        for row in rows:
+            if row.kind in NOT_TAKEN:
+                continue
+            try:
+                mapped = source.mapped(row)
+                location = _location(mapped.steps[0], source.tenant, self._documents.partitions)
+                yield row, mapped, location, events_of(mapped, SYSTEM, source.tenant)
+            except CommandRejected as error:
+                if row.kind != END:  # of a session that goes on
+                    self._refuse(row, error)
 
-class _ImportProgress:
-    """What an import has done so far."""
-
-    def __init__(self, *, replaces: bool) -> None:
-        self.replaces = replaces
-        self.rows, self.skipped, self.refused = Counter[str](), 0, 0
-        self.refusals: list[str] = []
-        self.kept, self.opened = set[str](), set[str]()
-        """The documents of all rows; the sessions that this import opened."""
-        self.token = Token()
-
-    def refuse(self, row: ImportRow, error: Exception) -> None:
+    def _refuse(self, row: ImportRow, error: Exception) -> None:
         self.refused += 1
         if len(self.refusals) < MAX_REFUSALS:
             field = error.field if isinstance(error, CommandRejected) and error.field else ""
             self.refusals.append(f"{row.kind} {row.name}: {f'{field} ' if field else ''}{error}")
-
-
-def _mapped(
-    source: Export, rows: Sequence[ImportRow], done: _ImportProgress, partitions: int
-) -> Iterator[tuple[ImportRow, Mapped, tuple[int, DocumentId], list[Event]]]:
-    """The rows that can be taken: what they say, where their documents are, and the events that they become."""
-    for row in rows:
-        if row.kind in NOT_TAKEN:
-            continue
-        try:
-            mapped = source.mapped(row)
-            location = _location(mapped.steps[0], source.tenant, partitions)
-            yield row, mapped, location, events_of(mapped, SYSTEM, source.tenant)
-        except CommandRejected as error:
-            if row.kind != END:  # of a session that goes on
-                done.refuse(row, error)
 
 
 def _location(step: Step, tenant: str, partitions: int) -> tuple[int, DocumentId]:
