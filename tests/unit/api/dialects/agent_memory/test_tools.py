@@ -46,12 +46,7 @@ def lesson(project: str = "", **data: Any) -> Lesson:
         ("timeline", ["anchor", "query", "depth_before", "depth_after", "project"], [], False),
         ("get_observations", ["ids"], ["ids"], True),
         ("save_memory", ["text", "title", "project"], ["text"], False),
-        (
-            "create_lesson",
-            ["rule", "title", "severity", "project", "trigger_tool", "trigger_pattern"],
-            ["rule"],
-            False,
-        ),
+        ("create_lesson", ["rule", "title", "severity", "project", "trigger_tool", "trigger_pattern"], ["rule"], False),
         ("search_lessons", ["query", "project", "limit"], ["query"], False),
     ],
 )
