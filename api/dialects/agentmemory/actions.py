@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, cast
 
-from api.dialects.agentmemory.endpoints import MAX_LIMIT, Arguments, command, written_document
+from api.dialects.agentmemory.endpoints import MAX_LIMIT, Arguments, command, reading, written_document
 from api.dialects.agentmemory.operations import failure, success
 from api.dialects.agentmemory.records import Record, View, iso, renamed, without_empty
 from ingest.commands.decide import WriteAction
@@ -21,8 +21,7 @@ PROJECTS = 100
 
 async def list_actions(call: Call, arguments: Arguments) -> Record:
     """Actions, the newest first."""
-    await call.wait_for_own_writes()
-    reader, project = call.reader(), arguments.chosen("project")
+    reader, project = await reading(call), arguments.chosen("project")
     all_open_actions = (await call.queries.actions.open_work(reader, None)).all_open_actions
     records = [action_record(action, all_open_actions) for action in await _listed(call, reader, project)]
     status, parent = arguments["status"], arguments["parentId"]
@@ -93,10 +92,8 @@ async def update_action(call: Call, arguments: Arguments) -> Record:
 
 async def frontier(call: Call, arguments: Arguments) -> Record:
     """memory_frontier: what can be worked on now, best first."""
-    agent = arguments["agentId"] or ""
-    await call.wait_for_own_writes(agent)
-    reader = call.reader(agent)
-    project = arguments.chosen("project")
+    agent, project = arguments["agentId"] or "", arguments.chosen("project")
+    reader = await reading(call, agent)
     limit = arguments.count("limit", MAX_LIMIT)
     actions, unblocked, items = await call.queries.actions.open_work(reader, project, agent)
     records = [frontier_record(view(actions[ready.item.id]), ready, items) for ready in unblocked[:limit]]

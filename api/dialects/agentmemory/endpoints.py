@@ -29,7 +29,7 @@ from ingest.platform.settings import Settings
 from mcp_gateway import lenient
 from mcp_gateway.lenient import BadArgument, repaired_json
 from mcp_gateway.tools.tool import Call, Tool, ToolAnswer
-from projections.documents.document import Document
+from projections.documents.access import Reader
 from projections.documents.memories import BY_WORDS
 from projections.documents.sessions import Session
 from projections.queries.documents import Located
@@ -59,7 +59,10 @@ def object_in(raw: bytes, most: int = MAX_VALUES) -> dict[str, Any]:
         return {}
     try:
         check_values(raw, most)
-        value = _decoded(raw)
+        try:
+            value = _in_steps(repaired_json(raw))
+        except UnicodeDecodeError:
+            value = _in_steps(repaired_json(raw.decode("utf-8", "replace").encode()))
     except RecursionError:
         raise MalformedRequest("the body is nested too deeply") from None
     except msgspec.DecodeError as error:
@@ -102,20 +105,22 @@ def command(cls: type[C], **fields: Any) -> C:
     return parse_object({name: value for name, value in fields.items() if value is not None}, cls)
 
 
+async def reading(call: Call, agent: str = "") -> Reader:
+    """The reader, once its own writes are projected; raises ReaderUnknown."""
+    await call.wait_for_own_writes(agent)
+    return call.reader(agent)
+
+
 async def one_session(call: Call, arguments: Arguments) -> Located:
     """The session that `sessionId` names, own writes included; raises NotFound."""
-    agent = arguments.get("agentId") or ""
-    await call.wait_for_own_writes(agent)
-    return await call.queries.sessions.one(
-        call.reader(agent), arguments.needed("sessionId"), arguments.chosen("project")
-    )
+    reader = await reading(call, arguments.get("agentId") or "")
+    return await call.queries.sessions.one(reader, arguments.needed("sessionId"), arguments.chosen("project"))
 
 
 async def project_of(call: Call, session: str, agent: str) -> str:
     """The project of a session that the caller may see; empty for none, or where several have one of that id."""
     try:
-        await call.wait_for_own_writes(agent)
-        located = await call.queries.sessions.one(call.reader(agent), session, None)
+        located = await call.queries.sessions.one(await reading(call, agent), session, None)
     except (CommandRejected, NotFound, ReaderUnknown):
         return ""
     return session_of(located).project
@@ -134,21 +139,13 @@ async def written_document(call: Call, name: str, agent: str) -> dict[str, Any] 
     except ReaderUnknown:  # it is stored all the same
         return None
     await call.wait_for_own_writes(agent)
-    found = await call.queries.lookup.documents([name], reader)
-    return view(found[0].document) if found else None
+    located = await call.queries.lookup.documents([name], reader)
+    return view(located[0].document) if located else None
 
 
-def views(found: list[Located]) -> dict[str, dict[str, Any]]:
+def views(located: list[Located]) -> dict[str, dict[str, Any]]:
     """Documents as readers get them, by id."""
-    documents: list[Document] = [one.document for one in found]
-    return {document.id: view(document) for document in documents}
-
-
-def _decoded(raw: bytes) -> Any:
-    try:
-        return _in_steps(repaired_json(raw))
-    except UnicodeDecodeError:
-        return _in_steps(repaired_json(raw.decode("utf-8", "replace").encode()))
+    return {entry.document.id: view(entry.document) for entry in located}
 
 
 def _in_steps(raw: bytes, levels: int = 4) -> Any:
@@ -158,17 +155,17 @@ def _in_steps(raw: bytes, levels: int = 4) -> Any:
     match raw.lstrip()[:1]:
         case b"{":
             fields = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
-            return {name: _in_steps(bytes(one), levels - 1) for name, one in fields.items()}
+            return {name: _in_steps(bytes(value), levels - 1) for name, value in fields.items()}
         case b"[":
             items = msgspec.json.decode(raw, type=list[msgspec.Raw])
-            return [_in_steps(bytes(one), levels - 1) for one in items]
+            return [_in_steps(bytes(item), levels - 1) for item in items]
         case _:
             return msgspec.json.decode(raw)
 
 
 TOOLS = {tool.name: tool for tool in (*AGENTMEMORY, *PLUGIN)}
 _LISTED = [
-    {"name": one.name, "description": one.description, "inputSchema": one.input_schema} for one in TOOLS.values()
+    {"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema} for tool in TOOLS.values()
 ]
 """Those of the plugin come last."""
 

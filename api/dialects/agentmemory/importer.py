@@ -263,7 +263,7 @@ class Export:
             "metadata": {**classified["metadata"], _MEMORY_ID: row.name},
         }
         sources = names(record, "sourceObservationIds", lost)
-        fields["derived_from"] = [self._observation_id(name) for name in sources if name in self._places]
+        fields["derived_from"] = [self._id_of(name) for name in sources if name in self._places]
         if len(fields["derived_from"]) < len(sources):
             lost.append("sourceObservationIds: those that are not in the export")
         until = when_given(record, "forgetAfter")
@@ -273,10 +273,10 @@ class Export:
         if originals and all(text(self._memories.get(name, {}), "project") == project for name in originals):
             lost.append("title, concepts, files: of a memory that was made of several")
             condensed = {name: fields[name] for name in _CONDENSED}
-            ids = [self._memory_id(name) for name in originals]
+            ids = [self._id_of(name) for name in originals]
             command = CondenseMemories(**condensed, originals=ids, model=SYSTEM)
         elif predecessor is not None and text(predecessor, "project") == project:
-            command = ReviseMemory(**fields, memory=self._memory_id(parent), purpose="information", forget_after=until)
+            command = ReviseMemory(**fields, memory=self._id_of(parent), purpose="information", forget_after=until)
         else:
             if parent:
                 lost.append("parentId: the version before is not in the export, or in another project")
@@ -315,7 +315,7 @@ class Export:
         for edge in self._edges.get(row.name, []):
             kind, target = text(edge, "type"), text(edge, "targetActionId")
             if kind in get_args(EdgeType) and target in self._actions:
-                edges.append(ActionEdge(type=cast(EdgeType, kind), target=self._action_id(target)))
+                edges.append(ActionEdge(type=cast(EdgeType, kind), target=self._id_of(target)))
             else:
                 lost.append("actionEdges: of another type, or to an action that is not in the export")
         status = text(record, "status") or "pending"
@@ -331,13 +331,13 @@ class Export:
             priority=cast("int | float", record["priority"]) if text(record, "priority") else 0,
             tags=names(record, "tags", lost),
             edges=edges,
-            parent=self._action_id(parent) if parent in self._actions else "",
+            parent=self._id_of(parent) if parent in self._actions else "",
             assigned_to=text(record, "assignedTo"),
         )
         steps = [Step(command, key, created)]
         updated, result = when_given(record, "updatedAt") or created, text(record, "result")
         if updated > created or result:
-            done = WriteAction(project=project, action=self._action_id(row.name), result=result or None)
+            done = WriteAction(project=project, action=self._id_of(row.name), result=result or None)
             steps.append(Step(done, f"{key}\0updated", updated))
         if record.get("crystallizedInto") is not None:
             lost.append("crystallizedInto: crystals are not taken")
@@ -360,31 +360,17 @@ class Export:
         )
         return Mapped([Step(command, f"{RELATION}\0{source}\0{command.relation}\0{target}", when(record, "createdAt"))])
 
-    def _observation_id(self, name: str) -> str:
-        if name in self.own:
-            return name
-        route = session_route(self.tenant, *self._places[name])
-        return document_id(OBSERVATION, route, event_id(SYSTEM, f"{OBSERVATION_ROW}\0{name}"))
-
-    def _memory_id(self, name: str) -> str:
-        if name in self.own:
-            return name
-        route = project_route(self.tenant, text(self._memories[name], "project"))
-        return document_id(MEMORY, route, event_id(SYSTEM, f"{MEMORY_ROW}\0{name}"))
-
-    def _action_id(self, name: str) -> str:
-        if name in self.own:
-            return name
-        route = project_route(self.tenant, text(self._actions[name], "project"))
-        return document_id(ACTION, route, event_id(SYSTEM, f"{ACTION_ROW}\0{name}"))
-
     def _id_of(self, name: str) -> str:
         """Our id of a memory, observation or action; empty for what is not in the export."""
         if name in self._memories:
-            return self._memory_id(name)
-        if name in self._places:
-            return self._observation_id(name)
-        return self._action_id(name) if name in self._actions else ""
+            noun, kind, route = MEMORY, MEMORY_ROW, project_route(self.tenant, text(self._memories[name], "project"))
+        elif name in self._places:
+            noun, kind, route = OBSERVATION, OBSERVATION_ROW, session_route(self.tenant, *self._places[name])
+        elif name in self._actions:
+            noun, kind, route = ACTION, ACTION_ROW, project_route(self.tenant, text(self._actions[name], "project"))
+        else:
+            return ""
+        return name if name in self.own else document_id(noun, route, event_id(SYSTEM, f"{kind}\0{name}"))
 
 
 def open_source(request: ImportRequest) -> Source:

@@ -5,12 +5,13 @@ from collections.abc import AsyncIterator, Iterable
 from datetime import timedelta
 from typing import Any
 
+from msgspec.structs import asdict
 from starlette.requests import Request
 
 from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.endpoints import Arguments, call_of, one_session, session_of
+from api.dialects.agentmemory.endpoints import Arguments, call_of, one_session, reading, session_of
 from api.dialects.agentmemory.operations import failure, success
-from api.dialects.agentmemory.records import Record, View, iso, renamed, without_empty
+from api.dialects.agentmemory.records import Record, View, renamed, without_empty
 from api.dialects.session_projects import home_of
 from ingest.errors import NotFound
 from ingest.platform.clock import system_clock
@@ -65,8 +66,7 @@ async def get_profile(call: Call, arguments: Arguments) -> Record:
     """What a project is like; without one, which projects there are."""
     if arguments.chosen("project") is not None:
         return await profile(call, arguments)
-    await call.wait_for_own_writes()
-    return success(projects=[name for name in await call.queries.lookup.projects(call.reader()) if name])
+    return success(projects=[name for name in await call.queries.lookup.projects(await reading(call)) if name])
 
 
 async def post_reflect(request: Request, arguments: Arguments) -> Record:
@@ -79,22 +79,18 @@ async def post_reflect(request: Request, arguments: Arguments) -> Record:
 
 async def _tagged(call: Call, arguments: Arguments, *tags: str) -> list[dict[str, Any]]:
     """The newest memories that have all of these tags, of the project that is named or of all."""
-    await call.wait_for_own_writes()
-    limit, project = arguments.count("limit", MAX_LISTED), arguments.chosen("project")
-    newest = await call.queries.lookup.found(
-        lookup.latest, call.reader(), project, limit, kinds=["memory"], tags=list(tags)
-    )
+    reader, limit, project = await reading(call), arguments.count("limit", MAX_LISTED), arguments.chosen("project")
+    newest = await call.queries.lookup.found(lookup.latest, reader, project, limit, kinds=["memory"], tags=list(tags))
     return list(map(view, newest))
 
 
 async def profile(call: Call, arguments: Arguments) -> Record:
     """memory_profile: in an object of its own, and flat."""
-    await call.wait_for_own_writes()
-    reader, project = call.reader(), arguments.needed("project")
-    known, cached = await call.queries.profiles.of(reader, project, refresh=bool(arguments["refresh"]))
-    if known is None:
+    reader, project = await reading(call), arguments.needed("project")
+    current, cached = await call.queries.profiles.of(reader, project, refresh=bool(arguments["refresh"]))
+    if current is None:
         return {"profile": None, "reason": "no_sessions"}
-    record = profile_record(known)
+    record = profile_record(current)
     return {**record, "profile": record, "cached": cached}
 
 
@@ -118,7 +114,7 @@ def procedure_record(kept: View) -> Record:
     return {
         "id": kept["id"],
         "name": name,
-        "steps": [found[1] for line in lines if (found := _STEP.match(line))],
+        "steps": [step[1] for line in lines if (step := _STEP.match(line))],
         "triggerCondition": "",
         "frequency": len(kept["derived_from"]),
         "sourceMemoryIds": list(kept["derived_from"]),
@@ -151,19 +147,14 @@ def crystal_record(kept: View, lessons: Iterable[View] = ()) -> Record:
     }
 
 
-def profile_record(known: Profile) -> Record:
+def profile_record(profile: Profile) -> Record:
     """A project's profile."""
+    fields, lists = asdict(profile), "conventions commonErrors=errors recent_activity preferences"
     return {
-        "project": known.project,
-        "updatedAt": iso(known.updated_at),
-        "topConcepts": [{"concept": name, "frequency": count} for name, count in known.concepts],
-        "topFiles": [{"file": name, "frequency": count} for name, count in known.files],
-        "conventions": list(known.conventions),
-        "commonErrors": list(known.errors),
-        "recentActivity": list(known.recent_activity),
-        "preferences": list(known.preferences),
-        "sessionCount": known.session_count,
-        "totalObservations": known.total_observations,
+        **renamed(fields, "project updated_at"),
+        "topConcepts": [{"concept": name, "frequency": count} for name, count in profile.concepts],
+        "topFiles": [{"file": name, "frequency": count} for name, count in profile.files],
+        **renamed(fields, f"{lists} session_count total_observations"),
     }
 
 
@@ -192,19 +183,18 @@ async def summarize(request: Request, arguments: Arguments) -> Record:
     if home is None:
         return failure("session_not_found")
     try:
-        known = await call.operations.current.session(session, home.project, reader)
+        current = await call.operations.current.session(session, home.project, reader)
     except NotFound:
         return failure("session_not_found")
     try:
-        return success(summary=await summarised(call, known))
+        return success(summary=await summarised(call, current))
     except NotFound:
         return failure("no_observations")
 
 
 async def crystallize_finished(call: Call, arguments: Arguments) -> Record:
     """Make crystals of work that was finished a while ago, one for each chain of actions."""
-    await call.wait_for_own_writes()
-    reader, caller = call.reader(), call.caller()
+    reader, caller = await reading(call), call.caller()
     before = system_clock() - timedelta(days=max(0.0, min(MAX_DAYS, arguments["olderThanDays"])))
     groups: dict[tuple[str, str], list[str]] = {}
     async for action in _actions(call, reader, arguments.chosen("project")):
@@ -228,12 +218,12 @@ async def pipeline(call: Call, arguments: Arguments) -> Record:
 async def _actions(call: Call, reader: Reader, project: str | None) -> AsyncIterator[dict[str, Any]]:
     """The newest actions of a project, or of every one."""
     seen = 0
-    for place in [project] if project else sorted({"", *await call.queries.lookup.projects(reader)}):
+    for name in [project] if project else sorted({"", *await call.queries.lookup.projects(reader)}):
         cursor: str | None = None
         while seen < MAX_ACTIONS:
-            page = await call.queries.actions.page(reader, place, cursor, PAGE)
-            for one in page.items:
-                yield one
+            page = await call.queries.actions.page(reader, name, cursor, PAGE)
+            for action in page.items:
+                yield action
             seen, cursor = seen + PAGE, page.next
             if cursor is None:
                 break
@@ -247,8 +237,7 @@ async def consolidate(call: Call, arguments: Arguments) -> Record:
     tier = (arguments.chosen("tier") or "all").strip().lower()
     if tier not in TIERS:
         raise BadArgument(f"tier is one of {', '.join(TIERS)}", "tier")
-    reader, caller = call.reader(), call.caller()
-    await call.wait_for_own_writes()
+    reader, caller = await reading(call), call.caller()
     named = arguments.chosen("project")
     projects = [named] if named else (await call.queries.lookup.projects(reader))[:MAX_PROJECTS]
     fewest = arguments.count("minObservations", 1_000)
@@ -312,24 +301,16 @@ async def reflected(call: Call, session: Session, newest: int) -> dict[str, Any]
 
 async def crystallize(call: Call, arguments: Arguments) -> Record:
     """memory_crystallize: a session's summary; of finished actions, a memory and lessons."""
-    if names := arguments["actionIds"]:
+    if actions := arguments["actionIds"]:
         caller = call.caller()
         project, session_id = arguments.chosen("project") or "", arguments.chosen("sessionId") or ""
         made = await call.operations.condensing.crystallize(
-            names, call.reader(), caller, project=project, session_id=session_id
+            actions, call.reader(), caller, project=project, session_id=session_id
         )
         call.wrote(caller.agent_id, made.position)
-        crystal = {
-            "id": made.id,
-            "narrative": made.narrative,
-            "keyOutcomes": made.key_outcomes,
-            "filesAffected": made.files_affected,
-            "lessons": made.lessons,
-            "sourceActionIds": made.source_action_ids,
-            "createdAt": dialect.iso(made.created_at),
-        }
-        crystal |= {name: text for name, text in (("project", project), ("sessionId", session_id)) if text}
-        return success(crystal=crystal)
+        names = "id narrative key_outcomes files_affected lessons source_action_ids created_at"
+        optional = without_empty({"project": project, "sessionId": session_id})
+        return success(crystal=renamed(asdict(made), names) | optional)
     try:
         session = session_of(await one_session(call, arguments))
     except NotFound:
@@ -345,14 +326,5 @@ async def summarised(call: Call, session: Session) -> dict[str, Any]:
     caller = call.caller()
     made = await call.operations.condensing.summarise(session, caller, call.reader())
     call.wrote(caller.agent_id, made.position)
-    return {
-        "sessionId": session.session_id,
-        "project": session.project,
-        "createdAt": dialect.iso(system_clock()),
-        "title": made.digest.title,
-        "narrative": made.digest.narrative,
-        "keyDecisions": made.digest.decisions,
-        "filesModified": made.digest.files,
-        "concepts": made.digest.concepts,
-        "observationCount": made.digest.observation_count,
-    }
+    of_session = {"session_id": session.session_id, "project": session.project, "recorded_at": system_clock()}
+    return dialect.summary(asdict(made.digest) | of_session)

@@ -2,7 +2,7 @@
 
 from starlette.responses import Response
 
-from api.dialects.agentmemory.endpoints import MAX_LIMIT, Arguments, command, written_document
+from api.dialects.agentmemory.endpoints import MAX_LIMIT, Arguments, command, reading, written_document
 from api.dialects.agentmemory.operations import failure, success
 from api.dialects.agentmemory.records import Record, View, iso, renamed, without_empty
 from api.http.http import Json
@@ -42,8 +42,7 @@ async def post_strengthen(call: Call, arguments: Arguments) -> Record:
 async def delete_lesson(call: Call, arguments: Arguments) -> Record:
     """memory_lesson_delete: delete a lesson permanently."""
     name, agent = arguments.needed("lessonId"), arguments["agentId"] or ""
-    await call.wait_for_own_writes(agent)
-    reader, caller = call.reader(agent), call.caller(agent)
+    reader, caller = await reading(call, agent), call.caller(agent)
     located = await call.queries.lookup.documents([name], reader)
     if not any(isinstance(entry.document, Lesson) for entry in located):
         return failure("lesson not found")
@@ -54,10 +53,10 @@ async def delete_lesson(call: Call, arguments: Arguments) -> Record:
 
 async def list_lessons(call: Call, arguments: Arguments) -> Record:
     """memory_lessons: the surest ones."""
-    await call.wait_for_own_writes()
-    now, source, limit = system_clock(), arguments.chosen("source"), arguments.count("limit", MAX_LESSONS)
+    reader, now = await reading(call), system_clock()
+    source, limit = arguments.chosen("source"), arguments.count("limit", MAX_LESSONS)
     surest = await call.queries.lessons.surest(
-        call.reader(),
+        reader,
         arguments.chosen("project"),
         now,
         min_confidence=arguments["minConfidence"],
@@ -91,10 +90,9 @@ async def save_lesson(call: Call, arguments: Arguments) -> Record:
 
 async def search_lessons(call: Call, arguments: Arguments) -> Record:
     """memory_lesson_recall, memory_lesson_search: lessons about a query; with a project, of it alone."""
-    await call.wait_for_own_writes()
-    now = system_clock()
+    reader, now = await reading(call), system_clock()
     hits = await call.queries.lessons.search(
-        call.reader(),
+        reader,
         arguments.needed("query"),
         arguments.chosen("project"),
         now,

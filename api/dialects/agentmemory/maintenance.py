@@ -10,12 +10,21 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from msgspec.structs import asdict
 from redis.exceptions import RedisError
 from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.endpoints import Arguments, call_of, one_session, read_query, session_of, settings
+from api.dialects.agentmemory.endpoints import (
+    Arguments,
+    call_of,
+    one_session,
+    read_query,
+    reading,
+    session_of,
+    settings,
+)
 from api.dialects.agentmemory.operations import DRY_RUN, failure, fields, success
 from api.dialects.agentmemory.records import Record
 from api.dialects.session_projects import home_of, homes
@@ -48,8 +57,7 @@ async def auto_forget(request: Request, arguments: Arguments) -> Record:
     """
     in_query = read_query(request, fields(DRY_RUN))
     dry_run, call = bool(arguments["dryRun"] or in_query["dryRun"]), call_of(request)
-    await call.wait_for_own_writes()
-    reader, caller, operations = call.reader(), call.caller(), call.operations
+    reader, caller, operations = await reading(call), call.caller(), call.operations
     sweep = Sweep(operations.current, call.queries.lookup, operations.forgetting)
     swept = await sweep.run(reader, caller, dry_run=dry_run)
     call.wrote(caller.agent_id, swept.position)
@@ -96,8 +104,7 @@ async def forget(call: Call, arguments: Arguments) -> Record:
 
 async def diagnose(call: Call, arguments: Arguments) -> Record:
     """memory_diagnose: the checks that ran, and the state of the server."""
-    await call.wait_for_own_writes()
-    diagnosis = await call.queries.diagnose(call.reader(), arguments["categories"] or ())
+    diagnosis = await call.queries.diagnose(await reading(call), arguments["categories"] or ())
     return success(
         status=diagnosis.status,
         service="agentmemory",
@@ -172,23 +179,15 @@ async def entries(call: Call, operation: str, limit: int, agent: str = "") -> li
 
 def audit_record(entry: AuditEntry) -> dict[str, Any]:
     """An entry as agentmemory has it."""
-    details = {
-        "agentId": entry.agent_id,
-        "project": entry.project,
-        "sessionId": entry.session_id,
-        "reason": entry.reason,
-        "source": entry.source,
-        "erased": entry.erased,
-    }
-    record: dict[str, Any] = {
-        "id": entry.id,
-        "timestamp": dialect.iso(entry.at),
+    fields = asdict(entry)
+    details = dialect.renamed(fields, "agent_id project session_id reason source erased")
+    return {
+        **dialect.renamed(fields, "id timestamp=at"),
         "operation": WORDS.get(entry.operation, entry.operation),
-        "functionId": entry.operation,
-        "targetIds": entry.targets,
+        **dialect.renamed(fields, "functionId=operation targetIds=targets"),
         "details": {name: value for name, value in details.items() if value},
+        **dialect.without_empty(dialect.renamed(fields, "user_id")),
     }
-    return record | ({"userId": entry.user_id} if entry.user_id else {})
 
 
 PING_S = 2.0
@@ -200,7 +199,8 @@ DEGRADED_BEHIND = 10_000
 """Events that are not projected yet."""
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
-FLAGS: tuple[tuple[str, str, bool, list[str], bool, str, str], ...] = (
+_FLAG = ("key", "label", "enabled", "default", "affects", "needsLlm", "description", "enableHow", "docsHref")
+FLAGS = (
     ("GRAPH_EXTRACTION_ENABLED", "Knowledge graph", True, ["graph"], False,
      "Relations, sessions, files and concepts make a graph; a model, where there is one, adds relations.",
      "Always on; MNEMOLOG_LLM adds a model."),
@@ -214,7 +214,6 @@ FLAGS: tuple[tuple[str, str, bool, list[str], bool, str, str], ...] = (
      "Hooks print the context that a session's start answers.",
      "Set it to true in the environment of the hooks."),
 )  # fmt: skip
-"""key, label, default, affects, needs a model, description, how to enable."""
 
 
 class Process(NamedTuple):
@@ -284,7 +283,7 @@ async def health(request: Request) -> Response:
     elif alerts or notes:
         status = "degraded"
     state = "connected" if connected else "disconnected"
-    answer: dict[str, Any] = {
+    record: Record = {
         "status": status,
         "service": "agentmemory",
         "version": version(),
@@ -305,40 +304,28 @@ async def health(request: Request) -> Response:
         "databaseStatus": state,
         **_ports(request),
     }
-    return Json(answer, 503 if status == "critical" else 200)
+    return Json(record, 503 if status == "critical" else 200)
 
 
-async def flags(request: Request) -> Response:
+async def flags(request: Request) -> Record:
     """The feature flags."""
     chosen = settings(request)
     model = bool(chosen.llm)
-    return Json(
-        {
-            "version": version(),
-            "provider": "llm" if model else "noop",
-            "embeddingProvider": "none" if chosen.embedder == "none" else "embeddings",
-            "flags": [
-                {
-                    "key": key,
-                    "label": label,
-                    "enabled": default or (needs_model and model),
-                    "default": default,
-                    "affects": affects,
-                    "needsLlm": needs_model,
-                    "description": description,
-                    "enableHow": how,
-                    "docsHref": "",
-                }
-                for key, label, default, affects, needs_model, description, how in FLAGS
-            ],
-        }
-    )
+    rows = [
+        (key, label, default or (needs_model and model), default, affects, needs_model, *texts, "")
+        for key, label, default, affects, needs_model, *texts in FLAGS
+    ]
+    return {
+        "version": version(),
+        "provider": "llm" if model else "noop",
+        "embeddingProvider": "none" if chosen.embedder == "none" else "embeddings",
+        "flags": [dict(zip(_FLAG, row, strict=True)) for row in rows],
+    }
 
 
 async def graph_stats(call: Call) -> Record:
     """How many nodes and edges the graph has."""
-    await call.wait_for_own_writes()
-    totals = await call.queries.graph.stats(call.reader(), None)
+    totals = await call.queries.graph.stats(await reading(call), None)
     nodes, edges = sum(totals.nodes.values()), sum(totals.edges.values())
     return success(
         totalNodes=nodes, totalEdges=edges, nodesByType=totals.nodes, edgesByType=totals.edges, nodes=nodes, edges=edges

@@ -3,6 +3,7 @@
 from contextlib import suppress
 from typing import Any
 
+from msgspec.structs import asdict
 from starlette.requests import Request
 
 from api.dialects.agentmemory import records as dialect
@@ -14,6 +15,7 @@ from api.dialects.agentmemory.endpoints import (
     command,
     object_of,
     project_of,
+    reading,
     written_document,
 )
 from api.dialects.agentmemory.operations import DELETE, MAX_LISTED_RELATIONS, failure, fields, success
@@ -53,8 +55,7 @@ async def remember(call: Call, arguments: Arguments) -> Record:
 async def list_memories(call: Call, arguments: Arguments) -> Record:
     """The memories, newest first, or how many there are."""
     agent = arguments["agentId"] or ""
-    await call.wait_for_own_writes(agent)
-    reader = call.reader(agent)
+    reader = await reading(call, agent)
     if arguments["includeOrphans"] and (only := reader.only_agent):
         readable = await _all(call, Reader(reader.tenant, only, key_scope=reader.key_scope))
         memories = [memory for memory in readable if memory["agent_id"] in ("", only)]
@@ -165,8 +166,7 @@ MEMORY_NOT_FOUND = "memory not found"
 
 async def list_relations(call: Call, arguments: Arguments) -> Record:
     """Relations, newest first."""
-    await call.wait_for_own_writes()
-    reader, queries, project = call.reader(), call.queries, arguments.chosen("project")
+    reader, queries, project = await reading(call), call.queries, arguments.chosen("project")
     limit = arguments.count("limit", MAX_LISTED_RELATIONS)
     if project is None:
         relations = list(map(view, await queries.relations.newest(reader, limit)))
@@ -199,8 +199,7 @@ async def relate(call: Call, arguments: Arguments) -> Record:
 
 async def get_memory(call: Call, arguments: Arguments) -> Record:
     """One memory, whichever version, and what it is related to."""
-    await call.wait_for_own_writes()
-    reader, name = call.reader(), arguments["id"]
+    reader, name = await reading(call), arguments["id"]
     located = await call.queries.lookup.documents([name], reader)
     if not located or not isinstance(located[0].document, Memory):
         check_missing("such a memory")
@@ -246,17 +245,12 @@ async def _related(call: Call, relation: Relate) -> dict[str, Any]:
     accepted = await call.operations.work.relate(relation, call.reader(relation.agent_id), caller)
     call.wrote(caller.agent_id, accepted.position)
     stored = await written_document(call, accepted.id, relation.agent_id)
-    if stored is not None:
-        return relation_record(stored)
-    return {
-        "id": accepted.id,
-        "sourceId": relation.source,
-        "targetId": relation.target,
-        "type": relation.relation,
-        "confidence": relation.confidence,
-    }
+    return relation_record(stored) if stored else renamed(asdict(relation) | {"id": accepted.id}, _RELATION)
+
+
+_RELATION = "id sourceId=source targetId=target type=relation confidence"
 
 
 def relation_record(stated: View) -> Record:
     """A relation."""
-    return renamed(stated, "id sourceId=source targetId=target type=relation confidence created_at")
+    return renamed(stated, f"{_RELATION} created_at")

@@ -19,6 +19,7 @@ from api.dialects.agentmemory.endpoints import (
     command,
     one_session,
     read_query,
+    reading,
     session_of,
 )
 from api.dialects.agentmemory.operations import MAX_OBSERVATIONS, OF_SESSION, fields, success
@@ -177,15 +178,14 @@ async def load(request: Request) -> Record:
     """A session as a film."""
     arguments, call = await _of_session(request), call_of(request)
     agent, project = arguments["agentId"] or "", arguments["project"]
-    await call.wait_for_own_writes(agent)
-    reader, queries = call.reader(agent), call.queries
-    known = session_of(await queries.sessions.one(reader, arguments["sessionId"], project))
-    limit = max(1, min(MAX_OBSERVATIONS, int(arguments["limit"])))
-    page = await queries.sessions.observations(reader, known.session_id, known.project, None, limit)
-    seen = sorted(page.items, key=lambda one: one["occurred_at"])
-    (session,) = await session_records(call, reader, [view(known)])
-    times_ms = [to_ms(one["occurred_at"]) for one in seen]
-    return success(session=session, timeline=film(session, times_ms, list(map(dialect.observation, seen))))
+    reader, queries = await reading(call, agent), call.queries
+    stored = session_of(await queries.sessions.one(reader, arguments["sessionId"], project))
+    limit = arguments.count("limit", MAX_OBSERVATIONS)
+    page = await queries.sessions.observations(reader, stored.session_id, stored.project, None, limit)
+    observations = sorted(page.items, key=lambda observation: observation["occurred_at"])
+    (session,) = await session_records(call, reader, [view(stored)])
+    times_ms = [to_ms(observation["occurred_at"]) for observation in observations]
+    return success(session=session, timeline=film(session, times_ms, list(map(dialect.observation, observations))))
 
 
 async def _of_session(request: Request) -> Arguments:
@@ -208,14 +208,14 @@ async def observations(call: Call, arguments: Arguments) -> Record:
     reader = call.reader(arguments["agentId"] or "")
     name, project = arguments.needed("sessionId"), getattr(located.document, "project", "")
     page = await call.queries.sessions.observations(reader, name, project, None, limit)
-    seen = sorted(page.items, key=lambda one: one["occurred_at"])
-    return {"observations": [dialect.observation(one) for one in seen]}
+    oldest_first = sorted(page.items, key=lambda observation: observation["occurred_at"])
+    return {"observations": list(map(dialect.observation, oldest_first))}
 
 
-def film(session: Mapping[str, Any], times_ms: Sequence[int], seen: Sequence[Record]) -> Record:
+def film(session: Mapping[str, Any], times_ms: Sequence[int], observations: Sequence[Record]) -> Record:
     """A session's observations as a film: when each came after the first, and how long it was until the next.
 
-    `seen` are records of observations in the order of time, `times_ms` when they happened.
+    `observations` are records in the order of time, `times_ms` when they happened.
     """
     first = times_ms[0] if times_ms else 0
     ends = [*times_ms[1:], *times_ms[-1:]]
@@ -224,8 +224,11 @@ def film(session: Mapping[str, Any], times_ms: Sequence[int], seen: Sequence[Rec
         "startedAt": session["startedAt"],
         "endedAt": session.get("endedAt"),
         "totalDurationMs": times_ms[-1] - first if times_ms else 0,
-        "eventCount": len(seen),
-        "events": [_event(one, at - first, end - at) for one, at, end in zip(seen, times_ms, ends, strict=True)],
+        "eventCount": len(observations),
+        "events": [
+            _event(observation, at - first, end - at)
+            for observation, at, end in zip(observations, times_ms, ends, strict=True)
+        ],
     }
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, cast
 from starlette.requests import Request
 
 from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.endpoints import MAX_LIMIT, Arguments, call_of, settings, views
+from api.dialects.agentmemory.endpoints import MAX_LIMIT, Arguments, call_of, reading, settings, views
 from api.dialects.agentmemory.lessons import lesson_hint
 from api.dialects.agentmemory.operations import success
 from api.dialects.agentmemory.records import Record
@@ -57,9 +57,9 @@ async def context(request: Request, arguments: Arguments) -> Record:
         raise BadArgument("budget must be at least 1", "budget")
     agent = arguments.chosen("agentId") or request.query_params.get("agentId", "")
     call = call_of(request)
-    await call.wait_for_own_writes(agent)
+    reader = await reading(call, agent)
     try:
-        rendered = await context_for(call, call.reader(agent), session, project, budget)
+        rendered = await context_for(call, reader, session, project, budget)
     except ProjectionBehind as error:
         return {**RenderedContext()._asdict(), "degraded": [str(error)]}
     return rendered._asdict()
@@ -71,9 +71,8 @@ async def enrich(call: Call, arguments: Arguments) -> Record:
     if not arguments["files"]:
         raise BadArgument("files must name at least one file", "files")
     agent = arguments.chosen("agentId") or ""
-    await call.wait_for_own_writes(agent)
     enrichment = await call.queries.around.enrich(
-        call.reader(agent), session, arguments["files"], arguments["terms"] or [], arguments["toolName"] or "",
+        await reading(call, agent), session, arguments["files"], arguments["terms"] or [], arguments["toolName"] or "",
         arguments.chosen("project"), min_confidence=0.0,  # its clients expect as many as there are
     )  # fmt: skip
     return {"context": enrichment.context, "truncated": enrichment.truncated}
@@ -207,10 +206,8 @@ async def smart_search(call: Call, arguments: Arguments) -> Record:
 
 async def timeline(call: Call, arguments: Arguments) -> Record:
     """memory_timeline: what was observed around an anchor."""
-    agent = arguments["agentId"] or ""
-    await call.wait_for_own_writes(agent)
     surroundings = await call.queries.around.timeline(
-        call.reader(agent),
+        await reading(call, arguments["agentId"] or ""),
         arguments.needed("anchor"),
         arguments.chosen("project"),
         arguments.chosen("sessionId") or "",
@@ -271,9 +268,8 @@ async def _search(call: Call, arguments: Arguments) -> tuple[list[tuple[dict[str
 
 
 async def _expanded(call: Call, arguments: Arguments, names: list[str]) -> Record:
-    agent = arguments["agentId"] or ""
-    await call.wait_for_own_writes(agent)
-    documents = views(await call.queries.lookup.documents(names[:MAX_EXPANDED], call.reader(agent)))
+    reader = await reading(call, arguments["agentId"] or "")
+    documents = views(await call.queries.lookup.documents(names[:MAX_EXPANDED], reader))
     records = [
         dialect.memory_as_observation(document) if "memory_type" in document else dialect.observation(document)
         for document in documents.values()

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import asdict
 from redis.exceptions import RedisError
 from starlette.requests import Request
 
@@ -15,6 +16,7 @@ from api.dialects.agentmemory.endpoints import (
     agent_of,
     call_of,
     command,
+    reading,
     session_of,
     settings,
     written_document,
@@ -138,10 +140,8 @@ async def _context(call: Call, session: str, project: str, budget: int, agent: s
 
 async def list_sessions(call: Call, arguments: Arguments) -> Record:
     """memory_sessions, memory_sessions_list: the newest sessions."""
-    agent = arguments["agentId"] or ""
-    await call.wait_for_own_writes(agent)
     limit = max(1, min(MAX_SESSIONS, int(arguments["limit"] or SESSIONS)))
-    reader = call.reader(agent)
+    reader = await reading(call, arguments["agentId"] or "")
     page = await call.queries.sessions.page(reader, None, None, limit)
     return {"sessions": await session_records(call, reader, page.items)}
 
@@ -202,14 +202,14 @@ async def link(request: Request, arguments: Arguments) -> Record:
     )
     accepted = await call.write(linked)
     stored = await written_document(call, accepted.id, arguments.chosen("agentId") or "")
-    return {"commit": dialect.commit(stored or _unprojected(linked))}
+    if stored is None:  # not projected in time
+        stored = asdict(linked) | {"session_ids": [session] if session else [], "linked_at": system_clock()}
+    return {"commit": dialect.commit(stored)}
 
 
 async def commit_lookup(call: Call, arguments: Arguments) -> Record:
     """memory_commit_lookup: a commit, and the sessions it was made in; raises NotFound."""
-    sha, agent = arguments.needed("sha").strip(), arguments["agentId"] or ""
-    await call.wait_for_own_writes(agent)
-    reader = call.reader(agent)
+    sha, reader = arguments.needed("sha").strip(), await reading(call, arguments["agentId"] or "")
     matches = await _commits(call, reader, {"commit": sha}, 1)
     if not matches:
         raise NotFound(f"no session is known for commit {sha}")
@@ -223,10 +223,8 @@ async def commits(call: Call, arguments: Arguments) -> Record:
     limit = int(arguments["limit"])
     if limit < 1:
         raise BadArgument("limit must be at least 1", "limit")
-    agent = arguments["agentId"] or ""
-    await call.wait_for_own_writes(agent)
     filters = {name: arguments[name] for name in ("branch", "repo") if arguments[name]}
-    newest = await _commits(call, call.reader(agent), filters, min(limit, MAX_LIMIT))
+    newest = await _commits(call, await reading(call, arguments["agentId"] or ""), filters, min(limit, MAX_LIMIT))
     return {"commits": list(map(dialect.commit, newest))}
 
 
@@ -241,17 +239,3 @@ async def _commits(call: Call, reader: Reader, filters: dict[str, str], limit: i
         if cursor is None:
             break
     return matches[:limit]
-
-
-def _unprojected(linked: LinkCommit) -> dict[str, Any]:
-    return {
-        "commit": linked.commit,
-        "branch": linked.branch,
-        "repo": linked.repo,
-        "message": linked.message,
-        "author": linked.author,
-        "authored_at": linked.authored_at,
-        "files": linked.files,
-        "session_ids": [linked.session_id] if linked.session_id else [],
-        "linked_at": system_clock(),
-    }

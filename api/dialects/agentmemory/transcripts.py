@@ -54,13 +54,13 @@ class TranscriptFiles(NamedTuple):
     capped: bool
 
 
-def transcripts(place: Path) -> TranscriptFiles:
+def transcripts(location: Path) -> TranscriptFiles:
     """The transcripts in a folder and those below it, or the one that is named itself."""
-    if place.is_file():
-        return TranscriptFiles([place], False)
+    if location.is_file():
+        return TranscriptFiles([location], False)
     entries: list[tuple[float, Path]] = []
     looked_at, capped = 0, False
-    for folder, _, names in os.walk(place):
+    for folder, _, names in os.walk(location):
         for name in names:
             looked_at += 1
             path = Path(folder, name)
@@ -114,9 +114,9 @@ async def _take(call: Call, path: Path, sessions: dict[str, None]) -> int:
         fresh = await _without_stored(call, some)
         outcome = await call.commands.append_events(fresh)
         call.wrote(call.acting(), str(outcome.token))
-        not_stored = {*outcome.repeated, *(place for place, _ in outcome.rejected)}
+        not_stored = {*outcome.repeated, *(index for index, _ in outcome.rejected)}
         observations += sum(
-            isinstance(event.data, ObservationRecorded) and place not in not_stored for place, event in enumerate(fresh)
+            isinstance(event.data, ObservationRecorded) and index not in not_stored for index, event in enumerate(fresh)
         )
         sessions.update(dict.fromkeys(event.envelope.session_id for event in some))
     return observations
@@ -149,13 +149,11 @@ def _lines(file: Iterable[bytes]) -> Iterator[claude_code.TranscriptLine]:
     for number, line in enumerate(file, 1):
         entry: Any = None
         if len(line) <= MAX_LINE:
-            try:
+            with suppress(ValueError, RecursionError, RequestTooLarge):
                 check_values(line)
                 entry = json.loads(line)
-            except (ValueError, RecursionError, RequestTooLarge):
-                entry = None
-        record = cast("dict[str, Any]", entry) if isinstance(entry, dict) else None
-        yield claude_code.TranscriptLine(number, record if record is not None and claude_code.is_one(record) else None)
+        of_claude = isinstance(entry, dict) and claude_code.is_one(cast(Record, entry))
+        yield claude_code.TranscriptLine(number, entry if of_claude else None)
 
 
 MODES = ("current_session", "current_folder", "all")
