@@ -92,9 +92,9 @@ def parse_query(model: type[M], request: Request) -> M:
     """The query string as `model`; raises Unprocessable."""
     try:
         return _validated(model, dict(request.query_params), "query")
-    except Unprocessable as fault:
+    except Unprocessable as problem:
         raise Unprocessable(
-            [{**error, "input": None} if error["type"] == "missing" else error for error in fault.errors]
+            [{**error, "input": None} if error["type"] == "missing" else error for error in problem.errors]
         ) from None
 
 
@@ -102,8 +102,8 @@ def path_value(kind: type[Any], request: Request, name: str) -> Any:
     """A part of the path as `kind` (int, UUID); raises Unprocessable."""
     try:
         return TypeAdapter(kind).validate_python(request.path_params[name])
-    except ValidationError as fault:
-        raise _unprocessable(fault, ("path", name)) from None
+    except ValidationError as problem:
+        raise _unprocessable(problem, ("path", name)) from None
 
 
 def read_all(*readings: Callable[[], Any]) -> list[Any]:
@@ -113,8 +113,8 @@ def read_all(*readings: Callable[[], Any]) -> list[Any]:
     for read in readings:
         try:
             values.append(read())
-        except Unprocessable as fault:
-            errors += fault.errors
+        except Unprocessable as problem:
+            errors += problem.errors
     if errors:
         raise Unprocessable(errors)
     return values
@@ -130,9 +130,9 @@ def _decoded(raw: bytes) -> Any:
         pass
     try:
         return json.loads(repaired)  # which also takes NaN and Infinity, for the validation to refuse
-    except (ValueError, RecursionError) as fault:
-        place, message = (fault.pos, fault.msg) if isinstance(fault, json.JSONDecodeError) else (0, str(fault))
-        error: dict[str, Any] = {"type": "json_invalid", "loc": ["body", place], "msg": "JSON decode error"}
+    except (ValueError, RecursionError) as problem:
+        offset, message = (problem.pos, problem.msg) if isinstance(problem, json.JSONDecodeError) else (0, str(problem))
+        error: dict[str, Any] = {"type": "json_invalid", "loc": ["body", offset], "msg": "JSON decode error"}
         raise Unprocessable([{**error, "input": {}, "ctx": {"error": message}}]) from None
 
 
@@ -143,13 +143,13 @@ def _missing(loc: list[str | int]) -> Unprocessable:
 def _validated(model: type[M], value: Any, where: str) -> M:
     try:
         return model.model_validate(with_nfc(value), from_attributes=True)
-    except ValidationError as fault:
-        raise _unprocessable(fault, (where,)) from None
+    except ValidationError as problem:
+        raise _unprocessable(problem, (where,)) from None
 
 
-def _unprocessable(fault: ValidationError, where: tuple[str, ...]) -> Unprocessable:
+def _unprocessable(problem: ValidationError, where: tuple[str, ...]) -> Unprocessable:
     errors: list[dict[str, Any]] = []
-    for error in fault.errors(include_url=False):
+    for error in problem.errors(include_url=False):
         record: dict[str, Any] = {**error, "loc": [*where, *error["loc"]]}
         if "ctx" in error:
             context = error["ctx"].items()

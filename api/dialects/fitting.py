@@ -38,14 +38,14 @@ class Fitted(NamedTuple):
 def fitted(data: Mapping[str, Any], limit: int = MAX_BYTES) -> Fitted:
     """The data with images named instead of kept, cut to about `limit` bytes of JSON."""
     walk = _Walk()
-    kept = cast("dict[str, Any]", walk.over(dict(data), 0))
+    reduced = cast("dict[str, Any]", walk.over(dict(data), 0))
     modality = "" if not walk.images else "mixed" if walk.text else "image"
     image = walk.images[0] if walk.images else ""
     for cap in CAPS:
-        if len(_json(kept)) <= limit:
-            return Fitted(kept, modality, image)
-        kept = cast("dict[str, Any]", _capped(kept, cap))
-    return Fitted(kept if len(_json(kept)) <= limit else _few_fields(kept, limit), modality, image)
+        if len(_json(reduced)) <= limit:
+            return Fitted(reduced, modality, image)
+        reduced = cast("dict[str, Any]", _capped(reduced, cap))
+    return Fitted(reduced if len(_json(reduced)) <= limit else _few_fields(reduced, limit), modality, image)
 
 
 class _Walk:
@@ -57,8 +57,8 @@ class _Walk:
 
     def over(self, value: Any, depth: int, field: str = "") -> Any:
         if isinstance(value, str):
-            if found := _IMAGE.match(value):
-                return self._named(value[found.end("kind") + len(";base64,") :] if found["kind"] else value, found)
+            if match := _IMAGE.match(value):
+                return self._named(value[match.end("kind") + len(";base64,") :] if match["kind"] else value, match)
             self.text |= bool(value.strip()) and field != _NAME
             return value
         if not isinstance(value, dict | list):
@@ -67,11 +67,11 @@ class _Walk:
             return cut(_json(value).decode(), CAPS[-1])
         if isinstance(value, dict):
             fields = cast("dict[str, Any]", value)
-            return {name: self.over(one, depth + 1, name) for name, one in fields.items()}
-        return [self.over(one, depth + 1, field) for one in cast("list[Any]", value)]
+            return {name: self.over(part, depth + 1, name) for name, part in fields.items()}
+        return [self.over(part, depth + 1, field) for part in cast("list[Any]", value)]
 
-    def _named(self, base64: str, found: re.Match[str]) -> str:
-        kind = (found["kind"] or ("png" if base64.startswith("iVBOR") else "jpeg")).lower()
+    def _named(self, base64: str, match: re.Match[str]) -> str:
+        kind = (match["kind"] or ("png" if base64.startswith("iVBOR") else "jpeg")).lower()
         name = f"sha256-{sha256(base64.encode(errors='replace')).hexdigest()}.{kind.partition('+')[0]}"
         self.images.append(name)
         return f"[image {name}: {len(base64):,} characters of base64, not kept]"
@@ -88,9 +88,9 @@ def _capped(value: Any, cap: int) -> Any:
     if isinstance(value, str):
         return cut(value, cap)
     if isinstance(value, dict):
-        return {cut(name, cap): _capped(one, cap) for name, one in cast("dict[str, Any]", value).items()}
+        return {cut(name, cap): _capped(part, cap) for name, part in cast("dict[str, Any]", value).items()}
     if isinstance(value, list):
-        return [_capped(one, cap) for one in cast("list[Any]", value)]
+        return [_capped(part, cap) for part in cast("list[Any]", value)]
     return value
 
 

@@ -35,16 +35,16 @@ def is_one(entry: Record) -> bool:
 def rows(lines: Iterable[TranscriptLine]) -> Iterator[tuple[int, ImportRow]]:
     """The rows of a transcript's lines, each with the number of the line that completes it."""
     waiting: dict[str, tuple[Record, Record]] = {}
-    known: set[str] = set()
+    opened: set[str] = set()
     for number, entry in lines:
-        found = [] if entry is None else list(_observed(entry, waiting))
-        for row in found:
+        completed = [] if entry is None else list(_observed(entry, waiting))
+        for row in completed:
             session = text(row.value, "sessionId")
-            if session not in known:
-                known.add(session)
+            if session not in opened:
+                opened.add(session)
                 row.value["first"] = True
             yield number, row
-        if not found:
+        if not completed:
             yield number, ImportRow(LINE, f"line {number}", {"reason": _nothing(entry)})
     for name in waiting:
         yield 0, ImportRow(LINE, name, {"reason": "a tool call without a result"})
@@ -134,11 +134,11 @@ def _cut(value: object, lost: list[str]) -> object:
         lost.append(f"texts of tool calls after {MAX_TEXT:,} characters")
         return value[: MAX_TEXT - 1] + "…"
     if isinstance(value, dict):
-        return {name: _cut(one, lost) for name, one in cast("dict[str, object]", value).items()}
+        return {name: _cut(part, lost) for name, part in cast("dict[str, object]", value).items()}
     return value
 
 
 def _objects(value: object) -> list[Record]:
     if not isinstance(value, list):
         return []
-    return [cast(Record, one) for one in cast("list[object]", value) if isinstance(one, dict)]
+    return [cast(Record, item) for item in cast("list[object]", value) if isinstance(item, dict)]

@@ -235,8 +235,8 @@ class Run:
             counts.superseded += answer.superseded
         else:
             refused, unnamed = {}, 0
-        for place, (row, reason, lost) in enumerate(chunk.rows):
-            reason = reason or refused.get(place, "")
+        for index, (row, reason, lost) in enumerate(chunk.rows):
+            reason = reason or refused.get(index, "")
             if reason:
                 report.skip(row.kind, row.name, reason)
                 continue

@@ -41,7 +41,7 @@ class ImportRequest(NamedTuple):
     form: str = "auto"
     """What the lines of a file of lines are."""
 
-    def place(self, what: str) -> str:
+    def required_location(self, what: str) -> str:
         """The location; raises Unusable, which names `what` it may be, without one."""
         if not self.location:
             raise Unusable(f"a location is needed: {what}")
@@ -157,8 +157,8 @@ def listed(value: Any, *fields: str) -> list[Any] | None:
     if isinstance(value, list):
         return cast("list[Any]", value)
     if isinstance(value, dict):
-        found = (cast(Record, value).get(field) for field in fields)
-        return next((cast("list[Any]", one) for one in found if isinstance(one, list)), None)
+        lists = (cast(Record, value).get(field) for field in fields)
+        return next((cast("list[Any]", items) for items in lists if isinstance(items, list)), None)
     return None
 
 
@@ -210,24 +210,24 @@ def lines(path: Path) -> Iterator[TranscriptLine]:
 
 def _object(text: bytes) -> Record | None:
     try:
-        found = decoded(text, "the line")
+        value = decoded(text, "the line")
     except Unusable:
         return None
-    return cast(Record, found) if isinstance(found, dict) else None
+    return cast(Record, value) if isinstance(value, dict) else None
 
 
 def list_in(path: Path, *fields: str) -> list[Record]:
     """The objects of the list in a file; what is none of them becomes an empty one, and is refused with a reason."""
-    found = listed(document(path), *fields)
-    if found is None:
+    items = listed(document(path), *fields)
+    if items is None:
         raise Unusable(f"{path} has no list, nor an object with one as {' or '.join(map(repr, fields))}")
-    return [cast(Record, one) if isinstance(one, dict) else {} for one in found]
+    return [cast(Record, item) if isinstance(item, dict) else {} for item in items]
 
 
-def rows_by_time(found: list[Record], kind: str, time: str) -> list[ImportRow]:
+def rows_by_time(records: list[Record], kind: str, time: str) -> list[ImportRow]:
     """Rows by time, the oldest first."""
-    ordered = sorted(enumerate(found), key=lambda one: (text(one[1], time), text(one[1], "id"), one[0]))
-    return [ImportRow(kind, text(one, "id") or f"number {place}", one) for place, one in ordered]
+    ordered = sorted(enumerate(records), key=lambda pair: (text(pair[1], time), text(pair[1], "id"), pair[0]))
+    return [ImportRow(kind, text(record, "id") or f"number {index}", record) for index, record in ordered]
 
 
 TIMEOUT_S = 60.0
@@ -291,4 +291,4 @@ class RestServer:
         listed: Any = cast(Record, answer).get(field) if field and isinstance(answer, dict) else answer
         if not isinstance(listed, list):
             raise Unusable(f"{self.url}{path} answered no list; is that the right server?")
-        return [cast(Record, one) for one in cast("list[Any]", listed) if isinstance(one, dict)]
+        return [cast(Record, item) for item in cast("list[Any]", listed) if isinstance(item, dict)]

@@ -141,9 +141,9 @@ class SqlSource(Source):
     def rows(self, after: Cursor) -> Iterator[Placed]:
         """The rows after a cursor; raises Unusable."""
         first, keys = (int(after[0]), after[1:]) if after else (0, [])
-        for place, section in enumerate(self._sections[first:], first):
+        for index, section in enumerate(self._sections[first:], first):
             order = ", ".join(section.keys)
-            last = keys if place == first else []
+            last = keys if index == first else []
             while True:
                 marks = ", ".join([self._database.mark] * len(last))
                 where = f" WHERE ({order}) > ({marks})" if last else ""
@@ -151,7 +151,7 @@ class SqlSource(Source):
                 page = self._database.ask(query, last)
                 for row in page:
                     last = [row[key] if isinstance(row[key], int) else str(row[key]) for key in section.keys]
-                    yield Placed(ImportRow(section.kind, str(row[section.name]), row), [place, *last])
+                    yield Placed(ImportRow(section.kind, str(row[section.name]), row), [index, *last])
                 if len(page) < PAGE:
                     break
 
@@ -171,7 +171,7 @@ def tables_source(
         raise
 
 
-def named_or_null(database: Database, table: str, alias: str, wanted: tuple[str, ...]) -> str:
+def named_or_null(database: Database, table: str, alias: str, columns: tuple[str, ...]) -> str:
     """Those of the columns that a table has, the others as NULL."""
     existing = database.columns(table)
-    return ", ".join(f"{alias}.{name}" if name in existing else f"NULL AS {name}" for name in wanted)
+    return ", ".join(f"{alias}.{name}" if name in existing else f"NULL AS {name}" for name in columns)

@@ -171,8 +171,8 @@ def conversation_rows(file: Path) -> Iterator[ImportRow]:
         reason = f"the file has over {MAX_BYTES >> 20} MiB, and a conversation is read whole"
         yield ImportRow(TURN, str(file), {"reason": reason})
         return
-    place = file.parents[len(TRANSCRIPT.parts) - 1] if file.as_posix().endswith(TRANSCRIPT.as_posix()) else None
-    parsed = conversation(file, file.stem if place is None else place.name)
+    folder = file.parents[len(TRANSCRIPT.parts) - 1] if file.as_posix().endswith(TRANSCRIPT.as_posix()) else None
+    parsed = conversation(file, file.stem if folder is None else folder.name)
     for number, exchange in enumerate(parsed.turns):
         fields = {"session_id": parsed.session_id, "project": parsed.folder, "prompt": exchange.prompt}
         more = {"response": exchange.response, "first": number == 0}
@@ -215,10 +215,10 @@ def brain(home: Path) -> Path:
 
 def conversations(folder: Path, only: str = "") -> Iterator[Conversation]:
     """The conversations below a folder, by id; `only` the one of that id."""
-    for place in sorted(folder.iterdir()):
-        path = place / TRANSCRIPT
-        if (not only or place.name == only) and path.is_file() and path.stat().st_size <= MAX_BYTES:
-            yield conversation(path, place.name)
+    for subfolder in sorted(folder.iterdir()):
+        path = subfolder / TRANSCRIPT
+        if (not only or subfolder.name == only) and path.is_file() and path.stat().st_size <= MAX_BYTES:
+            yield conversation(path, subfolder.name)
 
 
 def conversation(path: Path, name: str) -> Conversation:

@@ -80,16 +80,16 @@ def _end(record: Record) -> Mapped:
 
 def claude_mem_sections(database: Database) -> list[Section]:
     """The sections of a claude-mem file; only `observations` must be there. Raises Unusable when it is not."""
-    seen = [table for table in _SEEN if {"memory_session_id", "project"} <= database.columns(table)]
-    if "observations" not in seen:
+    tables = [table for table in _SEEN if {"memory_session_id", "project"} <= database.columns(table)]
+    if "observations" not in tables:
         raise Unusable("this is no file of claude-mem: it has no table `observations` with sessions and projects")
     epoch = "created_at_epoch" in database.columns("observations")
-    known = {"memory_session_id", "content_session_id"} <= database.columns("sdk_sessions")
-    prompts = known and "prompt_text" in database.columns("user_prompts")
+    has_sessions = {"memory_session_id", "content_session_id"} <= database.columns("sdk_sessions")
+    prompts = has_sessions and "prompt_text" in database.columns("user_prompts")
     counted = " UNION ALL ".join(
         f"SELECT memory_session_id, project, created_at, {'created_at_epoch' if epoch else 'NULL'} AS epoch,"
         f" {int(table == 'observations')} AS observed FROM {table}"
-        for table in seen
+        for table in tables
     )
     if prompts:
         counted += (
@@ -105,13 +105,13 @@ def claude_mem_sections(database: Database) -> list[Section]:
     whole = (
         f"SELECT s.*, {named_or_null(database, 'sdk_sessions', 'k', _OF_SESSIONS)} FROM ({sessions}) s"
         " LEFT JOIN sdk_sessions k ON k.memory_session_id = s.session_id"
-        if known
+        if has_sessions
         else sessions
     )
     key = ("session_id", "project")
-    found = [Section(SESSION, whole, key, "session_id")]
+    sections = [Section(SESSION, whole, key, "session_id")]
     if prompts:
-        found.append(
+        sections.append(
             Section(
                 PROMPT,
                 f"SELECT p.id, p.prompt_text, p.created_at, p.created_at_epoch, {_ASKED_IN} AS session_id,"
@@ -120,14 +120,14 @@ def claude_mem_sections(database: Database) -> list[Section]:
                 "id",
             )
         )
-    found.append(Section(OBSERVATION, "SELECT *, memory_session_id AS session_id FROM observations", ("id",), "id"))
-    if "session_summaries" in seen:
+    sections.append(Section(OBSERVATION, "SELECT *, memory_session_id AS session_id FROM observations", ("id",), "id"))
+    if "session_summaries" in tables:
         query = (
             "SELECT t.*, t.memory_session_id AS session_id, s.observation_count FROM session_summaries t"
             f" JOIN ({sessions}) s ON s.session_id = t.memory_session_id AND s.project = t.project"
         )
-        found.append(Section(SUMMARY, query, ("id",), "id"))
-    return [*found, Section(END, whole, key, "session_id")]
+        sections.append(Section(SUMMARY, query, ("id",), "id"))
+    return [*sections, Section(END, whole, key, "session_id")]
 
 
 def open_source(request: ImportRequest) -> Source:

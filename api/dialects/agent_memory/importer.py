@@ -145,10 +145,10 @@ def _lesson(row: ImportRow, tenant: str) -> Mapped:
     )
     key, name = f"{LESSON_ROW}\0{row.name}\0{at.isoformat(timespec='seconds')}", lesson_id(tenant, project, rule)
     steps = [Step(command, key, at), Step(ReinforceLesson(project=project, lesson=name), f"{key}\0lasting", at)]
-    shown, last_shown = whole(record, "trigger_count"), when_given(record, "last_triggered_at") or at
-    for count in range(min(shown, MAX_TRIGGERED)):
+    triggered, last_shown = whole(record, "trigger_count"), when_given(record, "last_triggered_at") or at
+    for count in range(min(triggered, MAX_TRIGGERED)):
         steps.append(Step(TriggerLesson(project=project, lesson=name), f"{key}\0shown {count}", last_shown))
-    if shown > MAX_TRIGGERED:
+    if triggered > MAX_TRIGGERED:
         lost.append(f"trigger_count: more than {MAX_TRIGGERED}")
     if record.get("active") is False:
         steps.append(Step(ReviseLesson(project=project, lesson=name, active=False), f"{key}\0inactive", at))
@@ -190,27 +190,27 @@ class AgentMemory:
         )
 
     def _listed(self, server: RestServer, path: str, questions: list[dict[str, str]]) -> list[Record]:
-        found: dict[Any, Record] = {}
+        records: dict[Any, Record] = {}
         for question in questions:
             items = server.items(path, "", limit=AGENT_MEMORY_PAGE, **question)
             if len(items) >= AGENT_MEMORY_PAGE:
                 about = ", ".join(f"{name} {value!r}" for name, value in question.items())
                 self.cut.append(f"{path} lists at most {AGENT_MEMORY_PAGE} ({about}): there may be more")
-            found.update((one.get("id"), one) for one in items)
-        return list(found.values())
+            records.update((record.get("id"), record) for record in items)
+        return list(records.values())
 
 
 def open_source(request: ImportRequest) -> Source:
     """The source of a running server, or of its PostgreSQL database. Raises Unusable."""
-    place = request.place("the URL of its server or of its PostgreSQL database")
-    if is_postgres(place):
+    location = request.required_location("the URL of its server or of its PostgreSQL database")
+    if is_postgres(location):
         tables = agent_memory_sections
-        return tables_source(SYSTEM, Postgres(place), tables, lambda row: mapped(row, request.tenant))
-    if not is_url(place):
-        raise Unusable(f"{place!r} is neither an http:// nor a postgresql:// URL")
-    with RestServer(place, request.secret) as server:
-        found = AgentMemory(server)
-    rows = list(_server_rows(found))
+        return tables_source(SYSTEM, Postgres(location), tables, lambda row: mapped(row, request.tenant))
+    if not is_url(location):
+        raise Unusable(f"{location!r} is neither an http:// nor a postgresql:// URL")
+    with RestServer(location, request.secret) as server:
+        contents = AgentMemory(server)
+    rows = list(_server_rows(contents))
     source = WholeSource(
         SYSTEM,
         lambda: iter(rows),
@@ -218,28 +218,29 @@ def open_source(request: ImportRequest) -> Source:
         lambda row: mapped(row, request.tenant),
         fingerprint_of([row.value for row in rows]),
     )
-    source.notes += [*found.cut, *(["its database has what its server does not list"] if found.cut else [])]
+    source.notes += [*contents.cut, *(["its database has what its server does not list"] if contents.cut else [])]
     return source
 
 
-def _server_rows(found: AgentMemory) -> Iterator[ImportRow]:
+def _server_rows(contents: AgentMemory) -> Iterator[ImportRow]:
     """The rows of an agent-memory server: its observations name their sessions by number."""
-    called = {session.get("id"): text(session, "session_id") for session in found.sessions}
+    called = {session.get("id"): text(session, "session_id") for session in contents.sessions}
     observed: dict[str, list[Record]] = {}
-    for one in sorted(found.observations, key=lambda observation: whole(observation, "id")):
-        name = called.get(one.get("session_id")) or f"session-{one.get('session_id')}"
-        observed.setdefault(name, []).append({**one, "session": name})
-    known = [*sorted(found.sessions, key=lambda session: text(session, "started_at"))]
+    for record in sorted(contents.observations, key=lambda observation: whole(observation, "id")):
+        name = called.get(record.get("session_id")) or f"session-{record.get('session_id')}"
+        observed.setdefault(name, []).append({**record, "session": name})
+    all_sessions = [*sorted(contents.sessions, key=lambda session: text(session, "started_at"))]
     for name in observed.keys() - set(called.values()):
         first = observed[name][0]
-        known.append({"session_id": name, "project": first.get("project_name"), "started_at": first.get("created_at")})
-    for one in known:
-        one["observation_count"] = len(observed.get(text(one, "session_id"), []))
-    yield from (ImportRow(SESSION, text(one, "session_id"), one) for one in known)
+        times = {"started_at": first.get("created_at")}
+        all_sessions.append({"session_id": name, "project": first.get("project_name"), **times})
+    for record in all_sessions:
+        record["observation_count"] = len(observed.get(text(record, "session_id"), []))
+    yield from (ImportRow(SESSION, text(record, "session_id"), record) for record in all_sessions)
     for rows in observed.values():
         yield from (ImportRow(OBSERVATION, text(row, "id"), row) for row in rows)
-    yield from rows_by_time(found.lessons, LESSON_ROW, "created_at")
-    yield from (ImportRow(END, text(one, "session_id"), one) for one in known)
+    yield from rows_by_time(contents.lessons, LESSON_ROW, "created_at")
+    yield from (ImportRow(END, text(record, "session_id"), record) for record in all_sessions)
 
 
 def agent_memory_sections(database: Database) -> list[Section]:
@@ -257,15 +258,15 @@ def agent_memory_sections(database: Database) -> list[Section]:
     if prompts:
         also += ") + (SELECT count(*) FROM mem_user_prompts u WHERE u.session_id = s.id"
     sessions = sessions.format(also)
-    found = [Section(SESSION, sessions, ("id",), "session_id")]
+    sections = [Section(SESSION, sessions, ("id",), "session_id")]
     if prompts:
         query = (
             "SELECT u.id, u.prompt_text, u.created_at, s.session_id AS session, p.name AS project_name"
             " FROM mem_user_prompts u JOIN mem_sessions s ON s.id = u.session_id"
             " JOIN mem_projects p ON p.id = s.project_id"
         )
-        found.append(Section(PROMPT, query, ("id",), "id"))
-    found.append(
+        sections.append(Section(PROMPT, query, ("id",), "id"))
+    sections.append(
         Section(
             OBSERVATION,
             "SELECT o.id, s.session_id AS session, p.name AS project_name, o.title, o.subtitle, o.type, o.narrative,"
@@ -282,5 +283,5 @@ def agent_memory_sections(database: Database) -> list[Section]:
             " l.source_observation_id, l.trigger_count, l.last_triggered_at, l.active, l.created_at"
             " FROM mem_lessons l LEFT JOIN mem_projects p ON p.id = l.project_id"
         )
-        found.append(Section(LESSON_ROW, query, ("id",), "id"))
-    return [*found, Section(END, sessions, ("id",), "session_id")]
+        sections.append(Section(LESSON_ROW, query, ("id",), "id"))
+    return [*sections, Section(END, sessions, ("id",), "session_id")]

@@ -193,9 +193,9 @@ async def timeline(context: Call, arguments: dict[str, Any]) -> ToolAnswer:
     after: list[Observation] = []
     if isinstance(centre, Observation):  # other documents are not part of a session
         before, after = await context.queries.observations.beside(centre, context.reader(), *depths)
-    placed = [*((seen, "before") for seen in before), (centre, "anchor"), *((seen, "after") for seen in after)]
+    placed = [*((entry, "before") for entry in before), (centre, "anchor"), *((entry, "after") for entry in after)]
     ids = await numbers(context, "observation", [document.id for document, _ in placed])
-    return json_rows([observation_placed(number, *entry) for number, entry in zip(ids, placed, strict=True)])
+    return json_rows([observation_placed(number, *pair) for number, pair in zip(ids, placed, strict=True)])
 
 
 async def get_observations(context: Call, arguments: dict[str, Any]) -> ToolAnswer:
@@ -268,7 +268,7 @@ async def observations_of(context: Call, names: list[str]) -> dict[str, Found]:
     """Those that the reader may see, by id, in the order asked for."""
     located = await context.queries.lookup.documents(names, context.reader())
     return {
-        str(one.document.id): one.document
-        for one in located
-        if isinstance(one.document, Observation | Memory | Lesson | Summary)
+        str(entry.document.id): entry.document
+        for entry in located
+        if isinstance(entry.document, Observation | Memory | Lesson | Summary)
     }

@@ -83,19 +83,19 @@ class ObservationFields(Struct, frozen=True, kw_only=True, omit_defaults=True):
     prompt_number: int | None = None
 
 
-def observe(said: ObservationFields, project: str, session_id: str) -> Observe:
+def observe(reported: ObservationFields, project: str, session_id: str) -> Observe:
     """The command that records an observation."""
-    fields: dict[str, Any] = msgspec.to_builtins(said)
-    if said.narrative is None:
+    fields: dict[str, Any] = msgspec.to_builtins(reported)
+    if reported.narrative is None:
         fields["narrative"] = None
     else:
         del fields["narrative"]
     return Observe(
         project=project,
         session_id=session_id,
-        kind=said.type,
-        content=said.title if said.narrative is None else said.narrative,
-        data={FIELD: {**fields, "type": said.type}},
+        kind=reported.type,
+        content=reported.title if reported.narrative is None else reported.narrative,
+        data={FIELD: {**fields, "type": reported.type}},
     )
 
 
@@ -176,37 +176,37 @@ def types_of(type_name: str) -> list[str]:
     return [*kinds_of(type_name), *_OTHER_TYPES.get(type_name, ())]
 
 
-def completing(lesson: str, known: Lesson | None, stated: RecordLesson) -> list[ReviseLesson | ReinforceLesson]:
+def completing(lesson: str, existing: Lesson | None, stated: RecordLesson) -> list[ReviseLesson | ReinforceLesson]:
     """What is to be said after a rule was stated, so that its lesson is as stated, and lasts.
 
     `known` is the lesson as it stands by then, None while that cannot be read. Of two severities the graver counts; a
     trigger that is not stated stays as it was; an inactive lesson is active again.
     """
     commands: list[ReviseLesson | ReinforceLesson] = []
-    if known is not None:
+    if existing is not None:
         revision = ReviseLesson(
             lesson=lesson,
             project=stated.project,
-            title=_if_new(stated.title, known.title),
-            severity=stated.severity if severity_rank(stated.severity) < severity_rank(known.severity) else None,
-            trigger_tool=_if_new(stated.trigger_tool, known.trigger_tool),
-            trigger_pattern=_if_new(stated.trigger_pattern, known.trigger_pattern),
-            active=None if known.active else True,
+            title=_if_new(stated.title, existing.title),
+            severity=stated.severity if severity_rank(stated.severity) < severity_rank(existing.severity) else None,
+            trigger_tool=_if_new(stated.trigger_tool, existing.trigger_tool),
+            trigger_pattern=_if_new(stated.trigger_pattern, existing.trigger_pattern),
+            active=None if existing.active else True,
         )
         if revision != ReviseLesson(lesson=lesson, project=stated.project):
             commands.append(revision)
-    if known is None or not known.reinforcements:
+    if existing is None or not existing.reinforcements:
         commands.append(ReinforceLesson(lesson=lesson, project=stated.project))
     return commands
 
 
-def graver(one: str, other: str) -> str:
+def graver(first: str, other: str) -> str:
     """The graver of two severities; none at all is the least."""
-    return min(one, other, key=severity_rank)
+    return min(first, other, key=severity_rank)
 
 
-def _if_new(stated: str, known: str) -> str | None:
-    return stated if stated and stated != known else None
+def _if_new(stated: str, existing: str) -> str | None:
+    return stated if stated and stated != existing else None
 
 
 def _title(observation: Observation, tool_name: str) -> str:

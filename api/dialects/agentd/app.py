@@ -109,22 +109,22 @@ ANSWERS_WITHIN_S = 2.0
 
 async def health(request: Request) -> Response:
     """Whether it can be used; 503 when it cannot, 200 and `degraded` while it can be read only or nobody projects."""
-    at_hand = services(request)
-    wrong = at_hand.watch.readiness.impaired
-    index = next((one.message for one in wrong if one.code == "index"), "")
+    dependencies = services(request)
+    wrong = dependencies.watch.readiness.impaired
+    index = next((condition.message for condition in wrong if condition.code == "index"), "")
     away = ""
     try:
         async with asyncio.timeout(ANSWERS_WITHIN_S):
-            await at_hand.redis.ping()
+            await dependencies.redis.ping()
     except (RedisError, OSError) as error:
         away = f"the log does not answer: {str(error) or type(error).__name__}"
-    log = away or next((one.message for one in wrong if one.code != "index"), "")
+    log = away or next((condition.message for condition in wrong if condition.code != "index"), "")
     details = Details(
         vector_store=not index, sqlite_storage=not log, vector_store_error=index, sqlite_storage_error=log
     )
     healthy = not (index or log)
     answer = Health(status="ok" if healthy else "degraded", service=SERVICE, version=VERSION, details=details)
-    return Json(answer, 503 if away or any(one.weight == "stops" for one in wrong) else 200)
+    return Json(answer, 503 if away or any(condition.weight == "stops" for condition in wrong) else 200)
 
 
 async def metrics(request: Request) -> Response:
@@ -146,12 +146,12 @@ async def create(request: Request) -> Response:
 
 async def listed(request: Request) -> Response:
     """Memories, newest first. Who may find them does not count, unless `as_actor` says who asks."""
-    body, context, at_hand = agentd.listing(request.query_params), _context_of(request), services(request)
+    body, context, dependencies = agentd.listing(request.query_params), _context_of(request), services(request)
     if body.created_by == "":
         return Json(Page(items=[], total=0, limit=body.limit, offset=body.offset))
     reader = _reader(request, body.as_actor)
     await context.wait_for_own_writes()
-    page = await MemoryPages(at_hand.search_index, at_hand.operations.current.documents).page(
+    page = await MemoryPages(dependencies.search_index, dependencies.operations.current.documents).page(
         reader,
         PROJECT,
         body.offset,
@@ -166,18 +166,18 @@ async def listed(request: Request) -> Response:
     return Json(Page(items=items, total=page.total, limit=body.limit, offset=body.offset))
 
 
-async def one(request: Request) -> Response:
+async def get(request: Request) -> Response:
     """A memory."""
     name, context = agentd.memory_name(request), _context_of(request)
     reader = _reader(request, request.query_params.get("as_actor"))
     lacks = await context.wait_for_own_writes()
     try:
-        found = await context.queries.lookup.document(agentd.document_of(name, context.tenant), reader)
+        located = await context.queries.lookup.document(agentd.document_of(name, context.tenant), reader)
     except NotFound:
         if lacks:  # it may have been written a moment ago
             raise HTTPException(503, lacks[0]) from None
         raise
-    return Json(agentd.view(_of_agentd(found.document)))
+    return Json(agentd.view(_of_agentd(located.document)))
 
 
 async def delete(request: Request) -> Response:
@@ -222,12 +222,12 @@ async def show(request: Request) -> Response:
 
 async def search(request: Request) -> Response:
     """Find memories that `as_actor` may find, by meaning, best first; without an embedder by words."""
-    body, context, at_hand = await agentd.read_body(request, Search), _context_of(request), services(request)
+    body, context, dependencies = await agentd.read_body(request, Search), _context_of(request), services(request)
     agentd.not_blank(body.query, "query")
-    reader = at_hand.reader(body.as_actor or "")
+    reader = dependencies.reader(body.as_actor or "")
 
     async def ask(after: str) -> RecalledDocuments:
-        wanted = RecallRequest(
+        question = RecallRequest(
             query=body.query.strip()[:MAX_QUERY_CHARS],
             project=PROJECT,
             kinds=["memory"],
@@ -240,14 +240,14 @@ async def search(request: Request) -> Response:
             alpha=1.0,
             after=after,
         )
-        return await context.queries.recall.found(wanted, reader)
+        return await context.queries.recall.found(question, reader)
 
-    found: list[MemoryView] = []
+    memories: list[MemoryView] = []
     if body.limit:
         recalled, _ = await context.read_own_writes(EVERY_CLIENT, ask)
-        found = [agentd.view(hit.document) for hit in recalled.hits if isinstance(hit.document, Memory)]
+        memories = [agentd.view(hit.document) for hit in recalled.hits if isinstance(hit.document, Memory)]
     _state(request).metrics.searched += 1
-    return Json(Found(memories=found, total=len(found)))
+    return Json(Found(memories=memories, total=len(memories)))
 
 
 def _state(request: Request) -> AgentdState:
@@ -255,18 +255,18 @@ def _state(request: Request) -> AgentdState:
 
 
 def _context_of(request: Request) -> Call:
-    at_hand = services(request)
-    return at_hand.call(
-        "agentd", EVERY_CLIENT if at_hand.key_scope.speaks_for(EVERY_CLIENT) else at_hand.key_scope.sole_agent
+    dependencies = services(request)
+    return dependencies.call(
+        "agentd", EVERY_CLIENT if dependencies.key_scope.speaks_for(EVERY_CLIENT) else dependencies.key_scope.sole_agent
     )
 
 
 def _reader(request: Request, actor: str | None) -> Reader:
     """Who reads: everybody reads everything, unless they say who they are, or the server is strict."""
-    at_hand = services(request)
-    if actor is None and at_hand.scope == "shared" and not _state(request).strict:
-        return at_hand.operator()
-    return at_hand.reader(actor or "")
+    dependencies = services(request)
+    if actor is None and dependencies.scope == "shared" and not _state(request).strict:
+        return dependencies.operator()
+    return dependencies.reader(actor or "")
 
 
 async def _current(context: Call, name: str, reader: Reader) -> Memory:
@@ -308,7 +308,7 @@ ENDPOINTS = documented(
             faults={400: "A parameter does not fit."}),
         Endpoint("POST", "/memories/search", READ, search, "Find memories by meaning.", body=Search, answer=Found,
             faults={400: "The query is blank or missing.", 422: "A value does not fit."}),
-        Endpoint("GET", "/memories/{id}", READ, one, "Read a memory.", query=Asked, answer=MemoryView,
+        Endpoint("GET", "/memories/{id}", READ, get, "Read a memory.", query=Asked, answer=MemoryView,
             faults={**_BAD_ID, 404: "There is none."}),
         Endpoint("DELETE", "/memories/{id}", READ_WRITE, delete, "Delete a memory, for good.", query=Asked,
             answer=Deleted, faults=_BAD_ID),

@@ -85,18 +85,18 @@ def _one_of(record: Record, field: str, choices: object, otherwise: str) -> str:
 
 def open_source(request: ImportRequest) -> Source:
     """The source of a running server, or of what `GET /memories` answered. Raises Unusable."""
-    place = request.place("the URL of its server, or a file with what GET /memories answers")
+    location = request.required_location("the URL of its server, or a file with what GET /memories answers")
     project = PROJECT if request.project is None else request.project
-    if is_url(place):
-        with RestServer(place, request.secret) as server:
-            found = server.pages("/memories", "items", PAGE)
+    if is_url(location):
+        with RestServer(location, request.secret) as server:
+            records = server.pages("/memories", "items", PAGE)
     else:
-        found = list_in(Path(place), "items", "memories")
-    rows = rows_by_time(found, KIND, "created_at")
+        records = list_in(Path(location), "items", "memories")
+    rows = rows_by_time(records, KIND, "created_at")
     return WholeSource(
         SYSTEM,
         lambda: iter(rows),
         len(rows),
         lambda row: mapped(row, request.tenant, project),
-        fingerprint_of([request.project, found]),
+        fingerprint_of([request.project, records]),
     )

@@ -59,8 +59,8 @@ def document_of(name: str, tenant: str) -> DocumentId:
 
 def name_of(memory: Memory) -> str:
     """What a memory is called here. A revision has its first version's metadata, and is another document."""
-    known = memory.metadata.get(imports.ID, "")
-    return known if document_of(known, memory.tenant) == memory.id else memory.id
+    name = memory.metadata.get(imports.ID, "")
+    return name if document_of(name, memory.tenant) == memory.id else memory.id
 
 
 def remember(name: str, body: "Create", at: datetime) -> Remember:
@@ -84,10 +84,10 @@ def remember(name: str, body: "Create", at: datetime) -> Remember:
 def recorded(command: Remember, caller: Caller, position: str) -> Memory:
     """The memory that an acknowledged command becomes, before it is projected."""
     token = Token.parse(position)
-    place = max(token.values())
-    event = decide(command, caller, EventId(command.event_id), place.recorded_at).event
+    newest = max(token.values())
+    event = decide(command, caller, EventId(command.event_id), newest.recorded_at).event
     assert isinstance(event.data, MemoryRecorded)
-    return memory(Recorded(place, *event), event.data)
+    return memory(Recorded(newest, *event), event.data)
 
 
 def view(memory: Memory) -> MemoryView:

@@ -127,11 +127,11 @@ class Export:
         """Every row, in an order that is the same every time."""
         export = self._export
         in_order = sorted(self._sessions.items(), key=lambda item: (text(item[1], "startedAt"), item[0]))
-        yield from (ImportRow(SESSION, f"number {place}", {}) for place in range(self._nameless))
+        yield from (ImportRow(SESSION, f"number {index}", {}) for index in range(self._nameless))
         yield from (ImportRow(SESSION, name, session) for name, session in in_order)
         for name, _ in in_order:
             observed = enumerate(self._observed.get(name, []))
-            rows = [row_of(OBSERVATION_ROW, value, f"{name} {place}", sessionId=name) for place, value in observed]
+            rows = [row_of(OBSERVATION_ROW, value, f"{name} {index}", sessionId=name) for index, value in observed]
             yield from sorted(rows, key=lambda row: text(row.value, "timestamp"))
         yield from rows_of(SUMMARY, export, "summaries")
         yield from (ImportRow(END, name, session) for name, session in in_order)
@@ -375,25 +375,25 @@ class Export:
 
 def open_source(request: ImportRequest) -> Source:
     """The source of an export, of its SQLite file, or of a running server. Raises Unusable."""
-    place = request.place("an export file, its SQLite file, or the URL of its server")
+    location = request.required_location("an export file, its SQLite file, or the URL of its server")
     export: Any
-    if is_url(place):
-        with RestServer(place, request.secret) as server:
+    if is_url(location):
+        with RestServer(location, request.secret) as server:
             export = agentmemory_export(server)
-    elif is_sqlite(Path(place)):
-        with closing(Sqlite(Path(place))) as database:
+    elif is_sqlite(Path(location)):
+        with closing(Sqlite(Path(location))) as database:
             export = agentmemory_tables(database)
     else:
-        export = document(Path(place))
+        export = document(Path(location))
     if not isinstance(export, dict):
-        raise Unusable(f"{place} is no export of agentmemory: it is no JSON object")
+        raise Unusable(f"{location} is no export of agentmemory: it is no JSON object")
     fields = {name: value for name, value in cast(Record, export).items() if name != "exportedAt"}
     contents = Export(fields, request.tenant)
     source = WholeSource(SYSTEM, contents.rows, contents.total, contents.mapped, fingerprint_of(fields))
     if any(OURS.fullmatch(row.name) for row in islice(contents.rows(), LOOKED_AT)):
         source.notes.append("mnemolog made this export: on the server that made it, everything would be there twice")
     pagination = fields.get("pagination")
-    if not is_url(place) and isinstance(pagination, dict) and cast(Record, pagination).get("hasMore"):
+    if not is_url(location) and isinstance(pagination, dict) and cast(Record, pagination).get("hasMore"):
         source.notes.append("the file is one page of an export: import the others, too, or from the running server")
     return source
 
@@ -448,8 +448,8 @@ def lesson(row: ImportRow, tenant: str) -> Mapped:
     )
     key, name = f"{LESSON}\0{row.name}", sessions.lesson_id(tenant, project, content)
     steps = [Step(recorded, key, began)]
-    for place, at in enumerate(past.confirmed):
-        steps.append(Step(ReinforceLesson(project=project, lesson=name), f"{key}\0confirmed {place}", at))
+    for index, at in enumerate(past.confirmed):
+        steps.append(Step(ReinforceLesson(project=project, lesson=name), f"{key}\0confirmed {index}", at))
     return Mapped(steps, lost)
 
 
@@ -519,10 +519,10 @@ def raw_of(record: Record) -> Record:
 def versions(memories: Iterator[ImportRow]) -> Iterator[ImportRow]:
     """Memories, the oldest first, and each after the one it follows."""
     rows = sorted(memories, key=lambda row: (text(row.value, "createdAt"), number(row.value, "version", 1), row.name))
-    places = {row.name: place for place, row in enumerate(rows)}
+    places = {row.name: index for index, row in enumerate(rows)}
     entered, done = set[int](), set[int]()
-    for place in range(len(rows)):
-        waiting = [place]
+    for index in range(len(rows)):
+        waiting = [index]
         while waiting:
             last = waiting[-1]
             entered.add(last)
@@ -561,15 +561,15 @@ def project_of(session: Record) -> str:
     return text(session, "project") or UNKNOWN_PROJECT
 
 
-def row_of(kind: str, value: object, place: str, **more: str) -> ImportRow:
+def row_of(kind: str, value: object, index: str, **more: str) -> ImportRow:
     """A row; what is no object is an empty one, and so is refused with a reason."""
     record: Record = dict(cast(Record, value)) if isinstance(value, dict) else {}
-    return ImportRow(kind, text(record, "id", "label", "sessionId") or f"number {place}", {**record, **more})
+    return ImportRow(kind, text(record, "id", "label", "sessionId") or f"number {index}", {**record, **more})
 
 
 def rows_of(kind: str, export: Mapping[str, Any], field: str) -> Iterator[ImportRow]:
     """The rows of a list."""
-    return (row_of(kind, value, f"{place}") for place, value in enumerate(listed(export, field)))
+    return (row_of(kind, value, f"{index}") for index, value in enumerate(listed(export, field)))
 
 
 def listed(export: Mapping[str, Any], field: str) -> list[Any]:

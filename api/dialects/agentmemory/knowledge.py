@@ -94,56 +94,56 @@ async def profile(call: Call, arguments: Arguments) -> Record:
     return {**record, "profile": record, "cached": cached}
 
 
-def fact_record(kept: View) -> Record:
+def fact_record(document: View) -> Record:
     """A fact: a memory of what summaries of sessions state, by one of them if it was decided there."""
     return {
-        "id": kept["id"],
-        "fact": kept["content"],
-        "confidence": round(kept["importance"] / 10, 3),
-        "sourceSessionIds": [name for name in kept["derived_from"] if name.startswith("sum_")],
-        "sourceMemoryIds": [name for name in kept["derived_from"] if name.startswith("mem_")],
-        "strength": kept["importance"],
-        "project": kept["project"],
-        **renamed(kept, _TIMES),
+        "id": document["id"],
+        "fact": document["content"],
+        "confidence": round(document["importance"] / 10, 3),
+        "sourceSessionIds": [name for name in document["derived_from"] if name.startswith("sum_")],
+        "sourceMemoryIds": [name for name in document["derived_from"] if name.startswith("mem_")],
+        "strength": document["importance"],
+        "project": document["project"],
+        **renamed(document, _TIMES),
     }
 
 
-def procedure_record(kept: View) -> Record:
+def procedure_record(document: View) -> Record:
     """A procedure: a memory whose first line names it, and whose others are its steps."""
-    name, *lines = kept["content"].split("\n")
+    name, *lines = document["content"].split("\n")
     return {
-        "id": kept["id"],
+        "id": document["id"],
         "name": name,
         "steps": [step[1] for line in lines if (step := _STEP.match(line))],
         "triggerCondition": "",
-        "frequency": len(kept["derived_from"]),
-        "sourceMemoryIds": list(kept["derived_from"]),
-        "strength": kept["importance"],
-        **renamed(kept, "project"),
-        **renamed(kept, _TIMES),
+        "frequency": len(document["derived_from"]),
+        "sourceMemoryIds": list(document["derived_from"]),
+        "strength": document["importance"],
+        **renamed(document, "project"),
+        **renamed(document, _TIMES),
     }
 
 
-def crystal_record(kept: View, lessons: Iterable[View] = ()) -> Record:
+def crystal_record(document: View, lessons: Iterable[View] = ()) -> Record:
     """A crystal: a memory of finished actions; `lessons` are those that may have been drawn from the same actions."""
-    narrative, *outcomes = kept["content"].split("\n- ")
+    narrative, *outcomes = document["content"].split("\n- ")
     if not outcomes:  # of each action a line
-        lines = kept["content"].split("\n")
+        lines = document["content"].split("\n")
         narrative = " ".join(lines)
         outcomes = [line for line in lines if not is_dropped(line.rpartition(": ")[2].rstrip("."))]
-    actions = set(kept["references"])
+    actions = set(document["references"])
     return {
-        "id": kept["id"],
+        "id": document["id"],
         "narrative": narrative,
         "keyOutcomes": outcomes,
-        **renamed(kept, "filesAffected=files"),
+        **renamed(document, "filesAffected=files"),
         "lessons": [
             lesson["content"]
             for lesson in lessons
             if lesson["derived_from"] and actions.issuperset(lesson["derived_from"])
         ],
-        **renamed(kept, "sourceActionIds=references project createdAt=recorded_at"),
-        **without_empty(renamed(kept, "session_id")),
+        **renamed(document, "sourceActionIds=references project createdAt=recorded_at"),
+        **without_empty(renamed(document, "session_id")),
     }
 
 
@@ -200,12 +200,12 @@ async def crystallize_finished(call: Call, arguments: Arguments) -> Record:
     async for action in _actions(call, reader, arguments.chosen("project")):
         if is_finished(action["status"]) and not action["crystallized_into"] and action["updated_at"] <= before:
             groups.setdefault((action["project"], action["parent"]), []).append(action["id"])
-    made: list[str] = []
+    crystals_made: list[str] = []
     for names in [] if arguments["dryRun"] else list(groups.values())[:MAX_GROUPS]:
         crystal = await call.operations.condensing.crystallize(names[:MAX_CHAIN], reader, caller)
         call.wrote(caller.agent_id, crystal.position)
-        made.append(crystal.id)
-    return success(groupCount=len(groups), crystalIds=made)
+        crystals_made.append(crystal.id)
+    return success(groupCount=len(groups), crystalIds=crystals_made)
 
 
 async def pipeline(call: Call, arguments: Arguments) -> Record:
@@ -217,14 +217,14 @@ async def pipeline(call: Call, arguments: Arguments) -> Record:
 
 async def _actions(call: Call, reader: Reader, project: str | None) -> AsyncIterator[dict[str, Any]]:
     """The newest actions of a project, or of every one."""
-    seen = 0
+    scanned = 0
     for name in [project] if project else sorted({"", *await call.queries.lookup.projects(reader)}):
         cursor: str | None = None
-        while seen < MAX_ACTIONS:
+        while scanned < MAX_ACTIONS:
             page = await call.queries.actions.page(reader, name, cursor, PAGE)
             for action in page.items:
                 yield action
-            seen, cursor = seen + PAGE, page.next
+            scanned, cursor = scanned + PAGE, page.next
             if cursor is None:
                 break
 
@@ -243,12 +243,12 @@ async def consolidate(call: Call, arguments: Arguments) -> Record:
     fewest = arguments.count("minObservations", 1_000)
     totals = {"memories": 0, "observations": 0, "facts": 0, "summaries": 0, "procedures": 0}
     for project in projects if TIERS[tier] else ():
-        made = await call.operations.condensing.consolidate(
+        result = await call.operations.condensing.consolidate(
             reader, project, caller, fewest_observations=fewest, parts=TIERS[tier]
         )
-        call.wrote(caller.agent_id, made.position)
+        call.wrote(caller.agent_id, result.position)
         for name in totals:
-            totals[name] += getattr(made, name)
+            totals[name] += getattr(result, name)
     insights = 0
     reflecting = tier in ("all", "reflect")
     if reflecting:
@@ -274,12 +274,12 @@ async def reflect(call: Call, arguments: Arguments) -> Record:
     if arguments.chosen("sessionId") is None:
         clusters = max(1, min(20, int(arguments["maxClusters"] or 10)))
         caller, project = call.caller(), arguments.chosen("project") or ""
-        made = await call.operations.condensing.reflect(call.reader(), project, caller, clusters)
-        call.wrote(caller.agent_id, made.position)
+        result = await call.operations.condensing.reflect(call.reader(), project, caller, clusters)
+        call.wrote(caller.agent_id, result.position)
         return success(
-            newInsights=made.insights,
-            reinforced=made.reinforced,
-            clustersProcessed=made.insights + made.reinforced,
+            newInsights=result.insights,
+            reinforced=result.reinforced,
+            clustersProcessed=result.insights + result.reinforced,
             clustersSkipped=0,
             usedFallback=True,
         )
@@ -293,10 +293,10 @@ async def reflect(call: Call, arguments: Arguments) -> Record:
 async def reflected(call: Call, session: Session, newest: int) -> dict[str, Any]:
     """What reflecting on a session changed in the slots of its project: of no other, whose agents would see it, too."""
     caller = call.caller()
-    made = await call.operations.condensing.reflect_slots(session, caller, newest, reader=call.reader())
-    call.wrote(caller.agent_id, made.position)
-    reason = {} if made.observations else {"reason": "no_observations"}
-    return {"applied": made.slots_changed, "observationsReviewed": made.observations, **reason}
+    result = await call.operations.condensing.reflect_slots(session, caller, newest, reader=call.reader())
+    call.wrote(caller.agent_id, result.position)
+    reason = {} if result.observations else {"reason": "no_observations"}
+    return {"applied": result.slots_changed, "observationsReviewed": result.observations, **reason}
 
 
 async def crystallize(call: Call, arguments: Arguments) -> Record:
@@ -304,13 +304,13 @@ async def crystallize(call: Call, arguments: Arguments) -> Record:
     if actions := arguments["actionIds"]:
         caller = call.caller()
         project, session_id = arguments.chosen("project") or "", arguments.chosen("sessionId") or ""
-        made = await call.operations.condensing.crystallize(
+        result = await call.operations.condensing.crystallize(
             actions, call.reader(), caller, project=project, session_id=session_id
         )
-        call.wrote(caller.agent_id, made.position)
+        call.wrote(caller.agent_id, result.position)
         names = "id narrative key_outcomes files_affected lessons source_action_ids created_at"
         optional = without_empty({"project": project, "sessionId": session_id})
-        return success(crystal=renamed(asdict(made), names) | optional)
+        return success(crystal=renamed(asdict(result), names) | optional)
     try:
         session = session_of(await one_session(call, arguments))
     except NotFound:
@@ -324,7 +324,7 @@ async def crystallize(call: Call, arguments: Arguments) -> Record:
 async def summarised(call: Call, session: Session) -> dict[str, Any]:
     """A session's new summary; raises NotFound without observations."""
     caller = call.caller()
-    made = await call.operations.condensing.summarise(session, caller, call.reader())
-    call.wrote(caller.agent_id, made.position)
+    result = await call.operations.condensing.summarise(session, caller, call.reader())
+    call.wrote(caller.agent_id, result.position)
     of_session = {"session_id": session.session_id, "project": session.project, "recorded_at": system_clock()}
-    return dialect.summary(asdict(made.digest) | of_session)
+    return dialect.summary(asdict(result.digest) | of_session)

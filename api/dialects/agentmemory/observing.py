@@ -232,16 +232,16 @@ def film(session: Mapping[str, Any], times_ms: Sequence[int], observations: Sequ
     }
 
 
-def _event(seen: Record, offset_ms: int, duration_ms: int) -> Record:
-    body = next((seen[name] for name in _BODY if seen.get(name)), None)
-    optional = {"body": body, **{name: seen.get(name) for name in _TOOL}}
+def _event(observation: Record, offset_ms: int, duration_ms: int) -> Record:
+    body = next((observation[name] for name in _BODY if observation.get(name)), None)
+    optional = {"body": body, **{name: observation.get(name) for name in _TOOL}}
     return {
-        "id": seen["id"],
-        "sessionId": seen["sessionId"],
-        "ts": seen["timestamp"],
+        "id": observation["id"],
+        "sessionId": observation["sessionId"],
+        "ts": observation["timestamp"],
         "offsetMs": offset_ms,
         "durationMs": duration_ms,
-        "kind": _KINDS.get(seen["hookType"], "hook"),
-        "label": (seen["title"] or seen["hookType"])[:LABEL_CHARS],
+        "kind": _KINDS.get(observation["hookType"], "hook"),
+        "label": (observation["title"] or observation["hookType"])[:LABEL_CHARS],
         **{name: value for name, value in optional.items() if value is not None},
     }

@@ -202,9 +202,9 @@ def routes() -> list[WebSocketRoute]:
     return [guarded(WebSocketRoute(path, live.serve), READ) for path in PATHS]
 
 
-def frames(seen: Observation) -> tuple[str, str]:
+def frames(observation: Observation) -> tuple[str, str]:
     """The two frames of an observation, as JSON texts."""
-    record = dialect.observation(view(seen))
+    record = dialect.observation(view(observation))
     both = _only(record, _BOTH)
     raw = _frame("raw", {**both, **_only(record, _RAW)})
     if len(raw) > MAX_RAW_BYTES:
@@ -213,15 +213,15 @@ def frames(seen: Observation) -> tuple[str, str]:
     return raw.decode(), _frame("compressed", compressed).decode()
 
 
-def _frame(form: str, seen: Mapping[str, Any]) -> bytes:
+def _frame(form: str, observation: Mapping[str, Any]) -> bytes:
     """Pages of both generations take it: older ones go by `type`, newer ones by `event_type`."""
-    session = seen["sessionId"]
+    session = observation["sessionId"]
     return msgspec.json.encode(
         {
             "type": f"{form}_observation",
             "event_type": "observation",
             "sessionId": session,
-            "data": {"type": form, "observation": seen, "sessionId": session},
+            "data": {"type": form, "observation": observation, "sessionId": session},
         }
     )
 

@@ -55,23 +55,23 @@ def classified(kind: MemoryKind, sources: Iterable[str] = ()) -> Record:
     return {"memory_type": _TYPE_OF.get(kind, "semantic"), "tags": [kind], "metadata": metadata}
 
 
-def observation(seen: View) -> Record:
+def observation(document: View) -> Record:
     """An observation: as it came, and compressed."""
-    data: Mapping[str, Any] = seen["data"]
-    hook: str = seen["metadata"].get(HOOK_FIELD) or ("post_tool_use" if "tool_name" in data else seen["kind"])
+    data: Mapping[str, Any] = document["data"]
+    hook: str = document["metadata"].get(HOOK_FIELD) or ("post_tool_use" if "tool_name" in data else document["kind"])
     raw: Record = dict(data)
-    if seen["content"]:
-        raw.setdefault("content", seen["content"])
+    if document["content"]:
+        raw.setdefault("content", document["content"])
     record: Record = {
-        **renamed(seen, "id session_id timestamp=occurred_at"),
+        **renamed(document, "id session_id timestamp=occurred_at"),
         "hookType": hook or "other",
-        "project": seen["project"],
+        "project": document["project"],
         "raw": raw,
-        "type": seen["kind"] or "other",
-        **renamed(seen, "title facts narrative concepts files importance confidence"),
+        "type": document["kind"] or "other",
+        **renamed(document, "title facts narrative concepts files importance confidence"),
     }
-    optional: Record = renamed(seen, "subtitle agent_id")
-    optional |= {name: seen["metadata"].get(name) for name in (MODALITY_FIELD, IMAGE_FIELD)}
+    optional: Record = renamed(document, "subtitle agent_id")
+    optional |= {name: document["metadata"].get(name) for name in (MODALITY_FIELD, IMAGE_FIELD)}
     if hook in _TOOL_HOOKS:
         output = data.get("tool_output")
         optional |= {
@@ -84,33 +84,33 @@ def observation(seen: View) -> Record:
     return record | without_empty(optional)
 
 
-def memory(kept: View, *, related: Sequence[str] = (), earlier: Sequence[str] = ()) -> Record:
+def memory(document: View, *, related: Sequence[str] = (), earlier: Sequence[str] = ()) -> Record:
     """A memory; `related` to others, and the version after `earlier` ones, the newest first, where they are known."""
-    kind = memory_kind(kept)
-    sources: str = kept["metadata"].get(SOURCES_FIELD, "")
+    kind = memory_kind(document)
+    sources: str = document["metadata"].get(SOURCES_FIELD, "")
     record: Record = {
-        **renamed(kept, "id createdAt=recorded_at updated_at"),
+        **renamed(document, "id createdAt=recorded_at updated_at"),
         "type": kind,
-        **renamed(kept, "title content"),
-        "concepts": distinct([*kept["concepts"], *(tag for tag in kept["tags"] if tag != kind)]),
-        "files": list(kept["files"]),
-        "sessionIds": [kept["session_id"]] if kept["session_id"] else [],
-        "strength": plain(kept["importance"]),
-        "version": kept["version"],
-        "supersedes": distinct([kept["parent_id"], *earlier, *kept["condensed"]]),
+        **renamed(document, "title content"),
+        "concepts": distinct([*document["concepts"], *(tag for tag in document["tags"] if tag != kind)]),
+        "files": list(document["files"]),
+        "sessionIds": [document["session_id"]] if document["session_id"] else [],
+        "strength": plain(document["importance"]),
+        "version": document["version"],
+        "supersedes": distinct([document["parent_id"], *earlier, *document["condensed"]]),
         "sourceObservationIds": distinct(
-            [*(name for name in kept["derived_from"] if name.startswith("obs_")), *sources.split(",")]
+            [*(name for name in document["derived_from"] if name.startswith("obs_")), *sources.split(",")]
         ),
-        "isLatest": kept["is_latest"],
+        "isLatest": document["is_latest"],
     }
-    optional = renamed(kept, "parent_id agent_id project forget_after")
+    optional = renamed(document, "parent_id agent_id project forget_after")
     return record | without_empty({**optional, "relatedIds": list(related)})
 
 
 def versions(history: Sequence[View]) -> list[Record]:
     """The versions of one memory, oldest first, each with those before it, at most SUPERSEDED."""
-    names = [one["id"] for one in history]
-    return [memory(one, earlier=names[max(0, place - SUPERSEDED) : place][::-1]) for place, one in enumerate(history)]
+    names = [version["id"] for version in history]
+    return [memory(view, earlier=names[max(0, index - SUPERSEDED) : index][::-1]) for index, view in enumerate(history)]
 
 
 def related(relations: Iterable[Relation]) -> dict[str, list[str]]:
@@ -123,52 +123,52 @@ def related(relations: Iterable[Relation]) -> dict[str, list[str]]:
     return {end: list(others) for end, others in neighbors.items()}
 
 
-def memory_kind(kept: View) -> MemoryKind:
+def memory_kind(document: View) -> MemoryKind:
     """A memory's kind: as it was saved; of one saved otherwise, what its tags or its type come nearest to."""
-    stated: list[str] = [kept["metadata"].get(KIND_FIELD, ""), *kept["tags"]]
+    stated: list[str] = [document["metadata"].get(KIND_FIELD, ""), *document["tags"]]
     kinds: list[MemoryKind] = [MEMORY_KINDS[name] for name in stated if name in MEMORY_KINDS]
-    return kinds[0] if kinds else ("workflow" if kept["memory_type"] == "procedural" else "fact")
+    return kinds[0] if kinds else ("workflow" if document["memory_type"] == "procedural" else "fact")
 
 
-def memory_as_observation(kept: View) -> Record:
+def memory_as_observation(document: View) -> Record:
     """A memory among search results, which are observations."""
     return {
-        "id": kept["id"],
-        "sessionId": kept["session_id"] or NO_SESSION,
-        "timestamp": iso(kept["recorded_at"]),
+        "id": document["id"],
+        "sessionId": document["session_id"] or NO_SESSION,
+        "timestamp": iso(document["recorded_at"]),
         "type": "decision",
-        "title": kept["title"],
-        "facts": [fact] if (fact := spoken(kept["content"])) else [],
-        "narrative": kept["content"],
-        "concepts": distinct([*kept["concepts"], *kept["tags"]]),
-        "files": list(kept["files"]),
-        "importance": plain(kept["importance"]),
+        "title": document["title"],
+        "facts": [fact] if (fact := spoken(document["content"])) else [],
+        "narrative": document["content"],
+        "concepts": distinct([*document["concepts"], *document["tags"]]),
+        "files": list(document["files"]),
+        "importance": plain(document["importance"]),
         "confidence": 1,
-        **without_empty(renamed(kept, "agent_id project")),
+        **without_empty(renamed(document, "agent_id project")),
     }
 
 
-def found(view: View, score: float, form: Format) -> Record:
+def search_result(view: View, score: float, form: Format) -> Record:
     """A search result: flat fields, and in full the observation they are from."""
-    seen = memory_as_observation(view) if "memory_type" in view else observation(view)
+    record = memory_as_observation(view) if "memory_type" in view else observation(view)
     item: Record = {
-        "obsId": seen["id"],
-        "sessionId": seen["sessionId"],
-        "title": seen["title"],
-        "type": seen["type"],
+        "obsId": record["id"],
+        "sessionId": record["sessionId"],
+        "title": record["title"],
+        "type": record["type"],
         "score": score,
         "combinedScore": score,
-        "timestamp": seen["timestamp"],
+        "timestamp": record["timestamp"],
     }
     if form == "narrative":
-        return {**item, "narrative": seen["narrative"]}
+        return {**item, "narrative": record["narrative"]}
     if form == "full":
         item |= {
-            "narrative": seen["narrative"],
-            "content": view["content"] or seen["narrative"],
-            "concepts": seen["concepts"],
-            "files": seen["files"],
-            "observation": seen,
+            "narrative": record["narrative"],
+            "content": view["content"] or record["narrative"],
+            "concepts": record["concepts"],
+            "files": record["files"],
+            "observation": record,
         }
     return item
 
@@ -188,53 +188,53 @@ def packed(items: Sequence[Record], budget: int | None) -> tuple[list[Record], i
 
 def narrated(items: Iterable[Record]) -> str:
     """Search results as text to read."""
-    return "\n\n".join(f"[{one['timestamp']}] {one['title']}\n{one['narrative']}" for one in items)
+    return "\n\n".join(f"[{item['timestamp']}] {item['title']}\n{item['narrative']}" for item in items)
 
 
-def session(known: View, its_summary: View | None = None, commits: Sequence[str] = ()) -> Record:
+def session(document: View, its_summary: View | None = None, commits: Sequence[str] = ()) -> Record:
     """A session, with its summary once it has one."""
     record: Record = {
-        **renamed(known, "id project cwd started_at updated_at"),
-        "status": _STATUS.get(known["status"], known["status"]),
-        "observationCount": known["observation_count"],
+        **renamed(document, "id project cwd started_at updated_at"),
+        "status": _STATUS.get(document["status"], document["status"]),
+        "observationCount": document["observation_count"],
     }
-    ended: datetime | None = known["ended_at"]
-    title = known["title"]
+    ended: datetime | None = document["ended_at"]
+    title = document["title"]
     return record | without_empty(
         {
             "endedAt": ended and iso(ended),
-            "firstPrompt": known["first_prompt"] or title,
+            "firstPrompt": document["first_prompt"] or title,
             "summary": summary(its_summary) if its_summary is not None else title,
-            "agentId": known["agent_id"],
+            "agentId": document["agent_id"],
             "commitShas": list(commits),
         }
     )
 
 
-def summary(made: View) -> Record:
+def summary(document: View) -> Record:
     """A session's summary."""
     return renamed(
-        made,
+        document,
         "session_id project createdAt=recorded_at title narrative keyDecisions=decisions filesModified=files concepts "
         "observation_count",
     )
 
 
-def commit(known: View) -> Record:
+def commit(document: View) -> Record:
     """A commit."""
     return {
-        "sha": known["commit"],
-        "shortSha": known["commit"][:7],
-        **renamed(known, "branch repo message author authored_at files session_ids linked_at"),
+        "sha": document["commit"],
+        "shortSha": document["commit"][:7],
+        **renamed(document, "branch repo message author authored_at files session_ids linked_at"),
     }
 
 
-def renamed(known: View, fields: str) -> Record:
+def renamed(document: View, fields: str) -> Record:
     """Fields of a document in agentmemory's form: `created_at` becomes createdAt, and of `sha=commit` the name comes
     first. Times are text, sequences lists."""
     record: Record = {}
     for name, field in _pairs(fields):
-        value = known[field]
+        value = document[field]
         if isinstance(value, datetime):
             value = iso(value)
         elif isinstance(value, list | tuple):

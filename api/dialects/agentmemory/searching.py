@@ -176,7 +176,7 @@ async def recall(call: Call, arguments: Arguments) -> Record:
     if form is None:
         raise BadArgument(f"format must be one of {', '.join(dialect.FORMATS)}", "format")
     results, missing = await _search(call, arguments)
-    items = [dialect.found(document, score, form) for document, score in results]
+    items = [dialect.search_result(document, score, form) for document, score in results]
     budget: Any = arguments["token_budget"]
     selected, used, truncated = dialect.packed(items, None if budget is None else int(budget))
     record: dict[str, Any] = {"format": form, "results": selected, "tokens_used": used, "truncated": truncated}
@@ -192,7 +192,7 @@ async def smart_search(call: Call, arguments: Arguments) -> Record:
     if names := [name.strip() for name in names if isinstance(name, str) and name.strip()]:
         return await _expanded(call, arguments, names)
     results, missing = await _search(call, arguments)
-    items = [dialect.found(document, score, "compact") for document, score in results]
+    items = [dialect.search_result(document, score, "compact") for document, score in results]
     lessons: list[dict[str, Any]] = []
     if arguments["includeLessons"]:
         now = system_clock()
@@ -217,8 +217,8 @@ async def timeline(call: Call, arguments: Arguments) -> Record:
     observations = [dialect.observation(view(entry.observation)) for entry in surroundings.entries]
     return success(
         entries=[
-            {"observation": seen, "sessionId": seen["sessionId"], "relativePosition": entry.position}
-            for seen, entry in zip(observations, surroundings.entries, strict=True)
+            {"observation": observation, "sessionId": observation["sessionId"], "relativePosition": entry.position}
+            for observation, entry in zip(observations, surroundings.entries, strict=True)
         ],
         observations=observations,
         anchorIndex=surroundings.anchor_index,

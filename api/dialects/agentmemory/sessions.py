@@ -231,11 +231,11 @@ async def commits(call: Call, arguments: Arguments) -> Record:
 async def _commits(call: Call, reader: Reader, filters: dict[str, str], limit: int) -> list[dict[str, Any]]:
     """The newest commits whose fields match the filters."""
     matches: list[dict[str, Any]] = []
-    cursor, seen = None, 0
-    while len(matches) < limit and seen < MAX_SEEN:
+    cursor, scanned = None, 0
+    while len(matches) < limit and scanned < MAX_SEEN:
         page = await call.queries.commits.page(reader, None, cursor, PAGE)
         matches += [commit for commit in page.items if all(commit[name] == value for name, value in filters.items())]
-        cursor, seen = page.next, seen + PAGE
+        cursor, scanned = page.next, scanned + PAGE
         if cursor is None:
             break
     return matches[:limit]

@@ -50,14 +50,14 @@ async def list_slots(call: Call, arguments: Arguments) -> Record:
     """memory_slot_list: a project's, by label; without a project named, what every project holds, each saying whose."""
     await call.wait_for_own_writes()
     queries, project = call.queries, arguments.chosen("project")
-    found = await (queries.slots.of_project(call.reader(), project) if project else queries.slots.all(call.reader()))
-    return success(slots=[slot_record(view(one)) for one in found])
+    slots = await (queries.slots.of_project(call.reader(), project) if project else queries.slots.all(call.reader()))
+    return success(slots=[slot_record(view(slot)) for slot in slots])
 
 
 async def get_slot(call: Call, arguments: Arguments) -> Record:
     """memory_slot_get: one, and which scope it is of."""
-    held = await _current(call, arguments)
-    return success(slot=held, scope=held["scope"])
+    slot = await _current(call, arguments)
+    return success(slot=slot, scope=slot["scope"])
 
 
 async def create_slot(call: Call, arguments: Arguments) -> Record:
@@ -94,8 +94,8 @@ async def replace_slot(call: Call, arguments: Arguments) -> Record:
 
 async def delete_slot(call: Call, arguments: Arguments) -> Record:
     """memory_slot_delete."""
-    held = await _current(call, arguments)
-    remove = command(DeleteSlot, label=held["label"], scope=held["scope"], project=held.get("project", ""))
+    slot = await _current(call, arguments)
+    remove = command(DeleteSlot, label=slot["label"], scope=slot["scope"], project=slot.get("project", ""))
     caller = call.caller()
     accepted = await call.operations.slots.delete(remove, caller)
     call.wrote(caller.agent_id, accepted.position)
@@ -105,8 +105,8 @@ async def delete_slot(call: Call, arguments: Arguments) -> Record:
 async def _write(call: Call, arguments: Arguments, *, overwrite: bool = True, **fields: Any) -> None:
     label = arguments.needed("label")
     if "scope" not in fields:
-        held = await _current(call, arguments)  # raises NotFound: only create_slot makes a new one
-        fields |= {"scope": held["scope"], "project": held.get("project", "")}
+        slot = await _current(call, arguments)  # raises NotFound: only create_slot makes a new one
+        fields |= {"scope": slot["scope"], "project": slot.get("project", "")}
     else:
         fields["project"] = arguments.chosen("project") or ""
     caller = call.caller()
@@ -115,8 +115,8 @@ async def _write(call: Call, arguments: Arguments, *, overwrite: bool = True, **
 
 
 async def _sized(call: Call, arguments: Arguments) -> Record:
-    held = await _current(call, arguments)
-    return success(slot=held, size=held["size"])
+    slot = await _current(call, arguments)
+    return success(slot=slot, size=slot["size"])
 
 
 async def _current(call: Call, arguments: Arguments) -> dict[str, Any]:
@@ -125,7 +125,7 @@ async def _current(call: Call, arguments: Arguments) -> dict[str, Any]:
     return slot_record(view(await call.operations.slots.get(call.reader(), project, arguments.needed("label"))))
 
 
-def slot_record(held: View) -> Record:
+def slot_record(slot: View) -> Record:
     """A slot. One that nobody has written to has no times."""
     fields = "label content size size_limit description pinned read_only scope created_at updated_at"
-    return renamed(held, fields) | without_empty(renamed(held, "project"))
+    return renamed(slot, fields) | without_empty(renamed(slot, "project"))

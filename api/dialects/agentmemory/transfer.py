@@ -344,7 +344,7 @@ async def _observations(queries: Queries, reader: Reader, session: Record) -> li
     def page(cursor: str | None) -> Awaitable[Page[Record]]:
         return queries.sessions.observations(reader, session["id"], session["project"], cursor, PAGE)
 
-    return [dialect.observation(seen) async for seen in _all(page, MAX_EXPORTED_PER_SESSION)]
+    return [dialect.observation(observation) async for observation in _all(page, MAX_EXPORTED_PER_SESSION)]
 
 
 async def _of_project(queries: Queries, reader: Reader, project: str) -> dict[str, list[Record]]:

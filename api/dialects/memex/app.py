@@ -248,12 +248,12 @@ class MemexMetrics:
         if error is not None:
             self._embedding_errors.labels("embed", type(error).__name__).inc()
 
-    def answered(self, method: str, handler: str, status: int, seconds: float, asked: int, answered: int) -> None:
-        """Count one request; `asked` and `answered` are bytes."""
+    def answered(self, method: str, handler: str, status: int, seconds: float, received: int, sent: int) -> None:
+        """Count one request; `received` and `sent` are bytes."""
         method = method if method in _METHODS else "other"
         self._requests.labels(method, f"{status // 100}xx", handler).inc()
-        self._asked.labels(handler).observe(asked)
-        self._answered.labels(handler).observe(answered)
+        self._asked.labels(handler).observe(received)
+        self._answered.labels(handler).observe(sent)
         self._fine_seconds.observe(seconds)
         self._seconds.labels(method, handler).observe(seconds)
 

@@ -47,14 +47,14 @@ def mapped(row: ImportRow) -> Mapped:
 
 def open_source(request: ImportRequest) -> Source:
     """The source of its PostgreSQL database, or of a JSON file of memories. Raises Unusable."""
-    place = request.place("the URL of its PostgreSQL database, or a JSON file of its memories")
-    if is_postgres(place):
-        return tables_source(SYSTEM, Postgres(place), memex_sections, mapped)
-    if is_url(place):
+    location = request.required_location("the URL of its PostgreSQL database, or a JSON file of its memories")
+    if is_postgres(location):
+        return tables_source(SYSTEM, Postgres(location), memex_sections, mapped)
+    if is_url(location):
         raise Unusable("memex's server lists no memories: name its PostgreSQL database, or a JSON file of them")
-    found = list_in(Path(place), "results", "memories", "items")
-    rows = rows_by_time(found, MEMORY, "created_at")
-    return WholeSource(SYSTEM, lambda: iter(rows), len(rows), mapped, fingerprint_of(found))
+    records = list_in(Path(location), "results", "memories", "items")
+    rows = rows_by_time(records, MEMORY, "created_at")
+    return WholeSource(SYSTEM, lambda: iter(rows), len(rows), mapped, fingerprint_of(records))
 
 
 def memex_sections(database: Database) -> list[Section]:

@@ -115,8 +115,8 @@ async def store_tool(context: Call, arguments: dict[str, Any]) -> ToolAnswer:
     if kind is None:
         return answer(_no_type(arguments["memory_type"]))
     importance = clamped(arguments["importance"], 0.0, MAX_IMPORTANCE)
-    kept = await keep(context, agent, user, content, kind, importance)
-    return answer(f"Stored memory {kept.id} (type={kind}, importance={float(importance)})")
+    stored = await keep(context, agent, user, content, kind, importance)
+    return answer(f"Stored memory {stored.id} (type={kind}, importance={float(importance)})")
 
 
 async def search_tool(context: Call, arguments: dict[str, Any]) -> ToolAnswer:
@@ -169,12 +169,12 @@ def answer(text: str, lacks: Sequence[str] = ()) -> ToolAnswer:
     return ToolAnswer(text, {"result": text})
 
 
-def listed(query: str, found: Sequence[Shown]) -> str:
+def listed(query: str, records: Sequence[Shown]) -> str:
     """What a search answers, best first."""
-    if not found:
+    if not records:
         return f"No memories found for query: {query}"
-    lines = [f"Found {len(found)} {_memories(len(found))} for query: {query}"]
-    for number, memory in enumerate(found, 1):
+    lines = [f"Found {len(records)} {_memories(len(records))} for query: {query}"]
+    for number, memory in enumerate(records, 1):
         lines.append(f"{number}. [{memory.memory_type}] score={memory.score or 0.0:.4f}  id={memory.id}")
         lines += [f"   {line}" for line in memory.content.splitlines()]
     return "\n".join(lines)

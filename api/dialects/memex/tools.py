@@ -43,7 +43,7 @@ def _failed(tool: Tool, text: str) -> ToolAnswer:
 
 def _tool(name: str, call: str, needs: Needs, description: str, *properties: dict[str, Any], **more: Any) -> Tool:
     """A tool that requires every argument without a default."""
-    named = {one["title"].lower().replace(" ", "_"): one for one in properties}
+    named = {schema["title"].lower().replace(" ", "_"): schema for schema in properties}
     required = tuple(argument for argument, schema in named.items() if "default" not in schema)
     tool = dialect_tool(
         name, needs, description, Deferred(f"api.dialects.memex.{call}"), properties=named, required=required,

@@ -155,11 +155,11 @@ def test_a_memory_of_json_text_shows_no_json_as_a_fact():
     ],
 )
 def test_a_result_has_flat_fields_in_every_form(form: dialect.Format, has: set[str], lacks: set[str]):
-    item = dialect.found(memory(session_id="s1"), 0.5, form)
+    item = dialect.search_result(memory(session_id="s1"), 0.5, form)
     assert item.keys() >= {"obsId", "sessionId", "title", "type", "score", "combinedScore", "timestamp"} | has
     assert not item.keys() & lacks
     assert (item["obsId"], item["type"], item["score"]) == ("mem_1", "decision", 0.5)
-    assert dialect.found(memory(), 0.5, form)["sessionId"] == dialect.NO_SESSION
+    assert dialect.search_result(memory(), 0.5, form)["sessionId"] == dialect.NO_SESSION
 
 
 def test_results_are_packed_up_to_the_first_that_does_not_fit():

@@ -47,8 +47,8 @@ def test_the_dashboards_series_are_there_before_anything_happens():
 
 def test_a_request_is_counted_by_template_method_and_grouped_status():
     metrics = MemexMetrics()
-    metrics.answered("DELETE", "/v1/memories/{memory_id}", 204, 0.2, asked=10, answered=0)
-    metrics.answered("BREW", "none", 404, 0.01, asked=0, answered=22)
+    metrics.answered("DELETE", "/v1/memories/{memory_id}", 204, 0.2, received=10, sent=0)
+    metrics.answered("BREW", "none", 404, 0.01, received=0, sent=22)
     found = samples(metrics)
     deleted = labelled(handler="/v1/memories/{memory_id}", method="DELETE", status="2xx")
     assert found["http_requests_total", deleted] == 1
