@@ -19,25 +19,13 @@ from mcp_gateway.lenient import repaired_json
 M = TypeVar("M", bound=BaseModel)
 
 
-FAULT = {
+_ERROR = {
     "type": "object",
-    "properties": {
-        "detail": {
-            "anyOf": [
-                {"type": "string"},
-                {
-                    "type": "array",
-                    "items": {
-                        "type": "object",
-                        "properties": {"type": TEXT, "loc": {"type": "array"}, "msg": TEXT},
-                        "required": ["type", "loc", "msg"],
-                    },
-                },
-            ]
-        }
-    },
-    "required": ["detail"],
+    "properties": {"type": TEXT, "loc": {"type": "array"}, "msg": TEXT},
+    "required": ["type", "loc", "msg"],
 }
+_DETAIL = {"anyOf": [{"type": "string"}, {"type": "array", "items": _ERROR}]}
+FAULT = {"type": "object", "properties": {"detail": _DETAIL}, "required": ["detail"]}
 """The shape of an error."""
 
 

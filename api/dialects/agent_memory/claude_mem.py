@@ -13,12 +13,9 @@ from ingest.errors import CommandRejected
 SYSTEM = "claude-mem"
 SESSION, PROMPT, OBSERVATION, SUMMARY, END = "session", "prompt", "observation", "summary", "session end"
 _PARTS = {
-    "investigated": "Investigated",
-    "learned": "Learned",
-    "completed": "Completed",
-    "next_steps": "Next steps",
+    "investigated": "Investigated", "learned": "Learned", "completed": "Completed", "next_steps": "Next steps",
     "notes": "Notes",
-}
+}  # fmt: skip
 CLAUDE_MEM_FILE = Path(".claude-mem/claude-mem.db")
 _SEEN = ("observations", "session_summaries")
 _ASKED_IN = "coalesce(s.memory_session_id, s.content_session_id)"

@@ -155,9 +155,9 @@ BEGUN = {
     "type": "object",
     "properties": {
         "status": {"anyOf": [{"const": "started"}, PROGRESS]},
-        "error": {"type": "string"},
+        "error": TEXT,
         "only_missing": {"type": "boolean"},
-        "batch_size": {"type": "integer"},
+        "batch_size": _INTEGER,
     },
     "required": ["status"],
 }

@@ -399,15 +399,9 @@ def open_source(request: ImportRequest) -> Source:
 
 
 _SCOPES = {
-    "sessions": "mem:sessions",
-    "memories": "mem:memories",
-    "summaries": "mem:summaries",
-    "lessons": "mem:lessons",
-    "slots": "mem:slots",
-    "relations": "mem:relations",
-    "actions": "mem:actions",
-    "actionEdges": "mem:action-edges",
-}
+    "sessions": "mem:sessions", "memories": "mem:memories", "summaries": "mem:summaries", "lessons": "mem:lessons",
+    "slots": "mem:slots", "relations": "mem:relations", "actions": "mem:actions", "actionEdges": "mem:action-edges",
+}  # fmt: skip
 _OBSERVATIONS = "mem:obs:"
 LOOKED_AT = 1_000
 """Rows by whose names an export of our own is recognised."""

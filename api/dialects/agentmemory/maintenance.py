@@ -120,32 +120,16 @@ MAX_LIMIT = 1_000
 MAX_PAGES = 20
 """Pages of the log that are looked at for entries of one kind."""
 WORDS: Mapping[str, str] = {
-    "observation.recorded": "observe",
-    "observation.compressed": "compress",
-    "memory.recorded": "remember",
-    "memory.revised": "evolve",
-    "memory.condensed": "consolidate",
-    "memory.visibility_changed": "share",
-    "memory.confirmed": "memory_strengthen",
-    "lesson.recorded": "lesson_save",
-    "lesson.reinforced": "lesson_strengthen",
-    "lesson.revised": "lesson_update",
-    "lesson.retired": "lesson_delete",
-    "lesson.triggered": "lesson_trigger",
-    "session.started": "session_start",
-    "session.ended": "session_end",
-    "session.summarised": "summarize",
-    "session.committed": "session_commit",
-    "session.retired": "session_retire",
-    "slot.set": "slot_replace",
-    "slot.appended": "slot_append",
-    "slot.deleted": "slot_delete",
-    "action.created": "action_create",
-    "action.updated": "action_update",
-    "relation.linked": "relate",
-    "relation.unlinked": "unrelate",
-    "subject.forgotten": "forget",
-}
+    "observation.recorded": "observe", "observation.compressed": "compress", "memory.recorded": "remember",
+    "memory.revised": "evolve", "memory.condensed": "consolidate", "memory.visibility_changed": "share",
+    "memory.confirmed": "memory_strengthen", "lesson.recorded": "lesson_save",
+    "lesson.reinforced": "lesson_strengthen", "lesson.revised": "lesson_update", "lesson.retired": "lesson_delete",
+    "lesson.triggered": "lesson_trigger", "session.started": "session_start", "session.ended": "session_end",
+    "session.summarised": "summarize", "session.committed": "session_commit", "session.retired": "session_retire",
+    "slot.set": "slot_replace", "slot.appended": "slot_append", "slot.deleted": "slot_delete",
+    "action.created": "action_create", "action.updated": "action_update", "relation.linked": "relate",
+    "relation.unlinked": "unrelate", "subject.forgotten": "forget",
+}  # fmt: skip
 """What agentmemory calls our events."""
 _EVENTS: Mapping[str, str] = {word: event for event, word in WORDS.items()} | {"delete": "subject.forgotten"}
 

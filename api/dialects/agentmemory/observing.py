@@ -150,15 +150,10 @@ _LATEST_S = 10_000_000_000
 
 LABEL_CHARS = 120
 _KINDS = {
-    "prompt_submit": "prompt",
-    "pre_tool_use": "tool_call",
-    "post_tool_use": "tool_result",
-    "post_tool_failure": "tool_error",
-    "assistant_message": "response",
-    "subagent_stop": "response",
-    "session_start": "session_start",
-    "session_end": "session_end",
-}
+    "prompt_submit": "prompt", "pre_tool_use": "tool_call", "post_tool_use": "tool_result",
+    "post_tool_failure": "tool_error", "assistant_message": "response", "subagent_stop": "response",
+    "session_start": "session_start", "session_end": "session_end",
+}  # fmt: skip
 _BODY = ("userPrompt", "narrative")
 _TOOL = ("toolName", "toolInput", "toolOutput")
 

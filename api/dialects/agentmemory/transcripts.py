@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from starlette.requests import Request
 
@@ -47,17 +47,10 @@ def _resolved(path: Path) -> Path:
     return path.expanduser().resolve()
 
 
-class TranscriptFiles(NamedTuple):
-    """The transcripts of a folder, the newest first; `capped` when it was not looked through to the end."""
-
-    files: list[Path]
-    capped: bool
-
-
-def transcripts(location: Path) -> TranscriptFiles:
-    """The transcripts in a folder and those below it, or the one that is named itself."""
+def transcripts(location: Path) -> tuple[list[Path], bool]:
+    """The transcripts below a folder, newest first, or the one that is named; and whether the search was cut short."""
     if location.is_file():
-        return TranscriptFiles([location], False)
+        return [location], False
     entries: list[tuple[float, Path]] = []
     looked_at, capped = 0, False
     for folder, _, names in os.walk(location):
@@ -69,7 +62,7 @@ def transcripts(location: Path) -> TranscriptFiles:
         if capped := looked_at >= MAX_LOOKED_AT:
             break
     entries.sort(key=lambda entry: (-entry[0], str(entry[1])))
-    return TranscriptFiles([path for _, path in entries], capped)
+    return [path for _, path in entries], capped
 
 
 async def import_transcripts(request: Request, arguments: Arguments) -> Record:
@@ -88,19 +81,18 @@ async def import_transcripts(request: Request, arguments: Arguments) -> Record:
         )
     if not await asyncio.to_thread(location.exists):
         return failure(f"there is nothing at {location}")
-    discovered = await asyncio.to_thread(transcripts, location)
+    files, capped = await asyncio.to_thread(transcripts, location)
     call, sessions = call_of(request), dict[str, None]()
-    observations = imported = 0
-    for path in discovered.files[:most]:
+    observations = 0
+    for path in files[:most]:
         observations += await _take(call, path, sessions)
-        imported += 1
     return success(
-        imported=imported,
+        imported=len(files[:most]),
         observations=observations,
         sessionIds=list(islice(sessions, MAX_SESSIONS_TOLD)),
-        discovered=len(discovered.files),
-        truncated=len(discovered.files) > most,
-        traversalCapped=discovered.capped,
+        discovered=len(files),
+        truncated=len(files) > most,
+        traversalCapped=capped,
         maxFiles=most,
         maxFilesUpperBound=MAX_FILES,
     )
@@ -139,10 +131,8 @@ async def _without_stored(call: Call, events: list[Event]) -> list[Event]:
 def _events(path: Path, tenant: str) -> Iterator[Event]:
     with path.open("rb") as file:
         for _, row in claude_code.rows(_lines(file)):
-            try:
+            with suppress(CommandRejected):  # nothing in the line is stored, as with most lines of a transcript
                 yield from events_of(claude_code.mapped(row), claude_code.SYSTEM, tenant)
-            except CommandRejected:
-                continue  # nothing in the line is stored, as with most lines of a transcript
 
 
 def _lines(file: Iterable[bytes]) -> Iterator[claude_code.TranscriptLine]:
