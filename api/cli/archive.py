@@ -17,9 +17,8 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from api.cli.direct import connected, server, telling
+from api.cli.direct import connected, on_redis, server
 from api.cli.output import FAILED, Output, plain
-from api.cli.rows import AsJson
 from ingest.embedded.room import (
     WAY_OUT,
     EmbeddedValkey,
@@ -63,28 +62,27 @@ def register(app: typer.Typer) -> None:
     app.command("log-file", epilog="Example: mnemolog log-file check")(log_file)
 
 
+@on_redis
 def archive(
+    output: Output,
     what: Annotated[
         ArchiveAction,
         typer.Argument(help="status: its contents; verify: read all of it; seal: archive all projected entries."),
     ] = ArchiveAction.STATUS,
-    as_json: AsJson = False,
 ) -> None:
     """Show, verify or fill the log's archive. `verify` exits 1 and names every damaged file."""
-    output = Output(as_json)
-    with telling(output):
-        settings = from_environment(os.environ)
-        if not settings.archive:
-            raise InvalidSetting("MNEMOLOG_ARCHIVE is not set")
-        with server(settings) as url:
-            match what:
-                case ArchiveAction.STATUS:
-                    asyncio.run(_status(settings, url, output))
-                case ArchiveAction.VERIFY:
-                    if asyncio.run(_verify(settings, url, output)):
-                        raise typer.Exit(FAILED)
-                case ArchiveAction.SEAL:
-                    asyncio.run(_seal(settings, url, output))
+    settings = from_environment(os.environ)
+    if not settings.archive:
+        raise InvalidSetting("MNEMOLOG_ARCHIVE is not set")
+    with server(settings) as url:
+        match what:
+            case ArchiveAction.STATUS:
+                asyncio.run(_status(settings, url, output))
+            case ArchiveAction.VERIFY:
+                if asyncio.run(_verify(settings, url, output)):
+                    raise typer.Exit(FAILED)
+            case ArchiveAction.SEAL:
+                asyncio.run(_seal(settings, url, output))
 
 
 async def _status(settings: Settings, url: str, output: Output) -> None:
@@ -154,7 +152,9 @@ class LogFileAction(StrEnum):
     REPAIR = "repair"
 
 
+@on_redis
 def log_file(
+    output: Output,
     what: Annotated[
         LogFileAction,
         typer.Argument(
@@ -163,27 +163,24 @@ def log_file(
         ),
     ] = LogFileAction.STATUS,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation before a repair.")] = False,
-    as_json: AsJson = False,
 ) -> None:
     """Show, check or repair the embedded server's append-only file. `status` and `check` exit 1 on a problem."""
-    output = Output(as_json)
-    with telling(output):
-        settings = from_environment(os.environ)
-        if settings.redis_url is not None:
-            raise InvalidSetting("the log is on the server at REDIS_URL, not in a local file")
-        folder = settings.data_dir / "valkey"
-        match what:
-            case LogFileAction.STATUS:
-                incidents = load_incidents(folder)
-                _tell(output, incidents)
-                if any(incident.open for incident in incidents):
-                    raise typer.Exit(FAILED)
-            case LogFileAction.ACKNOWLEDGE:
-                _tell(output, take_note(folder))
-            case LogFileAction.CHECK:
-                _check(folder, output)
-            case LogFileAction.REPAIR:
-                _repair(folder, output, yes=yes)
+    settings = from_environment(os.environ)
+    if settings.redis_url is not None:
+        raise InvalidSetting("the log is on the server at REDIS_URL, not in a local file")
+    folder = settings.data_dir / "valkey"
+    match what:
+        case LogFileAction.STATUS:
+            incidents = load_incidents(folder)
+            _tell(output, incidents)
+            if any(incident.open for incident in incidents):
+                raise typer.Exit(FAILED)
+        case LogFileAction.ACKNOWLEDGE:
+            _tell(output, take_note(folder))
+        case LogFileAction.CHECK:
+            _check(folder, output)
+        case LogFileAction.REPAIR:
+            _repair(folder, output, yes=yes)
 
 
 def _check(folder: Path, output: Output) -> None:

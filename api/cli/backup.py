@@ -18,9 +18,8 @@ from redis.exceptions import RedisError
 from rich.table import Table
 from rich.text import Text
 
-from api.cli.direct import connected, server, telling
+from api.cli.direct import connected, on_redis, server
 from api.cli.output import FAILED, Output, plain
-from api.cli.rows import AsJson
 from ingest.errors import InvalidSetting, LogUnavailable, MnemologError
 from ingest.log.archive.room import open_log
 from ingest.log.event_log import refuse_unfinished
@@ -77,37 +76,35 @@ def register(app: typer.Typer) -> None:
     app.add_typer(several, name="backups")
 
 
-def backup(to: To = "", as_json: AsJson = False) -> None:
+@on_redis
+def backup(output: Output, to: To = "") -> None:
     """Back up the log now if it changed since the newest backup; works while it is in use."""
-    output = Output(as_json)
-    with telling(output):
-        settings, target = _settings_and_target(to)
-        with server(settings) as url:
-            made = asyncio.run(_back_up(settings, url, target))
+    settings, target = _settings_and_target(to)
+    with server(settings) as url:
+        made = asyncio.run(_back_up(settings, url, target))
     output.document({"backup": made, "target": str(target)})
     output.line(Text(_description(made) if made else f"{target} is up to date"))
 
 
+@on_redis
 def restore_(
+    output: Output,
     source: From = "",
     name: Annotated[str | None, typer.Option("--backup", help="Name of the backup; default: the newest.")] = None,
     at: At = "",
     verified: Annotated[bool, typer.Option("--verify", help="Also replay and compare the log and the backup.")] = False,
-    as_json: AsJson = False,
 ) -> None:
     """Restore a backup into an empty log that no worker or API uses. Exits 1 if it is damaged, or the log not empty."""
-    output = Output(as_json)
-    with telling(output):
-        settings, target = _settings_and_target(source)
-        with server(settings) as url, output.progress() as bar:
-            task = bar.add_task("records", total=None)
-            restored = asyncio.run(
-                _restore(settings, url, target, name, lambda done, of: bar.update(task, completed=done, total=of), at)
-            )
-            if restored is not None and verified:
-                asyncio.run(_compare(settings, url, target, restored.manifest.name, at, live=False))
-        if restored is None:
-            raise BackupFailed(f"there is no backup in {target}")
+    settings, target = _settings_and_target(source)
+    with server(settings) as url, output.progress() as bar:
+        task = bar.add_task("records", total=None)
+        restored = asyncio.run(
+            _restore(settings, url, target, name, lambda done, of: bar.update(task, completed=done, total=of), at)
+        )
+        if restored is not None and verified:
+            asyncio.run(_compare(settings, url, target, restored.manifest.name, at, live=False))
+    if restored is None:
+        raise BackupFailed(f"there is no backup in {target}")
     output.document(
         {"backup": restored.manifest, "target": str(target), "left_out": restored.left_out, "verified": verified}
     )
@@ -117,15 +114,12 @@ def restore_(
         output.line(Text(f"up to {plain(at)}: {restored.left_out:,} later events were left out"))
 
 
-def backups(context: typer.Context, source: From = "", as_json: AsJson = False) -> None:
+@on_redis
+def backups(output: Output, source: From = "") -> None:
     """List the backups, oldest first. Exits 1 if the list is empty."""
-    if context.invoked_subcommand is not None:
-        return
-    output = Output(as_json)
-    with telling(output):
-        settings, target = _settings_and_target(source)
-        with _working(settings) as work:
-            available = listed(target, work)
+    settings, target = _settings_and_target(source)
+    with _working(settings) as work:
+        available = listed(target, work)
     output.document(
         {"backups": [{"name": entry.name, "trouble": entry.trouble, "manifest": entry.manifest} for entry in available]}
     )
@@ -142,22 +136,21 @@ def backups(context: typer.Context, source: From = "", as_json: AsJson = False) 
         raise typer.Exit(FAILED)
 
 
+@on_redis
 def verify_(
+    output: Output,
     name: Annotated[str, typer.Argument(help="Name of the backup; default: the newest.")] = "",
     source: From = "",
     at: At = "",
     live: Annotated[bool, typer.Option("--live", help="Compare with the documents of the live log.")] = False,
-    as_json: AsJson = False,
 ) -> None:
     """Read and replay a backup, and summarize its documents. Exits 1 if it is damaged or differs from the live log."""
-    output = Output(as_json)
-    with telling(output):
-        settings, target = _settings_and_target(source)
-        if live:
-            with server(settings) as url:
-                verified = asyncio.run(_compare(settings, url, target, name, at, live=True))
-        else:
-            verified = asyncio.run(_verify(settings, target, name, at))
+    settings, target = _settings_and_target(source)
+    if live:
+        with server(settings) as url:
+            verified = asyncio.run(_compare(settings, url, target, name, at, live=True))
+    else:
+        verified = asyncio.run(_verify(settings, target, name, at))
     summary = verified.documents.summary
     parked = {partition: [str(position) for position in positions] for partition, positions in verified.parked.items()}
     output.document({"backup": verified.manifest.name, "documents": summary, "parked": parked, "equals_live": live})

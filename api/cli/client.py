@@ -61,7 +61,7 @@ class InvalidUrl(ClientError):
 class UnexpectedAnswer(MnemologError):
     """An answer lacks a field that a command reads."""
 
-    code = "unexpected_answer"
+    code, exit_code = "unexpected_answer", 1
 
     def __init__(self, name: str) -> None:
         super().__init__(
@@ -117,11 +117,9 @@ class ApiClient:
 
     def look(self, path: str) -> tuple[int, Any]:
         """Status and decoded body, without retries; a 503 is an answer here. Raises ClientError."""
-        with self._streaming():
+        with self._connection():
             response = self._http.get(path)
-        if not response.is_success and response.status_code != 503:
-            raise self._error_of(response)
-        return response.status_code, self._object(response)
+        return response.status_code, self._decoded(response, also=503)
 
     def version(self) -> str:
         """The server's release; empty if unknown."""
@@ -146,7 +144,7 @@ class ApiClient:
     def download(self, path: str, params: Mapping[str, str]) -> Generator[Iterator[bytes]]:
         """The body of a long answer in blocks, without retries; raises ClientError."""
         with (
-            self._streaming(),
+            self._connection(),
             self._http.stream("GET", path, params=dict(params), timeout=STREAM_TIMEOUT_S) as response,
         ):
             if not response.is_success:
@@ -157,7 +155,7 @@ class ApiClient:
     def upload(self, path: str, blocks: Iterable[bytes]) -> Any:
         """The decoded answer to a long body of lines, without retries; raises ClientError."""
         headers = {"Content-Type": "application/x-ndjson"}
-        with self._streaming():
+        with self._connection():
             return self._decoded(self._http.post(path, content=blocks, headers=headers, timeout=STREAM_TIMEOUT_S))
 
     def post_lines(self, path: str, lines: bytes) -> Any:
@@ -165,7 +163,8 @@ class ApiClient:
         return self._send("POST", path, lines=lines)
 
     @contextmanager
-    def _streaming(self) -> Generator[None]:
+    def _connection(self) -> Generator[None]:
+        """Turns errors of the connection into ServerUnreachable or a ClientError."""
         try:
             yield
         except (httpx.ConnectError, httpx.ConnectTimeout):
@@ -191,28 +190,26 @@ class ApiClient:
         waited, pause = 0.0, FIRST_PAUSE_S
         while True:
             try:
-                response = self._http.request(method, path, params=params, content=content, headers=headers)
+                with self._connection():
+                    response = self._http.request(method, path, params=params, content=content, headers=headers)
+            except ServerUnreachable:
+                raise
+            except ClientError as lost:
+                problem = lost
+            else:
                 if response.status_code not in _BUSY:
                     return self._decoded(response)
                 problem = self._error_of(response)
-            except (httpx.ConnectError, httpx.ConnectTimeout):
-                raise ServerUnreachable(self.url) from None
-            except httpx.TransportError as error:
-                problem = ClientError(
-                    "connection_lost", f"{self.url} closed the connection: {error or type(error).__name__}"
-                )
             wait = pause if problem.retry_after is None else max(problem.retry_after, FIRST_PAUSE_S)
             if waited + wait > self._patience_s:
                 raise problem
             self._sleep(wait)
             waited, pause = waited + wait, min(2 * pause, LONGEST_PAUSE_S)
 
-    def _decoded(self, response: httpx.Response) -> Any:
-        if not response.is_success:
+    def _decoded(self, response: httpx.Response, also: int = 0) -> Any:
+        """The object in a successful answer, or in one with the status `also`; raises ClientError."""
+        if not response.is_success and response.status_code != also:
             raise self._error_of(response)
-        return self._object(response)
-
-    def _object(self, response: httpx.Response) -> Any:
         try:
             answer: Any = json.loads(response.content, object_hook=_Answer)
         except ValueError:

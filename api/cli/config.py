@@ -11,8 +11,8 @@ from typing import Annotated, NamedTuple
 import typer
 from rich.text import Text
 
-from api.cli.output import FAILED, USAGE, Output, answering, plain
-from api.cli.rows import AsJson, Url, table
+from api.cli.output import FAILED, Output, WrongCommand, plain
+from api.cli.rows import Url, on_machine, table
 from ingest.platform.addresses import client_key, key_file
 from ingest.platform.settings import HOOK_VARIABLES, VARIABLES, from_environment, stated, to_environment
 from ingest.secrets.redaction import HIDDEN, redacted, secrets_of
@@ -34,31 +34,29 @@ def register(app: typer.Typer) -> None:
     app.command(epilog="Example: mnemolog logs worker --follow")(logs)
 
 
+@on_machine
 def config(
+    output: Output,
     names: Annotated[
         list[str],
         typer.Argument(metavar="[NAME]...", help="Only these settings, with their meaning.", show_default=False),
     ] = [],  # noqa: B006 - typer copies it
     changed: Annotated[bool, typer.Option("--changed", help="Only settings that differ from the default.")] = False,
     url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Show every setting of this environment, and where it comes from. Secrets are masked."""
-    output = Output(as_json)
-    with answering(output):
-        rows = settings_of(os.environ)
-        key = key_of(url, os.environ)
+    rows = settings_of(os.environ)
+    key = key_of(url, os.environ)
     if unknown := sorted(set(names) - rows.keys()):
-        output.error(f"there is no setting {unknown[0]!r}; `mnemolog config` lists them all")
-        raise typer.Exit(USAGE)
-    shown = {
+        raise WrongCommand(f"there is no setting {unknown[0]!r}; `mnemolog config` lists them all")
+    listed = {
         name: row
         for name, row in rows.items()
         if (not names or name in names) and (not changed or row["from"] not in (DEFAULT, UNSET))
     }
-    output.document({"settings": shown, "key": key})
+    output.document({"settings": listed, "key": key})
     lines = table("setting", "value", "from", *(["meaning"] if names else []))
-    for name, row in shown.items():
+    for name, row in listed.items():
         style = "dim" if row["from"] in (DEFAULT, UNSET) else ""
         cells = [name, row["value"] or "-", row["from"], *([row["meaning"]] if names else [])]
         lines.add_row(*(Text(plain(text), style=style) for text in cells))
@@ -105,7 +103,7 @@ _STAMPS = (
 """Timestamps of our processes and of Valkey, in local time."""
 _JSON_STAMP = re.compile(r'\{"time": "(\d{4}-[0-9T:.+-]+)"')
 """The same with MNEMOLOG_LOG_FORMAT=json, in UTC."""
-_COLOURS = (("ERROR", "red"), ("CRITICAL", "red"), ("error:", "red"), ("WARNING", "yellow"))
+_COLORS = (("ERROR", "red"), ("CRITICAL", "red"), ("error:", "red"), ("WARNING", "yellow"))
 
 
 class Line(NamedTuple):
@@ -116,23 +114,21 @@ class Line(NamedTuple):
     text: str
 
 
+@on_machine
 def logs(
+    output: Output,
     processes: Annotated[
         list[str],
         typer.Argument(metavar="[PROCESS]...", help="api, worker, worker-2, valkey; else all.", show_default=False),
     ] = [],  # noqa: B006 - typer copies it
     lines: Annotated[int, typer.Option("--lines", "-n", min=0, max=100_000, help="Number of lines.")] = 50,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep printing new lines, until Ctrl-C.")] = False,
-    as_json: AsJson = False,
 ) -> None:
     """Print the logs of the processes that `mnemolog up` runs on this machine. Exits 1 if there are none."""
-    output = Output(as_json)
-    with answering(output):
-        folder = from_environment(os.environ).data_dir
+    folder = from_environment(os.environ).data_dir
     files = log_files(folder)
     if unknown := sorted(set(processes) - files.keys()) if files else []:
-        output.error(f"there is no log of {unknown[0]!r}; logs: {', '.join(files)}")
-        raise typer.Exit(USAGE)
+        raise WrongCommand(f"there is no log of {unknown[0]!r}; logs: {', '.join(files)}")
     if not files:
         output.error(f"there are no logs in {folder}; `mnemolog up` writes them to MNEMOLOG_DATA_DIR")
         raise typer.Exit(FAILED)
@@ -200,6 +196,6 @@ def stamp(text: str) -> str:
 
 def _print(output: Output, line: Line, width: int) -> None:
     output.record({"process": line.process, "at": line.at, "line": line.text})
-    style = next((colour for word, colour in _COLOURS if word in line.text), "")
+    style = next((color for word, color in _COLORS if word in line.text), "")
     text = Text(f"{line.process:<{width}}  ", style="cyan").append(plain(line.text), style=style or "default")
     output.line(text)

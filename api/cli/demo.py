@@ -20,8 +20,8 @@ from rich.table import Table
 from rich.text import Text
 
 from api.cli.client import ApiClient, ClientError
-from api.cli.output import FAILED, OK, Output, answering, one_line, plain
-from api.cli.rows import AsJson, Url, connect
+from api.cli.output import FAILED, OK, Output, one_line, plain
+from api.cli.rows import on_server
 from api.cli.server import follow_log, head, lag_totals
 
 TODAY = date(2026, 1, 10)
@@ -172,18 +172,17 @@ def register(app: typer.Typer) -> None:
     app.command(epilog="Example: mnemolog demo --exit")(demo)
 
 
+@on_server
 def demo(
+    output: Output,
+    client: ApiClient,
     leave: Annotated[bool, typer.Option("--exit", help="Exit after the report instead of following the log.")] = False,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Play a fleet of ten agents against a running server and show what it recalls. Exits 1 on a miss."""
-    output = Output(as_json)
-    with answering(output), connect(url) as client:
-        code = _run(client, output)
-        if not leave and not as_json:
-            output.note("following the log; Ctrl-C ends it")
-            follow_log(client, output, head(client))
+    code = _run(client, output)
+    if not leave and not output.as_json:
+        output.note("following the log; Ctrl-C ends it")
+        follow_log(client, output, head(client))
     raise typer.Exit(code)
 
 

@@ -9,6 +9,7 @@ import typer
 from redis.exceptions import RedisError
 
 from api.cli.output import FAILED, UNREACHABLE, USAGE, Output
+from api.cli.rows import without_server
 from ingest.embedded.room import EmbeddedValkey
 from ingest.errors import InUse, InvalidSetting, LogUnavailable, MnemologError
 from ingest.platform.connections import Client, connect
@@ -75,3 +76,7 @@ def telling(output: Output) -> Generator[None]:
     except OSError as error:
         output.error(f"{error.filename or 'failed'}: {error.strerror or error}")
         raise typer.Exit(FAILED) from None
+
+
+on_redis = without_server(telling)
+"""For commands that work on Redis itself."""

@@ -9,8 +9,8 @@ import typer
 from rich.text import Text
 
 from api.cli.client import ApiClient, ClientError
-from api.cli.output import FAILED, Output, WrongCommand, answering, one_line, plain
-from api.cli.rows import AsJson, Reader, Url, Yes, agreed, connect, fields_table
+from api.cli.output import FAILED, Output, WrongCommand, one_line, plain
+from api.cli.rows import Reader, Yes, agreed, fields_table, on_server
 from api.cli.show import COLLECTIONS, headline_of
 
 POLL_S = 0.3
@@ -33,7 +33,10 @@ def register(app: typer.Typer) -> None:
     app.command(epilog='Example: mnemolog forget session s1 --project shop --reason "asked to"')(forget)
 
 
+@on_server
 def forget(
+    output: Output,
+    client: ApiClient,
     arguments: Names,
     project: Annotated[
         str | None,
@@ -43,46 +46,42 @@ def forget(
     agent: Reader = "",
     wait: Annotated[float, typer.Option(min=0, help="Seconds to wait until it is done; 0 does not wait.")] = 600,
     yes: Yes = False,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Permanently delete documents, a session, or everything of a user or project. Prints the receipt.
 
     Documents derived from a document are deleted with it. Exits 1 if it is not done in time, or if a search still finds
     something.
     """
-    output = Output(as_json)
     kind, names = arguments[0], arguments[1:]
-    with answering(output), connect(url, agent) as client:
-        if kind not in SUBJECTS:
-            _forget_documents(output, client, arguments, reason, yes)
-            return
-        if len(names) != 1:
-            raise WrongCommand(f"name one {kind}: mnemolog forget {kind} NAME")
-        in_project = f" in project {project!r}" if project else ""
-        agreed(output, f"Permanently delete everything of the {kind} {names[0]!r}{in_project} on {client.url}?", yes)
-        subject = {"reason": reason, **({} if project is None else {"project": project})}
-        try:
-            receipt = client.post("/v1/forget", {"kind": kind, "subject": names[0], **subject})
-        except ClientError as error:
-            if kind != "session" or error.code != "forbidden":
-                raise
-            answer = client.delete(f"/v1/sessions/{quote(names[0], safe='')}", subject)
-            output.document(answer)
-            counts = _counts(answer["documents"])
-            output.line(Text(plain(f"forgotten session {names[0]} ({counts}) at {answer['position']}")))
-            output.note("no receipt: receipts need an admin key")
-            return
-        deadline, path = time.monotonic() + wait, f"/v1/forget/{receipt['id']}"
-        with output.waiting("forgetting") as show:
-            while receipt["status"] != "done" and time.monotonic() < deadline:
-                show(f"forgetting: {receipt['status']}" + (f", {receipt['error']}" if receipt["error"] else ""))
-                time.sleep(POLL_S)
-                receipt = client.get(path)
-        output.document(receipt)
-        _show_receipt(output, receipt)
-        if (wait and receipt["status"] != "done") or (receipt["probe"] or {}).get("found"):
-            raise typer.Exit(FAILED)
+    if kind not in SUBJECTS:
+        _forget_documents(output, client, arguments, reason, yes)
+        return
+    if len(names) != 1:
+        raise WrongCommand(f"name one {kind}: mnemolog forget {kind} NAME")
+    in_project = f" in project {project!r}" if project else ""
+    agreed(output, f"Permanently delete everything of the {kind} {names[0]!r}{in_project} on {client.url}?", yes)
+    subject = {"reason": reason, **({} if project is None else {"project": project})}
+    try:
+        receipt = client.post("/v1/forget", {"kind": kind, "subject": names[0], **subject})
+    except ClientError as error:
+        if kind != "session" or error.code != "forbidden":
+            raise
+        answer = client.delete(f"/v1/sessions/{quote(names[0], safe='')}", subject)
+        output.document(answer)
+        counts = _counts(answer["documents"])
+        output.line(Text(plain(f"forgotten session {names[0]} ({counts}) at {answer['position']}")))
+        output.note("no receipt: receipts need an admin key")
+        return
+    deadline, path = time.monotonic() + wait, f"/v1/forget/{receipt['id']}"
+    with output.waiting("forgetting") as show:
+        while receipt["status"] != "done" and time.monotonic() < deadline:
+            show(f"forgetting: {receipt['status']}" + (f", {receipt['error']}" if receipt["error"] else ""))
+            time.sleep(POLL_S)
+            receipt = client.get(path)
+    output.document(receipt)
+    _show_receipt(output, receipt)
+    if (wait and receipt["status"] != "done") or (receipt["probe"] or {}).get("found"):
+        raise typer.Exit(FAILED)
 
 
 def _forget_documents(output: Output, client: ApiClient, ids: list[str], reason: str, yes: bool) -> None:
@@ -112,7 +111,6 @@ def _forget_documents(output: Output, client: ApiClient, ids: list[str], reason:
 
 
 def _show_receipt(output: Output, receipt: Mapping[str, Any]) -> None:
-    rows = fields_table()
     removed: Mapping[str, Any] = receipt["removed"] or {}
     probe: Mapping[str, Any] = receipt["probe"] or {}
     fields = {
@@ -122,10 +120,7 @@ def _show_receipt(output: Output, receipt: Mapping[str, Any]) -> None:
         **{name.replace("_", " "): str(value) for name, value in removed.items() if name != "documents" and value},
         "found afterwards": f"{probe['found']} of {probe['documents']}, by {probe['queries']} queries" if probe else "",
     }
-    for name, value in fields.items():
-        if value:
-            rows.add_row(name, Text(plain(value)))
-    output.show(rows)
+    output.show(fields_table(fields))
     if receipt["status"] != "done":
         output.note(f"it continues in the background; GET /v1/forget/{receipt['id']} shows the receipt")
 

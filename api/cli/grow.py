@@ -14,9 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from api.cli.backup import ReplayDiffers
-from api.cli.direct import connected, server, telling
+from api.cli.direct import connected, on_redis, server
 from api.cli.output import USAGE, Output, plain
-from api.cli.rows import AsJson
 from ingest.errors import InvalidSetting
 from ingest.log.archive.room import open_log
 from ingest.log.keys import MANIFEST
@@ -31,7 +30,9 @@ def register(app: typer.Typer) -> None:
     app.command("grow", epilog=example)(grow)
 
 
+@on_redis
 def grow(
+    output: Output,
     source: Annotated[
         str, typer.Option("--from", help="The log to grow: its Redis URL, or its MNEMOLOG_DATA_DIR.")
     ] = "",
@@ -39,36 +40,33 @@ def grow(
         bool, typer.Option(help="Replay the new log, and compare the result with the old documents.")
     ] = True,
     back: Annotated[bool, typer.Option("--back", help="Allow processes to start on the old log again.")] = False,
-    as_json: AsJson = False,
 ) -> None:
     """Copy a log into an empty one with more partitions, keeping all positions; no API or worker can use either.
 
     The settings are those of the new log. Run an interrupted command again to resume it. Exits 1 if the logs differ or
     are in use, or if the new one is not empty.
     """
-    output = Output(as_json)
     if back == bool(source):
         output.error("use --from OLD with the settings of the new log, or --back with those of the old one")
         raise typer.Exit(USAGE)
-    with telling(output):
-        settings = from_environment(os.environ)
-        if back:
-            with server(settings) as url:
-                moved = asyncio.run(_take_back(url))
-            output.document({"taken_back": moved})
-            output.line(Text("processes can start on this log again" if moved else "this log was not grown"))
-            return
-        if "://" in source:
-            old = replace(settings, redis_url=source)
-        else:
-            folder = Path(source).expanduser().absolute()
-            if not (folder / "valkey").is_dir():
-                raise InvalidSetting(f"{source} is neither a Redis URL nor a data folder of an embedded server")
-            old = replace(settings, redis_url=None, data_dir=folder)
-        with ExitStack() as stack:
-            urls = stack.enter_context(server(old)), stack.enter_context(server(settings))
-            bar = stack.enter_context(output.progress())
-            copied, counts = asyncio.run(_grow(old, settings, urls, _progress_in(bar), documents=documents))
+    settings = from_environment(os.environ)
+    if back:
+        with server(settings) as url:
+            moved = asyncio.run(_take_back(url))
+        output.document({"taken_back": moved})
+        output.line(Text("processes can start on this log again" if moved else "this log was not grown"))
+        return
+    if "://" in source:
+        old = replace(settings, redis_url=source)
+    else:
+        folder = Path(source).expanduser().absolute()
+        if not (folder / "valkey").is_dir():
+            raise InvalidSetting(f"{source} is neither a Redis URL nor a data folder of an embedded server")
+        old = replace(settings, redis_url=None, data_dir=folder)
+    with ExitStack() as stack:
+        urls = stack.enter_context(server(old)), stack.enter_context(server(settings))
+        bar = stack.enter_context(output.progress())
+        copied, counts = asyncio.run(_grow(old, settings, urls, _progress_in(bar), documents=documents))
     _report(output, settings, copied, counts, documents)
 
 

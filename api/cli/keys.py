@@ -9,7 +9,6 @@ import os
 import sys
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -21,14 +20,13 @@ from rich.text import Text
 
 from api.access.keys import FRESH_S, Grant, Key, Made, Registry, parse
 from api.agents.files import System, installed
-from api.cli.direct import server, telling
+from api.cli.direct import connected, on_redis, server
 from api.cli.output import FAILED, Output, plain
-from api.cli.rows import AsJson, Url, names_in
+from api.cli.rows import Url, names_in
 from ingest.commands.parse import rejected
 from ingest.errors import CommandRejected
 from ingest.platform.addresses import client_key, store_key
 from ingest.platform.clock import system_clock, to_ms
-from ingest.platform.connections import connect
 from ingest.platform.settings import from_environment
 
 T = TypeVar("T")
@@ -63,7 +61,9 @@ def register(app: typer.Typer) -> None:
     app.add_typer(keys)
 
 
+@on_redis
 def create(
+    output: Output,
     name: Annotated[str, typer.Argument(help="A name that says what the key is for.")],
     role: Annotated[list[str], typer.Option("--role", help=ROLES_HELP)],
     project: Annotated[
@@ -86,95 +86,89 @@ def create(
     store_it: Store = False,
     yes: Yes = False,
     url: ForServer = None,
-    as_json: AsJson = False,
 ) -> None:
     """Create a key and print it once; the server only stores a hash. The first key locks out everyone without one."""
-    output = Output(as_json)
-    asks = not (yes or as_json) and sys.stdin.isatty()
-    with telling(output):
-        try:
-            grant = msgspec.convert(
-                {
-                    "name": name,
-                    "roles": list(dict.fromkeys(names_in(role))),
-                    "tenant": tenant or from_environment(os.environ).tenant,
-                    "projects": project,
-                    "agents": agent,
-                    "expires_at": _in_days(days),
-                    "reads_per_minute": reads_per_minute,
-                    "writes_per_minute": writes_per_minute,
-                },
-                Grant,
-            )
-        except msgspec.ValidationError as error:
-            raise rejected(error) from None
-        first = partial(_before_the_first, output, grant, stored=store_it, operator=operator, asks=asks, url=url)
-        made, operators = _on_registry(lambda registry: _create(registry, grant, first))
-        stored = _store_key(output, str(made.token), url) if store_it else None
-        fields = _fields_of(made, stored)
-        output.document(fields if operators is None else {**fields, "operator": _fields_of(operators, None)})
-        _print(output, made)
-        if operators is not None:
-            output.note("the operator key, with full access; keep it private:")
-            output.line(Text(str(operators.token)))
+    asks = not (yes or output.as_json) and sys.stdin.isatty()
+    try:
+        grant = msgspec.convert(
+            {
+                "name": name,
+                "roles": list(dict.fromkeys(names_in(role))),
+                "tenant": tenant or from_environment(os.environ).tenant,
+                "projects": project,
+                "agents": agent,
+                "expires_at": _in_days(days),
+                "reads_per_minute": reads_per_minute,
+                "writes_per_minute": writes_per_minute,
+            },
+            Grant,
+        )
+    except msgspec.ValidationError as error:
+        raise rejected(error) from None
+
+    async def keys(registry: Registry) -> tuple[Made, Made | None]:
+        """The key, and the operator key, if one is created with the first key."""
+        also = await registry.version() == 0 and _before_the_first(
+            output, grant, stored=store_it, operator=operator, asks=asks, url=url
+        )
+        made = await registry.create(grant)
+        return made, await registry.create(replace(OPERATOR, tenant=grant.tenant)) if also else None
+
+    made, operators = _on_registry(keys)
+    _hand_out(output, made, store_it, url, operators)
+    if operators is not None:
+        output.note("the operator key, with full access; keep it private:")
+        output.line(Text(str(operators.token)))
 
 
-def store(url: Url = None, as_json: AsJson = False) -> None:
+@on_redis
+def store(output: Output, url: Url = None) -> None:
     """Store a key, read from stdin, for the commands, hooks and MCP bridges of this user."""
-    output = Output(as_json)
     typed = typer.prompt("API key", hide_input=True, err=True) if sys.stdin.isatty() else sys.stdin.readline()
-    with telling(output):
-        token = parse(typed.strip())
-        if token is None:
-            raise CommandRejected("not a valid API key; check for typos or missing characters", "key")
-        output.document({"stored": str(_store_key(output, str(token), url))})
+    token = parse(typed.strip())
+    if token is None:
+        raise CommandRejected("not a valid API key; check for typos or missing characters", "key")
+    output.document({"stored": str(_store_key(output, str(token), url))})
 
 
+@on_redis
 def list_(
+    output: Output,
     everything: Annotated[bool, typer.Option("--all", help="Include expired and revoked keys.")] = False,
-    as_json: AsJson = False,
 ) -> None:
     """List keys, oldest first, without their secrets. Exits 1 if the list is empty."""
-    output, now_ms = Output(as_json), to_ms(system_clock())
-    with telling(output):
-        keys = [key for key in _on_registry(Registry.all) if everything or key.holds(now_ms)]
+    now_ms = to_ms(system_clock())
+    keys = [key for key in _on_registry(Registry.all) if everything or key.holds(now_ms)]
     output.document({"keys": [asdict(key.view(now_ms)) for key in keys]})
     output.show(_table(keys, now_ms))
     if not keys:
         raise typer.Exit(FAILED)
 
 
-def show(key_id: KeyId, as_json: AsJson = False) -> None:
+@on_redis
+def show(output: Output, key_id: KeyId) -> None:
     """Show a key, without its secret. Exits 1 if it does not exist."""
-    output = Output(as_json)
-    with telling(output):
-        key = _on_registry(lambda registry: registry.get(key_id))
-    _show(output, key)
+    _show(output, _on_registry(lambda registry: registry.get(key_id)))
 
 
+@on_redis
 def rotate(
+    output: Output,
     key_id: KeyId,
     grace_hours: Annotated[float, typer.Option(min=0, max=2160, help="How long the old key keeps working.")] = 24.0,
     days: Days = None,
     store_it: Store = False,
     url: ForServer = None,
-    as_json: AsJson = False,
 ) -> None:
     """Replace a key with a new one with the same permissions, and print it. The old one works for a grace period."""
-    output = Output(as_json)
-    with telling(output):
-        grace = timedelta(hours=grace_hours)
-        made = _on_registry(lambda registry: registry.rotate(key_id, grace, _in_days(days)))
-        output.document(_fields_of(made, _store_key(output, str(made.token), url) if store_it else None))
-        _print(output, made)
+    made = _on_registry(lambda registry: registry.rotate(key_id, timedelta(hours=grace_hours), _in_days(days)))
+    _hand_out(output, made, store_it, url)
 
 
-def revoke(key_id: KeyId, as_json: AsJson = False) -> None:
+@on_redis
+def revoke(output: Output, key_id: KeyId) -> None:
     """Revoke a key; it stops working within two seconds."""
-    output = Output(as_json)
-    with telling(output):
-        key = _on_registry(lambda registry: registry.revoke(key_id))
-    _show(output, key)
+    _show(output, _on_registry(lambda registry: registry.revoke(key_id)))
     output.note(f"running servers reject it within {FRESH_S:g} seconds")
 
 
@@ -182,11 +176,8 @@ def _on_registry(ask: Callable[[Registry], Awaitable[T]]) -> T:
     """Run a query on the registry in the Redis of the settings. Runs an event loop."""
 
     async def on_server(url: str) -> T:
-        redis = connect(url, connections=2)
-        try:
+        async with connected(url) as redis:
             return await ask(Registry(redis))
-        finally:
-            await redis.aclose()
 
     with server(from_environment(os.environ)) as url:
         return asyncio.run(on_server(url))
@@ -201,18 +192,16 @@ def _in_days(days: float | None) -> datetime | None:
         raise CommandRejected("that is after the year 9999", "days") from None
 
 
-async def _create(registry: Registry, grant: Grant, before_first: Callable[[], bool]) -> tuple[Made, Made | None]:
-    also = await registry.version() == 0 and before_first()
-    made = await registry.create(grant)
-    return made, await registry.create(replace(OPERATOR, tenant=grant.tenant)) if also else None
-
-
-def _fields_of(made: Made, stored: Path | None) -> dict[str, Any]:
-    fields = asdict(made.key.view(to_ms(system_clock())))
-    return {"key": str(made.token), **fields, "stored": None if stored is None else str(stored)}
-
-
-def _print(output: Output, made: Made) -> None:
+def _hand_out(output: Output, made: Made, store_it: bool, url: str | None, operator: Made | None = None) -> None:
+    """Print a new key, and store it if requested."""
+    stored = str(_store_key(output, str(made.token), url)) if store_it else None
+    keys = {"": (made, stored), "operator": (operator, None)}
+    fields = {
+        role: {"key": str(key.token), **asdict(key.key.view(to_ms(system_clock()))), "stored": path}
+        for role, (key, path) in keys.items()
+        if key is not None
+    }
+    output.document({**fields.pop(""), **fields})
     output.line(Text(str(made.token)))
     output.note("shown only once; clients send it as `Authorization: Bearer mnk_...`, or set MNEMOLOG_SECRET")
 

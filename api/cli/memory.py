@@ -6,10 +6,11 @@ so that it can replace the other command line in scripts and prompts.
 
 import os
 import sys
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Annotated, Any, NoReturn, TypeVar
-from urllib.parse import quote, urlsplit
+from typing import Any, NamedTuple, NoReturn
+from urllib.parse import urlsplit
 
 import httpx
 import msgspec
@@ -21,12 +22,10 @@ from rich.table import Table
 from rich.text import Text
 
 from api.cli.output import FAILED, USAGE, plain
-from api.cli.rows import AsJson, names_in
+from api.cli.rows import CONTEXT, AsJson, Param, Values, filled, names_in, option, options_of, values_of, with_options
 from ingest.errors import InvalidSetting
 from ingest.platform.addresses import LOOPBACK, client_key, proxy_options
 from ingest.platform.settings import from_environment
-
-T = TypeVar("T")
 
 CONNECT_TIMEOUT_S = 10.0
 """Answers have no time limit."""
@@ -70,14 +69,14 @@ class AgentdMemory(Struct, kw_only=True):
     references: list[str] = []
 
 
-class AgentdMatches(Struct, kw_only=True):
+class AgentdMatches(Struct):
     """The answer to a search."""
 
     memories: list[AgentdMemory]
     total: int
 
 
-class AgentdPage(Struct, kw_only=True):
+class AgentdPage(Struct):
     """The answer to a listing."""
 
     items: list[AgentdMemory]
@@ -86,13 +85,13 @@ class AgentdPage(Struct, kw_only=True):
     offset: int
 
 
-class AgentdDeletion(Struct, kw_only=True):
+class AgentdDeletion(Struct):
     """The answer to a deletion."""
 
     deleted: bool
 
 
-class AgentdHealth(Struct, kw_only=True):
+class AgentdHealth(Struct):
     """The state of a service."""
 
     status: str
@@ -101,179 +100,66 @@ class AgentdHealth(Struct, kw_only=True):
     details: dict[str, Any] = {}
 
 
-Id = Annotated[str, typer.Argument(metavar="ID")]
-Lists = Annotated[str, typer.Option(help="Comma-separated.")]
-KindName = Annotated[MemoryKind | None, typer.Option("--type", case_sensitive=False, help="Only of this type.")]
+class Command(NamedTuple):
+    """One command: its request, the struct of the answer, and the lines that show it. None is not sent."""
 
-commands = typer.Typer(
-    name="memory",
-    help="The commands of agentd's `agent memory`; the service is at AGENTD_MEMORY_SERVICE_URL, "
-    "by default on the host of MNEMOLOG_URL, at MNEMOLOG_AGENTD_PORT.",
-    no_args_is_help=True,
-)
+    name: str
+    route: str
+    help: str
+    answer: type[Struct]
+    params: Mapping[str, Param]
+    lines: Callable[[Any, Values], Iterator[str]]
 
 
 def register(app: typer.Typer) -> None:
     """Add the group to an application."""
+    commands = typer.Typer(
+        name="memory",
+        help="The commands of agentd's `agent memory`; the service is at AGENTD_MEMORY_SERVICE_URL, "
+        "by default on the host of MNEMOLOG_URL, at MNEMOLOG_AGENTD_PORT.",
+        no_args_is_help=True,
+    )
+
+    @commands.callback()
+    def remember_form(context: typer.Context, as_json: AsJson = False) -> None:  # pyright: ignore[reportUnusedFunction]
+        context.obj = as_json
+
+    for row in COMMANDS:
+        commands.command(row.name, help=row.help)(_command(row))
     app.add_typer(commands)
 
 
-@commands.callback()
-def _group(context: typer.Context, as_json: AsJson = False) -> None:
-    context.obj = as_json
+def _command(row: Command) -> Callable[..., None]:
+    """The row as a function whose signature typer reads."""
+
+    def run(**given: Any) -> None:
+        as_json = given.pop("as_json") | bool(given.pop("context").obj)
+        values = values_of(row.params, given)
+        answer = _ask(row, values)
+        if as_json:
+            fields: dict[str, Any] = msgspec.to_builtins(answer)
+            for memory in fields.get("memories") or fields.get("items") or [fields]:
+                if memory.get("owner", "") is None:
+                    del memory["owner"]
+            sys.stdout.write(msgspec.json.format(msgspec.json.encode(fields), indent=2).decode() + "\n")
+        else:
+            for line in row.lines(answer, values):
+                typer.echo(plain(line))
+
+    return with_options(run, **options_of(row.params), **CONTEXT, as_json=(AsJson, False))
 
 
-@commands.command()
-def health(context: typer.Context, as_json: AsJson = False) -> None:
-    """Show the state of the service."""
-    state = _ask("GET", "/health", AgentdHealth)
-    if not _print_json(context, as_json, state):
-        store = "healthy" if state.details.get("vector_store") else "unhealthy"
-        _say(
-            f"Service: {state.service}",
-            f"Status: {state.status}",
-            f"Version: {state.version}",
-            f"Vector store: {store}",
-        )
-
-
-@commands.command()
-def remember(
-    context: typer.Context,
-    content: Annotated[str, typer.Argument(help="What to remember.")],
-    created_by: Annotated[str, typer.Option(help="Who creates it.")],
-    kind: Annotated[
-        MemoryKind, typer.Option("--type", case_sensitive=False, help="Type of the memory.")
-    ] = MemoryKind.INFORMATION,
-    tags: Lists = "",
-    visibility: Annotated[Level, typer.Option(case_sensitive=False, help="Who can find it.")] = Level.PUBLIC,
-    share_with: Lists = "",
-    references: Lists = "",
-    as_json: AsJson = False,
-) -> None:
-    """Store a memory."""
-    body = {
-        "content": content,
-        "type": kind,
-        "tags": names_in([tags]),
-        "created_by": created_by,
-        "visibility": visibility,
-        "shared_with": names_in([share_with]),
-        "references": names_in([references]),
-    }
-    stored = _ask("POST", "/memories", AgentdMemory, body=body)
-    if not _print_json(context, as_json, stored):
-        _say("Memory stored.", *full(stored))
-
-
-@commands.command()
-def recall(context: typer.Context, name: Id, as_json: AsJson = False) -> None:
-    """Show a memory."""
-    answer = _ask("GET", f"/memories/{quote(name, safe='')}", AgentdMemory)
-    if not _print_json(context, as_json, answer):
-        _say(*full(answer))
-
-
-@commands.command()
-def search(
-    context: typer.Context,
-    query: Annotated[str, typer.Argument(help="What to look for, in plain language.")],
-    as_actor: Annotated[str | None, typer.Option(help="Who asks; also finds their own memories.")] = None,
-    kind: KindName = None,
-    tags: Lists = "",
-    limit: Annotated[int, typer.Option(min=0)] = 10,
-    since: Annotated[str, typer.Option(help="Created at or after this time: 2026-01-31T12:00:00Z.")] = "",
-    until: Annotated[str, typer.Option(help="Created at or before this time.")] = "",
-    as_json: AsJson = False,
-) -> None:
-    """Find memories by meaning."""
-    body: dict[str, Any] = {
-        "query": query,
-        "as_actor": as_actor,
-        "type": kind,
-        "tags": names_in([tags]) or None,
-        "from": _utc(since, "--since"),
-        "to": _utc(until, "--until"),
-        "limit": limit,
-    }
-    sent = {name: value for name, value in body.items() if value is not None}
-    answer = _ask("POST", "/memories/search", AgentdMatches, body=sent)
-    if _print_json(context, as_json, answer):
-        return
-    _say(f"Found {answer.total} {'memory' if answer.total == 1 else 'memories'}")
-    for memory in answer.memories:
-        tags_line = [f"Tags: {', '.join(memory.tags)}"] if memory.tags else []
-        _say(RULE, f"ID: {memory.id}", f"[{memory.type}] {memory.content}", *tags_line)
-    _say(RULE if answer.memories else "No memories match the query.")
-
-
-@commands.command()
-def forget(context: typer.Context, name: Id, as_json: AsJson = False) -> None:
-    """Delete a memory."""
-    answer = _ask("DELETE", f"/memories/{quote(name, safe='')}", AgentdDeletion)
-    if not _print_json(context, as_json, answer):
-        _say(f"Memory {name} deleted." if answer.deleted else f"Memory {name} not found.")
-
-
-@commands.command("list")
-def list_memories(
-    context: typer.Context,
-    kind: KindName = None,
-    tag: Annotated[str, typer.Option(help="Any of these, comma-separated.")] = "",
-    created_by: Annotated[str, typer.Option(help="Only memories created by this agent.")] = "",
-    visibility: Annotated[Level | None, typer.Option(case_sensitive=False, help="Only with this visibility.")] = None,
-    limit: Annotated[int, typer.Option(min=0)] = 50,
-    offset: Annotated[int, typer.Option(min=0)] = 0,
-    as_json: AsJson = False,
-) -> None:
-    """List memories, newest first."""
-    query = {"type": kind, "tag": tag, "created_by": created_by, "visibility": visibility}
-    filters: dict[str, str] = {name: str(value) for name, value in query.items() if value}
-    page = _ask("GET", "/memories", AgentdPage, params={**filters, "limit": str(limit), "offset": str(offset)})
-    if _print_json(context, as_json, page):
-        return
-    _say(f"Showing {len(page.items)}/{page.total} memories (offset {page.offset})")
-    if page.items:
-        table = Table(box=box.SQUARE)
-        for title in ("ID", "Type", "Content", "Created By", "Visibility", "Tags"):
-            table.add_column(title, overflow="fold")
-        for memory in page.items:
-            tags, content = ", ".join(memory.tags), cut(memory.content)
-            cells = (memory.id, memory.type, content, memory.created_by, memory.visibility, tags)
-            table.add_row(*(Text(plain(" ".join(cell.split()))) for cell in cells))
-        console = Console()
-        (console if console.is_terminal else Console(width=WIDE)).print(table)
-
-
-@commands.command()
-def visibility(
-    context: typer.Context,
-    name: Id,
-    level: Annotated[Level, typer.Argument(case_sensitive=False, help="Who can find it.")],
-    share_with: Annotated[
-        str | None, typer.Option(help="Agents a shared memory is shared with, comma-separated.")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Change who can find a memory."""
-    body: dict[str, Any] = {"visibility": level}
-    if share_with is not None:
-        body["shared_with"] = names_in([share_with])
-    changed = _ask("PUT", f"/memories/{quote(name, safe='')}/visibility", AgentdMemory, body=body)
-    if not _print_json(context, as_json, changed):
-        _say(f"Visibility of {changed.id} updated.", *full(changed))
-
-
-def _ask(method: str, path: str, shape: type[T], *, body: Any = None, params: dict[str, str] | None = None) -> T:
+def _ask(row: Command, values: Values) -> Any:
     """The decoded answer; exits if there is none."""
+    method, path, rest = filled(row.route, {name: value for name, value in values.items() if value is not None})
+    request: dict[str, Any] = {"params": rest} if method == "GET" else {"json": rest} if rest else {}
     try:
         client = _client()
     except InvalidSetting as error:
         _fail(str(error), USAGE)
-    content = None if body is None else msgspec.json.encode(body)
     with client:
         try:
-            response = client.request(method, path, content=content, params=params)
+            response = client.request(method, path, **request)
             if response.status_code == 401:
                 _fail(
                     f"the service at {client.base_url} requires an API key: set MNEMOLOG_SECRET, or store one with "
@@ -281,7 +167,7 @@ def _ask(method: str, path: str, shape: type[T], *, body: Any = None, params: di
                 )
             if not response.is_success:
                 _fail(f"the service answered {response.status_code}: {response.text.strip()}")
-            return msgspec.json.decode(response.content, type=shape)
+            return msgspec.json.decode(response.content, type=row.answer)
         except httpx.TransportError as error:
             _fail(f"no memory service answers at {client.base_url}: {error or type(error).__name__}; {ADVICE}")
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -322,36 +208,69 @@ def _fail(message: str, code: int = FAILED) -> NoReturn:
     raise typer.Exit(code)
 
 
-def _print_json(context: typer.Context, as_json: bool, answer: Struct) -> bool:
-    """Print an answer as JSON, if requested: all its lists, but no empty owner."""
-    if not (as_json or context.obj):
-        return False
-    fields: dict[str, Any] = msgspec.to_builtins(answer)
-    for memory in fields.get("memories") or fields.get("items") or [fields]:
-        if memory.get("owner", "") is None:
-            del memory["owner"]
-    sys.stdout.write(msgspec.json.format(msgspec.json.encode(fields), indent=2).decode() + "\n")
-    return True
+def _health_lines(state: AgentdHealth, values: Values) -> Iterator[str]:
+    yield f"Service: {state.service}"
+    yield f"Status: {state.status}"
+    yield f"Version: {state.version}"
+    yield f"Vector store: {'healthy' if state.details.get('vector_store') else 'unhealthy'}"
+
+
+def _matches_lines(answer: AgentdMatches, values: Values) -> Iterator[str]:
+    yield f"Found {answer.total} {'memory' if answer.total == 1 else 'memories'}"
+    for memory in answer.memories:
+        yield from (RULE, f"ID: {memory.id}", f"[{memory.type}] {memory.content}")
+        if memory.tags:
+            yield f"Tags: {', '.join(memory.tags)}"
+    yield RULE if answer.memories else "No memories match the query."
+
+
+def _page_lines(page: AgentdPage, values: Values) -> Iterator[str]:
+    """A line, then a table, which is printed here."""
+    yield f"Showing {len(page.items)}/{page.total} memories (offset {page.offset})"
+    if page.items:
+        table = Table(box=box.SQUARE)
+        for title in ("ID", "Type", "Content", "Created By", "Visibility", "Tags"):
+            table.add_column(title, overflow="fold")
+        for memory in page.items:
+            tags, content = ", ".join(memory.tags), cut(memory.content)
+            cells = (memory.id, memory.type, content, memory.created_by, memory.visibility, tags)
+            table.add_row(*(Text(plain(" ".join(cell.split()))) for cell in cells))
+        console = Console()
+        (console if console.is_terminal else Console(width=WIDE)).print(table)
+
+
+def _deletion_lines(answer: AgentdDeletion, values: Values) -> Iterator[str]:
+    yield f"Memory {values['id']} {'deleted' if answer.deleted else 'not found'}."
+
+
+def _memory_lines(*titles: str) -> Callable[[AgentdMemory, Values], Iterator[str]]:
+    """Lines of a memory, below a title, which can name its id."""
+
+    def lines(memory: AgentdMemory, values: Values) -> Iterator[str]:
+        yield from (title.format(memory.id) for title in titles)
+        yield from full(memory)
+
+    return lines
 
 
 def full(memory: AgentdMemory) -> list[str]:
-    """A memory, one line per field."""
-    lines = [
-        ("ID", memory.id),
-        ("Type", memory.type),
-        ("Content", memory.content),
-        ("Created by", memory.created_by),
-        ("Created at", moment(memory.created_at)),
-        ("Visibility", memory.visibility),
-    ]
-    optional = [
-        ("Shared with", ", ".join(memory.shared_with)),
-        ("Tags", ", ".join(memory.tags)),
-        ("Owner", memory.owner),
-        ("References", ", ".join(memory.references)),
-    ]
-    lines += [(label, text) for label, text in optional if text]
-    return [f"  {label}: {text}" for label, text in lines]
+    """A memory, one line per field, without empty optional fields."""
+    fields = {
+        "ID": memory.id,
+        "Type": memory.type,
+        "Content": memory.content,
+        "Created by": memory.created_by,
+        "Created at": moment(memory.created_at),
+        "Visibility": memory.visibility,
+    }
+    optional = {
+        "Shared with": ", ".join(memory.shared_with),
+        "Tags": ", ".join(memory.tags),
+        "Owner": memory.owner,
+        "References": ", ".join(memory.references),
+    }
+    fields |= {label: text for label, text in optional.items() if text}
+    return [f"  {label}: {text}" for label, text in fields.items()]
 
 
 def cut(text: str) -> str:
@@ -368,21 +287,89 @@ def moment(text: str) -> str:
         return text
 
 
-def _utc(text: str, option: str) -> str | None:
-    """A time with an offset, in UTC; None for an empty text. Raises BadParameter."""
-    if not text:
-        return None
-    try:
-        when = msgspec.convert(text, datetime)
-        if when.tzinfo is None:
-            raise ValueError("it has no offset")
-        return when.astimezone(UTC).isoformat().replace("+00:00", "Z")
-    except (ValueError, OverflowError):
-        raise typer.BadParameter(
-            f"{text!r} is not an RFC 3339 time; use a form like 2026-01-31T12:00:00Z", param_hint=option
-        ) from None
+def _utc(option: str) -> Callable[[str], str | None]:
+    """A reader of the time in an option: in UTC, None for an empty text. Raises BadParameter."""
+
+    def read(text: str) -> str | None:
+        try:
+            when = msgspec.convert(text, datetime) if text else None
+            if when is not None and when.tzinfo is None:
+                raise ValueError("it has no offset")
+            return when and when.astimezone(UTC).isoformat().replace("+00:00", "Z")
+        except (ValueError, OverflowError):
+            message = f"{text!r} is not an RFC 3339 time; use a form like 2026-01-31T12:00:00Z"
+            raise typer.BadParameter(message, param_hint=option) from None
+
+    return read
 
 
-def _say(*lines: str) -> None:
-    for line in lines:
-        typer.echo(plain(line))
+def _names_or_none(text: str | None) -> list[str] | None:
+    return names_in(text) or None if text is not None else None
+
+
+def _text_or_none(text: str) -> str | None:
+    return text or None
+
+
+ID = {"name": Param(str, typer.Argument(..., metavar="ID"), "id")}
+LIST = option(str, "", "Comma-separated.", sent=names_in)
+KIND = option(MemoryKind | None, None, "Only of this type.", "--type", field="type", case_sensitive=False)
+COMMANDS = (
+    Command("health", "GET /health", "Show the state of the service.", AgentdHealth, {}, _health_lines),
+    Command(
+        "remember", "POST /memories", "Store a memory.", AgentdMemory,
+        {
+            "content": Param(str, typer.Argument(..., help="What to remember.")),
+            "created_by": option(str, ..., "Who creates it."),
+            "kind": option(
+                MemoryKind, MemoryKind.INFORMATION, "Type of the memory.", "--type", field="type", case_sensitive=False
+            ),
+            "tags": LIST,
+            "visibility": option(Level, Level.PUBLIC, "Who can find it.", case_sensitive=False),
+            "share_with": LIST._replace(field="shared_with"),
+            "references": LIST,
+        },
+        _memory_lines("Memory stored."),
+    ),
+    Command("recall", "GET /memories/{id}", "Show a memory.", AgentdMemory, ID, _memory_lines()),
+    Command(
+        "search", "POST /memories/search", "Find memories by meaning.", AgentdMatches,
+        {
+            "query": Param(str, typer.Argument(..., help="What to look for, in plain language.")),
+            "as_actor": option(str | None, None, "Who asks; also finds their own memories."),
+            "kind": KIND,
+            "tags": LIST._replace(sent=_names_or_none),
+            "limit": Param(int, typer.Option(10, min=0)),
+            "since": option(
+                str, "", "Created at or after this time: 2026-01-31T12:00:00Z.", field="from", sent=_utc("--since")
+            ),
+            "until": option(str, "", "Created at or before this time.", field="to", sent=_utc("--until")),
+        },
+        _matches_lines,
+    ),
+    Command("forget", "DELETE /memories/{id}", "Delete a memory.", AgentdDeletion, ID, _deletion_lines),
+    Command(
+        "list", "GET /memories", "List memories, newest first.", AgentdPage,
+        {
+            "kind": KIND,
+            "tag": option(str, "", "Any of these, comma-separated.", sent=_text_or_none),
+            "created_by": option(str, "", "Only memories created by this agent.", sent=_text_or_none),
+            "visibility": option(Level | None, None, "Only with this visibility.", case_sensitive=False),
+            "limit": Param(int, typer.Option(50, min=0)),
+            "offset": Param(int, typer.Option(0, min=0)),
+        },
+        _page_lines,
+    ),
+    Command(
+        "visibility", "PUT /memories/{id}/visibility", "Change who can find a memory.", AgentdMemory,
+        {
+            **ID,
+            "level": Param(Level, typer.Argument(..., case_sensitive=False, help="Who can find it."), "visibility"),
+            "share_with": option(
+                str | None, None, "Agents a shared memory is shared with, comma-separated.", field="shared_with",
+                sent=lambda text: None if text is None else names_in(text),
+            ),
+        },
+        _memory_lines("Visibility of {} updated."),
+    ),
+)  # fmt: skip

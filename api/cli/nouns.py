@@ -14,6 +14,7 @@ from api.cli.output import FAILED, Output, WrongCommand, one_line, plain
 from api.cli.rows import (
     AGENT_READS,
     AGENT_WRITES,
+    ANY_PROJECT,
     AUTHOR,
     EVENT_ID,
     PAGE,
@@ -57,14 +58,8 @@ def json_object(text: str) -> dict[str, Any]:
         raise typer.BadParameter(f"--data must be a JSON object: {error}") from None
 
 
-def one_name_list(value: str) -> list[str]:
-    """The names of an option that is given once."""
-    return names_in([value])
-
-
 PROJECT = option(str, "", "Project it belongs to.", "--project", "-p")
 IN_PROJECT = option(str, "", "Only this project.", "--project", "-p", show_default="items without a project")
-ANY_PROJECT = option(str | None, None, "Only this project.", "--project", "-p", show_default="all projects")
 TAGS = option(list[str], [], "Comma-separated; may be repeated.", "--tags", "-t", sent=names_in)
 TEXT = argument("The text; `-` reads it from stdin.", field="content")
 IMPORTANCE: dict[str, Any] = {"min": 0, "max": 10}
@@ -147,7 +142,7 @@ MEMORIES = (
             "visibility": option(
                 Literal["public", "shared", "private"] | None, None, "Who can recall it.", show_default="unchanged"
             ),
-            "shared_with": option(str, "", "Comma-separated agents who can also recall it.", sent=one_name_list),
+            "shared_with": option(str, "", "Comma-separated agents who can also recall it.", sent=names_in),
             **WRITING,
         },
         'memories revise mem_9e710a163bd72db5a7de "We deploy on Fridays"', "revised", _revision,
@@ -432,7 +427,7 @@ WORK = (
             "importance": option(float, 5.0, "0 to 10.", **IMPORTANCE),
             "private": option(bool, False, "Only --agent can recall it.", "--private"),
             "shared_with": option(
-                str, "", "Comma-separated agents who can recall it, besides --agent.", sent=one_name_list
+                str, "", "Comma-separated agents who can recall it, besides --agent.", sent=names_in
             ),
             "ttl_days": option(float | None, None, "No longer recalled after this many days."),
             "event_id": EVENT_ID,

@@ -18,7 +18,7 @@ from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 from rich.text import Text
 
-from api.cli.client import ClientError, UnexpectedAnswer
+from api.cli.client import ClientError
 from ingest.errors import MnemologError
 
 OK, FAILED, USAGE, UNREACHABLE = 0, 1, 2, 3
@@ -28,7 +28,7 @@ PIPED_WIDTH = 120
 LINE_EVERY_S = 1.0
 """The text of `waiting` may change many times a second."""
 
-_NAMES = {
+_OPTIONS = {
     "agent_id": "--agent",
     "content": "the text",
     "ids": "the ids",
@@ -62,8 +62,6 @@ _PLAIN = [
         (r"Expected `str` matching regex (.*)", r"must match \1"),
     )
 ]
-
-
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -106,7 +104,11 @@ class Output:
     def error(self, error: ClientError | MnemologError | str) -> None:
         """Print an error: `error: ...` on stderr, or `{"error": ...}` on stdout."""
         if self.as_json:
-            self.document({"error": _error_fields(error)})
+            fields: dict[str, Any] = {"code": "usage" if isinstance(error, str) else error.code, "message": str(error)}
+            if isinstance(error, ClientError):
+                fields |= {} if error.field is None else {"field": error.field}
+                fields |= {} if error.retry_after is None else {"retry_after": error.retry_after}
+            self.document({"error": fields})
             return
         message = worded(error.message, error.field) if isinstance(error, ClientError) else str(error)
         text = Text("error: ", style="bold red").append(plain(message), style="not bold default")
@@ -149,15 +151,9 @@ def answering(output: Output) -> Generator[None]:
     """Turns an error of the server or of the settings into a message and its exit code."""
     try:
         yield
-    except ClientError as error:
+    except (ClientError, MnemologError) as error:
         output.error(error)
-        raise typer.Exit(error.exit_code) from None
-    except UnexpectedAnswer as error:
-        output.error(error)
-        raise typer.Exit(FAILED) from None
-    except MnemologError as error:
-        output.error(error)
-        raise typer.Exit(USAGE) from None
+        raise typer.Exit(getattr(error, "exit_code", USAGE)) from None
 
 
 @contextmanager
@@ -194,28 +190,12 @@ def _console(*, stderr: bool) -> Console:
     return console if console.is_terminal else Console(stderr=stderr, width=PIPED_WIDTH)
 
 
-def _error_fields(error: ClientError | MnemologError | str) -> dict[str, Any]:
-    match error:
-        case ClientError():
-            fields = {
-                "code": error.code,
-                "message": error.message,
-                "field": error.field,
-                "retry_after": error.retry_after,
-            }
-            return {name: value for name, value in fields.items() if value is not None}
-        case MnemologError():
-            return {"code": error.code, "message": str(error)}
-        case str():
-            return {"code": "usage", "message": error}
-
-
 def worded(message: str, field: str | None) -> str:
     """A server's refusal, with options and arguments instead of fields and types."""
     if not field:
         return message
     name = re.split(r"[.\[]", field)[0]
-    option = _NAMES.get(name, "--" + name.replace("_", "-"))
+    option = _OPTIONS.get(name, "--" + name.replace("_", "-"))
     for pattern, words in _PLAIN:
         if match := pattern.fullmatch(message):
             return f"{option} {match.expand(words)}"

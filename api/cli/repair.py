@@ -3,28 +3,28 @@ and index, and repair what is safe. `rebuild`: new documents or embeddings from 
 """
 
 import time
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from api.cli.client import ApiClient, ClientError
-from api.cli.output import FAILED, Output, WrongCommand, answering, one_line, plain
-from api.cli.rows import AsJson, Do, Param, Url, Values, add_rows, connect, option, table
+from api.cli.output import FAILED, Output, WrongCommand, one_line, plain
+from api.cli.rows import Do, Param, Values, add_rows, on_server, option, table
 
 PATH, RECONCILE_PATH, REBUILDS = "/v1/admin/dead-letters", "/v1/admin/reconcile", "/v1/admin/rebuilds"
 POLL_S = 0.1
 """Between two reads of a redriven letter; an idle worker takes up to a second to try it."""
 SLOW_POLL_S = 0.3
 """The same for a reconciliation or a rebuild."""
+CANCEL_WAIT_S = 10.0
 ENDED = ("switched", "rolled_back", "cancelled", "failed")
 
 Code = Annotated[str, typer.Option("--code", help="All with this error code.")]
 EventType = Annotated[str, typer.Option("--type", help="All events of this type.")]
 Partition = Annotated[int | None, typer.Option("--partition", min=0, help="Only in this partition.")]
-Agent = Annotated[str, typer.Option("--agent", "-a", help="Agent who writes.")]
 Which = Annotated[str, typer.Argument(metavar="[ID]", help="Id of the rebuild; default: the newest.")]
 WorkersWait = Annotated[float, typer.Option(min=0, help="Seconds to wait for the workers; 0 does not wait.")]
 RebuildWait = Annotated[float, typer.Option(min=0, help="Seconds to wait for the rebuild; 0 does not wait.")]
@@ -98,31 +98,35 @@ LETTERS = (
 OrPosition = Annotated[str, typer.Argument(help="Its position in the log; otherwise use --code or --type.")]
 
 
+@on_server
 def redrive(
+    output: Output,
+    client: ApiClient,
     position: OrPosition = "",
     code: Code = "",
     event_type: EventType = "",
     partition: Partition = None,
     wait: WorkersWait = 30,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Have the workers apply them now. Exits 1 if one fails again, or is not tried in time."""
-    output = Output(as_json)
-    with answering(output), connect(url) as client:
-        requested = _all(client, "redrive", _selected(position, code, event_type, partition))
-        left = _await_tried(client, requested, wait) if wait else []
-    output.document({"requested": requested, "left": left})
-    applied = f"; {len(requested) - len(left)} applied" if wait else ""
+    requested = _all(client, "redrive", _selected(position, code, event_type, partition))
+    # after this time, letters that were not tried yet are reported with the others
+    deadline = time.monotonic() + wait
+    failed = [letter for name in requested if (letter := _tried(client, name, deadline))] if wait else []
+    output.document({"requested": requested, "left": failed})
+    applied = f"; {len(requested) - len(failed)} applied" if wait else ""
     output.line(Text(f"asked to redrive {len(requested)}{applied}"))
-    for letter in left:
+    for letter in failed:
         state = "not tried yet" if letter["redrive_requested"] else f"{letter['code']}: {letter['message']}"
         output.note(f"{letter['position']}: {one_line(state)}")
-    if left:
+    if failed:
         raise typer.Exit(FAILED)
 
 
+@on_server
 def discard(
+    output: Output,
+    client: ApiClient,
     position: OrPosition = "",
     reason: Annotated[str, typer.Option(help="Why it should not be applied.")] = "",
     code: Code = "",
@@ -131,17 +135,13 @@ def discard(
     erase: Annotated[
         bool, typer.Option("--erase", help="Erase its content from the log; this cannot be undone.")
     ] = False,
-    agent: Agent = "",
-    url: Url = None,
-    as_json: AsJson = False,
+    agent: Annotated[str, typer.Option("--agent", "-a", help="Agent who writes.")] = "",
 ) -> None:
     """Discard them: they are never applied, not even by a rebuild. `redrive` undoes it, unless they were erased."""
-    output = Output(as_json)
-    with answering(output), connect(url, agent) as client:
-        body = _selected(position, code, event_type, partition)
-        if not reason:
-            raise WrongCommand("say why: --reason")
-        positions = _all(client, "discard", {**body, "reason": reason, "erase": erase})
+    body = _selected(position, code, event_type, partition)
+    if not reason:
+        raise WrongCommand("say why: --reason")
+    positions = _all(client, "discard", {**body, "reason": reason, "erase": erase})
     output.document({"discarded": positions})
     output.line(Text(f"discarded {len(positions)}" + (" and erased their content" if erase else "")))
 
@@ -164,42 +164,36 @@ def _all(client: ApiClient, what: str, body: dict[str, Any]) -> list[str]:
             return positions
 
 
-def _await_tried(client: ApiClient, requested: list[str], wait_s: float) -> list[dict[str, Any]]:
-    """Wait until all were tried; returns those that are still dead letters."""
-    deadline = time.monotonic() + wait_s
-    left: list[dict[str, Any]] = []
-    for position in requested:
-        while True:
-            try:
-                letter = client.get(f"{PATH}/{position}")
-            except ClientError as error:
-                if error.status != 404:
-                    raise
-                break
-            if not letter["redrive_requested"] or time.monotonic() > deadline:
-                left.append(letter)
-                break
-            time.sleep(POLL_S)
-    return left
+def _tried(client: ApiClient, position: str, deadline: float) -> dict[str, Any] | None:
+    """The dead letter after a worker tried it, or at the deadline; None if it was applied."""
+    while True:
+        try:
+            letter = client.get(f"{PATH}/{position}")
+        except ClientError as error:
+            if error.status != 404:
+                raise
+            return None
+        if not letter["redrive_requested"] or time.monotonic() > deadline:
+            return letter
+        time.sleep(POLL_S)
 
 
 # --- reconciling
 
 
-def reconcile(wait: WorkersWait = 3600, url: Url = None, as_json: AsJson = False) -> None:
+@on_server
+def reconcile(output: Output, client: ApiClient, wait: WorkersWait = 3600) -> None:
     """Compare log, documents and index, and repair what is safe. Exits 1 if something needs manual action."""
-    output = Output(as_json)
-    with answering(output), connect(url) as client:
-        before = _report(client)
-        client.post(RECONCILE_PATH, {})
-        previous, deadline = (before or {}).get("finished_at"), time.monotonic() + wait
-        report = before
-        while time.monotonic() < deadline:
-            newest = _report(client)
-            if newest is not None and newest["finished_at"] not in (None, previous):
-                report = newest
-                break
-            time.sleep(SLOW_POLL_S)
+    before: dict[str, Any] | None = client.get(RECONCILE_PATH)["report"]
+    report = before
+    client.post(RECONCILE_PATH, {})
+    previous, deadline = (before or {}).get("finished_at"), time.monotonic() + wait
+    while time.monotonic() < deadline:
+        newest = client.get(RECONCILE_PATH)["report"]
+        if newest is not None and newest["finished_at"] not in (None, previous):
+            report = newest
+            break
+        time.sleep(SLOW_POLL_S)
     output.document({"report": report})
     if report is None or (wait and report == before):
         output.note("still running; `mnemolog reconcile --wait 0 --json` shows its progress")
@@ -217,15 +211,13 @@ def reconcile(wait: WorkersWait = 3600, url: Url = None, as_json: AsJson = False
         raise typer.Exit(FAILED)
 
 
-def _report(client: ApiClient) -> dict[str, Any] | None:
-    return client.get(RECONCILE_PATH)["report"]
-
-
 # --- rebuilds
 
 
+@on_server
 def rebuild(
-    context: typer.Context,
+    output: Output,
+    client: ApiClient,
     partition: Annotated[int | None, typer.Option(min=0, help="Only this partition; default: all.")] = None,
     embeddings: Annotated[
         bool, typer.Option("--embeddings", help="Rebuild vectors with the configured embedder, not documents.")
@@ -235,67 +227,58 @@ def rebuild(
     ] = "",
     manual: Annotated[bool, typer.Option("--manual", help="Compare, then wait for `mnemolog rebuild switch`.")] = False,
     wait: RebuildWait = 3600,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Rebuild documents and index from the log in the background, compare, and switch.
 
     Or change the embedder: compute all vectors with another one, compare search results, and switch.
     """
-    if context.invoked_subcommand is not None:
-        return
-    output = Output(as_json)
-    with answering(output), connect(url) as client:
-        order: dict[str, Any] = {"switch": "manual" if manual else "auto"}
-        if partition is not None:
-            order["partitions"] = [partition]
-        if embeddings:
-            order["what"] = "embeddings"
-        if embedder:
-            order["embedder"] = embedder
-        name = client.post(REBUILDS, order)["id"]
-        _finish(client, output, name, (*ENDED, "ready"), wait, "ready" if manual else "switched")
+    order: dict[str, Any] = {"switch": "manual" if manual else "auto"}
+    order |= {} if partition is None else {"partitions": [partition]}
+    order |= {"what": "embeddings"} if embeddings else {}
+    order |= {"embedder": embedder} if embedder else {}
+    name = client.post(REBUILDS, order)["id"]
+    _finish(output, client, name, (*ENDED, "ready"), wait, "ready" if manual else "switched")
 
 
-def status(name: Which = "", url: Url = None, as_json: AsJson = False) -> None:
+@on_server
+def status(output: Output, client: ApiClient, name: Which = "") -> None:
     """Show a rebuild's progress, the results of its canaries, and what it waits for."""
-    output = Output(as_json)
-    with answering(output), connect(url) as client:
-        _show_rebuild(output, _rebuild(client, output, name))
+    _show_rebuild(output, client.get(f"{REBUILDS}/{name}") if name else _newest(output, client))
 
 
+@on_server
 def switch(
+    output: Output,
+    client: ApiClient,
     name: Which = "",
     force: Annotated[bool, typer.Option("--force", help="Switch even if the canaries differ.")] = False,
     wait: RebuildWait = 600,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Switch reads to the rebuilt documents or vectors."""
-    _order("switch", "switched", name, {"force": force}, wait, url, as_json)
+    _order(output, client, "switch", "switched", name, wait, {"force": force})
 
 
-def rollback(name: Which = "", wait: RebuildWait = 600, url: Url = None, as_json: AsJson = False) -> None:
+@on_server
+def rollback(output: Output, client: ApiClient, name: Which = "", wait: RebuildWait = 600) -> None:
     """Switch reads back to the state before a rebuild, including later writes."""
-    _order("rollback", "rolled_back", name, {}, wait, url, as_json)
+    _order(output, client, "rollback", "rolled_back", name, wait)
 
 
-def cancel(name: Which = "", url: Url = None, as_json: AsJson = False) -> None:
+@on_server
+def cancel(output: Output, client: ApiClient, name: Which = "") -> None:
     """Cancel a rebuild that has not begun to switch; its documents are deleted, its vectors stay cached."""
-    _order("cancel", "cancelled", name, {}, 10, url, as_json)
+    _order(output, client, "cancel", "cancelled", name, CANCEL_WAIT_S)
 
 
-def _order(verb: str, goal: str, name: str, body: dict[str, Any], wait: float, url: str | None, as_json: bool) -> None:
-    output = Output(as_json)
-    with answering(output), connect(url) as client:
-        name = name or _rebuild(client, output, "")["id"]
-        client.post(f"{REBUILDS}/{name}/{verb}", body)
-        _finish(client, output, name, (goal,), wait, goal)
+def _order(
+    output: Output, client: ApiClient, verb: str, goal: str, name: str, wait_s: float, body: Mapping[str, Any] = {}
+) -> None:
+    name = name or _newest(output, client)["id"]
+    client.post(f"{REBUILDS}/{name}/{verb}", body)
+    _finish(output, client, name, (goal,), wait_s, goal)
 
 
-def _rebuild(client: ApiClient, output: Output, name: str) -> dict[str, Any]:
-    if name:
-        return client.get(f"{REBUILDS}/{name}")
+def _newest(output: Output, client: ApiClient) -> dict[str, Any]:
     rebuilds: list[dict[str, Any]] = client.get(REBUILDS)["rebuilds"]
     if not rebuilds:
         output.error("there is no rebuild")
@@ -303,15 +286,15 @@ def _rebuild(client: ApiClient, output: Output, name: str) -> dict[str, Any]:
     return rebuilds[0]
 
 
-def _finish(client: ApiClient, output: Output, name: str, states: tuple[str, ...], wait_s: float, goal: str) -> None:
+def _finish(output: Output, client: ApiClient, name: str, states: tuple[str, ...], wait_s: float, goal: str) -> None:
     """Wait until the rebuild is in one of the states, and show it; exit 1 if it is not in `goal` then."""
     deadline = time.monotonic() + wait_s
     with output.progress() as bar:
         task = bar.add_task("rebuilding", total=None)
         while True:
             current = client.get(f"{REBUILDS}/{name}")
-            left = "" if not current["estimate_s"] else f", about {current['estimate_s']:.0f} s left"
-            description = f"{plain(current['state'])}{left}"
+            remaining = "" if not current["estimate_s"] else f", about {current['estimate_s']:.0f} s left"
+            description = f"{plain(current['state'])}{remaining}"
             bar.update(task, completed=current["done"], total=current["total"] or None, description=description)
             if current["state"] in (*states, "failed") or time.monotonic() > deadline:
                 break
@@ -334,7 +317,7 @@ def _show_rebuild(output: Output, current: dict[str, Any]) -> None:
     if canaries and canaries["said"] != current["why"]:
         output.line(Text(plain(canaries["said"])))
     if canaries and canaries["differences"]:
-        rows = Table("partition", "what", "name", "how", box=None, pad_edge=False, header_style="bold")
+        rows = table("partition", "what", "name", "how")
         for difference in canaries["differences"]:
             name, how = Text(plain(difference["name"])), Text(plain(difference["said"]))
             rows.add_row(str(difference["partition"]), difference["what"], name, how)

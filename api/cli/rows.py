@@ -8,7 +8,9 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from datetime import datetime
+from functools import update_wrapper
 from typing import Annotated, Any, NamedTuple, TypeAlias
 from urllib.parse import quote
 
@@ -34,6 +36,11 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing els
 Reader = Annotated[str, typer.Option("--agent", "-a", help="Read as this agent, including its private memories.")]
 EventName = Annotated[str, typer.Option(help="Event id; sending the same id again stores nothing twice.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+
+_SERVER: dict[str, tuple[Any, Any]] = {"url": (Url, None), "as_json": (AsJson, False)}
+CONTEXT = {"context": (typer.Context, inspect.Parameter.empty)}
+_NAMED = ("__name__", "__doc__", "__module__")
+"""Of a decorated command: not its annotations, which typer would read instead of the signature."""
 
 Values: TypeAlias = dict[str, Any]
 Show: TypeAlias = Callable[[Output, ApiClient, Any, Values], None]
@@ -120,6 +127,7 @@ AGENT_READS = option(str, "", "Read as this agent, including its private memorie
 AGENT_WRITES = option(str, "", "Agent who writes.", "--agent", "-a")
 AUTHOR = option(str, "", "Agent who writes.", "--agent", "-a", field="agent_id")
 EVENT_ID = option(str, "", "Event id; sending the same id again stores nothing twice.")
+ANY_PROJECT = option(str | None, None, "Only this project.", "--project", "-p", show_default="all projects")
 PAGE: dict[str, Param] = {
     "since": option(
         str, "", "Only items at or after TIME (local time unless it has a zone).", sent=moment("since"), metavar="TIME"
@@ -141,10 +149,9 @@ def _command(row: Do) -> Callable[..., None]:
     """The row as a function whose signature typer reads."""
 
     def run(**given: Any) -> None:
-        output = Output(given.pop("as_json"))
-        url, yes = given.pop("url"), given.pop("yes", True)
+        output, url, yes = Output(given.pop("as_json")), given.pop("url"), given.pop("yes", True)
         agent = given.pop("agent") if "agent" in row.params and not row.params["agent"].field else ""
-        values = {row.params[name].field or name: row.params[name].sent(value) for name, value in given.items()}
+        values = values_of(row.params, given)
         with answering(output), connect(url, agent) as client:
             values = row.prepare({**values, **row.fixed})
             if row.confirm is not None:
@@ -155,17 +162,76 @@ def _command(row: Do) -> Callable[..., None]:
             else:
                 row.then(output, client, answer, values)
 
-    params = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=p.info, annotation=p.kind)
-        for name, p in row.params.items()]  # fmt: skip
-    shared: dict[str, Any] = {
-        **({"yes": (Yes, False)} if row.confirm else {}),
-        "url": (Url, None),
-        "as_json": (AsJson, False),
-    }
-    params += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-        for name, (kind, default) in shared.items()]  # fmt: skip
-    run.__signature__ = inspect.Signature(params)  # pyright: ignore[reportFunctionMemberAccess]
+    return with_options(run, **options_of(row.params), **({"yes": (Yes, False)} if row.confirm else {}), **_SERVER)
+
+
+def options_of(params: Mapping[str, Param]) -> dict[str, tuple[Any, Any]]:
+    """Type and default of each parameter, for `with_options`."""
+    return {name: (param.kind, param.info) for name, param in params.items()}
+
+
+def values_of(params: Mapping[str, Param], given: Values) -> Values:
+    """The values of the command line as request fields."""
+    return {params[name].field or name: params[name].sent(value) for name, value in given.items()}
+
+
+def filled(route: str, values: Values) -> tuple[str, str, Values]:
+    """Method and path of a route, with the values that it names in place, and the other values."""
+    method, _, path = route.partition(" ")
+    in_path = re.findall(r"{(\w+)}", path)
+    path = path.format(**{name: quote(str(values[name]), safe="") for name in in_path})
+    return method, path, {name: value for name, value in values.items() if name not in in_path}
+
+
+def with_options(
+    run: Callable[..., None], params: Iterable[inspect.Parameter] = (), **options: tuple[Any, Any]
+) -> Callable[..., None]:
+    """The function with the parameters that typer reads; each option has its type and its default."""
+    more = (
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        for name, (kind, default) in options.items()
+    )
+    run.__signature__ = inspect.Signature([*params, *more])  # pyright: ignore[reportFunctionMemberAccess]
     return run
+
+
+def on_server(command: Callable[..., None]) -> Callable[..., None]:
+    """Adds `--url` and `--json` to a command that begins with `output` and `client`, and reports its errors.
+
+    The client reads and writes as the parameter `agent`, if there is one. A group's own command does not run before a
+    subcommand.
+    """
+
+    def run(**values: Any) -> None:
+        output, url = Output(values.pop("as_json")), values.pop("url")
+        if values.pop("context").invoked_subcommand is None:
+            with answering(output), connect(url, values.get("agent", "")) as client:
+                command(output, client, **values)
+
+    _, _, *params = inspect.signature(command).parameters.values()
+    return with_options(update_wrapper(run, command, _NAMED, ()), params, **CONTEXT, **_SERVER)
+
+
+def without_server(
+    reporting: Callable[[Output], AbstractContextManager[None]],
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Like `on_server`, for commands that begin with `output`; `reporting` reports their errors."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        def run(**values: Any) -> None:
+            output = Output(values.pop("as_json"))
+            if values.pop("context").invoked_subcommand is None:
+                with reporting(output):
+                    command(output, **values)
+
+        _, *params = inspect.signature(command).parameters.values()
+        return with_options(update_wrapper(run, command, _NAMED, ()), params, **CONTEXT, as_json=(AsJson, False))
+
+    return decorate
+
+
+on_machine = without_server(answering)
+"""For commands that need settings, but no server."""
 
 
 def _send(client: ApiClient, row: Do, values: Values) -> Any:
@@ -174,19 +240,8 @@ def _send(client: ApiClient, row: Do, values: Values) -> Any:
         values = {name: value for name, value in values.items() if name in required or value not in ("", None, [], {})}
         # chosen here, so that sending it again after a cut connection stores it once
         values["event_id"] = values.get("event_id") or new_event_id()
-    method, _, path = row.route.partition(" ")
-    in_path = re.findall(r"{(\w+)}", path)
-    path = path.format(**{name: quote(str(values[name]), safe="") for name in in_path})
-    rest = {name: value for name, value in values.items() if name not in in_path}
-    match method:
-        case "GET":
-            return client.get(path, rest)
-        case "DELETE":
-            return client.delete(path, rest)
-        case "PATCH":
-            return client.patch(path, rest)
-        case _:
-            return client.post(path, rest)
+    method, path, rest = filled(row.route, values)
+    return getattr(client, method.lower())(path, rest)
 
 
 def connect(url: str | None, agent: str = "") -> ApiClient:
@@ -246,12 +301,15 @@ def table(*titles: str) -> Table:
     return Table(*titles, box=None, pad_edge=False, header_style="bold")
 
 
-def fields_table() -> Table:
-    """A table of names and values."""
-    fields = table("", "")
-    fields.show_header = False
-    fields.columns[0].style = "dim"
-    return fields
+def fields_table(fields: Mapping[str, str]) -> Table:
+    """A table of names and values, without empty ones."""
+    rows = table("", "")
+    rows.show_header = False
+    rows.columns[0].style = "dim"
+    for name, value in fields.items():
+        if value:
+            rows.add_row(name, Text(plain(value)))
+    return rows
 
 
 def cell(text: str, limit: int = 200, style: str = "") -> Text:
@@ -290,6 +348,7 @@ def text_of(text: str) -> str:
     return sys.stdin.read() if text == "-" else text
 
 
-def names_in(values: Iterable[str]) -> list[str]:
-    """The names of comma-separated lists."""
-    return [name.strip() for names in values for name in names.split(",") if name.strip()]
+def names_in(values: str | Iterable[str]) -> list[str]:
+    """The names of one or several comma-separated lists."""
+    lists = [values] if isinstance(values, str) else values
+    return [name.strip() for names in lists for name in names.split(",") if name.strip()]

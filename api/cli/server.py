@@ -9,12 +9,11 @@ from typing import Annotated, Any
 
 import msgspec
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from api.cli.client import ApiClient, ClientError
-from api.cli.output import FAILED, Output, answering, one_line, plain
-from api.cli.rows import AsJson, Url, connect, fields_table, when
+from api.cli.output import FAILED, Output, one_line, plain
+from api.cli.rows import fields_table, on_server, table, when
 from ingest.platform.settings import mib
 
 POLL_S = 1.0
@@ -23,7 +22,7 @@ PAGE = 500
 MOST_PARTITIONS = 1024
 FIRST_PAGE, HELD = 20, 10_000
 """Events of a partition that are read first; of all partitions that are held while they are put in order."""
-_COLOURS = {"ready": "green", "degraded": "yellow"}
+_COLORS = {"ready": "green", "degraded": "yellow"}
 
 
 def register(app: typer.Typer) -> None:
@@ -34,51 +33,49 @@ def register(app: typer.Typer) -> None:
     app.command("open", epilog="Example: mnemolog open --url http://127.0.0.1:3111")(open_)
 
 
+@on_server
 def tail(
+    output: Output,
+    client: ApiClient,
     follow: Annotated[bool, typer.Option("--follow/--no-follow", help="Wait for new events at the end.")] = True,
     after: Annotated[
         str, typer.Option(help="`start`, `now` or a position. Default: now when following, otherwise start.")
     ] = "",
     event_type: Annotated[str, typer.Option("--type", help="Only this type, e.g. memory.recorded.")] = "",
     session: Annotated[str, typer.Option("--session", "-s", help="Only this session.")] = "",
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Print the log, one event per line, in order of time, and then new events as they arrive. Ctrl-C ends it."""
-    output = Output(as_json)
-    with answering(output), connect(url) as client:
-        position = after or ("now" if follow else "start")
-        if position == "now":
-            position = head(client)
-        follow_log(client, output, "" if position == "start" else position, follow, event_type, session)
+    position = after or ("now" if follow else "start")
+    if position == "now":
+        position = head(client)
+    follow_log(client, output, "" if position == "start" else position, follow, event_type, session)
 
 
+@on_server
 def lag(
+    output: Output,
+    client: ApiClient,
     most: Annotated[
         int | None, typer.Option("--max", min=0, help="Exit 1 if more events than this are pending.")
     ] = None,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Show how far behind the projections are, by partition."""
-    output = Output(as_json)
-    with answering(output), connect(url) as client:
-        rows: list[dict[str, Any]] = client.get("/v1/admin/projections")["partitions"]
+    rows: list[dict[str, Any]] = client.get("/v1/admin/projections")["partitions"]
     totals = lag_totals(rows)
     output.document({"partitions": rows, **totals})
-    names = ("partition", "lag", "to embed", "dead letters", "searchable", "worker")
-    table = Table(*names, box=None, pad_edge=False, header_style="bold", show_footer=True)
-    for column in table.columns[:4]:
+    partitions = table("partition", "lag", "to embed", "dead letters", "searchable", "worker")
+    partitions.show_footer = True
+    for column in partitions.columns[:4]:
         column.justify = "right"
     for row in rows:
         complete = _ms_and_sequence(row["searchable"]) >= _ms_and_sequence(row["head"])
         dead = Text(str(row["dead_letters"]), style="red" if row["dead_letters"] else "")
         searchable = Text("all", style="green") if complete else Text(row["searchable"], style="yellow")
         worker = one_line(row["worker"] or "none", 40)
-        table.add_row(str(row["partition"]), str(row["lag"]), str(row["to_embed"]), dead, searchable, worker)
-    for column, total in zip(table.columns, ("all", *totals.values()), strict=False):
+        partitions.add_row(str(row["partition"]), str(row["lag"]), str(row["to_embed"]), dead, searchable, worker)
+    for column, total in zip(partitions.columns, ("all", *totals.values()), strict=False):
         column.footer = str(total)
-    output.show(table)
+    output.show(partitions)
     if not any(row["worker"] for row in rows):
         output.note("no worker holds a partition: nothing is being projected")
     if most is not None and totals["lag"] > most:
@@ -137,72 +134,57 @@ def _events(client: ApiClient, position: str, follow: bool, filters: dict[str, s
             break  # the first number that is refused is the count of partitions
         pages.append({"events": page["events"], "next": page["next"]})
     size = max(FIRST_PAGE, min(PAGE, HELD // max(1, len(pages))))
-    parts = [_PartitionTail(client, number, position, page, size, filters) for number, page in enumerate(pages)]
-    yield from heapq.merge(*parts, key=_recorded_at)
-    position = ",".join(filter(None, (part.reached for part in parts)))
+    reached: dict[int, str] = {}
+
+    def events_of(partition: int, page: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """Its events, a page at a time; sets the position after them."""
+        token = position
+        while (page["next"] or "") != token:
+            yield from page["events"]
+            token: str = page["next"] or ""
+            page = client.get("/v1/events", {"after": token, "partition": partition, "limit": size, **filters})
+        reached[partition] = next((part for part in token.split(",") if part.startswith(f"{partition}:")), "")
+
+    yield from heapq.merge(*(events_of(*numbered) for numbered in enumerate(pages)), key=_recorded_at)
+    position = ",".join(filter(None, (reached[partition] for partition in range(len(pages)))))
     while follow:
         page = client.get("/v1/events", {"after": position, "limit": PAGE, **filters})
         yield from sorted(page["events"], key=_recorded_at)
-        reached: str = page["next"] or position
-        if reached == position:
+        if page["next"] in (None, "", position):
             time.sleep(POLL_S)
-        position = reached
-
-
-class _PartitionTail:
-    """The events of one partition, read a page at a time. `reached` is the position after those that were returned."""
-
-    def __init__(
-        self, client: ApiClient, number: int, after: str, first: dict[str, Any], size: int, filters: dict[str, str]
-    ) -> None:
-        """`first` is the page after `after`; the others have `size` events."""
-        self._client, self._number, self._after, self._page = client, number, after, first
-        self._params = {"partition": number, "limit": size, **filters}
-        self.reached = ""
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        token = self._after
-        while (self._page["next"] or "") != token:
-            yield from self._page["events"]
-            token: str = self._page["next"] or ""
-            self._page = self._client.get("/v1/events", {"after": token, **self._params})
-        own = f"{self._number}:"
-        self.reached = next((part for part in token.split(",") if part.startswith(own)), "")
+        position = page["next"] or position
 
 
 def _recorded_at(event: dict[str, Any]) -> datetime:
     return datetime.fromisoformat(event["recorded_at"])
 
 
-def health(url: Url = None, as_json: AsJson = False) -> None:
+@on_server
+def health(output: Output, client: ApiClient) -> None:
     """Show whether reads and writes work, what is degraded, and key metrics. Exits 1 if the server is not ready."""
-    output = Output(as_json)
-    with answering(output), connect(url) as client:
-        status, state = client.look("/readyz")
-        ready = status == 200
-        checks: list[dict[str, Any]] = []
-        if ready:
-            try:
-                checks = client.get("/v1/diagnose")["checks"]
-            except ClientError as error:  # an isolated scope wants an agent
-                output.note(f"no diagnosis: {error}")
+    status, state = client.look("/readyz")
+    ready = status == 200
+    checks: list[dict[str, Any]] = []
+    if ready:
+        try:
+            checks = client.get("/v1/diagnose")["checks"]
+        except ClientError as error:  # an isolated scope wants an agent
+            output.note(f"no diagnosis: {error}")
     output.document({**state, "checks": checks})
     word = status_of(state)
-    output.line(Text(plain(word), style=f"bold {_COLOURS.get(word, 'red')}"))
+    output.line(Text(plain(word), style=f"bold {_COLORS.get(word, 'red')}"))
     if not ready:
         output.line(Text(plain(state["detail"])))
-    shown = {condition["message"] for condition in state.get("degraded", ())}
-    for condition in state.get("degraded", ()):
-        output.line(Text(f"{condition['code']}: {plain(condition['message'])}"))
+    conditions = {condition["message"]: condition["code"] for condition in state.get("degraded", ())}
+    for message, code in conditions.items():
+        output.line(Text(f"{code}: {plain(message)}"))
     for check in checks:
-        if check["status"] != "pass" and check["message"] not in shown:  # a condition is in both answers
+        if check["status"] != "pass" and check["message"] not in conditions:  # a condition is in both answers
             output.line(Text(f"{check['category']}/{check['name']}: {plain(check['message'])}"))
     if "vitals" in state:
-        table = fields_table()
-        table.columns[0].style = ""
-        for name, value in figures(state["vitals"], state["lag"]).items():
-            table.add_row(name, value)
-        output.show(table)
+        rows = fields_table(figures(state["vitals"], state["lag"]))
+        rows.columns[0].style = ""
+        output.show(rows)
     if not ready:
         raise typer.Exit(FAILED)
 
@@ -230,24 +212,23 @@ def figures(vitals: Mapping[str, Any], lag: Mapping[str, int]) -> dict[str, str]
     return {name: value for name, value in state.items() if value is not None}
 
 
+@on_server
 def open_(
+    output: Output,
+    client: ApiClient,
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Open a browser, or only print the address.")
     ] = True,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Open the viewer in a browser, and print its address."""
-    output = Output(as_json)
-    with answering(output), connect(url) as client:
-        try:
-            client.look("/readyz")
-        except ClientError as error:
-            if error.status != 401:  # the page asks for the key itself
-                raise
-        page = f"{client.url}/viewer"
-        output.line(Text(page))
-        opened = browser and webbrowser.open(page)
-        output.document({"url": page, "opened": opened})
-        if browser and not opened:
-            output.note("no browser is available here; open the address in one")
+    try:
+        client.look("/readyz")
+    except ClientError as error:
+        if error.status != 401:  # the page asks for the key itself
+            raise
+    page = f"{client.url}/viewer"
+    output.line(Text(page))
+    opened = browser and webbrowser.open(page)
+    output.document({"url": page, "opened": opened})
+    if browser and not opened:
+        output.note("no browser is available here; open the address in one")

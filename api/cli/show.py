@@ -11,25 +11,23 @@ from rich.padding import Padding
 from rich.text import Text
 
 from api.cli.client import ApiClient, ClientError
-from api.cli.output import FAILED, Output, answering, plain
+from api.cli.output import FAILED, Output, plain
 from api.cli.rows import (
     AGENT_READS,
+    ANY_PROJECT,
     EVENT_ID,
     PAGE,
-    AsJson,
     Do,
     Param,
     Reader,
-    Url,
     Values,
     add_rows,
     cell,
-    connect,
     fields_table,
     group,
     listing,
     names_in,
-    option,
+    on_server,
     table,
     when,
 )
@@ -75,33 +73,31 @@ def register(app: typer.Typer) -> None:
     app.add_typer(sessions)
 
 
+@on_server
 def show(
-    document_id: DocumentId, project: OfProject = None, agent: Reader = "", url: Url = None, as_json: AsJson = False
+    output: Output,
+    client: ApiClient,
+    document_id: DocumentId,
+    project: OfProject = None,
+    agent: Reader = "",
 ) -> None:
     """Show a document in full, with its author, time and sources. For a memory, also every version."""
-    output = Output(as_json)
-    with answering(output), connect(url, agent) as client:
-        document, versions = _document(client, document_id, project), list[dict[str, Any]]()
-        if "is_latest" in document:
-            versions = client.get(f"/v1/memories/{quote(document_id, safe='')}/history")["items"]
-        output.document({**document, "versions": versions} if versions else document)
-        output.show(*parts(document))
-        if len(versions) > 1:
-            output.show(Text("\nversions", style="bold"), history_table(versions, str(document["id"])))
-
-
-def _document(client: ApiClient, document_id: str, project: str | None) -> dict[str, Any]:
-    collection = COLLECTIONS.get(document_id.partition("_")[0])
-    if collection is not None:
-        return client.get(f"/v1/{collection}/{quote(document_id, safe='')}")
+    collection, versions = COLLECTIONS.get(document_id.partition("_")[0]), list[dict[str, Any]]()
+    path = f"/v1/{collection or 'sessions'}/{quote(document_id, safe='')}"
     try:
-        return client.get(f"/v1/sessions/{quote(document_id, safe='')}", {"project": project})
+        document = client.get(path, {} if collection else {"project": project})
     except ClientError as error:
-        if error.code != "not_found":
+        if collection or error.code != "not_found":
             raise
         kinds = ", ".join(f"{prefix}_" for prefix in COLLECTIONS)
         message = f"there is no session {document_id!r}; ids of documents begin with {kinds}"
         raise ClientError(error.code, message, status=404) from None
+    if "is_latest" in document:
+        versions = client.get(f"{path}/history")["items"]
+    output.document({**document, "versions": versions} if versions else document)
+    output.show(*parts(document))
+    if len(versions) > 1:
+        output.show(Text("\nversions", style="bold"), history_table(versions, str(document["id"])))
 
 
 def _show_confirmed(output: Output, client: ApiClient, answer: Any, values: Values) -> None:
@@ -134,12 +130,9 @@ def parts(document: Mapping[str, Any]) -> Iterator[RenderableType]:
     """A document for people: its headline, its fields, and its texts."""
     headline = headline_of(document)
     yield Text(plain(headline), style="bold")
-    fields = fields_table()
-    for name in (*_FIRST, *(name for name in document if name not in _FIRST)):
-        text = "" if name in _LEFT_OUT or name in _BODY else _field_text(name, document.get(name))
-        if text not in ("", headline):
-            fields.add_row(_label(name), Text(plain(text)))
-    yield fields
+    others = [name for name in (*_FIRST, *document) if name not in _LEFT_OUT and name not in _BODY]
+    fields = {_label(name): _field_text(name, document.get(name)) for name in others}
+    yield fields_table({label: text for label, text in fields.items() if text != headline})
     for name in _BODY:
         if value := document.get(name):
             yield from _block(_label(name), value)
@@ -213,48 +206,45 @@ def _session_cells(session: Mapping[str, Any]) -> Iterator[Text | str]:
 
 SESSIONS = Do(
     "list", "GET /v1/sessions", "List sessions, most recently active first. Exits 1 if the list is empty.",
-    {
-        "project": option(str | None, None, "Only this project.", "--project", "-p", show_default="all projects"),
-        **PAGE,
-    },
+    {"project": ANY_PROJECT, **PAGE},
     "sessions --project shop", listing(("active", "status", "turns", "project", "agent", "what"), _session_cells),
 )  # fmt: skip
 
 
+@on_server
 def show_session(
+    output: Output,
+    client: ApiClient,
     session_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the session.")],
     project: SessionProject = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help="Maximum number of turns.")] = 200,
     cursor: Annotated[str, typer.Option(help="Continue the turns from this cursor.")] = "",
     agent: Reader = "",
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Show a session: its fields, its summary if it has one, and its turns in order."""
-    output, path = Output(as_json), f"/v1/sessions/{quote(session_id, safe='')}"
-    with answering(output), connect(url, agent) as client:
-        session = client.get(path, {"project": project})
-        in_project = {"project": session["project"]}
-        summary: dict[str, Any] | None = None
-        try:
-            summary = client.get(f"{path}/summary", in_project)
-        except ClientError as error:
-            if error.status != 404:
-                raise
-        turns = client.get(f"{path}/observations", {**in_project, "limit": limit, "cursor": cursor})
-        output.document({"session": session, "summary": summary, "turns": turns})
-        output.show(*parts(session))
-        if summary is not None:
-            output.show(Text("\nsummary", style="bold"), Text(plain(summary["narrative"])))
-            for name, label in (("decisions", "decision"), ("remaining", "remaining")):
-                for text in summary[name]:
-                    output.show(Text(f"- {label}: ", style="dim").append(plain(text), style="not dim"))
-        rows = table("when", "kind", "what")
-        for turn in turns["items"]:
-            what = cell(headline_of(turn)).append(f"  {plain(turn['id'])}", style="dim")
-            rows.add_row(when(turn["occurred_at"], "%H:%M:%S"), cell(turn["kind"], 16), what)
-        output.show(Text("\nturns", style="bold"), rows)
-        if note := turns.get("note"):
-            output.note(plain(note))
-        if turns["next"]:
-            output.note(f"more: --cursor {turns['next']}")
+    path = f"/v1/sessions/{quote(session_id, safe='')}"
+    session = client.get(path, {"project": project})
+    in_project = {"project": session["project"]}
+    summary: dict[str, Any] | None = None
+    try:
+        summary = client.get(f"{path}/summary", in_project)
+    except ClientError as error:
+        if error.status != 404:
+            raise
+    turns = client.get(f"{path}/observations", {**in_project, "limit": limit, "cursor": cursor})
+    output.document({"session": session, "summary": summary, "turns": turns})
+    output.show(*parts(session))
+    if summary is not None:
+        output.show(Text("\nsummary", style="bold"), Text(plain(summary["narrative"])))
+        for name, label in (("decisions", "decision"), ("remaining", "remaining")):
+            for text in summary[name]:
+                output.show(Text(f"- {label}: ", style="dim").append(plain(text), style="not dim"))
+    rows = table("when", "kind", "what")
+    for turn in turns["items"]:
+        what = cell(headline_of(turn)).append(f"  {plain(turn['id'])}", style="dim")
+        rows.add_row(when(turn["occurred_at"], "%H:%M:%S"), cell(turn["kind"], 16), what)
+    output.show(Text("\nturns", style="bold"), rows)
+    if note := turns.get("note"):
+        output.note(plain(note))
+    if turns["next"]:
+        output.note(f"more: --cursor {turns['next']}")

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from api.cli.client import ApiClient, ClientError
 from api.cli.output import FAILED, USAGE, Output, answering, one_line
-from api.cli.rows import AsJson, Url, connect
+from api.cli.rows import AsJson, Url, connect, on_server
 from api.dialects.registry import IMPORTERS
 from api.importing.room import (
     BATCH,
@@ -64,21 +64,20 @@ def register(app: typer.Typer) -> None:
     app.command("import", epilog="Examples: mnemolog import shop.ndjson; mnemolog import claude-mem --dry-run")(import_)
 
 
+@on_server
 def export_(
+    output: Output,
+    client: ApiClient,
     project: Annotated[
         str | None, typer.Option("--project", "-p", help="Only this project; `''` is the project without a name.")
     ] = None,
     file: Annotated[Path, typer.Option("--output", "-o", help="File to write (atomically).")] = STDIN_STDOUT,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Export the whole log, one event per line, for `mnemolog import`."""
-    output = Output(as_json)
-    with answering(output), connect(url) as client:
-        if file == STDIN_STDOUT:
-            end = _write(client, output, project, sys.stdout.buffer)
-        else:
-            end = _write_file(client, output, project, file)
+    if file == STDIN_STDOUT:
+        end = _write(client, output, project, sys.stdout.buffer)
+    else:
+        end = _write_file(client, output, project, file)
     if end is None:
         output.error("the export was cut off before its last line; nothing was exported")
         raise typer.Exit(FAILED)

@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from api.cli import nouns, transfer
+from api.cli import nouns, rows, transfer
 from api.cli.client import ApiClient
 
 URL = "http://127.0.0.1:3111"
@@ -37,10 +37,18 @@ def server() -> FakeServer:
     return FakeServer()
 
 
+Handler = Callable[[httpx.Request], httpx.Response]
+
+
+def _client(handle: Handler) -> ApiClient:
+    return ApiClient(URL, transport=httpx.MockTransport(handle))
+
+
 @pytest.fixture
 def run(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> Run:
     """The command line, wired to the fake server."""
-    monkeypatch.setattr(transfer, "connect", lambda url: ApiClient(URL, transport=httpx.MockTransport(server.handle)))  # pyright: ignore
+    for module in (rows, transfer):
+        monkeypatch.setattr(module, "connect", lambda url, agent="": _client(server.handle))  # pyright: ignore
 
     def invoke(*arguments: str, stdin: bytes | None = None) -> Result:
         app = typer.Typer()
@@ -173,10 +181,11 @@ def test_a_server_that_is_away_or_hangs_up_is_named(monkeypatch: pytest.MonkeyPa
         def handle(request: httpx.Request, error: Exception = error) -> httpx.Response:
             raise error
 
-        def connect(url: str | None, handle: Callable[[httpx.Request], httpx.Response] = handle) -> ApiClient:
-            return ApiClient(URL, transport=httpx.MockTransport(handle))
+        def connect(url: str | None, agent: str = "", handle: Handler = handle) -> ApiClient:
+            return _client(handle)
 
-        monkeypatch.setattr(transfer, "connect", connect)
+        for module in (rows, transfer):
+            monkeypatch.setattr(module, "connect", connect)
         app = typer.Typer()
         nouns.register(app)
         transfer.register(app)
