@@ -5,7 +5,7 @@ place. Keys that a user added to one of ours stay until it is removed.
 """
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import PurePath
 from typing import Any, NamedTuple, TypeGuard
@@ -49,10 +49,11 @@ def with_hooks(settings: Value, command: str, prompts: bool | None = None, *, ho
     groups_of = _object(settings, "hooks")
     at_prompt = next(event for event, ours in host.events.items() if ours == PROMPT_EVENT)
     if prompts is None:
-        prompts = _recalls_on_prompts(_list(groups_of, at_prompt))
+        current = [hook for group in _list(groups_of, at_prompt) for hook in _handlers(group) if _is_our_hook(hook)]
+        prompts = any(PROMPTS_FLAG in shlex.split(hook["command"]) for hook in current)
     lines = {at_prompt: f"{command} {PROMPTS_FLAG}"} if prompts else {}
     hooks: Value = {
-        event: _updated(groups, lines.get(event, command)) if is_array(groups) else groups
+        event: [_with_command(group, lines.get(event, command)) for group in groups] if is_array(groups) else groups
         for event, groups in groups_of.items()
     }
     for event in host.events:
@@ -69,13 +70,13 @@ def without_hooks(settings: Value) -> Value:
     old = _object(settings, "hooks")
     hooks: Value = {}
     for event, groups in old.items():
-        left = [_without_ours(hook) for hook in groups if not _is_all_ours(hook)] if is_array(groups) else groups
-        if left or not groups:
-            hooks[event] = left
+        others = [other for group in groups for other in _without_ours(group)] if is_array(groups) else groups
+        if others or not groups:
+            hooks[event] = others
     if hooks or not old:
         return {**settings, "hooks": hooks}
-    others = {key: value for key, value in settings.items() if key != "hooks"}
-    return {} if others == _VERSION else others
+    rest = _without(settings, "hooks")
+    return {} if rest == _VERSION else rest
 
 
 def with_instruction(settings: Value, path: str) -> Value:
@@ -89,9 +90,8 @@ def without_instruction(settings: Value, path: str) -> Value:
     paths = settings.get(_INSTRUCTIONS)
     if not is_array(paths) or path not in paths:
         return settings
-    if left := [other for other in paths if other != path]:
-        return {**settings, _INSTRUCTIONS: left}
-    return {key: value for key, value in settings.items() if key != _INSTRUCTIONS}
+    others = [other for other in paths if other != path]
+    return {**settings, _INSTRUCTIONS: others} if others else _without(settings, _INSTRUCTIONS)
 
 
 def with_server(
@@ -105,7 +105,9 @@ def with_server(
     current = servers.get(SERVER)
     if current is not None and not _is_our_server(current):
         raise ForeignFile(f"{section}.{SERVER} already exists in another form; it is left unchanged")
-    args = [*command.args, *(_own_arguments(current) if current else [])]
+    _, *args = _words(current) or [""]
+    # arguments that a user added after ours, such as `--profile memex`
+    args = [*command.args, *args[3 if tuple(args[:2]) == _MODULE else 1 :]]
     env = "environment" if one_list else "env"
     entry: Value = {**(current or extra), "command": [command.program, *args] if one_list else command.program}
     if not one_list:
@@ -120,10 +122,12 @@ def without_server(settings: Value, section: str) -> Value:
     servers = _object(settings, section)
     if not _is_our_server(servers.get(SERVER)):
         return settings
-    left = {name: server for name, server in servers.items() if name != SERVER}
-    if left:
-        return {**settings, section: left}
-    return {key: value for key, value in settings.items() if key != section}
+    others = _without(servers, SERVER)
+    return {**settings, section: others} if others else _without(settings, section)
+
+
+def _without(values: Value, name: str) -> Value:
+    return {key: value for key, value in values.items() if key != name}
 
 
 def _hook(host: HookHost, event: str, command: str) -> Value:
@@ -148,31 +152,23 @@ def _is_our_hook(handler: Any) -> bool:
     return any(path.parts[-3:] == ("api", "agents", "hook.py") for path in paths)
 
 
-def _recalls_on_prompts(groups: Sequence[Any]) -> bool:
-    ours = [hook for group in groups for hook in _handlers(group) if _is_our_hook(hook)]
-    return any(PROMPTS_FLAG in shlex.split(hook["command"]) for hook in ours)
-
-
-def _updated(groups: Sequence[Any], command: str) -> list[Any]:
-    return [_with_command(group, command) if any(map(_is_our_hook, _handlers(group))) else group for group in groups]
-
-
-def _with_command(group: Value, command: str) -> Value:
+def _with_command(group: Any, command: str) -> Any:
+    """A group with our hook's command updated, if it has our hook."""
+    if not any(map(_is_our_hook, _handlers(group))):
+        return group
     if "hooks" not in group:
         return {**group, "command": command}
-    hooks = [{**hook, "command": command} if _is_our_hook(hook) else hook for hook in _handlers(group)]
+    hooks = [{**hook, "command": command} if _is_our_hook(hook) else hook for hook in group["hooks"]]
     return {**group, "hooks": hooks}
 
 
-def _without_ours(group: Any) -> Any:
-    if not any(map(_is_our_hook, _handlers(group))):
-        return group
-    return {**group, "hooks": [hook for hook in _handlers(group) if not _is_our_hook(hook)]}
-
-
-def _is_all_ours(group: Any) -> bool:
+def _without_ours(group: Any) -> list[Any]:
+    """A group without our hooks; no group if it has no others."""
     handlers = _handlers(group)
-    return bool(handlers) and all(map(_is_our_hook, handlers))
+    others = [hook for hook in handlers if not _is_our_hook(hook)]
+    if len(others) == len(handlers):
+        return [group]
+    return [{**group, "hooks": others}] if others else []
 
 
 def _handlers(group: Any) -> list[Any]:
@@ -194,12 +190,6 @@ def _is_our_server(entry: Any) -> TypeGuard[Value]:
     if not isinstance(program, str):
         return False
     return (PurePath(program).stem == SERVER and args[:1] == ["mcp"]) or args[:3] == [*_MODULE, "mcp"]
-
-
-def _own_arguments(entry: Value) -> list[Any]:
-    """Arguments that a user added after ours, such as `--profile memex`."""
-    _, *args = _words(entry)
-    return args[3:] if tuple(args[:2]) == _MODULE else args[1:]
 
 
 def _words(entry: Any) -> list[Any]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from enum import StrEnum
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -67,13 +68,7 @@ def _json(*, comments: bool) -> Format:
 
 JSON, JSON_WITH_COMMENTS = _json(comments=False), _json(comments=True)
 TOML = Format(toml_text.parse, toml_text.rewrite)
-
-
-def _replaced(_: str, new: str) -> str:
-    return new
-
-
-TEXT = Format(str, _replaced)
+TEXT = Format(str, lambda text, new: new)
 """The value is the text itself."""
 
 
@@ -114,7 +109,11 @@ def setups(host: Host, scope: Scope, system: System, url: str, *, prompts: bool 
 
     `prompts`: whether to recall on every prompt; None keeps the current setting.
     """
-    return _bounded(_setups(host, scope, system, url, prompts), scope, system)
+    form = JSON if host in (Host.CLAUDE_CODE, Host.CLAUDE_DESKTOP, Host.CODEX) else JSON_WITH_COMMENTS
+    files = _setups(host, scope, system, url, prompts)
+    return _bounded(
+        [setup._replace(format=TOML if setup.path.suffix == ".toml" else form) for setup in files], scope, system
+    )
 
 
 def rule_files(host: Host, scope: Scope, system: System) -> list[Setup]:
@@ -122,127 +121,107 @@ def rule_files(host: Host, scope: Scope, system: System) -> list[Setup]:
     return _bounded(_rule_files(host, scope, system), scope, system)
 
 
-def _bounded(found: list[Setup], scope: Scope, system: System) -> list[Setup]:
+def _bounded(files: list[Setup], scope: Scope, system: System) -> list[Setup]:
     if scope is Scope.USER:
-        return found
+        return files
     folders = (system.folder, *system.folder.parents)
     checkout = next((folder for folder in folders if (folder / ".git").exists()), system.folder)
-    return [setup._replace(within=Path(os.path.realpath(checkout))) for setup in found]
+    return [setup._replace(within=Path(os.path.realpath(checkout))) for setup in files]
 
 
 def _setups(host: Host, scope: Scope, system: System, url: str, prompts: bool | None) -> list[Setup]:
-    server = bridge(url)
     user = scope is Scope.USER
     root = system.home if user else system.folder
+
+    def hooks(path: Path) -> Setup:
+        install = partial(entries.with_hooks, command=hook_line(host, url), prompts=prompts, host=HOSTS[host.value])
+        return Setup(path, install, entries.without_hooks)
+
+    def servers(path: Path, section: str, *, one_list: bool = False, **extra: Any) -> Setup:
+        install = partial(entries.with_server, section=section, command=bridge(url), extra=extra, one_list=one_list)
+        return Setup(path, install, partial(entries.without_server, section=section))
+
     match host:
         case Host.CLAUDE_CODE:
-            own = system.environ.get("CLAUDE_CONFIG_DIR")
-            servers = Path(own or system.home) / ".claude.json" if user else system.folder / ".mcp.json"
-            return [
-                _hooks(host, _claude(scope, system) / "settings.json", url, prompts),
-                _servers(servers, "mcpServers", server, type="stdio"),
-            ]
-        case Host.CLAUDE_DESKTOP:
-            path = system.configuration() / "Claude/claude_desktop_config.json"
-            return [_servers(path, "mcpServers", server)] if user else []
+            own = Path(system.environ.get("CLAUDE_CONFIG_DIR") or system.home)
+            path = own / ".claude.json" if user else system.folder / ".mcp.json"
+            return [hooks(_claude(scope, system) / "settings.json"), servers(path, "mcpServers", type="stdio")]
+        case Host.CLAUDE_DESKTOP if user:
+            return [servers(system.configuration() / "Claude/claude_desktop_config.json", "mcpServers")]
         case Host.CURSOR:
-            return [
-                _hooks(host, root / ".cursor/hooks.json", url, prompts)._replace(format=JSON_WITH_COMMENTS),
-                _servers(root / ".cursor/mcp.json", "mcpServers", server)._replace(format=JSON_WITH_COMMENTS),
-            ]
+            return [hooks(root / ".cursor/hooks.json"), servers(root / ".cursor/mcp.json", "mcpServers")]
         case Host.CODEX:
             folder = _codex_home(system) if user else system.folder / ".codex"
-            return [
-                _hooks(host, folder / "hooks.json", url, prompts),
-                _servers(folder / "config.toml", "mcp_servers", server)._replace(format=TOML),
-            ]
+            return [hooks(folder / "hooks.json"), servers(folder / "config.toml", "mcp_servers")]
         case Host.VSCODE:
             path = system.configuration() / "Code/User/mcp.json" if user else system.folder / ".vscode/mcp.json"
-            return [_servers(path, "servers", server, type="stdio")._replace(format=JSON_WITH_COMMENTS)]
+            return [servers(path, "servers", type="stdio")]
         case Host.GEMINI_CLI:
             path = root / ".gemini/settings.json"
-            both = [_hooks(host, path, url, prompts), _servers(path, "mcpServers", server)]
-            return [setup._replace(format=JSON_WITH_COMMENTS) for setup in both]
+            return [hooks(path), servers(path, "mcpServers")]
         case Host.OPENCODE:
-            path = _opencode(scope, system)
-            return [_servers(path, "mcp", server, one_list=True, type="local")._replace(format=JSON_WITH_COMMENTS)]
-        case Host.WINDSURF:
-            path = system.home / ".codeium/windsurf/mcp_config.json"
-            return [_servers(path, "mcpServers", server)._replace(format=JSON_WITH_COMMENTS)] if user else []
+            return [servers(_opencode(scope, system), "mcp", one_list=True, type="local")]
+        case Host.WINDSURF if user:
+            return [servers(system.home / ".codeium/windsurf/mcp_config.json", "mcpServers")]
         case Host.ZED:
-            path = (_zed(system) if user else system.folder / ".zed") / "settings.json"
-            return [_servers(path, "context_servers", server)._replace(format=JSON_WITH_COMMENTS)]
-
-
-def _rule_files(host: Host, scope: Scope, system: System) -> list[Setup]:
-    text = rules.rules()
-    match host, scope:
-        case Host.CLAUDE_CODE, _:
-            return [_rule_file(_claude(scope, system) / "skills" / rules.SKILL / "SKILL.md", text.skill())]
-        case Host.CURSOR, Scope.PROJECT:
-            return [_rule_file(system.folder / ".cursor/rules/mnemolog.mdc", text.cursor())]
-        case Host.CODEX, _:
-            return [
-                _rule_block((_codex_home(system) if scope is Scope.USER else system.folder) / "AGENTS.md", text.body)
-            ]
-        case Host.VSCODE, Scope.PROJECT:
-            return [_rule_file(system.folder / ".github/instructions/mnemolog.instructions.md", text.vscode())]
-        case Host.GEMINI_CLI, _:
-            path = system.home / ".gemini" if scope is Scope.USER else system.folder
-            return [_rule_block(path / "GEMINI.md", text.body)]
-        case Host.OPENCODE, _:
-            return _opencode_rules(scope, system, text.body)
-        case Host.WINDSURF, Scope.USER:
-            return [_rule_block(system.home / ".codeium/windsurf/memories/global_rules.md", text.body)]
-        case Host.WINDSURF, Scope.PROJECT:
-            return [_rule_file(system.folder / ".windsurf/rules/mnemolog.md", text.windsurf())]
-        case Host.ZED, Scope.USER:
-            return [_rule_block(_zed(system) / "AGENTS.md", text.body)]
-        case Host.ZED, Scope.PROJECT:
-            found = (path for name in _READ_BY_ZED if (path := system.folder / name).is_file())
-            return [_rule_block(next(found, system.folder / "AGENTS.md"), text.body)]
+            return [servers((_zed(system) if user else system.folder / ".zed") / "settings.json", "context_servers")]
         case _:
             return []
 
 
-def together(found: list[Setup]) -> list[Setup]:
+def _rule_files(host: Host, scope: Scope, system: System) -> list[Setup]:
+    user, text = scope is Scope.USER, rules.rules()
+
+    def file(path: Path, content: str) -> Setup:
+        return Setup(path, partial(rules.with_file, content=content), rules.without_file, TEXT)
+
+    def block(path: Path) -> Setup:
+        return Setup(path, partial(rules.with_block, content=text.body), rules.without_block, TEXT)
+
+    match host:
+        case Host.CLAUDE_CODE:
+            return [file(_claude(scope, system) / "skills" / rules.SKILL / "SKILL.md", text.skill())]
+        case Host.CURSOR if not user:
+            return [file(system.folder / ".cursor/rules/mnemolog.mdc", text.always("cursor"))]
+        case Host.CODEX:
+            return [block((_codex_home(system) if user else system.folder) / "AGENTS.md")]
+        case Host.VSCODE if not user:
+            return [file(system.folder / ".github/instructions/mnemolog.instructions.md", text.always("vscode"))]
+        case Host.GEMINI_CLI:
+            return [block((system.home / ".gemini" if user else system.folder) / "GEMINI.md")]
+        case Host.OPENCODE:
+            # a file of ours, named in the settings, because an AGENTS.md would stop OpenCode from reading a CLAUDE.md
+            settings, in_project = _opencode(scope, system), ".opencode/mnemolog.md"
+            path = settings.with_name("mnemolog.md") if user else system.folder / in_project
+            name = str(path) if user else in_project
+            install = partial(entries.with_instruction, path=name)
+            remove = partial(entries.without_instruction, path=name)
+            return [Setup(settings, install, remove, JSON_WITH_COMMENTS), file(path, text.body)]
+        case Host.WINDSURF:
+            path = system.folder / ".windsurf/rules/mnemolog.md"
+            shared = system.home / ".codeium/windsurf/memories/global_rules.md"
+            return [block(shared) if user else file(path, text.always("windsurf"))]
+        case Host.ZED:
+            existing = (path for name in _READ_BY_ZED if (path := system.folder / name).is_file())
+            return [block(_zed(system) / "AGENTS.md" if user else next(existing, system.folder / "AGENTS.md"))]
+        case _:
+            return []
+
+
+def together(files: list[Setup]) -> list[Setup]:
     """The setups, merged per file."""
     by_path: dict[Path, Setup] = {}
-    for setup in found:
+    for setup in files:
         first = by_path.get(setup.path)
         by_path[setup.path] = setup if first is None else _one_after_the_other(first, setup)
     return list(by_path.values())
 
 
 def _one_after_the_other(first: Setup, second: Setup) -> Setup:
-    def install(value: Any) -> Any:
-        return second.install(first.install(value))
-
-    def remove(value: Any) -> Any:
-        return second.remove(first.remove(value))
-
-    return first._replace(install=install, remove=remove)
-
-
-def _opencode_rules(scope: Scope, system: System, body: str) -> list[Setup]:
-    """A file of ours, named in the settings, because an AGENTS.md would stop OpenCode from reading a CLAUDE.md."""
-    if scope is Scope.USER:
-        file = _opencode(scope, system).with_name("mnemolog.md")
-        named = str(file)
-    else:
-        named = ".opencode/mnemolog.md"
-        file = system.folder / named
-    install = partial(entries.with_instruction, path=named)
-    remove = partial(entries.without_instruction, path=named)
-    return [Setup(_opencode(scope, system), install, remove, JSON_WITH_COMMENTS), _rule_file(file, body)]
-
-
-def _rule_file(path: Path, content: str) -> Setup:
-    return Setup(path, partial(rules.with_file, content=content), rules.without_file, TEXT)
-
-
-def _rule_block(path: Path, content: str) -> Setup:
-    return Setup(path, partial(rules.with_block, content=content), rules.without_block, TEXT)
+    return first._replace(
+        install=lambda value: second.install(first.install(value)),
+        remove=lambda value: second.remove(first.remove(value)),
+    )
 
 
 def _claude(scope: Scope, system: System) -> Path:
@@ -295,19 +274,6 @@ def bridge(url: str) -> ShellCommand:
     if script.exists():
         return ShellCommand(str(script), ("mcp",), env)
     return ShellCommand(sys.executable, ("-m", "api.cli.main", "mcp"), env)
-
-
-def _hooks(host: Host, path: Path, url: str, prompts: bool | None) -> Setup:
-    install = partial(entries.with_hooks, command=hook_line(host, url), prompts=prompts, host=HOSTS[host.value])
-    return Setup(path, install, entries.without_hooks)
-
-
-def _servers(path: Path, section: str, command: ShellCommand, *, one_list: bool = False, **extra: Any) -> Setup:
-    return Setup(
-        path,
-        partial(entries.with_server, section=section, command=command, extra=extra, one_list=one_list),
-        partial(entries.without_server, section=section),
-    )
 
 
 BACKUP = ".before-mnemolog"
@@ -365,16 +331,14 @@ def removing(setup: Setup) -> SettingsChange:
 
 def installed(system: System) -> list[tuple[Host, Path]]:
     """The user's and the current project's settings files that have entries of ours."""
-    found: list[tuple[Host, Path]] = []
-    for host in Host:
-        for setup in (setup for scope in Scope for setup in setups(host, scope, system, "")):
-            try:
+    files: list[tuple[Host, Path]] = []
+    for host, scope in product(Host, Scope):
+        for setup in setups(host, scope, system, ""):
+            with suppress(UnusableSettings):  # unreadable, so no entry of ours is active there
                 change = removing(setup)
-            except UnusableSettings:
-                continue  # unreadable, so no entry of ours is active there
-            if change.before != change.after:
-                found.append((host, setup.path))
-    return found
+                if change.before != change.after:
+                    files.append((host, setup.path))
+    return files
 
 
 def apply(change: SettingsChange) -> None:

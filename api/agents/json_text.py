@@ -49,9 +49,9 @@ def write(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
-def same(one: Any, other: Any) -> bool:
+def same(old: Any, new: Any) -> bool:
     """Whether two values have the same text: 1, 1.0 and true differ, and so do two orders of keys."""
-    return json.dumps(one) == json.dumps(other)
+    return json.dumps(old) == json.dumps(new)
 
 
 class _Part(NamedTuple):
@@ -87,29 +87,30 @@ class _JsonText:
         parts = self._parts(start)
         inner = self._inner_indent(parts, start, indent)
         last = {part.key: part for part in parts}  # the last of duplicate keys is valid
-        texts = [
-            None
-            if part.key not in new
-            else self._text[part.start : part.value_start]
-            + self.changed(part.value_start, part.end, part.value, new[part.key], inner)
-            if part is last[part.key]
-            else self._text[part.start : part.end]
-            for part in parts
-        ]
+
+        def text_of(part: _Part) -> str | None:
+            if part.key not in new:
+                return None
+            if part is not last[part.key]:
+                return self._text[part.start : part.end]
+            value = self.changed(part.value_start, part.end, part.value, new[part.key], inner)
+            return self._text[part.start : part.value_start] + value
+
+        texts = [text_of(part) for part in parts]
         added = [(f"{json.dumps(key, ensure_ascii=False)}: ", new[key]) for key in new if key not in last]
         return self._joined(start, end, parts, texts, added, indent)
 
     def _array(self, start: int, end: int, new: list[Any], indent: str) -> str:
         parts = self._parts(start)
         inner = self._inner_indent(parts, start, indent)
-        places = _new_places([part.value for part in parts], new)
-        if places is None:
+        indexes = _new_indexes([part.value for part in parts], new)
+        if indexes is None:
             return self._written(new, indent)
         texts = [
-            None if place is None else self.changed(part.start, part.end, part.value, new[place], inner)
-            for part, place in zip(parts, places, strict=True)
+            None if index is None else self.changed(part.start, part.end, part.value, new[index], inner)
+            for part, index in zip(parts, indexes, strict=True)
         ]
-        added = [("", value) for value in new[sum(place is not None for place in places) :]]
+        added = [("", value) for value in new[sum(index is not None for index in indexes) :]]
         return self._joined(start, end, parts, texts, added, indent)
 
     def _joined(
@@ -129,8 +130,9 @@ class _JsonText:
         lead, rest = first.rstrip(), gaps[-1] if parts else ""
         out, count = self._text[start] + lead, 0
         for text, gap in zip(texts, [first[len(lead) :], *gaps], strict=False):
-            if text is None:
-                out += _comments(gap).rstrip()
+            if text is None:  # its comments stay
+                comma = _blanked(gap).find(",")
+                out += (gap[:comma] + gap[comma + 1 :] if comma >= 0 else gap).rstrip()
                 continue
             out += (gap if count else first[len(lead) :]) + text
             count += 1
@@ -161,34 +163,33 @@ class _JsonText:
     def _parts(self, start: int) -> list[_Part]:
         """The members or items of the well-formed container that begins at `start`."""
         plain, parts = self._plain, list[_Part]()
-        keyed, place = plain[start] == "{", _past_space(plain, start + 1)
-        while plain[place] not in "}]":
-            key, at = _DECODER.raw_decode(plain, place) if keyed else ("", place)
+        keyed, begin = plain[start] == "{", _past_space(plain, start + 1)
+        while plain[begin] not in "}]":
+            key, at = _DECODER.raw_decode(plain, begin) if keyed else ("", begin)
             if keyed:
                 at = _past_space(plain, _past_space(plain, at) + 1)
             value, after = _DECODER.raw_decode(plain, at)
-            parts.append(_Part(place, at, after, key, value))
-            place = _past_space(plain, after)
-            if plain[place] == ",":
-                place = _past_space(plain, place + 1)
+            parts.append(_Part(begin, at, after, key, value))
+            begin = _past_space(plain, after)
+            if plain[begin] == ",":
+                begin = _past_space(plain, begin + 1)
         return parts
 
 
-def _new_places(old: list[Any], new: list[Any]) -> list[int | None] | None:
+def _new_indexes(old: list[Any], new: list[Any]) -> list[int | None] | None:
     """The new index of every old item, None for a removed one; None if the change is not simple.
 
     Simple: all items stay or change in place and others are appended, or some are removed and the rest is unchanged.
     """
     if len(new) >= len(old):
         return list(range(len(old)))
-    places: list[int | None] = []
+    indexes: list[int | None] = []
+    matched = 0
     for item in old:
-        place = sum(index is not None for index in places)
-        matches = place < len(new) and same(item, new[place])
-        places.append(place if matches else None)
-    if sum(place is not None for place in places) == len(new):
-        return places
-    return None
+        matches = matched < len(new) and same(item, new[matched])
+        indexes.append(matched if matches else None)
+        matched += matches
+    return indexes if matched == len(new) else None
 
 
 def is_object(value: Any) -> TypeGuard[dict[str, Any]]:
@@ -201,16 +202,9 @@ def is_array(value: Any) -> TypeGuard[list[Any]]:
     return isinstance(value, list)
 
 
-def _past_space(text: str, place: int) -> int:
-    match = _SPACE.match(text, place)
-    return match.end() if match else place
-
-
-def _comments(gap: str) -> str:
-    """The text between two parts without the comma, if it is more than space."""
-    comma = _blanked(gap).find(",")
-    without = gap[:comma] + gap[comma + 1 :] if comma >= 0 else gap
-    return without if without.strip() else ""
+def _past_space(text: str, at: int) -> int:
+    match = _SPACE.match(text, at)
+    return match.end() if match else at
 
 
 def _blanked(text: str) -> str:

@@ -21,7 +21,8 @@ class HookHost:
     """A host with hooks.
 
     `events` maps its events with our hook to Claude Code's names. `told` are the events, by Claude Code's names, that
-    accept a text for the agent. `folder` is the environment variable with the project's folder, if any.
+    accept a text for the agent. `folder` is the environment variable with the project's folder, if any. A `flat` host
+    has no groups of hooks, and no way to show its user a message.
     """
 
     def __init__(
@@ -34,10 +35,8 @@ class HookHost:
         folder: str = "",
         flat: bool = False,
     ) -> None:
-        self.name, self.events, self.told, self.folder = name, events, told, folder
+        self.name, self.events, self.told, self.folder, self.flat = name, events, told, folder, flat
         self._fields = fields
-        self.flat = flat
-        """Whether it has no groups of hooks, and no way to show its user a message."""
 
     def event(self, payload: Mapping[str, Any]) -> dict[str, Any]:
         """The payload in Claude Code's form. Without event or session if it is not for us."""
@@ -55,19 +54,6 @@ class HookHost:
         if text:
             answer["hookSpecificOutput"] = {"hookEventName": payload["hook_event_name"], "additionalContext": text}
         return answer
-
-
-def _same(*names: str) -> dict[str, str]:
-    return {name: name for name in names}
-
-
-def _claude_code(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Cursor can also run the hooks of Claude Code's settings, but it has its own: see CURSOR."""
-    return {"session_id": "", "tool_name": ""} if "cursor_version" in payload else {}
-
-
-def _codex(_: Mapping[str, Any]) -> dict[str, Any]:
-    return {}
 
 
 def _cursor(payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -108,25 +94,23 @@ def _text(value: Any) -> str:
 
 CLAUDE_CODE = HookHost(
     "claude-code",
-    _same(
-        "SessionStart",
-        "UserPromptSubmit",
-        "PostToolUse",
-        "PostToolUseFailure",
-        "Stop",
-        "SubagentStop",
-        "SessionEnd",
-        "PreToolUse",
-    ),
+    {
+        name: name
+        for name in (
+            "SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolUseFailure", "Stop", "SubagentStop",
+            "SessionEnd", "PreToolUse",
+        )
+    },
     told=("SessionStart", "UserPromptSubmit", "PreToolUse"),
-    fields=_claude_code,
+    # Cursor can also run the hooks of Claude Code's settings, but it has its own: see CURSOR
+    fields=lambda payload: {"session_id": "", "tool_name": ""} if "cursor_version" in payload else {},
     folder="CLAUDE_PROJECT_DIR",
-)
+)  # fmt: skip
 CODEX = HookHost(
     "codex",
-    _same("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SubagentStop", "PreToolUse"),
+    {name: name for name in CLAUDE_CODE.events if name not in ("PostToolUseFailure", "SessionEnd")},
     told=("SessionStart", "UserPromptSubmit", "PreToolUse"),
-    fields=_codex,
+    fields=lambda payload: {},
 )
 CURSOR = HookHost(
     "cursor",

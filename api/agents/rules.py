@@ -31,17 +31,14 @@ class Rules(NamedTuple):
         """For Claude Code, which reads the body if the description matches."""
         return f"---\nname: {SKILL}\ndescription: {self.description}\n---\n\n{self.body}"
 
-    def cursor(self) -> str:
-        """For Cursor, in every request of its agent."""
-        return f"---\ndescription: {self.description}\nglobs:\nalwaysApply: true\n---\n\n{self.body}"
-
-    def vscode(self) -> str:
-        """For VS Code, in every chat request."""
-        return f'---\napplyTo: "**"\n---\n\n{self.body}'
-
-    def windsurf(self) -> str:
-        """For Windsurf, in every conversation."""
-        return f"---\ntrigger: always_on\n---\n\n{self.body}"
+    def always(self, host: str) -> str:
+        """For hosts that read the rules in every conversation: `cursor`, `vscode` or `windsurf`."""
+        front = {
+            "cursor": f"description: {self.description}\nglobs:\nalwaysApply: true",
+            "vscode": 'applyTo: "**"',
+            "windsurf": "trigger: always_on",
+        }
+        return f"---\n{front[host]}\n---\n\n{self.body}"
 
 
 def rules() -> Rules:

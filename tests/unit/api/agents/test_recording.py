@@ -38,6 +38,12 @@ def seen(event: dict[str, Any], **facts: str) -> dict[str, Any] | None:
     return command_of(event, **(FACTS | facts))
 
 
+def project_of(folder: str, environ: dict[str, str]) -> str:
+    """The project of a folder at an event after the first, when no server is asked."""
+    server = recording.HookServer("http://127.0.0.1:1")
+    return recording.resolve_project(server, "/nonexistent", folder, environ, started=False)[0]
+
+
 def observed(event: dict[str, Any]) -> dict[str, Any]:
     command = seen(event)
     assert command is not None
@@ -196,10 +202,10 @@ def test_what_is_no_json_is_a_value_error(text: bytes):
 def test_the_project_is_the_git_top_level_above_the_folder(tmp_path: Path):
     below = tmp_path / "shop/api/routes"
     below.mkdir(parents=True)
-    assert recording.project_of(str(below), {}) == "routes"
+    assert project_of(str(below), {}) == "routes"
     (tmp_path / "shop/.git").write_text("gitdir: elsewhere")
-    assert recording.project_of(str(below), {}) == "shop"
-    assert recording.project_of(str(below), {"MNEMOLOG_PROJECT": "till"}) == "till"
+    assert project_of(str(below), {}) == "shop"
+    assert project_of(str(below), {"MNEMOLOG_PROJECT": "till"}) == "till"
 
 
 REMOTES = {
@@ -229,12 +235,12 @@ def a_checkout(folder: Path, url: str = "") -> Path:
 
 @pytest.mark.parametrize(("url", "name"), REMOTES.items())
 def test_a_checkout_is_called_after_its_remote(url: str, name: str, tmp_path: Path):
-    assert recording.project_of(str(a_checkout(tmp_path / "clone", url)), {}) == (name or "clone")
+    assert project_of(str(a_checkout(tmp_path / "clone", url)), {}) == (name or "clone")
 
 
 def test_two_folders_of_one_name_are_two_projects_where_they_have_remotes(tmp_path: Path):
     one, other = (a_checkout(tmp_path / who / "backend", f"git@host:{who}/backend.git") for who in ("acme", "umbra"))
-    assert (recording.project_of(str(one), {}), recording.project_of(str(other), {})) == (
+    assert (project_of(str(one), {}), project_of(str(other), {})) == (
         "acme/backend",
         "umbra/backend",
     )
@@ -244,9 +250,9 @@ def test_the_remote_origin_comes_before_others(tmp_path: Path):
     folder = a_checkout(tmp_path / "clone", "git@host:me/fork.git")
     config = folder / ".git/config"
     config.write_text(f'[remote "upstream"]\nurl = git@host:acme/backend.git\n{config.read_text()}')
-    assert recording.project_of(str(folder), {}) == "me/fork"
+    assert project_of(str(folder), {}) == "me/fork"
     config.write_text('[remote "upstream"] url = git@host:acme/backend.git\n')
-    assert recording.project_of(str(folder), {}) == "acme/backend"
+    assert project_of(str(folder), {}) == "acme/backend"
 
 
 GIT = shutil.which("git")
@@ -275,7 +281,7 @@ def test_worktrees_are_of_their_main_checkout_and_submodules_of_their_own(tmp_pa
     git(tmp_path / "depot.git", "worktree", "add", "-q", str(tmp_path / "depot-fix"))
     git(bare, "remote", "remove", "origin")
     named = {
-        folder: recording.project_of(str(tmp_path / folder), {})
+        folder: project_of(str(tmp_path / folder), {})
         for folder in ("shop", "elsewhere/feature", "shop/libs/part", "part-fix", "till", "till/fix", "depot-fix")
     }
     assert named == {
@@ -288,12 +294,12 @@ def test_worktrees_are_of_their_main_checkout_and_submodules_of_their_own(tmp_pa
         "depot-fix": "depot",
     }
     git(main, "remote", "add", "origin", "git@host:acme/shop.git")
-    assert recording.project_of(str(tmp_path / "elsewhere/feature"), {}) == "acme/shop"
-    assert recording.project_of(str(main / "libs/part"), {}) == "part"
+    assert project_of(str(tmp_path / "elsewhere/feature"), {}) == "acme/shop"
+    assert project_of(str(main / "libs/part"), {}) == "part"
 
 
 def test_the_root_folder_is_the_unknown_project():
-    assert recording.project_of("/", {}) == "unknown"
+    assert project_of("/", {}) == "unknown"
 
 
 @pytest.mark.parametrize(
@@ -417,7 +423,16 @@ def test_a_payload_before_a_tool_is_no_observation():
     ],
 )
 def test_a_prompt_is_a_question_unless_it_is_too_short(prompt: str, question: str):
-    assert recording.question_of(payload("UserPromptSubmit", prompt=prompt)) == question
+    class Server(recording.HookServer):
+        query = ""
+
+        def fetch(self, method: str, path: str, fields: dict[str, Any], seconds: float) -> Any:
+            self.query = fields["query"]
+            return {}
+
+    server = Server("")
+    assert recording.memories(server, payload("UserPromptSubmit", prompt=prompt), "shop", "", 1.0) == []
+    assert server.query == question
 
 
 def recalled(**fields: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from api.agents.entries import ForeignFile
-from api.agents.rules import Rules, rules, with_block, with_file, without_block, without_file
+from api.agents.rules import rules, with_block, with_file, without_block, without_file
 from mcp_gateway.profiles import NATIVE
 
 OLD, NEW = "# Memory\n\nRecall.\n", "# Memory\n\nRecall, and remember.\n"
@@ -31,14 +31,14 @@ def test_the_text_is_short():
 @pytest.mark.parametrize(
     ("rendered", "front"),
     [
-        (Rules.skill, {"name": "mnemolog-memory", "description": rules().description}),
-        (Rules.cursor, {"description": rules().description, "globs": None, "alwaysApply": True}),
-        (Rules.vscode, {"applyTo": "**"}),
-        (Rules.windsurf, {"trigger": "always_on"}),
+        (rules().skill(), {"name": "mnemolog-memory", "description": rules().description}),
+        (rules().always("cursor"), {"description": rules().description, "globs": None, "alwaysApply": True}),
+        (rules().always("vscode"), {"applyTo": "**"}),
+        (rules().always("windsurf"), {"trigger": "always_on"}),
     ],
 )
-def test_every_host_gets_the_same_text_behind_its_front_matter(rendered: Callable[[Rules], str], front: object):
-    _, written, body = rendered(rules()).split("---\n", 2)
+def test_every_host_gets_the_same_text_behind_its_front_matter(rendered: str, front: object):
+    _, written, body = rendered.split("---\n", 2)
     assert yaml.safe_load(written) == front
     assert body.strip() == rules().body.strip()
 
