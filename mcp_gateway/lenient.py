@@ -135,12 +135,9 @@ def words(text: str) -> list[str]:
 
 def _kinds(schema: Schema) -> list[tuple[str, Schema]]:
     """The types a schema allows, each with its own schema. Lists come first, because clients write lists as text."""
-    parts: list[Schema] = schema.get("anyOf", [schema])
-    kinds: list[tuple[str, Schema]] = []
-    for part in parts:
-        stated = part.get("type", ())
-        kinds += [(kind, part) for kind in ([stated] if isinstance(stated, str) else stated) if kind != "null"]
-    return sorted(kinds, key=lambda pair: pair[0] != "array")
+    parts: list[tuple[Any, Schema]] = [(part.get("type", ()), part) for part in schema.get("anyOf", [schema])]
+    kinds = [(kind, part) for stated, part in parts for kind in ([stated] if isinstance(stated, str) else stated)]
+    return sorted((pair for pair in kinds if pair[0] != "null"), key=lambda pair: pair[0] != "array")
 
 
 def _convert(kind: str, raw: Any, schema: Schema, name: str) -> Any:

@@ -69,15 +69,16 @@ class Attachments(NamedTuple):
 
         async def resources(context: Context, params: types.PaginatedRequestParams) -> types.ListResourcesResult:
             call = call_for(context)
-            if self.more is _nothing_more:
-                return types.ListResourcesResult(resources=list(self.resources))
+            further: Sequence[types.Resource] = ()
             try:
-                await call.admits()
-                return types.ListResourcesResult(resources=[*self.resources, *await self.more(call)])
+                if self.more is not _nothing_more:
+                    await call.admits()
+                    further = await self.more(call)
             except (AccessDenied, ReaderUnknown):  # without access, only the fixed ones
-                return types.ListResourcesResult(resources=list(self.resources))
+                pass
             except MnemologError as error:
                 raise MCPError(types.INTERNAL_ERROR, str(error)) from None
+            return types.ListResourcesResult(resources=[*self.resources, *further])
 
         async def read(context: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
             if not self.resources:
@@ -103,8 +104,8 @@ class Attachments(NamedTuple):
         """Forward everything with `ask`; while the server does not answer, list what this release has."""
         lists = self.lists()
 
-        def passing_on(method: str) -> Handler:
-            async def passed_on(context: Context, params: types.RequestParams) -> BaseModel:
+        def forwarding(method: str) -> Handler:
+            async def forwarded(context: Context, params: types.RequestParams) -> BaseModel:
                 request, _, result = _METHODS[method]
                 try:
                     return await ask(request(params=params.model_copy(update={"meta": None})), result)
@@ -114,14 +115,14 @@ class Attachments(NamedTuple):
                     logger.warning("%s lists what this release has: %s", method, error)
                     return lists[method]
                 except MCPError as error:
-                    # Without a profile of this bridge, that of the server may have none of these.
+                    # without a profile of this bridge, that of the server may have none of these
                     if error.error.code != types.METHOD_NOT_FOUND or method not in lists:
                         raise
                     return NO_ATTACHMENTS.lists()[method]
 
-            return passed_on
+            return forwarded
 
-        self._serve(server, {method: passing_on(method) for method in _METHODS})
+        self._serve(server, {method: forwarding(method) for method in _METHODS})
 
     def lists(self) -> dict[str, BaseModel]:
         """The fixed lists, by the method that returns them."""
@@ -133,26 +134,21 @@ class Attachments(NamedTuple):
 
     def _serve(self, server: Server[Any], handlers: Mapping[str, Handler]) -> None:
         for method in _METHODS if self.served else ():
-            server.add_request_handler(method, _METHODS[method].params, handlers[method])
+            server.add_request_handler(method, _METHODS[method][1], handlers[method])
 
 
-class Method(NamedTuple):
-    """A method of the protocol: its request, parameters and result."""
-
-    request: Callable[..., types.Request[Any, Any]]
-    params: type[types.RequestParams]
-    result: type[BaseModel]
-
-
-_METHODS = {
-    "resources/list": Method(types.ListResourcesRequest, types.PaginatedRequestParams, types.ListResourcesResult),
-    "resources/templates/list": Method(
-        types.ListResourceTemplatesRequest, types.PaginatedRequestParams, types.ListResourceTemplatesResult
+_METHODS: dict[
+    str, tuple[Callable[..., types.Request[Any, Any]], type[types.RequestParams], type[BaseModel]]
+] = {
+    "resources/list": (types.ListResourcesRequest, types.PaginatedRequestParams, types.ListResourcesResult),
+    "resources/templates/list": (
+        types.ListResourceTemplatesRequest, types.PaginatedRequestParams, types.ListResourceTemplatesResult,
     ),
-    "resources/read": Method(types.ReadResourceRequest, types.ReadResourceRequestParams, types.ReadResourceResult),
-    "prompts/list": Method(types.ListPromptsRequest, types.PaginatedRequestParams, types.ListPromptsResult),
-    "prompts/get": Method(types.GetPromptRequest, types.GetPromptRequestParams, types.GetPromptResult),
-}
+    "resources/read": (types.ReadResourceRequest, types.ReadResourceRequestParams, types.ReadResourceResult),
+    "prompts/list": (types.ListPromptsRequest, types.PaginatedRequestParams, types.ListPromptsResult),
+    "prompts/get": (types.GetPromptRequest, types.GetPromptRequestParams, types.GetPromptResult),
+}  # fmt: skip
+"""The methods of the protocol, each with its request, parameters and result."""
 NO_ATTACHMENTS = Attachments(False)
 
 
@@ -233,45 +229,34 @@ LIMITS = frozenset(("maxLength", "minLength", "maxItems", "pattern"))
 def declared(tool: Tool) -> types.Tool:
     """A tool as clients see it. A native one is as brief as possible, because a model reads it in every session."""
     native = tool.arguments is not None
+    hints: dict[str, Any] = {"read_only_hint": True} if tool.reads_only else {"destructive_hint": tool.destructive}
+    if not native:
+        hints = {"title": tool.title, "read_only_hint": tool.reads_only, "destructive_hint": tool.destructive}
+        hints["idempotent_hint"] = tool.reads_only  # without the same event_id, a second write is a second event
     return types.Tool(
         name=tool.name,
         title=tool.title,
         description=tool.description,
         input_schema=brief(tool.input_schema) if native else tool.input_schema,
         output_schema=None if native else tool.output_schema,
-        annotations=_hints(tool),
+        annotations=types.ToolAnnotations(**hints, open_world_hint=False),
     )
 
 
 def brief(schema: dict[str, Any]) -> dict[str, Any]:
     """An input schema without length limits, its own description, and empty defaults."""
-    return {key: value for key, value in _without_limits(schema).items() if key != "description"}
 
+    def shortened(schema: dict[str, Any]) -> dict[str, Any]:
+        short = {
+            name: value for name, value in schema.items() if name not in LIMITS and (name, value) != ("default", "")
+        }
+        if "properties" in short:
+            short["properties"] = {name: shortened(part) for name, part in short["properties"].items()}
+        if "items" in short:
+            short["items"] = shortened(short["items"])
+        return short
 
-def _without_limits(schema: dict[str, Any]) -> dict[str, Any]:
-    short = {
-        key: value for key, value in schema.items() if key not in LIMITS and not (key == "default" and value == "")
-    }
-    if "properties" in short:
-        short["properties"] = {name: _without_limits(part) for name, part in short["properties"].items()}
-    if "items" in short:
-        short["items"] = _without_limits(short["items"])
-    return short
-
-
-def _hints(tool: Tool) -> types.ToolAnnotations:
-    if tool.arguments is None:
-        return types.ToolAnnotations(
-            title=tool.title,
-            read_only_hint=tool.reads_only,
-            destructive_hint=tool.destructive,
-            # Without the same event_id, a second write is a second event.
-            idempotent_hint=tool.reads_only,
-            open_world_hint=False,
-        )
-    if tool.reads_only:
-        return types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
-    return types.ToolAnnotations(destructive_hint=tool.destructive, open_world_hint=False)
+    return {name: value for name, value in shortened(schema).items() if name != "description"}
 
 
 ALL = "all"

@@ -6,7 +6,6 @@ Nothing here loads the index before it is read, because the stdio bridge lists t
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 from urllib.parse import quote, unquote
 
 import mcp.types as types
@@ -30,43 +29,39 @@ from mcp_gateway.tools.tool import Call
 
 MARKDOWN = "text/markdown"
 PROJECTS_LISTED = 10
-SESSIONS_LOOKED_AT = 100
+SESSIONS_READ = 100
 """The newest sessions, which have the recent projects."""
-PROJECTS_ASKED, OF_A_PROJECT = 100, 5
+PROJECTS_REQUESTED, OF_A_PROJECT = 100, 5
 """Projects of a restricted key, and sessions of each: the reader may have no access to some."""
 
 RESOURCES = (
     types.Resource(
-        uri="mnemolog://projects",
-        name="projects",
-        title="Projects",
+        uri="mnemolog://projects", name="projects", title="Projects", mime_type=MARKDOWN,
         description="Recent projects, with the URIs of their contexts.",
-        mime_type=MARKDOWN,
     ),
-)
+)  # fmt: skip
+
+
+def _template(uri: str, name: str, title: str, description: str) -> types.ResourceTemplate:
+    return types.ResourceTemplate(
+        uri_template=f"mnemolog://{uri}", name=name, title=title, description=description, mime_type=MARKDOWN
+    )
+
+
 TEMPLATES = (
-    types.ResourceTemplate(
-        uri_template="mnemolog://projects/{project}/context",
-        name="context",
-        title="Context of a project",
-        description="What to know before working on a project: memories, lessons, the outcome of its last sessions.",
-        mime_type=MARKDOWN,
+    _template(
+        "projects/{project}/context", "context", "Context of a project",
+        "What to know before working on a project: memories, lessons, the outcome of its last sessions.",
     ),
-    types.ResourceTemplate(
-        uri_template="mnemolog://documents/{id}",
-        name="document",
-        title="Document",
-        description="A memory, lesson, observation or summary in full. `recall` returns ids.",
-        mime_type=MARKDOWN,
+    _template(
+        "documents/{id}", "document", "Document",
+        "A memory, lesson, observation or summary in full. `recall` returns ids.",
     ),
-    types.ResourceTemplate(
-        uri_template="mnemolog://sessions/{session_id}/summary{?project}",
-        name="summary",
-        title="Summary of a session",
-        description="The outcome of a session. The project is required if several have a session with that id.",
-        mime_type=MARKDOWN,
+    _template(
+        "sessions/{session_id}/summary{?project}", "summary", "Summary of a session",
+        "The outcome of a session. The project is required if several have a session with that id.",
     ),
-)
+)  # fmt: skip
 _CONTEXT = re.compile(r"mnemolog://projects/(?P<project>[^/?#]+)/context")
 _DOCUMENT = re.compile(r"mnemolog://documents/(?P<id>[^/?#]+)")
 _SUMMARY = re.compile(r"mnemolog://sessions/(?P<session_id>[^/?#]+)/summary(\?project=(?P<project>[^&#]*))?")
@@ -84,14 +79,19 @@ async def resource_text(call: Call, uri: str) -> str:
     """The text of a resource. Raises BadArgument, or MCPError if it does not exist or the reader has no access."""
     try:
         if uri == RESOURCES[0].uri:
-            return await _projects(call)
+            await call.wait_for_own_writes()
+            projects = await _recent_projects(call)
+            lines = [
+                f"- {' '.join(name.split())} (last active on {day}): {context_uri(name)}" for name, day in projects
+            ]
+            nothing = "No recorded sessions that you have access to."
+            return "\n".join(marked("mnemolog-projects", lines)) if lines else nothing
         if match := _CONTEXT.fullmatch(uri):
             project = _address(match).project or ""
-            arguments = ContextArguments(project=project, agent_id=call.acting())
-            compiled = await compiled_context(call, arguments)
-            if not compiled.context and not compiled.left_out:
+            text = await _context(call, ContextArguments(project=project, agent_id=call.acting()))
+            if text is None:
                 raise NotFound(f"nothing is recorded for project {project!r}")
-            return context_text(compiled, arguments)
+            return text
         if match := _DOCUMENT.fullmatch(uri):
             from mcp_gateway.tools.documents import read_document
 
@@ -105,6 +105,12 @@ async def resource_text(call: Call, uri: str) -> str:
     except CommandRejected as error:
         raise BadArgument(error.message, error.field) from None
     raise MCPError(types.INVALID_PARAMS, f"there is no resource {uri}", {"uri": uri})
+
+
+async def _context(call: Call, arguments: ContextArguments) -> str | None:
+    """A project's context; None if nothing is recorded that the reader has access to."""
+    compiled = await compiled_context(call, arguments)
+    return context_text(compiled, arguments) if compiled.context or compiled.left_out else None
 
 
 async def contexts(call: Call) -> Sequence[types.Resource]:
@@ -139,8 +145,8 @@ def _address(match: re.Match[str]) -> Address:
 async def _recent_projects(call: Call) -> list[tuple[str, str]]:
     """Projects that the reader can see, each with the day of its last activity, most recent first."""
     reader = call.reader()
-    queries = [(project, OF_A_PROJECT) for project in reader.key_scope.projects[:PROJECTS_ASKED]] or [
-        (None, SESSIONS_LOOKED_AT)
+    queries = [(project, OF_A_PROJECT) for project in reader.key_scope.projects[:PROJECTS_REQUESTED]] or [
+        (None, SESSIONS_READ)
     ]
     pages = await asyncio.gather(
         *(call.queries.sessions.page(reader, project, None, limit) for project, limit in queries)
@@ -151,17 +157,6 @@ async def _recent_projects(call: Call) -> list[tuple[str, str]]:
         newest.setdefault(session["project"], f"{session['updated_at']:%Y-%m-%d}")
     newest.pop("", None)
     return list(newest.items())[:PROJECTS_LISTED]
-
-
-async def _projects(call: Call) -> str:
-    await call.wait_for_own_writes()
-    lines = [
-        f"- {' '.join(name.split())} (last active on {active}): {context_uri(name)}"
-        for name, active in await _recent_projects(call)
-    ]
-    if not lines:
-        return "No recorded sessions that you have access to."
-    return "\n".join(marked("mnemolog-projects", lines))
 
 
 async def _summary(call: Call, address: Address) -> str:
@@ -180,36 +175,31 @@ async def _summary(call: Call, address: Address) -> str:
     )
 
 
-def _argument(name: str, description: str, *, required: bool = False) -> types.PromptArgument:
-    return types.PromptArgument(name=name, description=description, required=required)
+def _prompt(name: str, title: str, description: str, *, needs: str = "", **arguments: str) -> types.Prompt:
+    """A prompt with its arguments, of which it needs one."""
+    stated = [
+        types.PromptArgument(name=argument, description=about, required=argument == needs)
+        for argument, about in arguments.items()
+    ]
+    return types.Prompt(name=name, title=title, description=description, arguments=stated)
 
 
 PROMPTS = (
-    types.Prompt(
-        name="catch-up",
-        title="Catch up on a project",
-        description="The state of a project: decisions, open items, lessons.",
-        arguments=[
-            _argument("project", "The project.", required=True),
-            _argument("task", "What you are about to do; adds what is known about it."),
-        ],
+    _prompt(
+        "catch-up", "Catch up on a project", "The state of a project: decisions, open items, lessons.",
+        needs="project", project="The project.", task="What you are about to do; adds what is known about it.",
     ),
-    types.Prompt(
-        name="remember-session",
-        title="Remember this conversation",
-        description="Store what will matter later: decisions, lessons, open items.",
-        arguments=[_argument("project", "The project. Default: the one that the conversation is about.")],
+    _prompt(
+        "remember-session", "Remember this conversation",
+        "Store what will matter later: decisions, lessons, open items.",
+        project="The project. Default: the one that the conversation is about.",
     ),
-    types.Prompt(
-        name="recall",
-        title="What is known about a topic",
-        description="What you and other agents recorded about a topic, and an answer based on it.",
-        arguments=[
-            _argument("topic", "A question or keywords.", required=True),
-            _argument("project", "The project. Default: all projects."),
-        ],
+    _prompt(
+        "recall", "What is known about a topic",
+        "What you and other agents recorded about a topic, and an answer based on it.",
+        needs="topic", topic="A question or keywords.", project="The project. Default: all projects.",
     ),
-)
+)  # fmt: skip
 SUMMARIZE = """\
 Summarize this for someone who starts work on project {project}: what it is about and its current state, recent \
 decisions and their reasons, what is open or blocked, which lessons to follow{task}. At most fifteen lines, dated. \
@@ -244,31 +234,22 @@ async def prompt_text(call: Call, name: str, arguments: Mapping[str, str]) -> st
     for argument in prompt.arguments or ():
         if argument.required and argument.name not in given:
             raise BadArgument(f"{argument.name} is required", argument.name)
-    project = given.get("project")
+    project, agent = given.get("project"), call.acting()
     try:
         match name:
             case "catch-up":
-                return await _catch_up(call, given)
+                task = given.get("task", "")
+                fields = {"project": project, "query": task, "agent_id": agent}
+                text = await _context(call, parse_object(fields, ContextArguments))
+                if text is None:
+                    raise BadArgument(f"nothing is recorded for project {project!r} that you have access to", "project")
+                focus = f"; and what matters for this task: {task}" if task else ""
+                return f"{text}\n\n{SUMMARIZE.format(project=project, task=focus)}"
             case "remember-session":
                 return STORE.format(project=f", in project {project}" if project else "")
             case _:
-                fields = {
-                    "query": given["topic"],
-                    "agent_id": call.acting(),
-                    **({"project": project} if project else {}),
-                }
+                fields = {"query": given["topic"], "agent_id": agent, **({"project": project} if project else {})}
                 recalled = await recall(call, parse_object(fields, RecallArguments))
                 return ANSWER.format(topic=given["topic"], found=recalled.text)
     except CommandRejected as error:
         raise BadArgument(error.message, error.field) from None
-
-
-async def _catch_up(call: Call, given: Mapping[str, str]) -> str:
-    project, task = given["project"], given.get("task", "")
-    fields: dict[str, Any] = {"project": project, "query": task, "agent_id": call.acting()}
-    arguments = parse_object(fields, ContextArguments)
-    compiled = await compiled_context(call, arguments)
-    if not compiled.context and not compiled.left_out:
-        raise BadArgument(f"nothing is recorded for project {project!r} that you have access to", "project")
-    focus = f"; and what matters for this task: {task}" if task else ""
-    return f"{context_text(compiled, arguments)}\n\n{SUMMARIZE.format(project=project, task=focus)}"

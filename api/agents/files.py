@@ -133,14 +133,7 @@ def _setups(host: Host, scope: Scope, system: System, url: str, prompts: bool | 
     user = scope is Scope.USER
     root = system.home if user else system.folder
 
-    def hooks(path: Path) -> Setup:
-        install = partial(entries.with_hooks, command=hook_line(host, url), prompts=prompts, host=HOSTS[host.value])
-        return Setup(path, install, entries.without_hooks)
-
-    def servers(path: Path, section: str, *, one_list: bool = False, **extra: Any) -> Setup:
-        install = partial(entries.with_server, section=section, command=bridge(url), extra=extra, one_list=one_list)
-        return Setup(path, install, partial(entries.without_server, section=section))
-
+    hooks, servers = partial(_hooks, host, url, prompts), partial(_servers, bridge(url))
     match host:
         case Host.CLAUDE_CODE:
             own = Path(system.environ.get("CLAUDE_CONFIG_DIR") or system.home)
@@ -167,6 +160,16 @@ def _setups(host: Host, scope: Scope, system: System, url: str, prompts: bool | 
             return [servers((_zed(system) if user else system.folder / ".zed") / "settings.json", "context_servers")]
         case _:
             return []
+
+
+def _hooks(host: Host, url: str, prompts: bool | None, path: Path) -> Setup:
+    install = partial(entries.with_hooks, command=hook_line(host, url), prompts=prompts, host=HOSTS[host.value])
+    return Setup(path, install, entries.without_hooks)
+
+
+def _servers(command: ShellCommand, path: Path, section: str, *, one_list: bool = False, **extra: Any) -> Setup:
+    install = partial(entries.with_server, section=section, command=command, extra=extra, one_list=one_list)
+    return Setup(path, install, partial(entries.without_server, section=section))
 
 
 def _rule_files(host: Host, scope: Scope, system: System) -> list[Setup]:

@@ -38,7 +38,12 @@ class ApiProcesses:
         for name in (signal.SIGINT, signal.SIGTERM):
             signal.signal(name, self._stop)
         try:
-            self._reserve()
+            # another program on a port would get some of the connections, so every port is bound alone first
+            for port in ports_of(self._settings):
+                for alone in bind(self._settings.host, port):
+                    alone.close()
+            for port in ports_of(self._settings):
+                self._reserved += bind(self._settings.host, port, shared=True)
             self._folder = shared_folder(self._settings)
             self._children = [self._child(number) for number in range(self._settings.api_processes)]
             for child in self._children:
@@ -46,42 +51,31 @@ class ApiProcesses:
             while not self._stopped:
                 time.sleep(POLL_S)
                 for number, child in enumerate(self._children):
-                    if child.died() and number == 0 and not self._api_process(number).has_served:
+                    if child.died() and number == 0 and not self._has_served(number):
                         raise ServerStartFailed(
                             f"the first of {len(self._children)} API processes ended before it served"
                         )
                     child.restart_if_dead()
         finally:
-            self._end()
-
-    def _reserve(self) -> None:
-        """Hold every port: another program on it would get some of the connections. Raises ServerStartFailed."""
-        for port in ports_of(self._settings):
-            for alone in bind(self._settings.host, port):
-                alone.close()
-        for port in ports_of(self._settings):
-            self._reserved += bind(self._settings.host, port, shared=True)
+            for child in self._children:
+                child.ask_to_stop()
+            for child in self._children:
+                child.stop()
+            for reserved in self._reserved:
+                reserved.close()
+            if self._folder != Path():
+                shutil.rmtree(self._folder, ignore_errors=True)
 
     def _child(self, number: int) -> Child:
         def command() -> list[str]:
-            joins = number > 0 or self._api_process(number).has_served
+            joins = number > 0 or self._has_served(number)
             module = "api.cli.processes"
             return [sys.executable, "-m", module, str(number), str(self._folder), "joins" if joins else "-"]
 
         return Child(f"api-{number}", self._settings, command=command)
 
-    def _api_process(self, number: int) -> ApiProcess:
-        return ApiProcess(number, self._settings.api_processes, self._folder, joins=False)
+    def _has_served(self, number: int) -> bool:
+        return ApiProcess(number, self._settings.api_processes, self._folder, joins=False).has_served
 
     def _stop(self, number: int, frame: object) -> None:
         self._stopped = True
-
-    def _end(self) -> None:
-        for child in self._children:
-            child.ask_to_stop()
-        for child in self._children:
-            child.stop()
-        for reserved in self._reserved:
-            reserved.close()
-        if self._folder != Path():
-            shutil.rmtree(self._folder, ignore_errors=True)

@@ -6,8 +6,8 @@
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -19,18 +19,7 @@ from rich.text import Text
 
 from api.cli.direct import connected, on_redis, server
 from api.cli.output import FAILED, Output, plain
-from ingest.embedded.room import (
-    WAY_OUT,
-    EmbeddedValkey,
-    Incident,
-    LogCheck,
-    cut_off,
-    find_fault,
-    is_newest,
-    load_incidents,
-    record_incident,
-    take_note,
-)
+from ingest.embedded import room as embedded
 from ingest.errors import InvalidSetting, NotFound
 from ingest.log.archive.room import (
     ArchivedLog,
@@ -74,21 +63,24 @@ def archive(
     settings = from_environment(os.environ)
     if not settings.archive:
         raise InvalidSetting("MNEMOLOG_ARCHIVE is not set")
+    act = {ArchiveAction.STATUS: _status, ArchiveAction.VERIFY: _verify, ArchiveAction.SEAL: _seal}[what]
+
+    async def run(url: str) -> None:
+        async with connected(url) as redis:
+            partitions = await redis.hget(MANIFEST, "partitions")
+            if partitions is None:
+                raise NotFound("there is no log on this server")
+            log = await open_log(settings, redis, int(partitions))
+            assert isinstance(log, ArchivedLog)
+            await act(settings, redis, log, output)
+
     with server(settings) as url:
-        match what:
-            case ArchiveAction.STATUS:
-                asyncio.run(_status(settings, url, output))
-            case ArchiveAction.VERIFY:
-                if asyncio.run(_verify(settings, url, output)):
-                    raise typer.Exit(FAILED)
-            case ArchiveAction.SEAL:
-                asyncio.run(_seal(settings, url, output))
+        asyncio.run(run(url))
 
 
-async def _status(settings: Settings, url: str, output: Output) -> None:
-    async with _open_archive(settings, url) as (redis, log):
-        partitions = [await look(redis, log.archive, partition) for partition in range(log.partitions)]
-        others = await log.archive.others()
+async def _status(settings: Settings, redis: Client, log: ArchivedLog, output: Output) -> None:
+    partitions = [await look(redis, log.archive, partition) for partition in range(log.partitions)]
+    others = await log.archive.others()
     output.document({"archive": settings.archive, "partitions": partitions, "others": others})
     table = Table("partition", "segments", "entries", "KiB", "sealed up to", "trimmed up to", "in Redis")
     for part in partitions:
@@ -99,44 +91,30 @@ async def _status(settings: Settings, url: str, output: Output) -> None:
         output.note(f"{plain(name)} in {settings.archive} belongs to another log, or to this one before a restore")
 
 
-async def _verify(settings: Settings, url: str, output: Output) -> list[DamagedArchive]:
+async def _verify(settings: Settings, redis: Client, log: ArchivedLog, output: Output) -> None:
     damaged: list[DamagedArchive] = []
     segments = 0
-    async with _open_archive(settings, url) as (redis, log):
+    for partition in range(log.partitions):
+        with suppress(DamagedArchive, MissingFile):
+            segments += (await look(redis, log.archive, partition)).segments
+    with output.progress() as bar:
+        task = bar.add_task("segments", total=segments)
         for partition in range(log.partitions):
-            with suppress(DamagedArchive, MissingFile):
-                segments += (await look(redis, log.archive, partition)).segments
-        with output.progress() as bar:
-            task = bar.add_task("segments", total=segments)
-            for partition in range(log.partitions):
-                damaged += await verify(redis, log.archive, partition, lambda: bar.advance(task))
-    output.document(
-        {"damaged": [{"partition": part.partition, "name": part.name, "trouble": part.trouble} for part in damaged]}
-    )
+            damaged += await verify(redis, log.archive, partition, lambda: bar.advance(task))
+    fields = [{"partition": part.partition, "name": part.name, "trouble": part.trouble} for part in damaged]
+    output.document({"damaged": fields})
     for part in damaged:
         output.line(Text(plain(str(part)), style="red"))
-    if not damaged:
-        output.line(Text("the archive is intact"))
-    return damaged
+    if damaged:
+        raise typer.Exit(FAILED)
+    output.line(Text("the archive is intact"))
 
 
-async def _seal(settings: Settings, url: str, output: Output) -> None:
-    async with _open_archive(settings, url) as (redis, log):
-        run = await ArchiveJob(redis, log, after=timedelta(seconds=settings.archive_after)).run(force=True)
+async def _seal(settings: Settings, redis: Client, log: ArchivedLog, output: Output) -> None:
+    run = await ArchiveJob(redis, log, after=timedelta(seconds=settings.archive_after)).run(force=True)
     output.document(run._asdict())
     counts = f"{run.sealed:,} segments sealed, {run.trimmed:,} entries trimmed, {run.rewritten:,} segments rewritten"
     output.line(Text(counts))
-
-
-@asynccontextmanager
-async def _open_archive(settings: Settings, url: str) -> AsyncGenerator[tuple[Client, ArchivedLog]]:
-    async with connected(url) as redis:
-        partitions = await redis.hget(MANIFEST, "partitions")
-        if partitions is None:
-            raise NotFound("there is no log on this server")
-        log = await open_log(settings, redis, int(partitions))
-        assert isinstance(log, ArchivedLog)
-        yield redis, log
 
 
 LISTED = 100
@@ -171,12 +149,12 @@ def log_file(
     folder = settings.data_dir / "valkey"
     match what:
         case LogFileAction.STATUS:
-            incidents = load_incidents(folder)
-            _tell(output, incidents)
+            incidents = embedded.load_incidents(folder)
+            _show_incidents(output, incidents)
             if any(incident.open for incident in incidents):
                 raise typer.Exit(FAILED)
         case LogFileAction.ACKNOWLEDGE:
-            _tell(output, take_note(folder))
+            _show_incidents(output, embedded.take_note(folder))
         case LogFileAction.CHECK:
             _check(folder, output)
         case LogFileAction.REPAIR:
@@ -185,36 +163,36 @@ def log_file(
 
 def _check(folder: Path, output: Output) -> None:
     with _lock(folder, "check"):
-        damage, log = find_fault(folder), LogCheck(folder)
+        damage, log = embedded.find_fault(folder), embedded.LogCheck(folder)
     counts = {"entries": log.entries, "unchecked": log.unchecked, "faults": log.faults}
     output.document({"fault": None if damage is None else damage._asdict(), "log": counts})
     counts_text = f"{log.entries:,} entries, {log.unchecked:,} of them without a checksum; {len(log.faults):,} faults"
     for line in ("the file is intact" if damage is None else str(damage), counts_text, *log.faults[:LISTED]):
         output.line(Text(plain(line)))
     if damage is not None or log.faults:
-        output.note(WAY_OUT)
+        output.note(embedded.WAY_OUT)
         raise typer.Exit(FAILED)
 
 
 def _repair(folder: Path, output: Output, *, yes: bool) -> None:
     with _lock(folder, "repair"):
-        damage = find_fault(folder)
+        damage = embedded.find_fault(folder)
         if damage is None:
             output.document({"incident": None})
             output.line(Text("the file is intact"))
             return
-        if not is_newest(damage):
+        if not embedded.is_newest(damage):
             output.error(f"{damage}; it is not the newest file: replace it with a copy, or restore a backup")
             raise typer.Exit(FAILED)
         if not (yes or output.as_json):
             typer.confirm(f"{damage}. Drop the {damage.size - damage.at:,} bytes after that?", abort=True, err=True)
-        incident = cut_off(damage, folder)
-        record_incident(folder, incident)
+        incident = embedded.cut_off(damage, folder)
+        embedded.record_incident(folder, incident)
     output.document({"incident": incident})
     output.line(Text(plain(incident.whole())))
 
 
-def _tell(output: Output, incidents: list[Incident]) -> None:
+def _show_incidents(output: Output, incidents: list[embedded.Incident]) -> None:
     output.document({"incidents": incidents})
     for incident in incidents:
         state = "open" if incident.open else "nothing acknowledged is lost"
@@ -226,7 +204,7 @@ def _tell(output: Output, incidents: list[Incident]) -> None:
 @contextmanager
 def _lock(folder: Path, doing: str) -> Generator[None]:
     """The folder, locked so that no server can use it. Raises InUse."""
-    valkey = EmbeddedValkey(folder, f"mnemolog log-file {doing}")
+    valkey = embedded.EmbeddedValkey(folder, f"mnemolog log-file {doing}")
     valkey.lock()
     try:
         yield

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 from redis.exceptions import RedisError
@@ -28,28 +28,7 @@ from ingest.log.lag import wait_projected
 from ingest.log.position import Token
 from ingest.platform.settings import Settings, from_environment
 from projections.dead_letters.records import discarded_places
-from projections.maintenance.room import (
-    BackupFailed,
-    BackupJob,
-    BackupManifest,
-    DamagedBackup,
-    Progress,
-    Target,
-    Verified,
-    Window,
-    choose,
-    is_empty,
-    listed,
-    manifest_differences,
-    manifest_of,
-    no_such_backup,
-    point_of,
-    refuse_if_used,
-    replay_manifest,
-    restore,
-    target_of,
-    verify,
-)
+from projections.maintenance import room as maintenance
 from projections.search.waiting import work_folder
 
 logger = logging.getLogger(__name__)
@@ -102,16 +81,15 @@ def restore_(
             _restore(settings, url, target, name, lambda done, of: bar.update(task, completed=done, total=of), at)
         )
         if restored is not None and verified:
-            asyncio.run(_compare(settings, url, target, restored.manifest.name, at, live=False))
+            asyncio.run(_compare(settings, url, target, restored[0].name, at, live=False))
     if restored is None:
-        raise BackupFailed(f"there is no backup in {target}")
-    output.document(
-        {"backup": restored.manifest, "target": str(target), "left_out": restored.left_out, "verified": verified}
-    )
+        raise maintenance.BackupFailed(f"there is no backup in {target}")
+    manifest, left_out = restored
+    output.document({"backup": manifest, "target": str(target), "left_out": left_out, "verified": verified})
     replayed = ", verified by replaying both" if verified else ""
-    output.line(Text(f"restored {_description(restored.manifest)}{replayed}"))
+    output.line(Text(f"restored {_description(manifest)}{replayed}"))
     if at:
-        output.line(Text(f"up to {plain(at)}: {restored.left_out:,} later events were left out"))
+        output.line(Text(f"up to {plain(at)}: {left_out:,} later events were left out"))
 
 
 @on_redis
@@ -119,17 +97,14 @@ def backups(output: Output, source: From = "") -> None:
     """List the backups, oldest first. Exits 1 if the list is empty."""
     settings, target = _settings_and_target(source)
     with _working(settings) as work:
-        available = listed(target, work)
-    output.document(
-        {"backups": [{"name": entry.name, "trouble": entry.trouble, "manifest": entry.manifest} for entry in available]}
-    )
+        available = maintenance.listed(target, work)
+    fields = [{"name": entry.name, "trouble": entry.trouble, "manifest": entry.manifest} for entry in available]
+    output.document({"backups": fields})
     table = Table("backup", "made", "events", "KiB", "trouble")
     for entry in available:
-        manifest = entry.manifest
         row = ("", "", "")
-        if manifest is not None:
-            made = f"{manifest.created_at:%Y-%m-%d %H:%M:%S}"
-            row = (made, f"{manifest.events:,}", f"{-(-manifest.bytes // KIB):,}")
+        if (manifest := entry.manifest) is not None:
+            row = (f"{manifest.created_at:%Y-%m-%d %H:%M:%S}", f"{manifest.events:,}", _kib(manifest))
         table.add_row(plain(entry.name), *row, plain(entry.trouble))
     output.show(table)
     if not available:
@@ -175,38 +150,38 @@ def restore_at_start(settings: Settings, on_wait: Callable[[str], None]) -> bool
     if not settings.backup_target or settings.restore == "never" or settings.redis_url is None:
         return False
     on_wait("looking for a backup to restore")
-    target = target_of(settings.backup_target, settings.hf_token or "")
+    target = maintenance.target_of(settings.backup_target, settings.hf_token or "")
+
+    async def restore_if_empty(url: str) -> tuple[maintenance.BackupManifest, int] | None:
+        async with connected(url) as redis:
+            mark: bytes | None = await redis.hget(MANIFEST, RESTORING)
+            if mark is not None and mark.startswith(GROWING.encode()):
+                refuse_unfinished(mark)
+            if not await maintenance.is_empty(redis, settings.partitions):
+                return None
+        progress: maintenance.Progress = lambda done, of: on_wait(f"restoring: {done:,} of {of:,} records")  # noqa: E731
+        return await _restore(settings, url, target, None, progress)
+
     try:
-        restored = asyncio.run(
-            _restore_if_empty(
-                settings, settings.redis_url, target, lambda done, of: on_wait(f"restoring: {done:,} of {of:,} records")
-            )
-        )
+        restored = asyncio.run(restore_if_empty(settings.redis_url))
     except RedisError as error:
         raise LogUnavailable(f"Redis does not answer: {error}") from error
     if restored is None:
         return False
-    logger.info("the log was empty: restored %s from %s", _description(restored.manifest), target)
+    logger.info("the log was empty: restored %s from %s", _description(restored[0]), target)
     return True
 
 
-async def _back_up(settings: Settings, url: str, target: Target) -> BackupManifest | None:
+async def _back_up(settings: Settings, url: str, target: maintenance.Target) -> maintenance.BackupManifest | None:
     async with connected(url) as redis:
         partitions = await redis.hget(MANIFEST, "partitions")
         if partitions is None:
-            raise BackupFailed("there is no log to back up on this server")
+            raise maintenance.BackupFailed("there is no log to back up on this server")
         with _working(settings) as work:
             every = timedelta(seconds=settings.backup_every)
             log = await open_log(settings, redis, int(partitions))
-            job = BackupJob(redis, log, target, work, every=every, keep=settings.backup_keep)
+            job = maintenance.BackupJob(redis, log, target, work, every=every, keep=settings.backup_keep)
             return await job.run(force=True)
-
-
-class _Outcome(NamedTuple):
-    """The restored backup, and how many of its events were left out."""
-
-    manifest: BackupManifest
-    left_out: int
 
 
 class ReplayDiffers(MnemologError):
@@ -215,20 +190,22 @@ class ReplayDiffers(MnemologError):
     code = "replay_differs"
 
 
-async def _verify(settings: Settings, target: Target, name: str, at: str) -> Verified:
+async def _verify(settings: Settings, target: maintenance.Target, name: str, at: str) -> maintenance.Verified:
     """Replay the named backup, or the newest; writes nothing."""
     with _working(settings) as work:
-        available = await asyncio.to_thread(listed, target, work)
+        available = await asyncio.to_thread(maintenance.listed, target, work)
         matching = [entry for entry in available if name in ("", entry.name)]
         if not matching:
-            raise no_such_backup(name, target)
+            raise maintenance.no_such_backup(name, target)
         entry = matching[-1]
         if entry.manifest is None:
-            raise DamagedBackup(entry.name, entry.trouble)
-        return await verify(target, entry, work, point_of(at, entry.manifest) if at else None)
+            raise maintenance.DamagedBackup(entry.name, entry.trouble)
+        return await maintenance.verify(target, entry, work, maintenance.point_of(at, entry.manifest) if at else None)
 
 
-async def _compare(settings: Settings, url: str, target: Target, name: str, at: str, *, live: bool) -> Verified:
+async def _compare(
+    settings: Settings, url: str, target: maintenance.Target, name: str, at: str, *, live: bool
+) -> maintenance.Verified:
     """Replay a backup, and compare that with a server's documents, or with a replay of its log.
 
     Raises ReplayDiffers, which names the first documents that differ; ProjectionBehind if the server's log is not
@@ -242,56 +219,54 @@ async def _compare(settings: Settings, url: str, target: Target, name: str, at: 
             # documents that are only late would look like documents that differ
             heads = Token({partition: await log.head(partition) for partition in partitions})
             await wait_projected(redis, heads, PROJECTED_WITHIN_S)
-            documents = await manifest_of(redis, partitions)
+            documents = await maintenance.manifest_of(redis, partitions)
         else:
-            documents = await replay_manifest(
-                log,
-                partitions,
-                {partition: await discarded_places(redis, PartitionKeys(partition)) for partition in partitions},
-            )
-    if different := manifest_differences(verified.documents, documents):
+            discarded = {partition: await discarded_places(redis, PartitionKeys(partition)) for partition in partitions}
+            documents = await maintenance.replay_manifest(log, partitions, discarded)
+    if different := maintenance.manifest_differences(verified.documents, documents):
         hint = "; documents from an earlier release lack newer fields: run `mnemolog rebuild`, then verify again"
         raise ReplayDiffers("; ".join(map(str, different)) + (hint if live else ""))
     return verified
 
 
 async def _restore(
-    settings: Settings, url: str, target: Target, name: str | None, progress: Progress, at: str = ""
-) -> _Outcome | None:
-    """The restored backup; None if there is none."""
+    settings: Settings,
+    url: str,
+    target: maintenance.Target,
+    name: str | None,
+    progress: maintenance.Progress,
+    at: str = "",
+) -> tuple[maintenance.BackupManifest, int] | None:
+    """The restored backup, and how many of its events were left out; None if there is no backup."""
     with _working(settings) as work:
-        chosen = await asyncio.to_thread(choose, target, name, work)
+        chosen = await asyncio.to_thread(maintenance.choose, target, name, work)
         if chosen is None:
             return None
         async with connected(url) as redis:
-            point = point_of(at, chosen.manifest) if at else None
-            await refuse_if_used(redis, settings.partitions)
+            point = maintenance.point_of(at, chosen.manifest) if at else None
+            await maintenance.refuse_if_used(redis, settings.partitions)
             # of an earlier log: a replica would start from them
             await asyncio.to_thread(shutil.rmtree, settings.snapshots, ignore_errors=True)
-            left_out = await restore(redis, settings.partitions, chosen, progress, point, Window.of(settings))
-        return _Outcome(chosen.manifest, left_out)
+            left_out = await maintenance.restore(
+                redis, settings.partitions, chosen, progress, point, maintenance.Window.of(settings)
+            )
+        return chosen.manifest, left_out
 
 
-async def _restore_if_empty(settings: Settings, url: str, target: Target, progress: Progress) -> _Outcome | None:
-    async with connected(url) as redis:
-        mark: bytes | None = await redis.hget(MANIFEST, RESTORING)
-        if mark is not None and mark.startswith(GROWING.encode()):
-            refuse_unfinished(mark)
-        if not await is_empty(redis, settings.partitions):
-            return None
-    return await _restore(settings, url, target, None, progress)
-
-
-def _settings_and_target(named: str) -> tuple[Settings, Target]:
+def _settings_and_target(named: str) -> tuple[Settings, maintenance.Target]:
     settings = from_environment(os.environ)
     location = named or settings.backup_target
     if not location:
         raise InvalidSetting("MNEMOLOG_BACKUP is not set; name the backup location with an option")
-    return settings, target_of(location, settings.hf_token or "")
+    return settings, maintenance.target_of(location, settings.hf_token or "")
 
 
-def _description(manifest: BackupManifest) -> str:
-    return f"backup {manifest.name}: {manifest.events:,} events, {-(-manifest.bytes // KIB):,} KiB"
+def _description(manifest: maintenance.BackupManifest) -> str:
+    return f"backup {manifest.name}: {manifest.events:,} events, {_kib(manifest)} KiB"
+
+
+def _kib(manifest: maintenance.BackupManifest) -> str:
+    return f"{-(-manifest.bytes // KIB):,}"
 
 
 @contextmanager

@@ -252,6 +252,14 @@ class _Problem(msgspec.Struct, frozen=True):
     field: str | None = None
 
 
+def probe(url: str, timeout_s: float) -> httpx.Response:
+    """The answer to a GET without a key; one with status 0 if there is none."""
+    try:
+        return httpx.get(url, timeout=timeout_s, **proxy_options(url))
+    except (httpx.HTTPError, httpx.InvalidURL):
+        return httpx.Response(0)
+
+
 def host_of(url: str) -> str:
     """The host of an http(s) URL; raises InvalidUrl."""
     try:

@@ -22,7 +22,7 @@ from rich.text import Text
 from api.cli.client import ApiClient, ClientError
 from api.cli.output import FAILED, OK, Output, one_line, plain
 from api.cli.rows import on_server
-from api.cli.server import follow_log, head, lag_totals
+from api.cli.server import follow_log, head, lag_totals, projections_of
 
 TODAY = date(2026, 1, 10)
 """The day after the last day of the stories."""
@@ -143,30 +143,6 @@ def build_fleet(now: datetime) -> Fleet:
     return Fleet(batches, questions, CONTEXT)
 
 
-class Played(Struct, frozen=True):
-    """The outcome of sending the commands."""
-
-    agents: int
-    accepted: int
-    duplicates: int
-    seconds: float
-    after: str
-
-
-class Outcome(Struct, frozen=True, kw_only=True):
-    """The result of one question. `rank`: the expected document's rank in the first `TOP`, 0 if it is not there."""
-
-    question: str
-    project: str
-    asker: str
-    expected: str
-    found: str
-    by: str
-    score: float
-    rank: int
-    ms: float
-
-
 def register(app: typer.Typer) -> None:
     """Add the command to an application."""
     app.command(epilog="Example: mnemolog demo --exit")(demo)
@@ -186,9 +162,9 @@ def demo(
     raise typer.Exit(code)
 
 
-def run_demo(client: ApiClient, console: Console, as_json: bool = False) -> int:
+def run_demo(client: ApiClient, console: Console) -> int:
     """Play the demo and report; returns 0 if every question finds its document in the first three."""
-    output = Output(as_json, console)
+    output = Output(console=console)
     try:
         return _run(client, output)
     except ClientError as error:
@@ -198,30 +174,49 @@ def run_demo(client: ApiClient, console: Console, as_json: bool = False) -> int:
 
 def _run(client: ApiClient, output: Output) -> int:
     fleet = build_fleet(datetime.now(UTC))
-    played = _play(client, output, fleet)
-    degraded = _wait_until_searchable(client, played.after)
-    _wait_until_embedded(client)
-    outcomes = [_ask(client, question, played.after) for question in fleet.questions]
+    started = time.perf_counter()
+    accepted, duplicates, after = _play(client, output, fleet)
+    seconds = time.perf_counter() - started
+    degraded = _wait_until_searchable(client, after)
+    # recall works without vectors, but less well
+    give_up = time.monotonic() + EMBEDDED_S
+    while time.monotonic() < give_up and any(row["to_embed"] for row in projections_of(client)):
+        time.sleep(PAUSE_S)
+    outcomes = [_ask(client, question, after) for question in fleet.questions]
     context = client.post("/v1/context", fleet.context)
-    rows: list[dict[str, Any]] = client.get("/v1/admin/projections")["partitions"]
+    rows = projections_of(client)
     totals = {"partitions": len(rows), **lag_totals(rows)}
-    missed = [outcome.question for outcome in outcomes if not outcome.rank]
+    missed = [outcome["question"] for outcome in outcomes if not outcome["rank"]]
+    names = {"viewer": "/viewer", "API": "/v1", "MCP": "/mcp", "ready": "/readyz", "metrics": "/metrics"}
+    urls = {name: client.url + path for name, path in names.items()}
+    counts = {"agents": len(fleet.agents), "accepted": accepted, "duplicates": duplicates}
     output.document(
         {
-            "agents": played.agents,
-            "accepted": played.accepted,
-            "duplicates": played.duplicates,
-            "seconds": round(played.seconds, 3),
-            "questions": outcomes,
-            "missed": missed,
-            "degraded": degraded,
-            "context": context,
-            "lag": totals,
-            "urls": _urls(client.url),
+            **counts, "seconds": round(seconds, 3), "questions": outcomes, "missed": missed, "degraded": degraded,
+            "context": context, "lag": totals, "urls": urls,
         }
-    )
-    _report(output, fleet, played, outcomes)
-    _report_rest(output, fleet, context, totals, client.url)
+    )  # fmt: skip
+    total = accepted + duplicates
+    stored = f"{accepted} new, {duplicates} already known" if duplicates else "all new"
+    projects = len({project for _, project in fleet.agents})
+    output.show(
+        Text(
+            f"{len(fleet.agents)} agents in {projects} projects recorded {total} items ({stored}) "
+            f"in {seconds:.1f} s: {total / max(seconds, 0.001):,.0f} per second"
+        ),
+        "",
+        _outcomes_table(outcomes),
+        "",
+        Text(f"{len(outcomes) - len(missed)} of {len(outcomes)} questions found their answer in the first {TOP}",
+            style="bold"),
+        "",
+        _context_panel(fleet.context, context),
+        Text(
+            f"projections: {totals['partitions']} partitions, {totals['lag']} events pending, "
+            f"{totals['to_embed']} texts to embed, {totals['dead_letters']} dead letters"
+        ),
+        Group("explore:", Padding(_links(urls), (0, 0, 0, 2))),
+    )  # fmt: skip
     for reason in degraded:
         output.note(f"degraded: {reason}")
     for question in missed:
@@ -229,11 +224,13 @@ def _run(client: ApiClient, output: Output) -> int:
     return FAILED if missed else OK
 
 
-def _play(client: ApiClient, output: Output, fleet: Fleet) -> Played:
-    """Send every batch, by day; raises ClientError if the server rejects a command."""
+def _play(client: ApiClient, output: Output, fleet: Fleet) -> tuple[int, int, str]:
+    """Send every batch, by day; returns the counts of new and of known events, and the position after all of them.
+
+    Raises ClientError if the server rejects a command.
+    """
     tokens: list[str] = []
     accepted = duplicates = 0
-    started = time.perf_counter()
     with output.progress() as progress:
         task = progress.add_task("", total=len(fleet.commands))
         for batch in fleet.batches:
@@ -249,20 +246,23 @@ def _play(client: ApiClient, output: Output, fleet: Fleet) -> Played:
             if corrections:  # the corrected memories may not be listed yet
                 _wait_until_searchable(client, ",".join(tokens))
             for command in corrections:
-                listed = client.get("/v1/memories", {"project": command["project"], "limit": LISTED})
-                name = CORRECTIONS[command["event_id"]]
-                memory = next((memory["id"] for memory in listed["items"] if memory["event_id"] == name), None)
-                if memory is None:  # deleted since the demo was played before
-                    message = f"the demo memory {name}, which {command['event_id']} corrects, is missing"
-                    raise ClientError("not_found", message)
-                fields = {field: command[field] for field in ("event_id", "agent_id", "content")}
-                revised = client.patch(f"/v1/memories/{memory}", fields)
+                revised = _correct(client, command)
                 tokens.append(revised["position"])
                 accepted += not revised["duplicate"]
                 duplicates += revised["duplicate"]
             progress.advance(task, len(batch.commands))
     # positions are joined with commas: a read then waits for all of them
-    return Played(len(fleet.agents), accepted, duplicates, time.perf_counter() - started, ",".join(tokens))
+    return accepted, duplicates, ",".join(tokens)
+
+
+def _correct(client: ApiClient, command: dict[str, Any]) -> Any:
+    listed = client.get("/v1/memories", {"project": command["project"], "limit": LISTED})
+    name = CORRECTIONS[command["event_id"]]
+    memory = next((memory["id"] for memory in listed["items"] if memory["event_id"] == name), None)
+    if memory is None:  # deleted since the demo was played before
+        raise ClientError("not_found", f"the demo memory {name}, which {command['event_id']} corrects, is missing")
+    fields = {field: command[field] for field in ("event_id", "agent_id", "content")}
+    return client.patch(f"/v1/memories/{memory}", fields)
 
 
 def _wait_until_searchable(client: ApiClient, after: str) -> list[str]:
@@ -270,72 +270,47 @@ def _wait_until_searchable(client: ApiClient, after: str) -> list[str]:
     give_up = time.monotonic() + SEARCHABLE_S
     while True:
         try:
-            answer = client.post("/v1/recall", {"query": "ready", "limit": 1, "after": after})
+            return client.post("/v1/recall", {"query": "ready", "limit": 1, "after": after})["degraded"]
         except ClientError as error:
             if error.code != "projection_behind" or time.monotonic() > give_up:
                 raise
-        else:
-            return answer["degraded"]
 
 
-def _wait_until_embedded(client: ApiClient) -> None:
-    """Wait up to EMBEDDED_S for all vectors: recall works without them, but less well."""
-    give_up = time.monotonic() + EMBEDDED_S
-    while time.monotonic() < give_up:
-        rows = client.get("/v1/admin/projections")["partitions"]
-        if not any(row["to_embed"] for row in rows):
-            return
-        time.sleep(PAUSE_S)
-
-
-def _ask(client: ApiClient, question: DemoQuestion, after: str) -> Outcome:
+def _ask(client: ApiClient, question: DemoQuestion, after: str) -> dict[str, Any]:
+    """The result of one question. `rank`: the expected document's rank in the first `TOP`, 0 if it is not there."""
     request = {"query": question.text, "project": question.project, "limit": TOP, "after": after}
     answer = client.post("/v1/recall", request)
     results: list[dict[str, Any]] = answer["results"][:TOP]
     rank = next((rank for rank, result in enumerate(results, 1) if question.answered_by(result)), 0)
-    shown = results[max(0, rank - 1)] if results else {}
-    return Outcome(
-        question=question.text,
-        project=question.project,
-        asker=question.asker,
-        expected=question.content,
-        found=shown.get("content") or shown.get("title") or "",
-        by=shown.get("agent_id") or "",
-        score=shown.get("score", 0.0),
-        rank=rank,
-        ms=answer["took_ms"],
-    )
+    best = results[max(0, rank - 1)] if results else {}
+    return {
+        "question": question.text,
+        "project": question.project,
+        "asker": question.asker,
+        "expected": question.content,
+        "found": best.get("content") or best.get("title") or "",
+        "by": best.get("agent_id") or "",
+        "score": best.get("score", 0.0),
+        "rank": rank,
+        "ms": answer["took_ms"],
+    }
 
 
-def _report(output: Output, fleet: Fleet, played: Played, outcomes: list[Outcome]) -> None:
-    """A summary of the writes, and a table of the questions."""
-    total = played.accepted + played.duplicates
-    stored = f"{played.accepted} new, {played.duplicates} already known" if played.duplicates else "all new"
-    projects = len({project for _, project in fleet.agents})
+def _outcomes_table(outcomes: list[dict[str, Any]]) -> Table:
     table = Table("", "question, and answer", "asked", "by", "score", "ms", box=None, header_style="bold")
     for column in table.columns[4:]:
         column.justify = "right"
     for outcome in outcomes:
-        hit = Text(f"hit #{outcome.rank}", style="green") if outcome.rank else Text("miss", style="bold red")
-        text = Text(outcome.question, style="bold").append(
-            "\n" + one_line(outcome.found or "nothing", 220), style="not bold default"
-        )
-        table.add_row(hit, text, outcome.asker, outcome.by, f"{outcome.score:.2f}", f"{outcome.ms:.0f}")
-    hits = sum(1 for outcome in outcomes if outcome.rank)
-    output.show(
-        Text(
-            f"{played.agents} agents in {projects} projects recorded {total} items ({stored}) "
-            f"in {played.seconds:.1f} s: {total / max(played.seconds, 0.001):,.0f} per second"
-        ),
-        "",
-        table,
-        "",
-        Text(f"{hits} of {len(outcomes)} questions found their answer in the first {TOP}", style="bold"),
-    )
+        hit = Text(f"hit #{outcome['rank']}", style="green") if outcome["rank"] else Text("miss", style="bold red")
+        answer = "\n" + one_line(outcome["found"] or "nothing", 220)
+        text = Text(outcome["question"], style="bold").append(answer, style="not bold default")
+        score, ms = f"{outcome['score']:.2f}", f"{outcome['ms']:.0f}"
+        table.add_row(hit, text, outcome["asker"], outcome["by"], score, ms)
+    return table
 
 
-def _report_rest(output: Output, fleet: Fleet, context: dict[str, Any], totals: dict[str, int], url: str) -> None:
-    """The first lines of the first block of each kind of a compiled context, the lag, and links."""
+def _context_panel(request: dict[str, Any], context: dict[str, Any]) -> Panel:
+    """The first lines of the first block of each kind of a compiled context."""
     blocks: list[dict[str, Any]] = context["blocks"]
     first = {block["kind"]: block for block in reversed(blocks)}
     text = Text(no_wrap=True, overflow="ellipsis")
@@ -346,28 +321,12 @@ def _report_rest(output: Output, fleet: Fleet, context: dict[str, Any], totals: 
     more = len(blocks) - len(first)
     text.append(f"and {more} more blocks" if more else "no other blocks", style="dim")
     used = f"{context['tokens']} of {context['token_budget']} tokens"
-    request = fleet.context
     title = f"context for {request['agent_id']}: “{request['query']}” ({used})"
-    state = (
-        f"{totals['partitions']} partitions, {totals['lag']} events pending, {totals['to_embed']} texts to embed, "
-        f"{totals['dead_letters']} dead letters"
-    )
+    return Panel(text, title=Text(title), title_align="left")
+
+
+def _links(urls: dict[str, str]) -> Table:
     links = Table.grid(padding=(0, 2))
-    for name, address in _urls(url).items():
+    for name, address in urls.items():
         links.add_row(name, Text(address, style="cyan"))
-    output.show(
-        "",
-        Panel(text, title=Text(title), title_align="left"),
-        Text(f"projections: {state}"),
-        Group("explore:", Padding(links, (0, 0, 0, 2))),
-    )
-
-
-def _urls(url: str) -> dict[str, str]:
-    return {
-        "viewer": f"{url}/viewer",
-        "API": f"{url}/v1",
-        "MCP": f"{url}/mcp",
-        "ready": f"{url}/readyz",
-        "metrics": f"{url}/metrics",
-    }
+    return links

@@ -10,16 +10,15 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
-import httpx
 import typer
 from rich.text import Text
 
-from api.cli.client import ApiClient, ClientError, ServerUnreachable
+from api.cli.client import ApiClient, ClientError, ServerUnreachable, probe
 from api.cli.output import FAILED, Output, plain
-from api.cli.rows import AsJson, Url
+from api.cli.rows import Url, on_machine
 from api.cli.server import status_of
 from ingest.errors import InvalidSetting, MnemologError, ServerStartFailed
-from ingest.platform.addresses import client_key, proxy_options
+from ingest.platform.addresses import client_key
 from ingest.platform.processes import release
 from ingest.platform.settings import Settings, from_environment, mib, parse_bytes
 
@@ -45,17 +44,15 @@ def register(app: typer.Typer) -> None:
     app.command(epilog="Example: mnemolog doctor")(doctor)
 
 
-def doctor(url: Url = None, as_json: AsJson = False) -> None:
+@on_machine
+def doctor(output: Output, url: Url = None) -> None:
     """Check this machine and the server, and suggest fixes. Exits 1 if something keeps either from working."""
-    output = Output(as_json)
     results: list[Finding] = []
     for finding in findings(os.environ, url):
         results.append(finding)
         mark, style = _MARKS[finding.status]
-        line = Text(f"{mark:<8}", style=style).append(
-            f"{finding.name}: {plain(finding.message)}", style="default not bold"
-        )
-        output.line(line)
+        message = f"{finding.name}: {plain(finding.message)}"
+        output.line(Text(f"{mark:<8}", style=style).append(message, style="default not bold"))
         if finding.advice:
             output.line(Text(f"{'':<8}{plain(finding.advice)}", style="dim"))
     problems = sum(finding.status == "problem" for finding in results)
@@ -73,7 +70,13 @@ def findings(environ: Mapping[str, str], url: str | None) -> Iterator[Finding]:
         yield Finding("Python", "problem", text, f"install Python {'.'.join(map(str, PYTHON))} or later")
     else:
         yield Finding("Python", "ok", text)
-    yield _compiler()
+    if compiler := next(filter(None, map(shutil.which, COMPILERS)), None):
+        yield Finding("C++ compiler", "ok", compiler)
+    elif find_spec("hnswlib") is not None:
+        yield Finding("C++ compiler", "ok", "none, but not needed: hnswlib is already installed")
+    else:
+        advice = "install one (Debian: apt-get install g++), then install mnemolog again"
+        yield Finding("C++ compiler", "problem", "none, and hnswlib is not installed", advice)
     try:
         settings = from_environment(environ)
     except InvalidSetting as error:
@@ -92,15 +95,6 @@ def findings(environ: Mapping[str, str], url: str | None) -> Iterator[Finding]:
     yield _log_server(settings)
     yield _model(settings)
     yield from _server(settings, url or settings.url, environ, named=bool(url or environ.get("MNEMOLOG_URL")))
-
-
-def _compiler() -> Finding:
-    if compiler := next(filter(None, map(shutil.which, COMPILERS)), None):
-        return Finding("C++ compiler", "ok", compiler)
-    if find_spec("hnswlib") is not None:
-        return Finding("C++ compiler", "ok", "none, but not needed: hnswlib is already installed")
-    advice = "install one (Debian: apt-get install g++), then install mnemolog again"
-    return Finding("C++ compiler", "problem", "none, and hnswlib is not installed", advice)
 
 
 def _folder(what: str, path: Path, variable: str) -> Finding:
@@ -147,17 +141,10 @@ def _ports(settings: Settings) -> Iterator[Finding]:
         holder = Lock(private_folder() / f"port-{port}", f"port {port}").holder()
         if holder is not None and holder.alive:
             yield Finding(f"port {port}", "ok", f"in use by {holder}")
-        elif port == settings.port and _is_ours(local_url(settings)):
+        elif port == settings.port and probe(f"{local_url(settings)}/livez", timeout_s=2).text == "ok\n":
             yield Finding(f"port {port}", "ok", "in use by a mnemolog server")
         else:
             yield Finding(f"port {port}", "problem", why, f"stop the program that uses it, or set {variable}")
-
-
-def _is_ours(url: str) -> bool:
-    try:
-        return httpx.get(f"{url}/livez", timeout=2, **proxy_options(url)).text == "ok\n"
-    except httpx.HTTPError:
-        return False
 
 
 def _log_server(settings: Settings) -> Finding:
@@ -232,17 +219,16 @@ def _server(settings: Settings, url: str, environ: Mapping[str, str], *, named: 
             except ClientError as error:
                 yield Finding("diagnosis", "note", f"this key has no access: {error}")
                 return
-            shown = {condition["message"] for condition in state["degraded"]}
-            troubles = [check for check in checks if check["status"] != "pass" and check["message"] not in shown]
+            conditions = {condition["message"] for condition in state["degraded"]}
+            troubles = [check for check in checks if check["status"] != "pass" and check["message"] not in conditions]
             for check in troubles:
                 status = "problem" if check["status"] == "fail" else "note"
                 advice = "mnemolog reconcile" if check["fixable"] else ""
                 yield Finding(f"{check['category']}/{check['name']}", status, check["message"], advice)
-            if not troubles and not shown:
+            if not troubles and not conditions:
                 yield Finding("diagnosis", "ok", f"{len(checks)} checks passed")
     except ServerUnreachable:
         yield Finding("server", "problem" if named else "note", f"none at {url}", "start it: mnemolog up")
     except (ClientError, MnemologError) as error:
-        yield Finding(
-            "server", "problem", str(error), "" if urlsplit(url).hostname else "correct --url or MNEMOLOG_URL"
-        )
+        advice = "" if urlsplit(url).hostname else "correct --url or MNEMOLOG_URL"
+        yield Finding("server", "problem", str(error), advice)

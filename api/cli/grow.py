@@ -51,8 +51,13 @@ def grow(
         raise typer.Exit(USAGE)
     settings = from_environment(os.environ)
     if back:
+
+        async def allow_again(url: str) -> bool:
+            async with connected(url) as redis:
+                return await take_back(redis)
+
         with server(settings) as url:
-            moved = asyncio.run(_take_back(url))
+            moved = asyncio.run(allow_again(url))
         output.document({"taken_back": moved})
         output.line(Text("processes can start on this log again" if moved else "this log was not grown"))
         return
@@ -68,11 +73,6 @@ def grow(
         bar = stack.enter_context(output.progress())
         copied, counts = asyncio.run(_grow(old, settings, urls, _progress_in(bar), documents=documents))
     _report(output, settings, copied, counts, documents)
-
-
-async def _take_back(url: str) -> bool:
-    async with connected(url) as redis:
-        return await take_back(redis)
 
 
 async def _grow(
@@ -118,15 +118,8 @@ def _report(output: Output, settings: Settings, copied: int, counts: Counts, doc
     for (tenant, kind), count in sorted(counts.items()):
         by_tenant.setdefault(tenant, {})[kind] = count
         table.add_row(plain(tenant), plain(kind), f"{count:,}")
-    output.document(
-        {
-            "partitions": settings.partitions,
-            "events": counts.total(),
-            "copied": copied,
-            "documents_compared": documents,
-            "tenants": by_tenant,
-        }
-    )
+    totals = {"partitions": settings.partitions, "events": counts.total(), "copied": copied}
+    output.document({**totals, "documents_compared": documents, "tenants": by_tenant})
     output.show(table)
     same = ", and so are the documents" if documents else ""
     output.line(Text(f"{counts.total():,} events are in {settings.partitions} partitions, all identical{same}"))

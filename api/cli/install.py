@@ -2,56 +2,40 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
-import httpx
 import typer
 from msgspec.structs import replace
 from rich.text import Text
 
+from api.agents import files as agents
 from api.agents import recording
-from api.agents.files import (
-    Host,
-    Scope,
-    SettingsChange,
-    Setup,
-    System,
-    UnusableSettings,
-    apply,
-    backup_of,
-    installing,
-    removing,
-    rule_files,
-    setups,
-    together,
-)
 from api.agents.payloads import HOSTS
-from api.cli.client import host_of
-from api.cli.output import FAILED, USAGE, Output, answering, plain
-from api.cli.rows import AsJson
-from ingest.platform.addresses import client_key, proxy_options
+from api.cli.client import host_of, probe
+from api.cli.output import FAILED, Output, WrongCommand, plain
+from api.cli.rows import Yes, on_machine
+from ingest.platform.addresses import client_key
 from ingest.platform.settings import Settings, from_environment
+
+S, R = TypeVar("S"), TypeVar("R")
 
 USUAL_URL = "http://127.0.0.1:3111"
 """The default server of hooks and bridge."""
 _NOTES = {
-    (
-        Host.CURSOR,
-        Scope.USER,
-    ): "no rules written: Cursor keeps user rules in its settings; use --scope project for a file",
-    (
-        Host.VSCODE,
-        Scope.USER,
-    ): "no rules written: VS Code keeps user rules in a profile; use --scope project for a file",
-    (Host.WINDSURF, Scope.PROJECT): "Windsurf has no MCP servers per project: also install it without --scope",
-}
+    (agents.Host.CURSOR, agents.Scope.USER):
+        "no rules written: Cursor keeps user rules in its settings; use --scope project for a file",
+    (agents.Host.VSCODE, agents.Scope.USER):
+        "no rules written: VS Code keeps user rules in a profile; use --scope project for a file",
+    (agents.Host.WINDSURF, agents.Scope.PROJECT):
+        "Windsurf has no MCP servers per project: also install it without --scope",
+}  # fmt: skip
 """Files that a host does not have."""
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
-ToWhom = Annotated[Host, typer.Argument(help="The coding agent.", show_default=False)]
-ForWhom = Annotated[Scope, typer.Option(help="For all your work, or for the project in the working directory.")]
+ToWhom = Annotated[agents.Host, typer.Argument(help="The coding agent.", show_default=False)]
+ForWhom = Annotated[agents.Scope, typer.Option(help="For all your work, or for the project in the working directory.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the changes without writing them.")]
 Prompts = Annotated[
     bool | None,
@@ -66,7 +50,6 @@ ForServer = Annotated[
     str | None,
     typer.Option("--url", envvar="MNEMOLOG_URL", help="Server to set up.", show_default="http://127.0.0.1:3111"),
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -75,49 +58,45 @@ def register(app: typer.Typer) -> None:
     app.command(epilog="Example: mnemolog uninstall claude-code --dry-run")(uninstall)
 
 
+@on_machine
 def install(
+    output: Output,
     host: ToWhom,
-    scope: ForWhom = Scope.USER,
+    scope: ForWhom = agents.Scope.USER,
     prompts: Prompts = None,
     no_rules: NoRules = False,
     dry_run: DryRun = False,
     yes: Yes = False,
     url: ForServer = None,
-    as_json: AsJson = False,
 ) -> None:
     """Configure a coding agent to use mnemolog (MCP server, rules, hooks). Shows a diff, and asks before writing."""
-    output = Output(as_json)
-    with answering(output):
-        settings = from_environment(os.environ)
-        settings = replace(settings, url=url or settings.url)
-        host_of(settings.url)
+    settings = from_environment(os.environ)
+    settings = replace(settings, url=url or settings.url)
+    host_of(settings.url)
     if prompts is not None and (host not in HOSTS or recording.PROMPT_EVENT not in HOSTS[host].told):
-        output.error(f"{host.value} has no prompt hooks that add text; omit --prompts and --no-prompts")
-        raise typer.Exit(USAGE)
-    files = setups(host, scope, _system(), _url(settings), prompts=prompts)
+        raise WrongCommand(f"{host.value} has no prompt hooks that add text; omit --prompts and --no-prompts")
+    files = agents.setups(host, scope, _system(), _url(settings), prompts=prompts)
     if not no_rules:
-        files += rule_files(host, scope, _system())
+        files += agents.rule_files(host, scope, _system())
         if note := _NOTES.get((host, scope)):
             output.note(note)
-    changed = _change(output, host, scope, together(files), installing, dry_run=dry_run, yes=yes)
-    if changed:
+    if _change(output, host, scope, files, agents.installing, dry_run=dry_run, yes=yes):
         _advise(output, host, settings)
 
 
+@on_machine
 def uninstall(
-    host: ToWhom, scope: ForWhom = Scope.USER, dry_run: DryRun = False, yes: Yes = False, as_json: AsJson = False
+    output: Output, host: ToWhom, scope: ForWhom = agents.Scope.USER, dry_run: DryRun = False, yes: Yes = False
 ) -> None:
     """Remove exactly what `mnemolog install` added to a coding agent's files."""
-    output = Output(as_json)
-    with answering(output):
-        settings = from_environment(os.environ)
-    files = setups(host, scope, _system(), _url(settings), prompts=False)
-    files += rule_files(host, scope, _system())
-    _change(output, host, scope, together(files), removing, dry_run=dry_run, yes=yes)
+    settings = from_environment(os.environ)
+    files = agents.setups(host, scope, _system(), _url(settings), prompts=False)
+    files += agents.rule_files(host, scope, _system())
+    _change(output, host, scope, files, agents.removing, dry_run=dry_run, yes=yes)
 
 
-def _system() -> System:
-    return System(Path.home(), Path.cwd(), os.environ)
+def _system() -> agents.System:
+    return agents.System(Path.home(), Path.cwd(), os.environ)
 
 
 def _url(settings: Settings) -> str:
@@ -127,28 +106,34 @@ def _url(settings: Settings) -> str:
 
 def _change(
     output: Output,
-    host: Host,
-    scope: Scope,
-    files: list[Setup],
-    plan: Callable[[Setup], SettingsChange],
+    host: agents.Host,
+    scope: agents.Scope,
+    files: list[agents.Setup],
+    plan: Callable[[agents.Setup], agents.SettingsChange],
     *,
     dry_run: bool,
     yes: bool,
 ) -> bool:
     """Plan, show, ask, write; true if files were written. Exits 1 if a file cannot be changed, 2 for wrong usage."""
     if not files:
-        output.error(f"{host.value} has no project settings; omit --scope")
-        raise typer.Exit(USAGE)
-    changes, errors = _plan(files, plan)
-    for change in changes:
-        for line in change.diff():
-            output.line(Text(plain(line), style=_STYLES.get(line[:1], "")))
+        raise WrongCommand(f"{host.value} has no project settings; omit --scope")
+    changes, errors = _each(plan, agents.together(files))
+    for line in (line for change in changes for line in change.diff()):
+        output.line(Text(plain(line), style=_STYLES.get(line[:1], "")))
     for error in errors:
         output.note(f"left unchanged: {error}")
     to_write = [change for change in changes if change.before != change.after]
-    write = bool(to_write) and not dry_run and _confirm(output, yes)
-    if write:
-        errors += _write(output, to_write)
+    write = bool(to_write) and not dry_run
+    if write and not yes:
+        if output.as_json or not sys.stdin.isatty():
+            raise WrongCommand("not a terminal; pass --yes to apply, or --dry-run")
+        write = typer.confirm("Write this?", err=True)
+    lines, failures = _each(_write, to_write if write else ())
+    for line in lines:
+        output.line(Text(line))
+    for error in failures:
+        output.note(error)
+    errors += failures
     output.document(
         {
             "host": host.value,
@@ -165,61 +150,40 @@ def _change(
     return write
 
 
-def _plan(files: list[Setup], plan: Callable[[Setup], SettingsChange]) -> tuple[list[SettingsChange], list[str]]:
-    changes: list[SettingsChange] = []
+def _each(change: Callable[[S], R], items: Iterable[S]) -> tuple[list[R], list[str]]:
+    """The results, and the errors of files that cannot be changed."""
+    results: list[R] = []
     errors: list[str] = []
-    for setup in files:
+    for item in items:
         try:
-            changes.append(plan(setup))
-        except UnusableSettings as error:
+            results.append(change(item))
+        except agents.UnusableSettings as error:
             errors.append(str(error))
-    return changes, errors
+    return results, errors
 
 
-def _confirm(output: Output, yes: bool) -> bool:
-    """Whether to write. Exits 2 without a terminal to ask at."""
-    if yes:
-        return True
-    if output.as_json or not sys.stdin.isatty():
-        output.error("not a terminal; pass --yes to apply, or --dry-run")
-        raise typer.Exit(USAGE)
-    return typer.confirm("Write this?", err=True)
+def _write(change: agents.SettingsChange) -> str:
+    agents.apply(change)
+    backup = f"; backup: {agents.backup_of(change.path)}" if change.pristine else ""
+    return f"{'deleted' if change.after is None else 'written'}: {change.path}{backup}"
 
 
-def _write(output: Output, changes: list[SettingsChange]) -> list[str]:
-    errors: list[str] = []
-    for change in changes:
-        try:
-            apply(change)
-        except UnusableSettings as error:
-            errors.append(str(error))
-            output.note(str(error))
-            continue
-        backup = f"; backup: {backup_of(change.path)}" if change.pristine else ""
-        output.line(Text(f"{'deleted' if change.after is None else 'written'}: {change.path}{backup}"))
-    return errors
-
-
-def _advise(output: Output, host: Host, settings: Settings) -> None:
+def _advise(output: Output, host: agents.Host, settings: Settings) -> None:
     output.note("open sessions keep their old settings; start a new one")
     if os.environ.get("MNEMOLOG_SECRET"):
         output.note(f"{host.value} also needs MNEMOLOG_SECRET in its environment, or a key from `mnemolog keys store`")
-    elif client_key(settings.url, os.environ) is None and _requires_key(settings.url):
+    elif (
+        client_key(settings.url, os.environ) is None
+        and probe(f"{settings.url.rstrip('/')}/readyz", timeout_s=1).status_code == 401
+    ):
         output.note(
             "the server requires a key: store one with `mnemolog keys create hooks --role read,write --store`, or with "
             "`mnemolog keys store`"
         )
-    if host is Host.CODEX:
+    if host is agents.Host.CODEX:
         output.note("Codex only runs trusted hooks: run /hooks in it, and trust the ones from mnemolog")
     if host in HOSTS:
         try:
             recording.address(settings.url)
         except recording.Undeliverable as error:
             output.note(f"hooks will only spool: {error}")
-
-
-def _requires_key(url: str) -> bool:
-    try:
-        return httpx.get(f"{url.rstrip('/')}/readyz", timeout=1, **proxy_options(url)).status_code == 401
-    except (httpx.HTTPError, httpx.InvalidURL):
-        return False

@@ -80,7 +80,7 @@ def up(
             from api.cli.demo import run_demo
 
             with ApiClient(url, client_key(url, os.environ)) as client:
-                run_demo(client, Console(), as_json=False)
+                run_demo(client, Console())
         console.print("Ctrl-C stops it.")
         while True:
             time.sleep(POLL_S)

@@ -60,7 +60,7 @@ def lag(
     ] = None,
 ) -> None:
     """Show how far behind the projections are, by partition."""
-    rows: list[dict[str, Any]] = client.get("/v1/admin/projections")["partitions"]
+    rows = projections_of(client)
     totals = lag_totals(rows)
     output.document({"partitions": rows, **totals})
     partitions = table("partition", "lag", "to embed", "dead letters", "searchable", "worker")
@@ -83,6 +83,11 @@ def lag(
         raise typer.Exit(FAILED)
 
 
+def projections_of(client: ApiClient) -> list[dict[str, Any]]:
+    """The state of each partition's projection."""
+    return client.get("/v1/admin/projections")["partitions"]
+
+
 def lag_totals(rows: list[dict[str, Any]]) -> dict[str, int]:
     """The sums over all partitions."""
     return {name: sum(row[name] for row in rows) for name in ("lag", "to_embed", "dead_letters")}
@@ -95,8 +100,7 @@ def _ms_and_sequence(position: str) -> tuple[int, int]:
 
 def head(client: ApiClient) -> str:
     """The position after the last event of the log; empty for an empty log."""
-    rows: list[dict[str, Any]] = client.get("/v1/admin/projections")["partitions"]
-    return ",".join(f"{row['partition']}:{row['head']}" for row in rows)
+    return ",".join(f"{row['partition']}:{row['head']}" for row in projections_of(client))
 
 
 def follow_log(

@@ -61,19 +61,16 @@ class Child:
 
         `number` distinguishes the logs of children with one name.
         """
-        self._command = command
-        self._held: tuple[int, ...] = ()
-        """Locks that it shares with its parent."""
-        self._log_begin = 0
+        self.name, self._settings, self._niceness, self._command = name, settings, niceness, command
+        self.log = settings.data_dir / "logs" / (f"{name}.log" if number == 1 else f"{name}-{number}.log")
         self.deaths = 0
         """How often it died since it last ran for STEADY_S."""
-        self.name, self._settings, self._niceness = name, settings, niceness
-        self.log = settings.data_dir / "logs" / (f"{name}.log" if number == 1 else f"{name}-{number}.log")
+        self._locks: tuple[int, ...] = ()
         self._process: subprocess.Popen[bytes] | None = None
         self._spare: subprocess.Popen[bytes] | None = None
         """Has loaded its modules, and waits to replace a child that died."""
         self._started_at, self._spare_at, self._counted = 0.0, 0.0, False
-        self._pause_s = FIRST_PAUSE_S
+        self._log_begin, self._pause_s = 0, FIRST_PAUSE_S
 
     @property
     def pid(self) -> int | None:
@@ -112,11 +109,8 @@ class Child:
             _write_to_gate(spare, b"")
 
     def _spawn(self, *, gated: bool) -> subprocess.Popen[bytes]:
-        environment = {
-            **without_other_names(os.environ),
-            **to_environment(self._settings),
-            **({GATE: "1"} if gated else {}),
-        }
+        gate = {GATE: "1"} if gated else {}
+        environment = {**without_other_names(os.environ), **to_environment(self._settings), **gate}
         output: BinaryIO | None = None
         if self._command is None:
             try:
@@ -134,7 +128,7 @@ class Child:
                 stdin=subprocess.PIPE if gated else subprocess.DEVNULL,
                 process_group=0,
                 preexec_fn=prepare_child(self._niceness),
-                pass_fds=self._held,
+                pass_fds=self._locks,
             )
 
     def open_gate(self) -> None:
@@ -142,8 +136,8 @@ class Child:
         _write_to_gate(self._process, GO)
 
     def hold(self, locks: Iterable[int | None]) -> None:
-        """Pass these locks to it whenever it is started."""
-        self._held = tuple(lock for lock in locks if lock is not None)
+        """Share these locks with it whenever it is started, so that they are held while it runs."""
+        self._locks = tuple(lock for lock in locks if lock is not None)
 
     def died(self) -> bool:
         """Whether it has ended since it was started; see `deaths` and `reason`."""
@@ -237,9 +231,9 @@ class Supervisor:
         if self.valkey is not None:
             self.valkey.lock(on_wait)
         self._take_ports(on_wait)
-        held = [self.valkey.lock_fd if self.valkey is not None else None, *(port.fd for port in self._ports)]
+        locks = [self.valkey.lock_fd if self.valkey is not None else None, *(port.fd for port in self._ports)]
         for child in (self.api, self.worker):  # loading takes longer than the steps before the gate opens
-            child.hold(held)
+            child.hold(locks)
             child.start(gated=True)
         if self.valkey is not None:
             on_wait("starting Valkey")
@@ -248,12 +242,12 @@ class Supervisor:
         for child in (self.api, self.worker):
             child.open_gate()
         on_wait("starting worker and API")
-        deadline, shown = time.monotonic() + timeout_s, ""
+        deadline, progress = time.monotonic() + timeout_s, ""
         while self.api.pid is None or not self.ready():
-            if self.waits_for not in ("", shown):
-                shown = self.waits_for
+            if self.waits_for not in ("", progress):
+                progress = self.waits_for
                 deadline = time.monotonic() + timeout_s
-                on_wait(shown)
+                on_wait(progress)
             for child in (self.api, self.worker):
                 if child.died() and child.deaths >= TRIES:
                     self._check_ports()
@@ -265,19 +259,30 @@ class Supervisor:
                     raise ServerStartFailed(f"not ready within {timeout_s:.0f} s: {child.reason()} (see {child.log})")
             time.sleep(READY_EVERY_S)
         for child in self.further_workers:  # only now: they would compete with the processes that startup waits for
-            child.hold(held)
+            child.hold(locks)
             child.start()
 
     def _prepare(self, on_wait: Callable[[str], None]) -> None:
-        """Restore an empty log if configured, check that Redis answers and who has access, export a missing model."""
+        """Restore an empty log if configured, check that Redis answers and who has access, export a missing model.
+
+        Raises RedisError if Redis does not answer.
+        """
         # imported while the children load
+        from api.access.gate import check_before_start
         from api.cli.backup import restore_at_start
+        from api.cli.direct import connected
         from projections.embedding.factory import prepare_default
 
         if restore_at_start(self.settings, on_wait) and self.valkey is not None:
             self.valkey.compare_again()
+
+        async def check_log() -> str:
+            async with connected(self.settings.redis_url or "") as redis:
+                await redis.exists(MANIFEST)
+            return await check_before_start(self.settings)
+
         with ThreadPoolExecutor(1) as thread:  # the caller may run an event loop
-            self.notice = thread.submit(asyncio.run, _check_log(self.settings)).result()
+            self.notice = thread.submit(asyncio.run, check_log()).result()
         if self.settings.embedder == "default":  # the children would export it too, but without showing progress
             prepare_default(self.settings.model_directory, on_wait)
 
@@ -367,16 +372,3 @@ def local_url(settings: Settings) -> str:
     """The API's URL for clients on this machine."""
     host = "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host
     return f"http://[{host}]:{settings.port}" if ":" in host else f"http://{host}:{settings.port}"
-
-
-async def _check_log(settings: Settings) -> str:
-    """A warning about access, if any; raises RedisError if Redis does not answer."""
-    from api.access.gate import check_before_start
-    from ingest.platform.connections import connect
-
-    redis = connect(settings.redis_url or "", connections=1)
-    try:
-        await redis.exists(MANIFEST)
-    finally:
-        await redis.aclose()
-    return await check_before_start(settings)

@@ -2,44 +2,22 @@
 
 import os
 import sys
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
 from io import BufferedReader, RawIOBase
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, BinaryIO, NamedTuple, cast
+from typing import Annotated, Any, BinaryIO, NamedTuple, cast
 
 import msgspec
 import typer
-from rich.progress import Progress
 from rich.text import Text
 
 from api.cli.client import ApiClient, ClientError
-from api.cli.output import FAILED, USAGE, Output, answering, one_line
-from api.cli.rows import AsJson, Url, connect, on_server
+from api.cli.output import FAILED, USAGE, Output, WrongCommand, answering, one_line
+from api.cli.rows import AsJson, Url, connect, on_server, table
 from api.dialects.registry import IMPORTERS
-from api.importing.room import (
-    BATCH,
-    MAX_BATCH,
-    Format,
-    ImportReport,
-    ImportRequest,
-    ImportState,
-    Readable,
-    Run,
-    Source,
-    StateFile,
-    Unusable,
-    document,
-    nowhere,
-    open_source,
-    server,
-    show,
-    state_folder,
-    systems,
-    utf8,
-    without_password,
-)
+from api.importing import room as importing
 from ingest.platform.clock import system_clock
 from ingest.platform.settings import from_environment
 from projections.operations.transfer import End, read_header
@@ -50,7 +28,7 @@ BLOCK_BYTES = 1 << 16
 KIB = 1 << 10
 LAST_BYTES = 1 << 10
 """Longer than the last line of an export."""
-SYSTEMS = systems(IMPORTERS)
+SYSTEMS = importing.systems(IMPORTERS)
 SHOWN_REJECTED = 10
 """Rejected lines shown without `--json`, which shows more."""
 
@@ -101,9 +79,11 @@ def import_(
         bool, typer.Option("--restart", help="Start over instead of resuming an interrupted import.")
     ] = False,
     batch_size: Annotated[
-        int, typer.Option(min=1, max=MAX_BATCH, help="Events per batch; progress is saved after each.")
-    ] = BATCH,
-    form: Annotated[Format, typer.Option("--format", help="Format of the JSONL lines.")] = Format.AUTO,
+        int, typer.Option(min=1, max=importing.MAX_BATCH, help="Events per batch; progress is saved after each.")
+    ] = importing.BATCH,
+    form: Annotated[
+        importing.Format, typer.Option("--format", help="Format of the JSONL lines.")
+    ] = importing.Format.AUTO,
     project: Annotated[
         str | None, typer.Option("--project", "-p", help="Project for agentd memories, which have none.")
     ] = None,
@@ -120,24 +100,37 @@ def import_(
     """
     output = Output(as_json)
     if source in SYSTEMS:
-        options = Options(source, location, url, source_secret, project, form, batch_size, dry_run, restart)
-        run_import(options, output)
+        options = Options(source, location, source_secret, project, form, batch_size, dry_run, restart)
+        with answering(output):
+            if dry_run:
+                _import_system(options, output, None, from_environment(os.environ).tenant)
+            else:
+                with connect(url) as client:
+                    _import_system(options, output, client, _tenant_of(client))
         return
-    if location:
-        output.error(f"{source!r} is not a known system; systems: {', '.join(SYSTEMS)}")
-        raise typer.Exit(USAGE)
-    if dry_run or restart:
-        output.error("--dry-run and --restart are only for other systems")
-        raise typer.Exit(USAGE)
-    _import_export(output, Path(source), url)
+    with answering(output):
+        if location:
+            raise WrongCommand(f"{source!r} is not a known system; systems: {', '.join(SYSTEMS)}")
+        if dry_run or restart:
+            raise WrongCommand("--dry-run and --restart are only for other systems")
+        file = Path(source)
+        with _open_input(output, file) as lines, connect(url) as client, output.progress() as progress:
+            header = lines.readline(BLOCK_BYTES)
+            read_header(header)
+            task = progress.add_task("KiB", total=None if file == STDIN_STDOUT else file.stat().st_size // KIB)
+
+            def blocks() -> Iterator[bytes]:
+                sent = 0
+                for block in chain([header], iter(lambda: lines.read(BLOCK_BYTES), b"")):
+                    yield block
+                    sent += len(block)
+                    progress.update(task, completed=sent // KIB)
+
+            answer = client.upload("/v1/admin/import", blocks())
+    _show_imported(output, answer)
 
 
-def _import_export(output: Output, file: Path, url: str | None) -> None:
-    with answering(output), _open_input(output, file) as source, connect(url) as client, output.progress() as progress:
-        header = source.readline(BLOCK_BYTES)
-        read_header(header)
-        blocks = chain([header], iter(lambda: source.read(BLOCK_BYTES), b""))
-        answer = client.upload("/v1/admin/import", _with_progress(progress, blocks, file))
+def _show_imported(output: Output, answer: Mapping[str, Any]) -> None:
     output.document(answer)
     repeated = f", {answer['duplicates']} already known" if answer["duplicates"] else ""
     output.line(Text(f"{answer['events']} events imported{repeated}"))
@@ -189,9 +182,9 @@ def _write(client: ApiClient, output: Output, project: str | None, target: Binar
 
 
 @contextmanager
-def _open_input(output: Output, file: Path) -> Generator[Readable]:
+def _open_input(output: Output, file: Path) -> Generator[importing.Readable]:
     if file == STDIN_STDOUT:
-        yield utf8(BufferedReader(cast("RawIOBase", sys.stdin.buffer)))
+        yield importing.utf8(BufferedReader(cast("RawIOBase", sys.stdin.buffer)))
         return
     try:
         source = file.open("rb")
@@ -199,62 +192,42 @@ def _open_input(output: Output, file: Path) -> Generator[Readable]:
         output.error(f"{file} cannot be read: {error.strerror}")
         raise typer.Exit(USAGE) from None
     with source:
-        yield utf8(source)
-
-
-def _with_progress(progress: Progress, blocks: Iterator[bytes], file: Path) -> Iterator[bytes]:
-    size = None if file == STDIN_STDOUT else file.stat().st_size // KIB
-    task = progress.add_task("KiB", total=size)
-    sent = 0
-    for block in blocks:
-        yield block
-        sent += len(block)
-        progress.update(task, completed=sent // KIB)
+        yield importing.utf8(source)
 
 
 class Options(NamedTuple):
-    """The arguments of the command."""
+    """The arguments of an import from another system."""
 
     system: str
     location: str
-    url: str | None
     secret: str
     project: str | None
-    form: Format
+    form: importing.Format
     batch: int
     dry_run: bool
     restart: bool
 
 
-def run_import(options: Options, output: Output) -> None:
-    """Import, and report. Exits 1 or 3 if it ends early, 2 for an unusable source, 130 if interrupted."""
-    with answering(output):
-        if options.dry_run:
-            settings = from_environment(os.environ)
-            _run(options, output, None, settings.tenant)
-        else:
-            with connect(options.url) as client:
-                _run(options, output, client, _tenant_of(client))
-
-
-def _run(options: Options, output: Output, client: ApiClient | None, tenant: str) -> None:
-    url = "" if client is None else client.url
+def _import_system(options: Options, output: Output, client: ApiClient | None, tenant: str) -> None:
+    """Import, and report; without a client, only read. Exits 1 or 3 if it ends early, 2 for an unusable source."""
+    url, location = "" if client is None else client.url, options.location
+    if location and "://" not in location:
+        location = str(Path(location).expanduser().absolute())
     variant = f"{options.project!r} {options.form} {tenant}"
-    file = StateFile(options.system, _absolute(options.location), url, variant, state_folder())
+    file = importing.StateFile(options.system, location, url, variant, importing.state_folder())
     try:
-        request = ImportRequest(_absolute(options.location), tenant, options.secret, options.project, options.form)
-        source = open_source(options.system, request, IMPORTERS)
-        with closing(source):
+        request = importing.ImportRequest(location, tenant, options.secret, options.project, options.form)
+        with closing(importing.open_source(options.system, request, IMPORTERS)) as source:
             report = _import(options, output, client, source, file, tenant)
-    except Unusable as error:
+    except importing.Unusable as error:
         output.error(str(error))
         raise typer.Exit(FAILED if error.busy else USAGE) from None
     except KeyboardInterrupt:
         output.error("interrupted")
         raise typer.Exit(INTERRUPTED) from None
-    location = without_password(options.location)
-    output.document(document(report, system=options.system, location=location, dry_run=options.dry_run))
-    show(output, report, dry=options.dry_run)
+    location = importing.without_password(options.location)
+    output.document(importing.document(report, system=options.system, location=location, dry_run=options.dry_run))
+    _show_report(output, report, dry=options.dry_run)
     if options.dry_run:
         output.note("dry run: nothing was sent")
     if not any(kind.taken for kind in report.kinds.values()):
@@ -262,45 +235,63 @@ def _run(options: Options, output: Output, client: ApiClient | None, tenant: str
         raise typer.Exit(FAILED)
 
 
+def _show_report(output: Output, report: importing.ImportReport, *, dry: bool) -> None:
+    """A table, and below it every reason."""
+    rows = table("kind", "taken", "skipped", *(() if dry else ("events new", "known already")))
+    for column in rows.columns[1:]:
+        column.justify = "right"
+    for name, kind in report.kinds.items():
+        counts = [kind.taken, kind.skipped, *(() if dry else (kind.new, kind.known))]
+        rows.add_row(name, *(f"{count:,}" for count in counts))
+    output.show(rows)
+    for name, kind in report.kinds.items():
+        if kind.superseded:
+            output.line(Text(f"superseded, {name}: {kind.superseded:,} that later ones state again"))
+        for title, reasons in (("skipped", kind.why), ("not kept", kind.lost)):
+            for reason, counted in sorted(reasons.items(), key=lambda item: -item[1].rows):
+                some = ", ".join(one_line(example, 40) for example in counted.examples)
+                more = ", …" if counted.rows > len(counted.examples) else ""
+                line = f"{title}, {name}: {counted.rows:,} × {one_line(reason)} ({some}{more})"
+                output.line(Text(line, style="yellow" if title == "skipped" else "dim"))
+
+
 def _import(
-    options: Options, output: Output, client: ApiClient | None, source: Source, file: StateFile, tenant: str
-) -> ImportReport:
+    options: Options,
+    output: Output,
+    client: ApiClient | None,
+    source: importing.Source,
+    file: importing.StateFile,
+    tenant: str,
+) -> importing.ImportReport:
     """The report of a finished import; on an early end, prints how to resume it."""
     for note in source.notes:
         output.note(note)
     state = _state(options, output, source, file, "" if client is None else client.url)
-    save: Callable[[ImportState], None] = file.save if client is not None else lambda _: None  # a dry run
-    sender = nowhere if client is None else server(client.post_lines, tenant)
-
-    def hint() -> None:
-        if client is not None:
-            output.note(f"{state.report.rows:,} rows are done; run the same command to resume ({file.path})")
-
+    save: Callable[[importing.ImportState], None] = file.save if client is not None else lambda _: None  # a dry run
+    sender = importing.nowhere if client is None else importing.server(client.post_lines, tenant)
     try:
         with output.progress() as progress:
             task = progress.add_task("rows", total=source.total(), completed=state.report.rows)
-            run = Run(
-                source,
-                sender,
-                state,
-                save,
-                tenant=tenant,
-                batch=options.batch,
+            run = importing.Run(
+                source, sender, state, save, tenant=tenant, batch=options.batch,
                 on_rows=lambda count: progress.advance(task, count),
-            )
+            )  # fmt: skip
             return run.run(system_clock)
-    except KeyboardInterrupt:
-        output.error("interrupted")
-        hint()
-        raise typer.Exit(INTERRUPTED) from None
-    except (ClientError, Unusable):
-        hint()
+    except (KeyboardInterrupt, ClientError, importing.Unusable) as error:
+        if isinstance(error, KeyboardInterrupt):
+            output.error("interrupted")
+        if client is not None:
+            output.note(f"{state.report.rows:,} rows are done; run the same command to resume ({file.path})")
+        if isinstance(error, KeyboardInterrupt):
+            raise typer.Exit(INTERRUPTED) from None
         raise
 
 
-def _state(options: Options, output: Output, source: Source, file: StateFile, url: str) -> ImportState:
+def _state(
+    options: Options, output: Output, source: importing.Source, file: importing.StateFile, url: str
+) -> importing.ImportState:
     """The state of the interrupted import, otherwise a new one."""
-    fresh = ImportState(options.system, without_password(options.location), url, source.fingerprint)
+    fresh = importing.ImportState(options.system, importing.without_password(options.location), url, source.fingerprint)
     previous = None if options.dry_run or options.restart else file.read()
     if previous is None:
         return fresh
@@ -325,7 +316,3 @@ def _tenant_of(client: ApiClient) -> str:
             if b"\n" in start:
                 break
     return read_header(start.partition(b"\n")[0]).tenant
-
-
-def _absolute(location: str) -> str:
-    return location if "://" in location or not location else str(Path(location).expanduser().absolute())

@@ -18,7 +18,6 @@ from api.importing.run import (
     document,
     nowhere,
     server,
-    show,
     state_folder,
 )
 from api.importing.source import ImportRequest, Opener, Readable, Source, Unusable, utf8
@@ -27,7 +26,7 @@ from ingest.errors import CommandRejected
 
 __all__ = [
     "BATCH", "MAX_BATCH", "Format", "ImportReport", "ImportRequest", "ImportState", "Readable", "Run", "Source",
-    "StateFile", "Unusable", "document", "nowhere", "open_source", "server", "show", "state_folder", "systems",
+    "StateFile", "Unusable", "document", "nowhere", "open_source", "server", "state_folder", "systems",
     "utf8", "without_password",
 ]  # fmt: skip
 

@@ -12,10 +12,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct, field
-from rich.table import Table
-from rich.text import Text
 
-from api.cli.output import Output, one_line
 from api.importing.mapping import ImportRow, events_of
 from api.importing.source import Cursor, Placed, Source, Unusable
 from ingest.errors import CommandRejected
@@ -81,27 +78,6 @@ def _count(reasons: dict[str, ReasonCount], reason: str, row: str) -> None:
     counted.rows += 1
     if len(counted.examples) < MAX_EXAMPLES:
         counted.examples.append(row[:100])
-
-
-def show(output: Output, report: ImportReport, *, dry: bool) -> None:
-    """The report for people: a table, and below it every reason."""
-    headings = ("kind", "taken", "skipped") if dry else ("kind", "taken", "skipped", "events new", "known already")
-    table = Table(*headings, box=None, pad_edge=False, header_style="bold")
-    for column in table.columns[1:]:
-        column.justify = "right"
-    for name, kind in report.kinds.items():
-        counts = [kind.taken, kind.skipped, *(() if dry else (kind.new, kind.known))]
-        table.add_row(name, *(f"{count:,}" for count in counts))
-    output.show(table)
-    for name, kind in report.kinds.items():
-        if kind.superseded:
-            output.line(Text(f"superseded, {name}: {kind.superseded:,} that later ones state again"))
-        for title, reasons in (("skipped", kind.why), ("not kept", kind.lost)):
-            for reason, counted in sorted(reasons.items(), key=lambda item: -item[1].rows):
-                some = ", ".join(one_line(example, 40) for example in counted.examples)
-                more = ", …" if counted.rows > len(counted.examples) else ""
-                line = f"{title}, {name}: {counted.rows:,} × {one_line(reason)} ({some}{more})"
-                output.line(Text(line, style="yellow" if title == "skipped" else "dim"))
 
 
 def document(report: ImportReport, **more: Any) -> dict[str, Any]:

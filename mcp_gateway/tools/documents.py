@@ -51,11 +51,9 @@ def whole(document: Searched) -> RecalledDocument:
     if isinstance(document, Observation):
         title, narrative = headline(document), prose(document)
     else:
-        title = (
-            document.title or document.content.split("\n", 1)[0][:80]
-            if isinstance(document, Lesson)
-            else document.title
-        )
+        title = document.title
+        if isinstance(document, Lesson):
+            title = title or document.content.split("\n", 1)[0][:80]
     content = content or narrative or ""
     fields = view(document)
     details = {name: fields[name] for name in DETAILS[kind] if fields[name] and fields[name] != USUAL.get(name)}

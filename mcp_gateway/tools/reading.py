@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from ingest.commands.command import Name, Names
 from ingest.errors import CommandRejected
@@ -66,31 +66,27 @@ def shortened(result: "RecallResult", *, project_known: bool, session_known: boo
     session."""
     of_a_session = result.kind in ("observation", "summary") and not session_known
     title, text = _title_and_rest(" ".join(result.title.split()), result.snippet)
-    return RecalledDocument(
-        id=result.id,
-        kind=result.kind,
+    return replace(
+        _document(result),
         title=title,
         snippet=text,
-        confidence=UNSET if result.confidence is None else result.confidence,
         occurred_at=result.occurred_at.replace(microsecond=0),
-        agent_id=result.agent_id or "",
         session_id=(result.session_id or "") if of_a_session else "",
         project="" if project_known else result.project,
-        derived_from=result.derived_from,
-        confirmed=result.confirmed,
-        repeats=result.repeats,
     )
 
 
 def in_full(result: "RecallResult") -> RecalledDocument:
     """A result with all its fields."""
+    return replace(_document(result), content=result.content, score=result.score, metadata=result.metadata)
+
+
+def _document(result: "RecallResult") -> RecalledDocument:
     return RecalledDocument(
         id=result.id,
         kind=result.kind,
         title=result.title,
-        content=result.content,
         confidence=UNSET if result.confidence is None else result.confidence,
-        score=result.score,
         occurred_at=result.occurred_at,
         agent_id=result.agent_id or "",
         session_id=result.session_id or "",
@@ -98,7 +94,6 @@ def in_full(result: "RecallResult") -> RecalledDocument:
         derived_from=result.derived_from,
         confirmed=result.confirmed,
         repeats=result.repeats,
-        metadata=result.metadata,
     )
 
 
@@ -296,7 +291,7 @@ def request(arguments: RecallArguments) -> "RecallRequest":
     """The query of the arguments; `agent_id` is the reader, `author` a filter."""
     from projections.queries.recall import RecallRequest  # loads the index, which the stdio bridge must not
 
-    keywords = {name: document for name, document in without_unset(arguments).items() if name not in ("full", "ids")}
+    keywords = {name: value for name, value in without_unset(arguments).items() if name not in ("full", "ids")}
     keywords["agent_id"] = keywords.pop("author")
     return RecallRequest(**keywords)
 
@@ -353,15 +348,7 @@ async def compiled_context(call: Call, arguments: ContextArguments) -> Compiled:
     reader = call.reader(arguments.agent_id)
 
     async def ask(after: str) -> "Context":
-        question = ContextRequest(
-            project=arguments.project,
-            session_id=arguments.session_id,
-            query=arguments.query,
-            token_budget=arguments.token_budget,
-            agent_id=arguments.agent_id,
-            after=after,
-        )
-        return await call.queries.context(question, reader)
+        return await call.queries.context(ContextRequest(**asdict(arguments), after=after), reader)
 
     context, missing = await call.read_own_writes(arguments.agent_id, ask)
     return Compiled(

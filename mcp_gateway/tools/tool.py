@@ -43,10 +43,7 @@ SOURCE = "mcp"
 BEHIND = "your latest writes are not searchable yet and may be missing"
 
 Project = Annotated[Name, Meta(description="One name per codebase or task.")]
-AgentId = Annotated[
-    Name,
-    Meta(description="Your name, always the same."),
-]
+AgentId = Annotated[Name, Meta(description="Your name, always the same.")]
 Tags = Annotated[list[Name], Meta(max_length=200, description="Labels to search by.")]
 Metadata = Annotated[dict[str, str], Meta(description="Strings to store with it.")]
 EventId = Annotated[str, Meta(max_length=128, description="A repeated id is stored once.")]
@@ -122,7 +119,7 @@ class LastWrites:
         if len(self._tokens) > self._limit:
             self._tokens.popitem(last=False)
         if self.shared is not None:
-            self.shared.wrote(_name(agent), written)
+            self.shared.wrote(f"agent\0{agent}", written)
 
     def after(self, *agents: str) -> str:
         """The position to wait for, so that a read sees the writes of these agents; empty if none is known."""
@@ -130,12 +127,8 @@ class LastWrites:
         for agent in agents:
             token.include_all(self._tokens.get(agent, Token()))
             if self.shared is not None:
-                token.include_all(self.shared.after(_name(agent)))
+                token.include_all(self.shared.after(f"agent\0{agent}"))
         return str(token)
-
-
-def _name(agent: str) -> str:
-    return f"agent\0{agent}"
 
 
 class Call(NamedTuple):
@@ -296,21 +289,13 @@ def dialect_tool(
     *,
     properties: Mapping[str, Any],
     required: tuple[str, ...] = (),
-    also: Mapping[str, Any] | None = None,
-    instead: tuple[str, ...] = (),
     reads_only: bool = False,
-    destructive: bool = False,
-    stated_answer: Mapping[str, Any] | None = None,
-    refused: Callable[[Tool, Exception], ToolAnswer] | None = None,
+    **fields: Any,
 ) -> Tool:
-    """A tool of another project's clients, with exactly the properties of its contract."""
-    schema: dict[str, Any] = {"type": "object", "properties": dict(properties)}
-    if required:
-        schema["required"] = list(required)
-    return Tool(
-        name, name.replace("_", " ").capitalize(), description, None, None, reads_only, needs, call, destructive,
-        schema, also or {}, instead, stated_answer, refused,
-    )  # fmt: skip
+    """A tool of another project's clients, with exactly the properties of its contract; `fields` are those of Tool."""
+    schema = {"type": "object", "properties": dict(properties), **({"required": list(required)} if required else {})}
+    title = name.replace("_", " ").capitalize()
+    return Tool(name, title, description, None, None, reads_only, needs, call, schema=schema, **fields)
 
 
 def without_unset(arguments: Struct) -> dict[str, Any]:
@@ -321,8 +306,7 @@ def without_unset(arguments: Struct) -> dict[str, Any]:
 def written(verb: str, accepted: "Accepted") -> ToolAnswer:
     """The answer to a write."""
     verb = f"already {verb}" if accepted.duplicate else verb
-    data = Written(id=accepted.id, event_id=accepted.event_id, position=accepted.position, duplicate=accepted.duplicate)
-    return ToolAnswer(f"{verb} as {accepted.id}", data)
+    return ToolAnswer(f"{verb} as {accepted.id}", msgspec.convert(accepted, Written, from_attributes=True))
 
 
 @cache
@@ -357,51 +341,42 @@ def _inlined(node: Any, definitions: dict[str, dict[str, Any]]) -> Any:
 
 def refusal(tool: Tool, event_id: str, error: Exception) -> str:
     """The message of a failed call. `event_id` makes a retry of a write safe; a reading tool has none."""
+    unknown = "It is unknown whether it was stored" + (
+        f". A retry is safe if you add `event_id`: {event_id!r} to the same arguments; nothing is stored twice."
+        if event_id
+        else ": check before you repeat it."
+    )
+    unknown = "A retry is safe: this tool only reads." if tool.reads_only else unknown
     match error:
         case CommandRejected(message=message, field=field):
             return _bad_argument(tool, message, field)
         case MalformedRequest():
             return f"{error}. Correct the arguments and call {tool.name} again; nothing was stored."
         case Overloaded(retry_after_s=seconds):
-            return (
-                f"The server is overloaded: {error}; nothing was stored. "
-                f"A retry is safe: wait {seconds} s, then repeat the call."
-            )
+            retry = f"A retry is safe: wait {seconds} s, then repeat the call."
+            return f"The server is overloaded: {error}; nothing was stored. {retry}"
         case LogFull(retry_after_s=seconds):
-            after = _after_unknown_outcome(tool, event_id)
-            return f"Redis is out of memory; try again in {seconds} s. {after}"
+            return f"Redis is out of memory; try again in {seconds} s. {unknown}"
         case LogUnavailable():
-            return f"The log did not acknowledge the write. {_after_unknown_outcome(tool, event_id)}"
+            return f"The log did not acknowledge the write. {unknown}"
         case ProjectionBehind():
             return "The index is still catching up. A retry is safe: wait a second, then repeat the call."
         case ArchiveUnavailable():
-            return f"{error}. {_after_unknown_outcome(tool, event_id)}"
+            return f"{error}. {unknown}"
         case MnemologError():
             # raised by a check before anything was written, or by a limit
             nothing = "" if tool.reads_only else " Nothing was stored or changed."
             return f"{error}.{nothing} The same call will fail again: correct it first."
         case _:
-            return f"Unexpected error; details are in the server's log. {_after_unknown_outcome(tool, event_id)}"
-
-
-def _after_unknown_outcome(tool: Tool, event_id: str) -> str:
-    if tool.reads_only:
-        return "A retry is safe: this tool only reads."
-    if not event_id:
-        return "It is unknown whether it was stored: check before you repeat it."
-    return (
-        "It is unknown whether it was stored. "
-        f"A retry is safe if you add `event_id`: {event_id!r} to the same arguments; nothing is stored twice."
-    )
+            return f"Unexpected error; details are in the server's log. {unknown}"
 
 
 def _bad_argument(tool: Tool, message: str, field: str | None) -> str:
     properties: dict[str, dict[str, Any]] = tool.input_schema["properties"]
     name = (field or "").split(".")[0].split("[")[0]
-    if name in properties:
-        about = properties[name].get("description", "")
-        hint = f" {name}: {about}" if about else ""
-    else:
-        hint = f" {tool.name} takes: {', '.join(properties)}."
+    about = properties.get(name, {}).get("description")
+    hint = (
+        f" {name}: {about}" if about else "" if name in properties else f" {tool.name} takes: {', '.join(properties)}."
+    )
     problem = f"Bad argument `{field}`: " if field else "Bad arguments: "
     return f"{problem}{message}.{hint} Nothing was stored; correct it and call {tool.name} again."

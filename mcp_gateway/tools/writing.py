@@ -5,7 +5,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType, convert
 
 from ingest.commands.command import Name
 from ingest.commands.decide import DeleteSlot, Observe, RecordLesson, Remember, SetSlot
@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 
 Readers = Annotated[list[Name], Meta(max_length=200, description="Agents it is shared with.")]
 Files = Annotated[list[Name], Meta(max_length=200, description="Paths of related files.")]
+Importance = Annotated[float, Meta(ge=0, le=10, description="1: trivia.")]
+WhoReads = Annotated[Visibility, Meta(description="Who can read it.")]
+OfSession = Annotated[Name, Meta(description="Session it comes from.")]
+Position = Annotated[str, Meta(description="Position in the log; REST reads take it as `after`.")]
 Days = Annotated[float, Meta(gt=0, le=36_500, description="Omit to keep it forever.")]
 
 
@@ -40,19 +44,13 @@ class RememberArguments(WriteArguments, frozen=True, kw_only=True):
     """A memory to keep."""
 
     content: Annotated[str, Meta(description="Full sentences.")]
-    memory_type: Annotated[
-        MemoryType,
-        Meta(description="Fact, event or how-to."),
-    ] = "semantic"
+    memory_type: Annotated[MemoryType, Meta(description="Fact, event or how-to.")] = "semantic"
     tags: Tags | UnsetType = UNSET
     files: Files | UnsetType = UNSET
-    importance: Annotated[float, Meta(ge=0, le=10, description="1: trivia.")] = 5.0
-    visibility: Annotated[
-        Visibility,
-        Meta(description="Who can read it."),
-    ] = "public"
+    importance: Importance = 5.0
+    visibility: WhoReads = "public"
     shared_with: Readers | UnsetType = UNSET
-    session_id: Annotated[Name, Meta(description="Session it comes from.")] = ""
+    session_id: OfSession = ""
     ttl_days: Days | UnsetType = UNSET
 
 
@@ -100,10 +98,7 @@ class ObserveArguments(WriteArguments, frozen=True, kw_only=True):
 
     session_id: Annotated[Name, Meta(min_length=1, description="Any stable name.")]
     content: Annotated[str, Meta(min_length=1, description="What happened.")]
-    kind: Annotated[
-        str,
-        Meta(max_length=64, description="E.g. `decision`, `error`."),
-    ] = ""
+    kind: Annotated[str, Meta(max_length=64, description="E.g. `decision`, `error`.")] = ""
     data: Data | UnsetType = UNSET
     occurred_at: When | UnsetType = UNSET
 
@@ -131,7 +126,7 @@ class LessonArguments(WriteArguments, frozen=True, kw_only=True):
     context: Annotated[str, Meta(description="When it applies.")] = ""
     confidence: Annotated[float, Meta(ge=0, le=1, description="Your confidence.")] = 0.5
     tags: Tags | UnsetType = UNSET
-    session_id: Annotated[Name, Meta(description="Session it comes from.")] = ""
+    session_id: OfSession = ""
 
 
 async def record_lesson(call: Call, arguments: LessonArguments) -> ToolAnswer:
@@ -156,8 +151,8 @@ class ReviseArguments(Arguments, frozen=True, kw_only=True):
     content: Annotated[str, Meta(min_length=1, description="Its complete new text.")] | UnsetType = UNSET
     tags: Tags | UnsetType = UNSET
     files: Files | UnsetType = UNSET
-    importance: Annotated[float, Meta(ge=0, le=10, description="1: trivia.")] | UnsetType = UNSET
-    visibility: Annotated[Visibility, Meta(description="Who can read it.")] | UnsetType = UNSET
+    importance: Importance | UnsetType = UNSET
+    visibility: WhoReads | UnsetType = UNSET
     shared_with: Readers | UnsetType = UNSET
     event_id: EventId = ""
 
@@ -208,9 +203,7 @@ async def confirm(call: Call, arguments: ConfirmArguments) -> ToolAnswer:
     outcome = await call.operations.confirming.confirm(arguments.ids, reader, caller, arguments.event_id)
     call.wrote(caller.agent_id, outcome.position)
     unknown = f"; not a memory or lesson: {', '.join(outcome.unknown)}" if outcome.unknown else ""
-    answer = ConfirmedIds(
-        confirmed=outcome.confirmed, unknown=outcome.unknown, event_id=outcome.event_id, position=outcome.position
-    )
+    answer = convert(outcome, ConfirmedIds, from_attributes=True)
     return ToolAnswer(f"confirmed {', '.join(outcome.confirmed) or 'nothing'}{unknown}", answer)
 
 
@@ -237,7 +230,7 @@ class Forgot(Struct, frozen=True, kw_only=True):
 
     documents: Annotated[dict[str, int], Meta(description="Number of deleted documents, by kind.")]
     event_id: Annotated[str, Meta(description="Id of the deletion event in the log.")]
-    position: Annotated[str, Meta(description="Position in the log; REST reads take it as `after`.")]
+    position: Position
 
 
 async def forget(call: Call, arguments: ForgetArguments) -> ToolAnswer:
@@ -248,8 +241,7 @@ async def forget(call: Call, arguments: ForgetArguments) -> ToolAnswer:
     )
     call.wrote(caller.agent_id, deleted.position)
     counts = ", ".join(f"{count} {kind}" for kind, count in sorted(deleted.documents.items()))
-    answer = Forgot(documents=deleted.documents, event_id=deleted.event_id, position=deleted.position)
-    return ToolAnswer(f"forgot {arguments.id} ({counts})", answer)
+    return ToolAnswer(f"forgot {arguments.id} ({counts})", convert(deleted, Forgot, from_attributes=True))
 
 
 FORGET = Tool(
@@ -300,31 +292,21 @@ async def use_slots(call: Call, arguments: SlotsArguments) -> ToolAnswer:
         return _answer(await call.queries.slots.of_project(reader, arguments.project))
     if not arguments.label:
         raise CommandRejected("name a slot", "label")
+    slot: dict[str, Any] = {name: getattr(arguments, name) for name in ("event_id", "label", "project", "scope")}
     if arguments.action == "delete":
-        remove = DeleteSlot(
-            event_id=arguments.event_id, label=arguments.label, project=arguments.project, scope=arguments.scope
-        )
-        deleted = await call.operations.slots.delete(remove, caller)
+        deleted = await call.operations.slots.delete(DeleteSlot(**slot), caller)
         call.wrote(caller.agent_id, deleted.position)
         return ToolAnswer(f"deleted {arguments.label}", SlotTexts(slots=[]))
     if arguments.action != "read":
-        command = SetSlot(
-            event_id=arguments.event_id,
-            label=arguments.label,
-            content=arguments.content,
-            project=arguments.project,
-            scope=arguments.scope,
-            append=arguments.action == "append",
-        )
+        command = SetSlot(**slot, content=arguments.content, append=arguments.action == "append")
         accepted = await call.operations.slots.set(command, caller)
         call.wrote(caller.agent_id, accepted.position)
-    place = "" if arguments.scope == "global" and arguments.action != "read" else arguments.project
-    return _answer([await call.operations.slots.get(reader, place, arguments.label)])
+    project = "" if arguments.scope == "global" and arguments.action != "read" else arguments.project
+    return _answer([await call.operations.slots.get(reader, project, arguments.label)])
 
 
 def _answer(slots: "Sequence[Slot]") -> ToolAnswer:
-    fields = SlotAnswer.__struct_fields__
-    answers = [SlotAnswer(**{name: getattr(slot, name) for name in fields}) for slot in slots]
+    answers = [convert(slot, SlotAnswer, from_attributes=True) for slot in slots]
     lines = [f"{slot.label} ({len(slot.content)}/{slot.size_limit}): {slot.content or '(empty)'}" for slot in answers]
     return ToolAnswer("\n".join(lines), SlotTexts(slots=answers))
 
