@@ -220,7 +220,7 @@ Then list what you stored, one line each, with its id."""
 ANSWER = """\
 What is known about this: {topic}
 
-{found}
+{records}
 
 Answer from these records only, and cite the ids you rely on. If they contradict each other, the newer one is valid, \
 unless there is evidence against it: then say so. If a snippet is not enough, read the full document; if nothing \
@@ -250,6 +250,6 @@ async def prompt_text(call: Call, name: str, arguments: Mapping[str, str]) -> st
             case _:
                 fields = {"query": given["topic"], "agent_id": agent, **({"project": project} if project else {})}
                 recalled = await recall(call, parse_object(fields, RecallArguments))
-                return ANSWER.format(topic=given["topic"], found=recalled.text)
+                return ANSWER.format(topic=given["topic"], records=recalled.text)
     except CommandRejected as error:
         raise BadArgument(error.message, error.field) from None

@@ -127,11 +127,12 @@ class _Remote:
                     "(or point MNEMOLOG_URL at the server), then make the same call again."
                 )
             case httpx2.HTTPStatusError(response=response) if response.status_code == 401:
+                sent = self._http.headers.get("authorization")
                 return (
                     f"mnemolog at {self._url} requires a key, and "
-                    + ("rejected the one that was sent" if self._http.headers.get("authorization") else "none was sent")
-                    + ". Nothing was stored. Store an API key on this machine with `mnemolog keys store`, or set "
-                    "MNEMOLOG_SECRET for this bridge, then start it again."
+                    f"{'rejected the one that was sent' if sent else 'none was sent'}. Nothing was stored. Store an "
+                    "API key on this machine with `mnemolog keys store`, or set MNEMOLOG_SECRET for this bridge, then "
+                    "start it again."
                 )
             case httpx2.HTTPStatusError(response=response) if response.status_code == 403:
                 return (
@@ -154,6 +155,6 @@ async def _refuse_http_errors(response: httpx2.Response) -> None:
 
 
 def _first(error: Exception) -> Exception:
-    return (
-        _first(cast("ExceptionGroup[Exception]", error).exceptions[0]) if isinstance(error, ExceptionGroup) else error
-    )
+    while isinstance(error, ExceptionGroup):
+        error = cast("ExceptionGroup[Exception]", error).exceptions[0]
+    return error

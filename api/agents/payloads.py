@@ -20,8 +20,8 @@ TOOLS = ("recall", "remember", "observe", "lesson", "confirm", "context", "revis
 class HookHost:
     """A host with hooks.
 
-    `events` maps its events with our hook to Claude Code's names. `told` are the events, by Claude Code's names, that
-    accept a text for the agent. `folder` is the environment variable with the project's folder, if any. A `flat` host
+    `events` maps its events with our hook to Claude Code's names. `text_events` (Claude Code's names) accept a text for
+    the agent. `folder` is the environment variable with the project's folder, if any. A `flat` host
     has no groups of hooks, and no way to show its user a message.
     """
 
@@ -30,12 +30,12 @@ class HookHost:
         name: str,
         events: Mapping[str, str],
         *,
-        told: tuple[str, ...],
+        text_events: tuple[str, ...],
         fields: Callable[[Mapping[str, Any]], dict[str, Any]],
         folder: str = "",
         flat: bool = False,
     ) -> None:
-        self.name, self.events, self.told, self.folder, self.flat = name, events, told, folder, flat
+        self.name, self.events, self.text_events, self.folder, self.flat = name, events, text_events, folder, flat
         self._fields = fields
 
     def event(self, payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -101,7 +101,7 @@ CLAUDE_CODE = HookHost(
             "SessionEnd", "PreToolUse",
         )
     },
-    told=("SessionStart", "UserPromptSubmit", "PreToolUse"),
+    text_events=("SessionStart", "UserPromptSubmit", "PreToolUse"),
     # Cursor can also run the hooks of Claude Code's settings, but it has its own: see CURSOR
     fields=lambda payload: {"session_id": "", "tool_name": ""} if "cursor_version" in payload else {},
     folder="CLAUDE_PROJECT_DIR",
@@ -109,7 +109,7 @@ CLAUDE_CODE = HookHost(
 CODEX = HookHost(
     "codex",
     {name: name for name in CLAUDE_CODE.events if name not in ("PostToolUseFailure", "SessionEnd")},
-    told=("SessionStart", "UserPromptSubmit", "PreToolUse"),
+    text_events=("SessionStart", "UserPromptSubmit", "PreToolUse"),
     fields=lambda payload: {},
 )
 CURSOR = HookHost(
@@ -123,7 +123,7 @@ CURSOR = HookHost(
         "subagentStop": "SubagentStop",
         "sessionEnd": "SessionEnd",
     },
-    told=("SessionStart",),
+    text_events=("SessionStart",),
     fields=_cursor,
     folder="CURSOR_PROJECT_DIR",
     flat=True,
@@ -139,7 +139,7 @@ GEMINI_CLI = HookHost(
         "PreCompress": "PreCompact",
         "SessionEnd": "SessionEnd",
     },
-    told=("SessionStart", "UserPromptSubmit"),
+    text_events=("SessionStart", "UserPromptSubmit"),
     fields=_gemini_cli,
     folder="GEMINI_PROJECT_DIR",
 )

@@ -147,11 +147,11 @@ def _repeatable(session: str, event: Mapping[str, Any]) -> str:
     return sha256(name.encode(errors="replace")).hexdigest()
 
 
-def cut(value: Any, left: list[int], depth: int = 0) -> Any:
-    """A storable JSON value with long texts cut; `left[0]`, the remaining budget of characters, is updated."""
+def cut(value: Any, budget: list[int], depth: int = 0) -> Any:
+    """A storable JSON value with long texts cut; `budget[0]`, the remaining budget of characters, is updated."""
     if isinstance(value, str):
-        return _cut_text(value, left)
-    left[0] -= 8
+        return _cut_text(value, budget)
+    budget[0] -= 8
     kind = type(value).__name__
     if kind not in ("dict", "list"):
         # what JSON does not have: infinity, NaN, and integers beyond 64 bits
@@ -161,19 +161,19 @@ def cut(value: Any, left: list[int], depth: int = 0) -> Any:
         return CUT
     parts: list[tuple[str, Any]] = []
     for key, item in value.items() if kind == "dict" else (("", item) for item in value):
-        if left[0] <= 0:
+        if budget[0] <= 0:
             parts.append((CUT, f"{len(value) - len(parts)} more" if kind == "dict" else CUT))
             break
-        left[0] -= len(key)
-        parts.append((key[:NAME_CHARS], cut(item, left, depth + 1)))
+        budget[0] -= len(key)
+        parts.append((key[:NAME_CHARS], cut(item, budget, depth + 1)))
     return dict(parts) if kind == "dict" else [item for _, item in parts]
 
 
-def _cut_text(text: str, left: list[int]) -> str:
-    keep = min(len(text), STRING_CHARS, max(left[0], 0))
+def _cut_text(text: str, budget: list[int]) -> str:
+    keep = min(len(text), STRING_CHARS, max(budget[0], 0))
     if keep < len(text) and len(text) > STRING_CHARS and text[:400].replace("+", "").replace("/", "").isalnum():
         return f"[{len(text)} characters of base64]"
-    left[0] -= keep
+    budget[0] -= keep
     if keep == len(text):
         return text
     # without a cut word at the end: the server could not detect half a secret
@@ -279,7 +279,7 @@ def session_folders(server: HookServer, project: str) -> list[str] | None:
 
 
 def _content(path: str) -> str:
-    """The text of a small file; empty if there is none."""
+    """The text of a small file; empty without one."""
     try:
         with open(path, "rb") as file:
             return file.read(1 << 20).decode("utf-8", "replace")
@@ -427,7 +427,7 @@ def notice(status: int, started: bool, server: HookServer, spool: str) -> str:
         try:
             os.unlink(marker)
         except OSError:
-            pass  # there is none, or another hook deleted it
+            pass  # it does not exist, or another hook deleted it
     if status not in UNKNOWN or (not started and os.path.exists(marker)):
         return ""
     try:
@@ -481,7 +481,7 @@ def _write(path: str, content: bytes) -> None:
 
 
 def context(server: HookServer, project: str, session: str) -> str:
-    """The context for the agent at session start; empty if there is none, or no server."""
+    """The context for the agent at session start; empty without a context or a server."""
     request = {"project": project, "session_id": session, "token_budget": CONTEXT_TOKENS}
     answer = server.fetch("POST", "/v1/context", request, CONTEXT_S)
     text = _text(answer.get("context")).strip() if isinstance(answer, dict) else ""
@@ -772,7 +772,7 @@ def run(host: HookHost, url: str, environ: Mapping[str, str], *, prompts: bool) 
     message = refusal or warning
     if fresh and not refusal and environ.get("MNEMOLOG_HOOK_CONTEXT") != "0":
         text = context(server, command["project"], command["session_id"])
-    if name == PROMPT_EVENT and prompts and name in host.told and status not in UNKNOWN:
+    if name == PROMPT_EVENT and prompts and name in host.text_events and status not in UNKNOWN:
         remaining_s = began + PROMPT_S - time.monotonic()
         if recalled := memories(server, event, command["project"], claims, remaining_s):
             text = memories_text(recalled)

@@ -57,14 +57,17 @@ class ApiProcesses:
                         )
                     child.restart_if_dead()
         finally:
-            for child in self._children:
-                child.ask_to_stop()
-            for child in self._children:
-                child.stop()
-            for reserved in self._reserved:
-                reserved.close()
-            if self._folder != Path():
-                shutil.rmtree(self._folder, ignore_errors=True)
+            self._end()
+
+    def _end(self) -> None:
+        for child in self._children:
+            child.ask_to_stop()
+        for child in self._children:
+            child.stop()
+        for reserved in self._reserved:
+            reserved.close()
+        if self._folder != Path():
+            shutil.rmtree(self._folder, ignore_errors=True)
 
     def _child(self, number: int) -> Child:
         def command() -> list[str]:

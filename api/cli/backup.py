@@ -60,9 +60,9 @@ def backup(output: Output, to: To = "") -> None:
     """Back up the log now if it changed since the newest backup; works while it is in use."""
     settings, target = _settings_and_target(to)
     with server(settings) as url:
-        made = asyncio.run(_back_up(settings, url, target))
-    output.document({"backup": made, "target": str(target)})
-    output.line(Text(_description(made) if made else f"{target} is up to date"))
+        manifest = asyncio.run(_back_up(settings, url, target))
+    output.document({"backup": manifest, "target": str(target)})
+    output.line(Text(_description(manifest) if manifest else f"{target} is up to date"))
 
 
 @on_redis

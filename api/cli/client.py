@@ -253,7 +253,7 @@ class _Problem(msgspec.Struct, frozen=True):
 
 
 def probe(url: str, timeout_s: float) -> httpx.Response:
-    """The answer to a GET without a key; one with status 0 if there is none."""
+    """The answer to a GET without a key; status 0 without an answer."""
     try:
         return httpx.get(url, timeout=timeout_s, **proxy_options(url))
     except (httpx.HTTPError, httpx.InvalidURL):

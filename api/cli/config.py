@@ -158,11 +158,9 @@ def last_lines(name: str, path: Path, count: int, end: int) -> Iterator[Line]:
         start = max(0, end - MOST_BYTES)
         file.seek(start)
         written = file.read(end - start).decode(errors="replace").splitlines()
-    at = ""
     lines: list[Line] = []
     for text in written[1:] if start else written:
-        at = stamp(text) or at
-        lines.append(Line(at, name, text))
+        lines.append(Line(stamp(text) or (lines[-1].at if lines else ""), name, text))
     yield from lines[len(lines) - count :] if count else ()
 
 

@@ -73,7 +73,7 @@ def install(
     settings = from_environment(os.environ)
     settings = replace(settings, url=url or settings.url)
     host_of(settings.url)
-    if prompts is not None and (host not in HOSTS or recording.PROMPT_EVENT not in HOSTS[host].told):
+    if prompts is not None and (host not in HOSTS or recording.PROMPT_EVENT not in HOSTS[host].text_events):
         raise WrongCommand(f"{host.value} has no prompt hooks that add text; omit --prompts and --no-prompts")
     files = agents.setups(host, scope, _system(), _url(settings), prompts=prompts)
     if not no_rules:

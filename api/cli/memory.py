@@ -150,7 +150,7 @@ def _command(row: Command) -> Callable[..., None]:
 
 
 def _ask(row: Command, values: Values) -> Any:
-    """The decoded answer; exits if there is none."""
+    """The decoded answer; exits without one."""
     method, path, rest = filled(row.route, {name: value for name, value in values.items() if value is not None})
     request: dict[str, Any] = {"params": rest} if method == "GET" else {"json": rest} if rest else {}
     try:

@@ -50,6 +50,12 @@ class RecallKind(StrEnum):
     SUMMARY = "summary"
 
 
+def show_text(output: Output, answer: Any, field: str) -> None:
+    """The text in a field of an answer."""
+    output.document(answer)
+    output.line(Text(plain(answer[field])))
+
+
 def json_object(text: str) -> dict[str, Any]:
     """The JSON object in an option; raises BadParameter."""
     try:
@@ -284,11 +290,6 @@ def _slot_cells(slot: Mapping[str, Any]) -> Iterator[Text | str]:
     yield text.append(f" ({', '.join(marks)})", style="dim") if marks else text
 
 
-def _show_slot(output: Output, client: ApiClient, slot: Any, values: Values) -> None:
-    output.document(slot)
-    output.line(Text(plain(slot["content"])))
-
-
 def _slot_question(values: Values) -> str:
     owner = "all projects" if values["scope"] == "global" else f"project {values['project']!r}"
     return f"Delete the slot {values['label']!r} of {owner}?"
@@ -309,7 +310,8 @@ SLOTS = (
     Do(
         "get", "GET /v1/slots/{label}", "Print the text of a slot: the project's, otherwise the global one.",
         {"label": LABEL, "project": SLOT_PROJECT, "agent": AGENT_READS},
-        "slots get pending_items --project shop", _show_slot,
+        "slots get pending_items --project shop",
+        lambda output, client, slot, values: show_text(output, slot, "content"),
     ),
     Do(
         "set", "POST /v1/slots", "Replace the text of a slot; creates the slot if needed.",
@@ -375,8 +377,8 @@ def _show_results(output: Output, client: ApiClient, answer: Any, values: Values
 
 def results_table(results: list[dict[str, Any]]) -> Table:
     """Recalled documents, best first; with the terms of each score if they were requested."""
-    shown = table("sure", "kind", "agent", "when", "what")
-    shown.columns[0].justify = "right"
+    rows = table("sure", "kind", "agent", "when", "what")
+    rows.columns[0].justify = "right"
     for result in results:
         what = Text(result["snippet"] or result["title"])
         if more := len(result.get("repeats", ())):
@@ -387,13 +389,12 @@ def results_table(results: list[dict[str, Any]]) -> Table:
         # without a confidence, the score, which is only comparable within one answer
         confidence = f"{result['confidence']:.0%}" if "confidence" in result else f"{result['score']:.3f}"
         agent = Text(one_line(result["agent_id"] or "", 24))
-        shown.add_row(confidence, result["kind"], agent, when(result["occurred_at"], "%Y-%m-%d"), what)
-    return shown
+        rows.add_row(confidence, result["kind"], agent, when(result["occurred_at"], "%Y-%m-%d"), what)
+    return rows
 
 
 def _show_context(output: Output, client: ApiClient, answer: Any, values: Values) -> None:
-    output.document(answer)
-    output.line(Text(plain(answer["context"])))
+    show_text(output, answer, "context")
     for note in answer.get("notes", ()):
         output.note(plain(note))
     left_out = f"; left out: {plain('; '.join(answer['left_out']))}" if answer["left_out"] else ""

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -53,11 +53,10 @@ def up(
 
     console = Console(stderr=True)
     os.environ["MNEMOLOG_DROP_IN"] = drop_in
-    settings = logged_settings(os.environ)
-    _warn_of_other_systems(settings)
+    settings = _logged_settings(warn=True)
     supervisor = Supervisor(settings)
     for name in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(name, _interrupt)
+        signal.signal(name, signal.default_int_handler)
     try:
         with waiting(console, "starting") as tell, _explained(settings):
             supervisor.start(on_wait=tell)
@@ -97,8 +96,7 @@ def up(
 
 def api() -> None:
     """Serve the HTTP API and MCP (needs REDIS_URL)."""
-    settings = logged_settings(os.environ)
-    _warn_of_other_systems(settings)
+    settings = _logged_settings(warn=True)
     if settings.api_processes > 1:
         from api.cli.api_processes import ApiProcesses
 
@@ -136,7 +134,7 @@ def worker(
     from workers.main import alive
     from workers.main import main as run
 
-    settings = logged_settings(os.environ)
+    settings = _logged_settings()
     with _explained(settings):
         if check:
             raise typer.Exit(0 if asyncio.run(alive(settings)) else 1)
@@ -164,7 +162,7 @@ def mcp(
     from api.dialects.registry import PROFILES
     from mcp_gateway.stdio import bridge
 
-    settings = logged_settings(os.environ)
+    settings = _logged_settings()
     server = url or settings.url
     try:
         host_of(server)
@@ -188,24 +186,19 @@ def _explained(settings: Settings) -> Generator[None]:
         raise LogUnavailable(message) from error
 
 
-def _warn_of_other_systems(settings: Settings) -> None:
-    """Log which variables of the imitated systems are ignored; raises InvalidSetting for a contradiction."""
-    for warning in warnings(os.environ, settings.drop_in):
-        logging.getLogger(__name__).warning("%s", warning)
+def _logged_settings(*, warn: bool = False) -> Settings:
+    """The settings of this process; sets up logging to stderr.
 
-
-def _interrupt(number: int, frame: object) -> None:
-    raise KeyboardInterrupt
-
-
-def logged_settings(environ: Mapping[str, str]) -> Settings:
-    """The settings of a process; sets up logging to stderr."""
-    settings = from_environment(environ)
+    With `warn`, it logs which variables of the imitated systems are ignored. Raises InvalidSetting.
+    """
+    settings = from_environment(os.environ)
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(formatter_of(settings))
     logging.basicConfig(level=settings.log_level.upper(), handlers=[handler])
     for name in ("httpx", "httpx2", "arq.worker", "mcp.server.streamable_http", "mcp.server.streamable_http_manager"):
         logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLogger().level))
+    for warning in warnings(os.environ, settings.drop_in) if warn else ():
+        logging.getLogger(__name__).warning("%s", warning)
     return settings
 
 
@@ -214,7 +207,7 @@ def main() -> None:
     load_without_collecting()
     from api.api_processes import ApiProcess
 
-    settings = logged_settings(os.environ)
+    settings = _logged_settings()
     number, folder, joins = sys.argv[1:4]
     serve_api(settings, ApiProcess(int(number), settings.api_processes, Path(folder), joins == "joins"))
 

@@ -273,16 +273,16 @@ def listing(columns: tuple[str, ...], cells: Callable[[Any], Iterable[Text | str
 
 
 def show_page(
-    output: Output, client: ApiClient, page: Mapping[str, Any], rows: Iterable[Iterable[Text | str]], shown: Table
+    output: Output, client: ApiClient, page: Mapping[str, Any], rows: Iterable[Iterable[Text | str]], page_table: Table
 ) -> None:
-    """A page of a listing. Exits 1 if it is empty, after naming the projects there are."""
+    """A page of a listing, in a table. Exits 1 if it is empty, after naming the projects with sessions."""
     output.document(page)
     for note in page.get("notes", ()):
         output.note(plain(note))
     for row in rows:
-        shown.add_row(*row)
+        page_table.add_row(*row)
     if page["items"]:
-        output.show(shown)
+        output.show(page_table)
     if page.get("next"):
         output.note(f"more: --cursor {page['next']}")
     elif not page["items"]:

@@ -157,11 +157,11 @@ def headline_of(document: Mapping[str, Any]) -> str:
     return str(document["id"])
 
 
-def history_table(versions: Sequence[Mapping[str, Any]], shown: str = "") -> RenderableType:
-    """Versions of a memory, with the shown one in bold."""
+def history_table(versions: Sequence[Mapping[str, Any]], current: str = "") -> RenderableType:
+    """Versions of a memory, with the current one in bold."""
     rows = table("version", "when", "agent", "what")
     for memory in versions:
-        style = "bold" if memory["id"] == shown else ""
+        style = "bold" if memory["id"] == current else ""
         what = cell(memory["content"], style=style).append(f"\n{plain(memory['id'])}", style="not bold dim")
         version = f"{memory['version']}{' (newest)' if memory['is_latest'] else ''}"
         rows.add_row(version, when(memory["occurred_at"], "%Y-%m-%d %H:%M"), cell(memory["agent_id"], 24), what)

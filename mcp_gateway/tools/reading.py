@@ -114,7 +114,7 @@ def answered(results: list[RecalledDocument], degraded: list[str], *, whole: boo
 
 def nothing(query: str, least: float | None, nearest: float | None, degraded: list[str], *, narrowed: bool) -> Recalled:
     """An empty answer that says why, and what to do. `least` is the requested confidence, None for the default;
-    `nearest` the confidence of the best result, even if too low, None if there is none."""
+    `nearest` the confidence of the best result, even if too low, None without results."""
     quoted = f"`{' '.join(query.split())[:QUOTED_CHARACTERS]}`"
     if nearest is None:
         within = " within these filters" * narrowed
@@ -137,8 +137,8 @@ def percent(confidence: float) -> str:
     return f"{min(99, round(confidence * 100))}%"
 
 
-def recalled_text(recalled: Recalled, shown: int = SHOWN_CHARACTERS) -> str:
-    """The results as a numbered list, marked as data, after a line on what they may lack; `shown` characters of each
+def recalled_text(recalled: Recalled, most: int = SHOWN_CHARACTERS) -> str:
+    """The results as a numbered list, marked as data, after a line on what they may lack; `most` characters of each
     full one."""
     notes = [f"Note: {lack}." for lack in recalled.degraded]
     if not recalled.results:
@@ -146,7 +146,7 @@ def recalled_text(recalled: Recalled, shown: int = SHOWN_CHARACTERS) -> str:
     lines: list[str] = []
     for number, document in enumerate(recalled.results, 1):
         lines.append(f"{number}. {_heading(document)} ({', '.join(_facts(document))})")
-        lines += [f"   {line}" for line in shown_of("\n".join(_body(document)), shown).splitlines()]
+        lines += [f"   {line}" for line in shown_of("\n".join(_body(document)), most).splitlines()]
     advice = recalled.note.removeprefix(DATA_NOT_INSTRUCTIONS).strip()
     return "\n".join([*notes, *marked("mnemolog-recall", lines), *([advice] if advice else [])])
 
@@ -205,8 +205,8 @@ def detail_lines(details: Mapping[str, Any]) -> Iterator[str]:
 
 def shown_of(text: str, most: int) -> str:
     """A text, or its beginning and the number of characters left out."""
-    left = len(text) - most
-    return text if left <= 0 else f"{text[:most]}\n[{left:,} more characters in the structured result]"
+    omitted = len(text) - most
+    return text if omitted <= 0 else f"{text[:most]}\n[{omitted:,} more characters in the structured result]"
 
 
 MAX_READ = 20

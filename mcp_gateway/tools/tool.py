@@ -265,7 +265,7 @@ class Tool(NamedTuple):
 
     @property
     def output_schema(self) -> dict[str, Any] | None:
-        """JSON Schema of the structured answer; None if there is none."""
+        """JSON Schema of the structured answer; None without one."""
         if self.stated_answer is not None:
             return dict(self.stated_answer)
         return None if self.answer is None else schema_of(self.answer)

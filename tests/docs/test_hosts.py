@@ -180,7 +180,7 @@ def test_a_page_says_what_each_hook_records_and_at_which_the_agent_is_told_somet
     }
     known = HOSTS.get(host.value)
     events = known.events.items() if known else ()
-    assert shown == {event: (recorded(known, event), ours in known.told) for event, ours in events if known}
+    assert shown == {event: (recorded(known, event), ours in known.text_events) for event, ours in events if known}
 
 
 def test_the_overview_says_of_every_host_what_its_page_says():

@@ -173,7 +173,7 @@ def test_every_event_that_has_our_hook_is_understood(host: HookHost):
     recorded = {"SessionStart", "SessionEnd", "UserPromptSubmit", "Stop", "SubagentStop", *recording.TOOL_OUTCOMES}
     understood = {*recorded, recording.LESSONS_EVENT, recording.COMPACT_EVENT}
     assert set(host.events.values()) <= understood
-    assert set(host.told) <= set(host.events.values())
+    assert set(host.text_events) <= set(host.events.values())
 
 
 @pytest.mark.parametrize(
