@@ -120,13 +120,14 @@ def register(app: typer.Typer) -> None:
         no_args_is_help=True,
     )
 
-    @commands.callback()
-    def remember_form(context: typer.Context, as_json: AsJson = False) -> None:  # pyright: ignore[reportUnusedFunction]
-        context.obj = as_json
-
+    commands.callback()(_remember_form)
     for row in COMMANDS:
         commands.command(row.name, help=row.help)(_command(row))
     app.add_typer(commands)
+
+
+def _remember_form(context: typer.Context, as_json: AsJson = False) -> None:
+    context.obj = as_json
 
 
 def _command(row: Command) -> Callable[..., None]:
@@ -239,10 +240,6 @@ def _page_lines(page: AgentdPage, values: Values) -> Iterator[str]:
         (console if console.is_terminal else Console(width=WIDE)).print(table)
 
 
-def _deletion_lines(answer: AgentdDeletion, values: Values) -> Iterator[str]:
-    yield f"Memory {values['id']} {'deleted' if answer.deleted else 'not found'}."
-
-
 def _memory_lines(*titles: str) -> Callable[[AgentdMemory, Values], Iterator[str]]:
     """Lines of a memory, below a title, which can name its id."""
 
@@ -303,14 +300,6 @@ def _utc(option: str) -> Callable[[str], str | None]:
     return read
 
 
-def _names_or_none(text: str | None) -> list[str] | None:
-    return names_in(text) or None if text is not None else None
-
-
-def _text_or_none(text: str) -> str | None:
-    return text or None
-
-
 ID = {"name": Param(str, typer.Argument(..., metavar="ID"), "id")}
 LIST = option(str, "", "Comma-separated.", sent=names_in)
 KIND = option(MemoryKind | None, None, "Only of this type.", "--type", field="type", case_sensitive=False)
@@ -338,7 +327,7 @@ COMMANDS = (
             "query": Param(str, typer.Argument(..., help="What to look for, in plain language.")),
             "as_actor": option(str | None, None, "Who asks; also finds their own memories."),
             "kind": KIND,
-            "tags": LIST._replace(sent=_names_or_none),
+            "tags": LIST._replace(sent=lambda text: names_in(text) or None),
             "limit": Param(int, typer.Option(10, min=0)),
             "since": option(
                 str, "", "Created at or after this time: 2026-01-31T12:00:00Z.", field="from", sent=_utc("--since")
@@ -347,13 +336,16 @@ COMMANDS = (
         },
         _matches_lines,
     ),
-    Command("forget", "DELETE /memories/{id}", "Delete a memory.", AgentdDeletion, ID, _deletion_lines),
+    Command(
+        "forget", "DELETE /memories/{id}", "Delete a memory.", AgentdDeletion, ID,
+        lambda answer, values: iter([f"Memory {values['id']} {'deleted' if answer.deleted else 'not found'}."]),
+    ),
     Command(
         "list", "GET /memories", "List memories, newest first.", AgentdPage,
         {
             "kind": KIND,
-            "tag": option(str, "", "Any of these, comma-separated.", sent=_text_or_none),
-            "created_by": option(str, "", "Only memories created by this agent.", sent=_text_or_none),
+            "tag": option(str, "", "Any of these, comma-separated.", sent=lambda text: text or None),
+            "created_by": option(str, "", "Only memories created by this agent.", sent=lambda text: text or None),
             "visibility": option(Level | None, None, "Only with this visibility.", case_sensitive=False),
             "limit": Param(int, typer.Option(50, min=0)),
             "offset": Param(int, typer.Option(0, min=0)),

@@ -50,12 +50,6 @@ class RecallKind(StrEnum):
     SUMMARY = "summary"
 
 
-def show_text(output: Output, answer: Any, field: str) -> None:
-    """The text in a field of an answer."""
-    output.document(answer)
-    output.line(Text(plain(answer[field])))
-
-
 def json_object(text: str) -> dict[str, Any]:
     """The JSON object in an option; raises BadParameter."""
     try:
@@ -113,11 +107,6 @@ def _memory_cells(memory: Mapping[str, Any]) -> Iterator[Text | str]:
     )
 
 
-def _show_history(output: Output, client: ApiClient, answer: Any, values: Values) -> None:
-    output.document(answer)
-    output.show(history_table(answer["items"], values["id"]))
-
-
 MEMORY_ID = argument("Id of the memory, or of any of its versions.", field="id", metavar="ID")
 MEMORIES = (
     Do(
@@ -134,7 +123,8 @@ MEMORIES = (
     ),
     Do(
         "history", "GET /v1/memories/{id}/history", "List every version of a memory, oldest first.",
-        {"memory_id": MEMORY_ID, "agent": AGENT_READS}, "memories history mem_9e710a163bd72db5a7de", _show_history,
+        {"memory_id": MEMORY_ID, "agent": AGENT_READS}, "memories history mem_9e710a163bd72db5a7de",
+        lambda output, client, answer, values: output.show(history_table(answer["items"], values["id"])),
     ),
     Do(
         "revise", "PATCH /v1/memories/{id}",
@@ -311,7 +301,7 @@ SLOTS = (
         "get", "GET /v1/slots/{label}", "Print the text of a slot: the project's, otherwise the global one.",
         {"label": LABEL, "project": SLOT_PROJECT, "agent": AGENT_READS},
         "slots get pending_items --project shop",
-        lambda output, client, slot, values: show_text(output, slot, "content"),
+        lambda output, client, slot, values: output.line(Text(plain(slot["content"]))),
     ),
     Do(
         "set", "POST /v1/slots", "Replace the text of a slot; creates the slot if needed.",
@@ -360,16 +350,13 @@ def _with_time_zone(values: Values) -> Values:
 
 
 def _show_results(output: Output, client: ApiClient, answer: Any, values: Values) -> None:
-    output.document(answer)
     for reason in answer["degraded"]:
         output.note(f"degraded: {reason}")
     for note in answer.get("notes", ()):
         output.note(plain(note))
     if not answer["results"]:
-        confidence = answer["confidence"]
-        nearest = ""
-        if confidence is not None:
-            nearest = f"; the closest match has {confidence:.0%} confidence (--min-confidence 0 shows it)"
+        sure = answer["confidence"]
+        nearest = "" if sure is None else f"; the closest match has {sure:.0%} confidence (--min-confidence 0 shows it)"
         output.note(f"No results{nearest}.")
         raise typer.Exit(FAILED)
     output.show(results_table(answer["results"]), f"{len(answer['results'])} in {answer['took_ms']:.0f} ms")
@@ -394,7 +381,7 @@ def results_table(results: list[dict[str, Any]]) -> Table:
 
 
 def _show_context(output: Output, client: ApiClient, answer: Any, values: Values) -> None:
-    show_text(output, answer, "context")
+    output.line(Text(plain(answer["context"])))
     for note in answer.get("notes", ()):
         output.note(plain(note))
     left_out = f"; left out: {plain('; '.join(answer['left_out']))}" if answer["left_out"] else ""

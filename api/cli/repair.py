@@ -52,7 +52,6 @@ def register(app: typer.Typer) -> None:
 
 
 def _show_letters(output: Output, client: ApiClient, page: Any, values: Values) -> None:
-    output.document(page)
     rows = table("position", "code", "type", "tries", "parked", "what")
     for letter in page["dead_letters"]:
         message = letter["message"] if letter["discarded"] is None else letter["discarded"]["reason"]
@@ -69,7 +68,6 @@ def _show_letters(output: Output, client: ApiClient, page: Any, values: Values) 
 
 
 def _show_letter(output: Output, client: ApiClient, letter: Any, values: Values) -> None:
-    output.document(letter)
     for name, value in letter.items():
         if name != "event":
             output.line(Text(f"{name}: {plain(str(value))}"))

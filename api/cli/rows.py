@@ -44,7 +44,7 @@ _NAMED = ("__name__", "__doc__", "__module__")
 
 Values: TypeAlias = dict[str, Any]
 Show: TypeAlias = Callable[[Output, ApiClient, Any, Values], None]
-"""Prints an answer; the values are those of the command line."""
+"""Prints an answer for people; the values are those of the command line."""
 
 
 def same(value: Any) -> Any:
@@ -157,8 +157,11 @@ def _command(row: Do) -> Callable[..., None]:
             if row.confirm is not None:
                 agreed(output, row.confirm(values), yes)
             answer = _send(client, row, values)
+            output.document(answer)
             if isinstance(row.then, str):
-                changed(output, answer, row.then.format(**values))
+                repeated = " (already known; nothing new stored)" if answer.get("duplicate") else ""
+                done = f"{row.then.format(**values)} {answer.get('id', '')}".rstrip()
+                output.line(Text(plain(f"{done} at {answer['position']}{repeated}")))
             else:
                 row.then(output, client, answer, values)
 
@@ -276,7 +279,6 @@ def show_page(
     output: Output, client: ApiClient, page: Mapping[str, Any], rows: Iterable[Iterable[Text | str]], page_table: Table
 ) -> None:
     """A page of a listing, in a table. Exits 1 if it is empty, after naming the projects with sessions."""
-    output.document(page)
     for note in page.get("notes", ()):
         output.note(plain(note))
     for row in rows:
@@ -326,13 +328,6 @@ def agreed(output: Output, question: str, yes: bool) -> None:
     if not typer.confirm(plain(question), err=True):
         output.note("nothing was changed")
         raise typer.Exit(FAILED)
-
-
-def changed(output: Output, accepted: Mapping[str, Any], done: str) -> None:
-    """Print the result of a write; `done` is the verb, such as `retired`."""
-    output.document(accepted)
-    repeated = " (already known; nothing new stored)" if accepted.get("duplicate") else ""
-    output.line(Text(plain(f"{done} {accepted.get('id', '')}".rstrip() + f" at {accepted['position']}{repeated}")))
 
 
 def when(text: str, form: str) -> str:

@@ -101,7 +101,6 @@ def show(
 
 
 def _show_confirmed(output: Output, client: ApiClient, answer: Any, values: Values) -> None:
-    output.document(answer)
     for name in answer["confirmed"]:
         output.line(Text(f"confirmed {plain(name)}"))
     for name in answer["unknown"]:
