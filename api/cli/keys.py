@@ -40,8 +40,7 @@ Yes = Annotated[
     bool, typer.Option("--yes", "-y", help="Do not ask for confirmation, not even for the server's first key.")
 ]
 ForServer = Annotated[
-    str | None,
-    typer.Option("--url", envvar="MNEMOLOG_URL", help="With --store: the server that the key is for."),
+    str | None, typer.Option("--url", envvar="MNEMOLOG_URL", help="With --store: the server that the key is for.")
 ]
 KeyId = Annotated[str, typer.Argument(help="Id of the key: the part between `mnk_` and the next `_`.")]
 Days = Annotated[float | None, typer.Option("--days", min=0, help="Days until it expires. Default: never.")]
@@ -133,8 +132,7 @@ def store(output: Output, url: Url = None) -> None:
 
 @on_redis
 def list_(
-    output: Output,
-    everything: Annotated[bool, typer.Option("--all", help="Include expired and revoked keys.")] = False,
+    output: Output, everything: Annotated[bool, typer.Option("--all", help="Include expired and revoked keys.")] = False
 ) -> None:
     """List keys, oldest first, without their secrets. Exits 1 if the list is empty."""
     now_ms = to_ms(system_clock())

@@ -75,11 +75,7 @@ def register(app: typer.Typer) -> None:
 
 @on_server
 def show(
-    output: Output,
-    client: ApiClient,
-    document_id: DocumentId,
-    project: OfProject = None,
-    agent: Reader = "",
+    output: Output, client: ApiClient, document_id: DocumentId, project: OfProject = None, agent: Reader = ""
 ) -> None:
     """Show a document in full, with its author, time and sources. For a memory, also every version."""
     collection, versions = COLLECTIONS.get(document_id.partition("_")[0]), list[dict[str, Any]]()

@@ -68,8 +68,7 @@ def export_(
 
 def import_(
     source: Annotated[
-        str,
-        typer.Argument(help=f"An export (`-`: stdin), or a system: {', '.join(SYSTEMS)}.", show_default=False),
+        str, typer.Argument(help=f"An export (`-`: stdin), or a system: {', '.join(SYSTEMS)}.", show_default=False)
     ],
     location: Annotated[
         str, typer.Argument(help="The system's file, or the URL of its server or database.", show_default=False)
