@@ -45,13 +45,9 @@ async def parsed(raw: bytes, parse: Callable[[bytes], T]) -> T:
     return parse(raw) if len(raw) <= INLINE_BYTES else await in_thread(parse, raw)
 
 
-async def read_json(request: Request, cls: type[T], limit: int = MAX_BODY_BYTES, *, optional: bool = False) -> T:
-    """The body as a request of type `cls`; where that is `optional`, of an empty body the one without any field.
-
-    Raises RequestTooLarge, MalformedRequest or CommandRejected.
-    """
-    raw = await body(request, limit)
-    return cls() if optional and not raw.strip() else await parsed(raw, partial(parse_json, cls=cls))
+async def read_json(request: Request, cls: type[T], limit: int = MAX_BODY_BYTES) -> T:
+    """The body as a request of type `cls`; raises RequestTooLarge, MalformedRequest or CommandRejected."""
+    return await parsed(await body(request, limit), partial(parse_json, cls=cls))
 
 
 async def read_body(scope: Scope, receive: Receive, limit: int = MAX_BODY_BYTES) -> bytes:

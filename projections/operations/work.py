@@ -26,7 +26,7 @@ from ingest.commands.handler import Accepted
 from ingest.errors import AlreadyThere, CommandRejected, NotFound, SlotFull
 from ingest.ids import DocumentId, new_event_id
 from ingest.log.position import project_route
-from ingest.platform.clock import Clock, from_ms, system_clock
+from ingest.platform.clock import from_ms, system_clock
 from projections.documents.access import Reader
 from projections.documents.actions import Action
 from projections.documents.actions import work_item as work_item
@@ -46,8 +46,8 @@ _EDITABLE = [field.name for field in fields(ReviseLesson) if field.default is No
 class WorkOperations:
     """Commands about documents that must be there."""
 
-    def __init__(self, current: Current, clock: Clock = system_clock) -> None:
-        self._current, self._clock = current, clock
+    def __init__(self, current: Current) -> None:
+        self._current = current
 
     async def write_action(self, command: WriteAction, reader: Reader, caller: Caller) -> Accepted:
         """Create an action, or change the one it names; raises NotFound for one that is not there."""
@@ -72,7 +72,7 @@ class WorkOperations:
             shared, ages = False, (30.0, 30.0)
             if len(pair) == 2:
                 shared = pair[0].session_id != "" and pair[0].session_id == pair[1].session_id
-                older, newer = [(self._clock() - memory.recorded_at).total_seconds() / 86_400 for memory in pair]
+                older, newer = [(system_clock() - memory.recorded_at).total_seconds() / 86_400 for memory in pair]
                 ages = older, newer
             command = replace(command, confidence=confidence(None, command.relation, int(shared), ages))
         if not command.project and existing:

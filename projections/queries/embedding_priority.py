@@ -12,7 +12,7 @@ from typing import Protocol
 from redis.exceptions import RedisError
 
 from ingest.log.keys import PartitionKeys
-from ingest.platform.clock import Clock, system_clock, to_ms
+from ingest.platform.clock import system_clock, to_ms
 from ingest.platform.connections import Client
 from ingest.platform.tasks import end
 from projections.search.question import Hit
@@ -34,8 +34,8 @@ class Generations(Protocol):
 class EmbeddingPriority:
     """Moves documents up in the embedding queue."""
 
-    def __init__(self, redis: Client, generations: Generations, clock: Clock = system_clock) -> None:
-        self._redis, self._generations, self._clock = redis, generations, clock
+    def __init__(self, redis: Client, generations: Generations) -> None:
+        self._redis, self._generations = redis, generations
         self._waiting: dict[tuple[int, str], datetime] = {}
         self._task: asyncio.Task[None] | None = None
 
@@ -43,7 +43,7 @@ class EmbeddingPriority:
         """Recall returned these hits. Only those ranked by static vectors, because they have no others, move up."""
         for hit in hits:
             if "static" in hit.explain and "cosine" not in hit.explain and len(self._waiting) < MOST:
-                self._waiting[hit.partition, hit.id] = self._clock()
+                self._waiting[hit.partition, hit.id] = system_clock()
         if self._waiting and self._task is None:
             self._task = asyncio.create_task(self._move_up(), name="embed-sooner")
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ingest.ids import MEMORY
-from ingest.platform.clock import Clock, system_clock, to_ms
+from ingest.platform.clock import system_clock, to_ms
 from projections.documents.access import Reader
 from projections.documents.document import Document
 from projections.documents.memories import Memory
@@ -169,9 +169,9 @@ class RelatedDocument(NamedTuple):
 class Graph:
     """Answers questions about the graph."""
 
-    def __init__(self, index: IndexService, documents: DocumentReader, clock: Clock = system_clock) -> None:
-        self._index, self._documents, self._clock = index, documents, clock
-        self._lookup = Lookup(index, documents, clock)
+    def __init__(self, index: IndexService, documents: DocumentReader) -> None:
+        self._index, self._documents = index, documents
+        self._lookup = Lookup(index, documents)
         self._relations = Relations(documents, self._lookup)
 
     async def query(
@@ -209,7 +209,7 @@ class Graph:
 
         Of a project also its newest RELATIONS; those of all projects, and versions, are not counted.
         """
-        now_ms, allowed = to_ms(self._clock()), key_scope(reader, project)
+        now_ms, allowed = to_ms(system_clock()), key_scope(reader, project)
         memories = replace(allowed, kinds=["memory"])
         nodes = Counter({"memory": await self._index.ask_current(lambda index: index.count(memories, now_ms))})
         edges, remaining, more = Counter[str](), COUNTED, False
@@ -260,7 +260,7 @@ class Graph:
         self, sketch: Sketch, reader: Reader, project: str | None, around: Sequence[str] | None, limit: int
     ) -> None:
         """Draw what is next to these nodes, and the nodes themselves; without any, the newest there is."""
-        allowed, now_ms = key_scope(reader, project), to_ms(self._clock())
+        allowed, now_ms = key_scope(reader, project), to_ms(system_clock())
         nearby = await self._index.ask_current(lambda index: surroundings(index, allowed, now_ms, around, limit + 1))
         sketch.cut |= nearby.more
         existing = await self._readable(around or (), reader)

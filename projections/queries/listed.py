@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from ingest.ids import DocumentId
 from ingest.log.keys import NumberKeys
 from ingest.log.scripts import number
-from ingest.platform.clock import Clock, system_clock, to_ms
+from ingest.platform.clock import system_clock, to_ms
 from ingest.platform.connections import Client
 from ingest.secrets.clean import clean_name
 from projections.documents.access import Reader, may_read
@@ -56,8 +56,8 @@ class Tally(NamedTuple):
 class Listed:
     """Answers from the index and the documents."""
 
-    def __init__(self, index: IndexService, documents: DocumentReader, clock: Clock = system_clock) -> None:
-        self._index, self._documents, self._clock = index, documents, clock
+    def __init__(self, index: IndexService, documents: DocumentReader) -> None:
+        self._index, self._documents = index, documents
 
     async def observations(
         self, reader: Reader, project: str | None, types: Sequence[str], offset: int, limit: int
@@ -156,12 +156,12 @@ class Listed:
     async def _get(
         self, find: Callable[[Index, int], list[DocumentLocation]], reader: Reader, kinds: tuple[type[D], ...]
     ) -> list[D]:
-        now_ms = to_ms(self._clock())
+        now_ms = to_ms(system_clock())
         documents = await self._documents.get(await self._index.ask(lambda index: find(index, now_ms)))
         return [document for document in documents if isinstance(document, kinds) and may_read(document, reader)]
 
     async def _in_index(self, work: Callable[[Index, int], Result]) -> Result:
-        now_ms = to_ms(self._clock())
+        now_ms = to_ms(system_clock())
         return await self._index.ask_current(lambda index: work(index, now_ms))
 
 

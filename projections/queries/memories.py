@@ -10,7 +10,7 @@ from ingest.commands.handler import Accepted
 from ingest.errors import LogUnavailable, NotFound, ProjectionBehind, ReaderUnknown
 from ingest.ids import DocumentId
 from ingest.log.position import Position, Token
-from ingest.platform.clock import Clock, system_clock, to_ms
+from ingest.platform.clock import system_clock, to_ms
 from projections.documents.access import Reader, may_read
 from projections.documents.document import Document, Tombstone
 from projections.documents.memories import Memory, is_similar, memories, probe_listings, resembling
@@ -146,8 +146,8 @@ class MemoryPage(Struct, frozen=True):
 class MemoryPages:
     """Answers from the index, which finds and counts, and the documents of the page."""
 
-    def __init__(self, index: IndexService, documents: DocumentReader, clock: Clock = system_clock) -> None:
-        self._index, self._documents, self._clock = index, documents, clock
+    def __init__(self, index: IndexService, documents: DocumentReader) -> None:
+        self._index, self._documents = index, documents
 
     async def page(
         self,
@@ -163,7 +163,7 @@ class MemoryPages:
         Those of one millisecond are ordered by `name`, the greatest first; very many of one by document id. Raises
         ProjectionBehind before the index is loaded.
         """
-        allowed, now_ms = key_scope(reader, project, kinds=["memory"], **narrowing), to_ms(self._clock())
+        allowed, now_ms = key_scope(reader, project, kinds=["memory"], **narrowing), to_ms(system_clock())
         window = await self._index.ask(lambda index: index.window(allowed, now_ms, offset, limit))
         documents = await self._documents.get([location for _, location in window.found])
         dated = [

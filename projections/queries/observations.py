@@ -14,7 +14,7 @@ from msgspec import UNSET, Struct
 from ingest.errors import MnemologError
 from ingest.ids import OBSERVATION, document_id
 from ingest.log.position import session_route
-from ingest.platform.clock import Clock, system_clock, to_ms
+from ingest.platform.clock import system_clock, to_ms
 from projections.compression.accounts import headline
 from projections.documents.access import Reader
 from projections.documents.memories import Memory
@@ -113,8 +113,8 @@ ObservationView = public_view(Observation, headline=headline)
 class Observations:
     """Answers questions about observations."""
 
-    def __init__(self, index: IndexService, documents: DocumentReader, clock: Clock = system_clock) -> None:
-        self._index, self._documents, self._clock = index, documents, clock
+    def __init__(self, index: IndexService, documents: DocumentReader) -> None:
+        self._index, self._documents = index, documents
 
     async def timeline(
         self, reader: Reader, project: str, cursor: str | None, limit: int, times: Times = ANY_TIME
@@ -134,7 +134,7 @@ class Observations:
         What happened in the very same moment is on neither side.
         """
         allowed = key_scope(reader, session_id=anchor.session_id, kinds=["observation"])
-        now_ms, at_ms = to_ms(self._clock()), to_ms(anchor.occurred_at)
+        now_ms, at_ms = to_ms(system_clock()), to_ms(anchor.occurred_at)
         counts = before + SAME_MOMENT, after + SAME_MOMENT
         locations = await self._index.ask(lambda index: index.around(allowed, now_ms, anchor.id, at_ms, *counts))
         sides = [await self._documents.readable(side, reader, Observation) for side in locations]
@@ -188,11 +188,9 @@ class Timeline(Struct, frozen=True):
 class AroundQueries:
     """Answers what surrounds something."""
 
-    def __init__(
-        self, index: IndexService, documents: DocumentReader, recall: Recall, clock: Clock = system_clock
-    ) -> None:
-        self._index, self._documents, self._recall, self._clock = index, documents, recall, clock
-        self._lookup, self._sessions = Lookup(index, documents, clock), Sessions(documents)
+    def __init__(self, index: IndexService, documents: DocumentReader, recall: Recall) -> None:
+        self._index, self._documents, self._recall = index, documents, recall
+        self._lookup, self._sessions = Lookup(index, documents), Sessions(documents)
 
     async def timeline(
         self, reader: Reader, anchor: str, project: str | None, session_id: str = "", before: int = 5, after: int = 5
@@ -308,7 +306,7 @@ class AroundQueries:
         return [result.snippet for result in best[:HITS]]
 
     async def _near(self, find: Callable[[Index, int], Result]) -> Result:
-        now_ms = to_ms(self._clock())
+        now_ms = to_ms(system_clock())
         return await self._index.ask(lambda index: find(index, now_ms))
 
 

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from typing import NamedTuple, TypeAlias
 
 from ingest.ids import DocumentId
-from ingest.platform.clock import Clock, system_clock, to_ms
+from ingest.platform.clock import system_clock, to_ms
 from ingest.platform.partial import left_out
 from projections.condensing.profile import PREFERENCE_TAGS, Profile, profile
 from projections.documents.access import Reader, may_read
@@ -44,8 +44,8 @@ class _KeptProfile(NamedTuple):
 class ProjectProfiles:
     """Makes profiles and keeps the newest used of them."""
 
-    def __init__(self, index: IndexService, documents: DocumentReader, clock: Clock = system_clock) -> None:
-        self._index, self._documents, self._clock = index, documents, clock
+    def __init__(self, index: IndexService, documents: DocumentReader) -> None:
+        self._index, self._documents = index, documents
         self._kept: OrderedDict[Key, _KeptProfile] = OrderedDict()
 
     async def of(
@@ -75,7 +75,7 @@ class ProjectProfiles:
         }
         fresh = None
         if past or any(memory.project == project for memory in memories):
-            now = self._clock()
+            now = system_clock()
             fresh = await to_thread(profile, project, user_id, len(past), observations, memories, now, titles)
         if left_out():
             return fresh, False
@@ -114,7 +114,7 @@ class ProjectProfiles:
         anyone = Reader(reader.tenant, reader.only_agent, scope, key_scope=reader.key_scope)
         requested = [("tag", tag) for tag in PREFERENCE_TAGS] + ([("user", user_id)] if user_id else [])
         allowed = key_scope(anyone, projects=[project, ""], kinds=["memory"], any_of=requested)
-        now_ms = to_ms(self._clock())
+        now_ms = to_ms(system_clock())
         locations = await self._index.ask(lambda index: index.recorded_last(allowed, now_ms, PREFERENCES))
         located = zip(locations, await self._documents.get(locations), strict=True)
         return [

@@ -10,7 +10,7 @@ from msgspec import Struct
 from ingest.events.action import ActionEdge
 from ingest.events.slot import SlotScope
 from ingest.ids import DocumentId
-from ingest.platform.clock import Clock, system_clock
+from ingest.platform.clock import system_clock
 from ingest.platform.partial import left_out
 from projections.documents.access import Reader, may_read
 from projections.documents.actions import Action, Ready, WorkItem, actions, frontier, open_actions, work_item
@@ -64,8 +64,8 @@ class OpenWork(NamedTuple):
 class Actions:
     """Answers questions about work items."""
 
-    def __init__(self, documents: DocumentReader, clock: Clock = system_clock) -> None:
-        self._documents, self._clock = documents, clock
+    def __init__(self, documents: DocumentReader) -> None:
+        self._documents = documents
 
     async def page(
         self,
@@ -100,7 +100,7 @@ class Actions:
         ]
         items = {action.id: work_item(action) for action in unfinished}
         readable = {action.id: action for action in unfinished if may_read(action, reader)}
-        ready = frontier(items, self._clock(), agent_id, len(items))
+        ready = frontier(items, system_clock(), agent_id, len(items))
         return OpenWork(readable, [task for task in ready if task.item.id in readable], items)
 
 
