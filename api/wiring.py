@@ -3,7 +3,7 @@
 import logging
 from contextlib import AsyncExitStack
 from datetime import timedelta
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,7 +39,7 @@ from projections.queries.documents import DocumentReader
 from projections.queries.embedding_priority import EmbeddingPriority
 from projections.queries.graph import Graph
 from projections.queries.lessons import Lessons
-from projections.queries.listed import IntegerIdsOf
+from projections.queries.listed import IntegerIds
 from projections.queries.log_events import Audit, LogEvents
 from projections.queries.lookup import Lookup
 from projections.queries.memories import Memories
@@ -201,7 +201,7 @@ async def _queries(
     return Queries(
         recall=recall,
         context=Compile(index, documents, recall, profiles),
-        numbers=IntegerIdsOf(redis),
+        numbers=cache(partial(IntegerIds, redis)),
         lookup=lookup,
         memories=Memories(documents, lookup, index),
         lessons=Lessons(index, documents, recall.vectors),

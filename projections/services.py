@@ -1,5 +1,6 @@
 """The questions that may be asked and the commands that read first: what the APIs and the MCP tools share."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from projections.condensing.operations import Condensing
@@ -12,7 +13,7 @@ from projections.operations.work import Confirming, SlotOperations, WorkOperatio
 from projections.queries.context import Compile
 from projections.queries.graph import Graph
 from projections.queries.lessons import Lessons
-from projections.queries.listed import IntegerIdsOf
+from projections.queries.listed import IntegerIds, Noun
 from projections.queries.log_events import Audit, LogEvents
 from projections.queries.lookup import Lookup
 from projections.queries.memories import Memories
@@ -28,7 +29,7 @@ class Queries(NamedTuple):
 
     recall: Recall
     context: Compile
-    numbers: IntegerIdsOf
+    numbers: Callable[[str, Noun], IntegerIds]
     lookup: Lookup
     memories: Memories
     lessons: Lessons

@@ -187,7 +187,10 @@ AT_ONCE = 2_000
 
 
 class IntegerIds:
-    """The numbers of one noun in one tenant. A name is a document id, or the noun's own name."""
+    """The numbers of one noun in one tenant, for clients that know no other ids.
+
+    A name is a document id, or the noun's own name.
+    """
 
     def __init__(self, redis: Client, tenant: str, noun: Noun) -> None:
         self._redis, self._keys = redis, NumberKeys(tenant, noun)
@@ -216,15 +219,3 @@ class IntegerIds:
     async def count(self) -> int:
         """How many names have a number."""
         return int(await self._redis.hlen(self._keys.by_name))
-
-
-class IntegerIdsOf:
-    """The registries of all tenants and nouns."""
-
-    def __init__(self, redis: Client) -> None:
-        self._redis = redis
-        self._registries: dict[tuple[str, Noun], IntegerIds] = {}
-
-    def __call__(self, tenant: str, noun: Noun) -> IntegerIds:
-        """The integers by which clients that know no other ids call a tenant's documents."""
-        return self._registries.setdefault((tenant, noun), IntegerIds(self._redis, tenant, noun))
