@@ -82,11 +82,12 @@ def _native(settings: Settings, gateway: Gateway, api_process: ApiProcess | None
             app.state.tokens = rules and AccessTokens(rules, await stack.enter_async_context(IssuerKeys(rules)))
             gateway.connect(lambda scope, agent: tool_context(scope, "mcp", agent))
             await stack.enter_async_context(gateway.running())
-            spools = [] if settings.spool is None else [Spool(settings.spool, spooled.parse)]
-            spools += filter(None, (DIALECTS[name].spool(settings) for name in settings.drop_in))
-            if spools and (api_process is None or api_process.is_first):
-                caller = Caller(settings.tenant, agent_id=writer(settings.agent_id))
-                await stack.enter_async_context(Spooling(spools, wired.services.commands, caller))
+            if api_process is None or api_process.is_first:
+                spools = [] if settings.spool is None else [Spool(settings.spool, spooled.parse)]
+                spools += filter(None, (DIALECTS[name].spool(settings) for name in settings.drop_in))
+                if spools:
+                    caller = Caller(settings.tenant, agent_id=writer(settings.agent_id))
+                    await stack.enter_async_context(Spooling(spools, wired.services.commands, caller))
             if api_process is not None:
                 wired.metrics.processes = ProcessFigures(api_process, wired.metrics.text)
                 await stack.enter_async_context(wired.metrics.processes)
