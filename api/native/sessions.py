@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 from api.http.endpoint import Endpoint
 from api.native.common import After, AnyProjectRequest, BoundedRead, InProject, ListRequest, router
 from api.services import NativeCall
-from ingest.commands.command import Name, Names
+from ingest.commands.command import Name
 from ingest.commands.decide import LinkCommit
 from ingest.commands.handler import Accepted
 from ingest.errors import NotFound
@@ -17,8 +17,7 @@ from projections.condensing.consolidation import Consolidated
 from projections.condensing.crystals import Crystallized
 from projections.condensing.insights import Reflected
 from projections.condensing.summaries import Digest
-from projections.queries.observations import Enriched, ObservationView
-from projections.queries.recall import LeastSure
+from projections.queries.observations import Enriched, EnrichRequest, ObservationView
 from projections.queries.sessions import CommitView, SessionView, SummaryView
 from projections.queries.views import Items, Page, SomeRetired, view, views
 
@@ -44,18 +43,6 @@ class AroundRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=True
     behind: Annotated[int, Meta(ge=0, le=200)] = 5
 
 
-class EnrichRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is about to be worked on."""
-
-    files: Annotated[list[Name], Meta(min_length=1, max_length=100)]
-    session_id: Name = ""
-    terms: Names = []
-    tool_name: Name = ""
-    project: Name | None = None
-    limit_chars: Annotated[int, Meta(ge=200, le=100_000)] = 4000
-    min_confidence: LeastSure = None
-
-
 @route("GET /v1/timeline", READ, answer=SomeRetired[ObservationView])
 async def get_timeline(call: NativeCall, query: ListRequest) -> SomeRetired[Any]:
     """A project's observations by the time they happened, newest first.
@@ -78,10 +65,7 @@ async def get_around(call: NativeCall, query: AroundRequest) -> Around:
 @route("POST /v1/enrich", READ)
 async def post_enrich(call: NativeCall, body: EnrichRequest) -> Enriched:
     """What is known about files that are about to be worked on, as text."""
-    return await call.queries.around.enrich(
-        call.reader(), body.session_id, body.files, body.terms, body.tool_name, body.project, body.limit_chars,
-        body.min_confidence,
-    )  # fmt: skip
+    return await call.queries.around.enrich(call.reader(), body)
 
 
 @route("GET /v1/sessions", READ)

@@ -6,11 +6,12 @@ import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 from xml.sax.saxutils import escape
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Meta, Struct
 
+from ingest.commands.command import Name, Names
 from ingest.errors import MnemologError
 from ingest.ids import OBSERVATION, document_id
 from ingest.log.position import session_route
@@ -36,6 +37,18 @@ SHOWN_PER_FILE = 5
 HITS = 5
 BUGS = 3
 SEPARATOR = "\n\n"
+
+
+class EnrichRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is about to be worked on."""
+
+    files: Annotated[list[Name], Meta(min_length=1, max_length=100)]
+    session_id: Name = ""
+    terms: Names = []
+    tool_name: Name = ""
+    project: Name | None = None
+    limit_chars: Annotated[int, Meta(ge=200, le=100_000)] = LIMIT_CHARS
+    min_confidence: LeastSure = None
 
 
 class Enriched(Struct, frozen=True):
@@ -232,32 +245,23 @@ class AroundQueries:
         numbered = enumerate([*earlier, chosen, *later], -len(earlier))
         return Timeline([TimelineEntry(observation, number) for number, observation in numbered], len(earlier), "")
 
-    async def enrich(
-        self,
-        reader: Reader,
-        session_id: str,
-        files: Sequence[str],
-        terms: Sequence[str],
-        tool_name: str,
-        project: str | None,
-        limit_chars: int = LIMIT_CHARS,
-        min_confidence: LeastSure = None,
-    ) -> Enriched:
+    async def enrich(self, reader: Reader, request: EnrichRequest) -> Enriched:
         """What other sessions saw in these files, what recall finds for them and the terms, and bugs they had.
 
         Without a project, in that of the session. A part that is unavailable is left out, with a warning in the log.
         `tool_name` is only named in the log.
         """
-        requested = list(dict.fromkeys(file for file in files if file.strip()))[:MAX_FILES]
-        if project is None and session_id:
+        files = list(dict.fromkeys(file for file in request.files if file.strip()))[:MAX_FILES]
+        project, tool = request.project, request.tool_name
+        if project is None and request.session_id:
             with suppress(MnemologError):
-                located = await self._sessions.one(reader, session_id, None)
+                located = await self._sessions.one(reader, request.session_id, None)
                 project = getattr(located.document, "project", None)
         return enrich(
-            await _or_nothing(self._history(reader, session_id, requested, project), {}, tool_name),
-            await _or_nothing(self._hits(reader, requested, terms, project, min_confidence), [], tool_name),
-            await _or_nothing(self._bugs(reader, requested, project), [], tool_name),
-            limit_chars,
+            await _or_nothing(self._history(reader, request.session_id, files, project), {}, tool),
+            await _or_nothing(self._hits(reader, files, project, request), [], tool),
+            await _or_nothing(self._bugs(reader, files, project), [], tool),
+            request.limit_chars,
         )
 
     async def _newest_saying(self, words: str, allowed: Filter, reader: Reader) -> Observation | None:
@@ -290,13 +294,13 @@ class AroundQueries:
         return await self._documents.readable(distinct, reader, Memory)
 
     async def _hits(
-        self, reader: Reader, files: Sequence[str], terms: Sequence[str], project: str | None, min_confidence: LeastSure
+        self, reader: Reader, files: Sequence[str], project: str | None, request: EnrichRequest
     ) -> list[str]:
         # files and terms are separate queries: a document that matches all of one need not match the other
         names = [file.replace("\\", "/").rpartition("/")[2] for file in files]
-        queries = [" ".join(filter(str.strip, words))[:QUERY_CHARS] for words in (names, terms[:MAX_TERMS])]
+        queries = [" ".join(filter(str.strip, words))[:QUERY_CHARS] for words in (names, request.terms[:MAX_TERMS])]
         requested = [
-            RecallRequest(query=query, project=project, limit=HITS, min_confidence=min_confidence)
+            RecallRequest(query=query, project=project, limit=HITS, min_confidence=request.min_confidence)
             for query in queries
             if query
         ]

@@ -14,7 +14,7 @@ from projections.documents.access import Reader
 from projections.queries import graph as graph_module
 from projections.queries import lookup
 from projections.queries.graph import Drawing, Graph
-from projections.queries.observations import AroundQueries, Timeline
+from projections.queries.observations import AroundQueries, EnrichRequest, Timeline
 
 
 @pytest.fixture
@@ -109,9 +109,8 @@ async def test_a_timeline_tells_isolated_readers_their_own_only_and_other_tenant
 
 
 async def enriched(around: AroundQueries, *files: str, reader: Reader = ADA, session: str = "s9", **asked: Any) -> str:
-    wanted: dict[str, Any] = {"terms": [], "tool_name": "Edit", "project": "atlas", **asked}
-    found = await around.enrich(reader, session, files, **wanted)
-    return found.context
+    wanted: dict[str, Any] = {"tool_name": "Edit", "project": "atlas", **asked}
+    return (await around.enrich(reader, EnrichRequest(files=list(files), session_id=session, **wanted))).context
 
 
 async def test_files_are_told_of_by_history_recall_and_bugs(desk: Desk, around: AroundQueries):

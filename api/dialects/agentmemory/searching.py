@@ -19,6 +19,7 @@ from mcp_gateway.tools.tool import Call
 from projections.documents.access import Reader
 from projections.documents.memories import Memory
 from projections.queries.context import ContextRequest, estimated_tokens
+from projections.queries.observations import EnrichRequest
 from projections.queries.recall import RecallRequest
 from projections.queries.views import view
 from projections.search.similarity import SIMILAR_ABOVE, similarity
@@ -70,11 +71,13 @@ async def enrich(call: Call, arguments: Arguments) -> Record:
     session = arguments.needed("sessionId")
     if not arguments["files"]:
         raise BadArgument("files must name at least one file", "files")
-    agent = arguments.chosen("agentId") or ""
-    enrichment = await call.queries.around.enrich(
-        await reading(call, agent), session, arguments["files"], arguments["terms"] or [], arguments["toolName"] or "",
-        arguments.chosen("project"), min_confidence=0.0,  # its clients expect as many as there are
+    requested = EnrichRequest(
+        files=arguments["files"], session_id=session, terms=arguments["terms"] or [],
+        tool_name=arguments["toolName"] or "", project=arguments.chosen("project"),
+        min_confidence=0.0,  # its clients expect as many as there are
     )  # fmt: skip
+    reader = await reading(call, arguments.chosen("agentId") or "")
+    enrichment = await call.queries.around.enrich(reader, requested)
     return {"context": enrichment.context, "truncated": enrichment.truncated}
 
 
