@@ -27,11 +27,12 @@ from projections.documents.actions import Action, is_active, open_actions
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.observations import IMPORTANT, Observation, session_observations
-from projections.documents.sessions import Session, Summary, sessions, summary_id
+from projections.documents.sessions import Session, Summary, sessions
 from projections.queries.documents import DocumentReader, location_of
 from projections.queries.lookup import Lookup, key_scope
 from projections.queries.profiles import ProjectProfiles
 from projections.queries.recall import LeastSure, Recall, RecallRequest, TimeZone
+from projections.queries.sessions import summaries_of
 from projections.queries.work import Slots
 from projections.search.index import IndexService
 
@@ -344,14 +345,7 @@ class Compile:
             for partition, session in page.documents
             if isinstance(session, Session) and session.session_id != request.session_id and may_read(session, reader)
         ][:PAST_SESSIONS]
-        documents = await self._documents.get(
-            [(partition, summary_id(DocumentId(session.id))) for partition, session in past]
-        )
-        summaries = {
-            session.id: summary
-            for (_, session), summary in zip(past, documents, strict=True)
-            if isinstance(summary, Summary) and may_read(summary, reader)
-        }
+        summaries = await summaries_of(self._documents, past, reader)
         observations = await self._newest_observations([row for row in past if row[1].id not in summaries], reader)
         return [
             summary_block(from_ms(session.started_ms), summaries[session.id])

@@ -10,7 +10,6 @@ from typing import Literal, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from ingest.ids import DocumentId
 from ingest.log.keys import NumberKeys
 from ingest.log.scripts import number
 from ingest.platform.clock import system_clock, to_ms
@@ -21,9 +20,10 @@ from projections.documents.document import Document
 from projections.documents.lessons import SEVERITIES, Lesson
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
-from projections.documents.sessions import Session, Summary, sessions, summary_id
+from projections.documents.sessions import Session, sessions
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import key_scope
+from projections.queries.sessions import summaries_of
 from projections.search.index import DocumentLocation, Index, IndexService
 from projections.search.question import Filter
 
@@ -111,13 +111,9 @@ class Listed:
             enough = len(best) == limit and (not best or best[-1][1].started_ms > active_ms)
             if cursor is None or enough or looked_at >= MAX_SESSIONS:
                 break
-        names = [(partition, summary_id(DocumentId(session.id))) for partition, session in best]
-        summaries = await self._documents.get(names)
-        texts = [
-            summary.narrative or summary.title if isinstance(summary, Summary) and may_read(summary, reader) else ""
-            for summary in summaries
-        ]
-        return [ListedSession(session, text) for (_, session), text in zip(best, texts, strict=True)]
+        summaries = await summaries_of(self._documents, best, reader)
+        texts = {session: summary.narrative or summary.title for session, summary in summaries.items()}
+        return [ListedSession(session, texts.get(session.id, "")) for _, session in best]
 
     async def session_count(self, tenant: str) -> int:
         """How many sessions there are."""

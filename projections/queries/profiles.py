@@ -12,9 +12,10 @@ from projections.condensing.profile import PREFERENCE_TAGS, Profile, profile
 from projections.documents.access import Reader, may_read
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation, session_observations
-from projections.documents.sessions import Session, Summary, sessions, summary_id
+from projections.documents.sessions import Session, sessions
 from projections.queries.documents import DocumentReader, Located
 from projections.queries.lookup import key_scope
+from projections.queries.sessions import summaries_of
 from projections.search.index import DocumentLocation, IndexService
 
 SESSIONS = 20
@@ -67,12 +68,8 @@ class ProjectProfiles:
         observations = await self._observations(past, reader)
         public = await self._preferences(reader, project, user_id)
         memories = [memory for _, memory in public]
-        places = [(partition, summary_id(DocumentId(session.id))) for partition, session in past]
-        titles = {
-            session.id: summary.title
-            for (_, session), summary in zip(past, await self._documents.get(places), strict=True)
-            if isinstance(summary, Summary) and may_read(summary, reader)
-        }
+        summaries = await summaries_of(self._documents, past, reader)
+        titles = {session: summary.title for session, summary in summaries.items()}
         fresh = None
         if past or any(memory.project == project for memory in memories):
             now = system_clock()

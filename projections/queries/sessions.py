@@ -1,5 +1,6 @@
 """Sessions: found by the id that agents use, listed; their observations, summaries and commits."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, Literal
@@ -13,6 +14,7 @@ from ingest.platform.clock import from_ms
 from ingest.platform.partial import check_missing
 from ingest.roles import ANYWHERE, KeyScope
 from projections.documents.access import Reader, may_read
+from projections.documents.document import Document
 from projections.documents.observations import session_observations
 from projections.documents.sessions import (
     Commit,
@@ -170,6 +172,19 @@ async def find_session(documents: DocumentReader, tenant: str, session_id: str, 
     return located.document if isinstance(located.document, Session) else None
 
 
+async def summaries_of(
+    documents: DocumentReader, sessions: Sequence[tuple[int, Document]], reader: Reader
+) -> dict[str, Summary]:
+    """The summaries that the reader can see of these sessions, by the session's document id."""
+    names = [(partition, summary_id(DocumentId(session.id))) for partition, session in sessions]
+    pairs = zip(sessions, await documents.get(names), strict=True)
+    return {
+        session.id: summary
+        for (_, session), summary in pairs
+        if isinstance(summary, Summary) and may_read(summary, reader)
+    }
+
+
 # another shape is called Summary, too: the OpenAPI document tells them apart by this name, which its clients know
 SummaryView = public_view(Summary)
 
@@ -189,9 +204,7 @@ class Summaries:
 
     async def of_session(self, reader: Reader, session: Located) -> Summary | None:
         """The summary of a session, or None."""
-        name = summary_id(DocumentId(session.document.id))
-        (summary,) = await self._documents.get([(session.partition, name)])
-        return summary if isinstance(summary, Summary) and may_read(summary, reader) else None
+        return (await summaries_of(self._documents, [session], reader)).get(session.document.id)
 
 
 MAX_OF_SESSION = 500
