@@ -189,9 +189,9 @@ async def _queries(
     documents: DocumentReader,
     stack: AsyncExitStack,
 ) -> Queries:
-    sooner = EmbeddingPriority(redis, index)
-    stack.push_async_callback(sooner.aclose)
-    recall = Recall(index, documents, shown=sooner.shown)
+    priority = EmbeddingPriority(redis, index)
+    stack.push_async_callback(priority.aclose)
+    recall = Recall(index, documents, on_hits=priority.raise_priority)
     await recall.warm_up()
     stack.callback(recall.close)
     lookup = Lookup(index, documents)

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from api.access.admission import DENIED, POLICY_VIOLATION, close
 from api.access.keys import Keyring, Registry
 from api.access.oauth.rules import Resource, TokenRefused, stepping_up, token_rules
-from api.access.principal import SCOPE_KEY, Principal, nobody
+from api.access.principal import SCOPE_KEY, Principal, open_caller
 from api.http.http import ProblemAnswer, answer
 from ingest.errors import (
     InvalidSetting,
@@ -70,7 +70,7 @@ class Gate:
     ) -> None:
         self._app, self._unauthorized, self._forbidden, self._refusal = app, unauthorized, forbidden, refusal
         self._open_paths, self._resource = open_paths, resource
-        self._nobody = nobody(settings.tenant)
+        self._open_caller = open_caller(settings.tenant)
         hosts = None if any_host or "*" in settings.hosts else frozenset(settings.hosts) | LOOPBACK
         if settings.host not in LOOPBACK and not settings.hosts:
             hosts = None  # only its operator knows the names it is called by
@@ -101,7 +101,7 @@ class Gate:
                 await self._forbidden(scope, receive, send)
             return
         if kind == "http" and scope["path"] in self._open_paths:
-            scope[SCOPE_KEY] = self._nobody
+            scope[SCOPE_KEY] = self._open_caller
             await self._app(scope, receive, send)
             return
         principal = await self._identify(scope, receive, send, headers.get(b"authorization", b""))

@@ -51,7 +51,7 @@ def anybody(tenant: str) -> Principal:
     return Principal(tenant, frozenset(ROLES), named=False)
 
 
-def nobody(tenant: str) -> Principal:
+def open_caller(tenant: str) -> Principal:
     """The caller of a path that is open to all."""
     return Principal(tenant, frozenset())
 

@@ -1,7 +1,7 @@
 """Every endpoint of the native API, and what its OpenAPI document says beside their shapes. A new module of routes is a
 name in MODULES.
 
-What a parameter says goes by its name, unless an endpoint means something else by it. Examples are in `examples.json`,
+A parameter is described by its name, unless an endpoint means something else by it. Examples are in `examples.json`,
 by the name of the shape that is sent or answered, or by the path; a test checks each against its schema.
 """
 

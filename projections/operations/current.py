@@ -72,7 +72,7 @@ class Current:
     async def find(self, name: str, kind: type[D], reader: Reader) -> tuple[int, D]:
         """The document of a kind with this id, as it stands after everything acknowledged.
 
-        Raises NotFound if there is none, or the reader can't see it.
+        Raises NotFound if it does not exist, or the reader can't see it.
         """
         located = await self._locate(name, kind, reader)
         if located is None:
@@ -88,8 +88,7 @@ class Current:
     async def session(self, session_id: str, project: str | None, reader: Reader) -> Session:
         """A session as it stands after everything acknowledged; without a project, the one of that id.
 
-        Raises NotFound if there is none, or the reader can't see it; CommandRejected when several projects have
-        one.
+        Raises NotFound if it does not exist, or the reader can't see it; CommandRejected if several projects have one.
         """
         if project is None:
             await self.settle()

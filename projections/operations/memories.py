@@ -38,11 +38,6 @@ class MemoryChanges(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         """Whether nothing but who can read it changes."""
         return all(getattr(self, name) is None for name in _OF_A_VERSION)
 
-    @property
-    def changes_readers(self) -> bool:
-        """Whether who can read it changes."""
-        return self.visibility is not None or self.shared_with is not None
-
 
 _OF_A_VERSION = ("content", "title", "memory_type", "purpose", "tags", "concepts", "files", "references", "importance")
 
@@ -66,7 +61,8 @@ class MemoryOperations:
         Raises NotFound, also when the newest is not for this reader; Forbidden when the memory is somebody else's (a
         public one's text anybody may revise, as a new version).
         """
-        if changes.only_readers and not changes.changes_readers:
+        same_readers = changes.visibility is None and changes.shared_with is None
+        if changes.only_readers and same_readers:
             raise CommandRejected("nothing is to change", None)
         named = await self.find(name, reader)
         if changes.only_readers:
@@ -79,7 +75,7 @@ class MemoryOperations:
             _check_owner(newest, reader)
         revision = _revision(newest, changes, reader)
         accepted = await self._current.give(revision, caller)
-        if not changes.changes_readers:
+        if same_readers:
             return accepted
         readers = revision.visibility, revision.shared_with
         others = [version for version in versions if (version.visibility, version.shared_with) != readers]
@@ -152,7 +148,7 @@ def _showing(
 
 
 def _owns(memory: Memory, reader: Reader) -> bool:
-    """Whether the reader can decide who reads a memory; any reader can if it has no creator and no owner."""
+    """Whether the reader can change a memory's readers; any reader can if it has no creator and no owner."""
     return reader.operator or not (memory.agent_id or memory.owner) or may_change(memory, reader.agent_id)
 
 

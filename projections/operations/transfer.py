@@ -163,7 +163,7 @@ def _iso(ms: int) -> str:
 
 
 def unknown_field(stated: Any, typed: Any) -> str:
-    """The path of the first stated field that the type does not have; empty if there is none."""
+    """The path of the first stated field that the type does not have; empty if it has all of them."""
     if isinstance(typed, Struct):
         for name, value in cast(dict[str, Any], stated).items():
             if name not in typed.__struct_fields__:

@@ -196,12 +196,12 @@ def lessons_block(lessons: Sequence[Lesson], now: datetime) -> ContextPart | Non
 
 def actions_block(open_actions: Sequence[Action]) -> ContextPart | None:
     """What is still to be done, as listed, and who is at it."""
-    shown = open_actions[:ACTIONS]
+    first = open_actions[:ACTIONS]
     lines = [
         _short(f"- {action.title}" + f" ({action.assigned_to or action.agent_id} is at it)" * is_active(action.status))
-        for action in shown
+        for action in first
     ]
-    return part("actions", "Open actions", lines, [action.id for action in shown], by_line=True)
+    return part("actions", "Open actions", lines, [action.id for action in first], by_line=True)
 
 
 def summary_block(began_at: datetime, summary: Summary) -> ContextPart | None:
@@ -221,9 +221,9 @@ def session_block(began_at: datetime, title: str, observations: Iterable[Observa
         (observation for observation in observations if observation.importance >= IMPORTANT),
         key=lambda observation: (-observation.importance, observation.position),
     )[:SESSION_OBSERVATIONS]
-    shown = sorted(important, key=lambda observation: (observation.occurred_at, observation.position))
-    lines = [_short(f"- {prose(observation) or headline(observation)}") for observation in shown]
-    return part("session", _dated(began_at, title), lines, [observation.id for observation in shown], by_line=True)
+    ordered = sorted(important, key=lambda observation: (observation.occurred_at, observation.position))
+    lines = [_short(f"- {prose(observation) or headline(observation)}") for observation in ordered]
+    return part("session", _dated(began_at, title), lines, [observation.id for observation in ordered], by_line=True)
 
 
 def _dated(at: datetime, title: str) -> str:
@@ -254,7 +254,7 @@ OBSERVATIONS_READ = 20
 """Of each past session without a summary, its newest."""
 RECALLED = 15
 ACTIONS_READ = 20
-"""The newest open ones, of which the most urgent are told."""
+"""The newest open ones, of which the most urgent are listed."""
 NOT_SEARCHED = ("slot", "actions", "session")
 """Parts of a context that a project may have without any document that recall finds."""
 SPARE = 3

@@ -39,7 +39,7 @@ class EmbeddingPriority:
         self._waiting: dict[tuple[int, str], datetime] = {}
         self._task: asyncio.Task[None] | None = None
 
-    def shown(self, hits: Iterable[Hit]) -> None:
+    def raise_priority(self, hits: Iterable[Hit]) -> None:
         """Recall returned these hits. Only those ranked by static vectors, because they have no others, move up."""
         for hit in hits:
             if "static" in hit.explain and "cosine" not in hit.explain and len(self._waiting) < MOST:

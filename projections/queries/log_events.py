@@ -338,8 +338,8 @@ class Audit:
         # left out starts after all positions, so a later page has what the first one lacks.
         everywhere = range(self._log.partitions)
         heads = await readable({partition: self._log.head(partition) for partition in everywhere})
-        behind = {partition: Position(head.ms, head.seq + 1) for partition, head in heads.items()}
-        return Token({**dict.fromkeys(everywhere, BEHIND_ALL), **behind})
+        newest = {partition: Position(head.ms, head.seq + 1) for partition, head in heads.items()}
+        return Token({**dict.fromkeys(everywhere, BEHIND_ALL), **newest})
 
 
 class _Backwards:

@@ -164,11 +164,11 @@ class Recall:
         index: IndexService,
         documents: DocumentReader,
         clock: Clock = system_clock,
-        shown: Callable[[Iterable[Hit]], None] | None = None,
+        on_hits: Callable[[Iterable[Hit]], None] | None = None,
     ) -> None:
-        """`shown` is called with the hits of every answer."""
+        """`on_hits` is called with the hits of every answer."""
         self._index, self._documents, self._clock = index, documents, clock
-        self._shown = shown
+        self._on_hits = on_hits
         self._lookup = Lookup(index, documents, clock)
         self.vectors = QueryVectors(index)
 
@@ -262,8 +262,8 @@ class Recall:
         elif best is not None and best < ANSWERED_FROM:  # not even the best hit is an answer
             recalled = []
         recalled = recalled[: request.limit]
-        if self._shown is not None:
-            self._shown(result.hit for result in recalled)
+        if self._on_hits is not None:
+            self._on_hits(result.hit for result in recalled)
         return RecalledDocuments(recalled, degraded, best)
 
 

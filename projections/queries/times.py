@@ -104,8 +104,8 @@ ANY_TIME = Times()
 def times_of(document: Document) -> tuple[int | None, int | None]:
     """When what a document tells happened, and when that was recorded.
 
-    Of a session that is when it was last active, of a slot its last write, of all others their first event. A slot that
-    nobody wrote to, and what is in no listing by time, has neither.
+    For a session that is its last activity, for a slot its last write, for all others their first event. A slot without
+    a write, and a document that is in no listing by time, has neither.
     """
     match document:
         case Observation() | Memory() | Summary():

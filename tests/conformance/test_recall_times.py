@@ -266,20 +266,20 @@ async def until_moved(redis: Client, wanted: list[str]) -> None:
 
 async def test_what_was_shown_without_a_vector_of_the_model_moves_up(sooner: EmbeddingPriority, redis: Client):
     assert await order(redis) == ["obs_3", "obs_2", "obs_1"]
-    sooner.shown([hit("obs_1", static=0.5)])
+    sooner.raise_priority([hit("obs_1", static=0.5)])
     await until_moved(redis, ["obs_1", "obs_3", "obs_2"])
-    sooner.shown([hit("obs_2", static=0.5)])
+    sooner.raise_priority([hit("obs_2", static=0.5)])
     await until_moved(redis, ["obs_2", "obs_1", "obs_3"])
 
 
 async def test_what_is_not_queued_is_not_queued_again(sooner: EmbeddingPriority, redis: Client):
-    sooner.shown([hit("obs_9", static=0.5), hit("obs_3", static=0.4, cosine=0.4), hit("obs_1", static=0.1)])
+    sooner.raise_priority([hit("obs_9", static=0.5), hit("obs_3", static=0.4, cosine=0.4), hit("obs_1", static=0.1)])
     await until_moved(redis, ["obs_1", "obs_3", "obs_2"])
     assert await redis.zmscore(QUEUE, ["obs_3"]) == [place(Urgency.REPORTED, NOW_MS + 2)]
 
 
 async def test_names_that_wait_are_bounded(sooner: EmbeddingPriority, redis: Client, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "MOST", 1)
-    sooner.shown([hit("obs_1", static=0.5), hit("obs_2", static=0.5)])
+    sooner.raise_priority([hit("obs_1", static=0.5), hit("obs_2", static=0.5)])
     await until_moved(redis, ["obs_1", "obs_3", "obs_2"])
     await sooner.aclose()

@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api.access.admission import Guarded
-from api.access.principal import SCOPE_KEY, nobody
+from api.access.principal import SCOPE_KEY, open_caller
 from api.app import create_listeners
 from api.dialects.agent_memory import app as agent_memory
 from api.dialects.agentd import app as agentd
@@ -238,7 +238,7 @@ def past_the_gate(app: ASGIApp) -> ASGIApp:
     """The application, each of whose requests has a principal without any role."""
 
     async def admitted(scope: Scope, receive: Receive, send: Send) -> None:
-        scope[SCOPE_KEY] = nobody("default")
+        scope[SCOPE_KEY] = open_caller("default")
         await app(scope, receive, send)
 
     return admitted
