@@ -78,7 +78,7 @@ class Discarded(Struct, frozen=True, kw_only=True):
 class Noted(NamedTuple):
     """What is noted of a position: its letter, how it was discarded if it was, and whether a worker is to try it.
 
-    It is read so that a letter which nobody is to try any more is as it was after the last try.
+    It is read so that a letter without a request is as it was after the last try.
     """
 
     letter: DeadLetter
@@ -128,7 +128,7 @@ async def live_keys(redis: Client, keys: PartitionKeys) -> GenerationKeys:
 
 
 async def dead_letter(redis: Client, live: GenerationKeys, position: Position) -> DeadLetter | None:
-    """The letter of a position; None when there is none."""
+    """The letter of a position, if it has one."""
     stored: list[bytes] = await redis.zrange(live.dead, *_at(position), bylex=True)
     return _decode(stored[0], DeadLetter) if stored else None
 
@@ -147,9 +147,9 @@ async def noted(redis: Client, keys: PartitionKeys, position: Position) -> Noted
         pipe.zrange(keys.discarded, *_at(position), bylex=True)
         pipe.zmscore(keys.redrive, [position.sort_key])
         dead, discarded, (requested,) = await pipe.execute()
-    if dead:
-        return _noted(dead[0], "parked", requested=requested is not None)
-    return _noted(discarded[0], "discarded", requested=requested is not None) if discarded else None
+    state: State = "parked" if dead else "discarded"
+    members = dead or discarded
+    return _noted(members[0], state, requested=requested is not None) if members else None
 
 
 async def noted_after(redis: Client, keys: PartitionKeys, state: State, after: Position, limit: int) -> list[Noted]:

@@ -5,7 +5,7 @@
 stops its partition.
 
 A discard changes no document, so it is done here, in a transaction that fails and is repeated when the dead letter, a
-request to redrive it, or a rebuild changes meanwhile. What an event says is shown as `GET /v1/events` shows it: to
+request to redrive it, or a rebuild changes during it. What an event says is shown as `GET /v1/events` shows it: to
 readers of its tenant (an unreadable event names no tenant and is shown to operators). What a private memory says, and
 the error that it led to, are only for its readers.
 """
@@ -24,7 +24,7 @@ from ingest.events.envelope import Envelope, Event, as_json_object, encode
 from ingest.events.subject import EventErased
 from ingest.ids import DocumentId
 from ingest.log.event_log import EventLog, Stored, entry_at
-from ingest.log.keys import GenerationKeys, PartitionKeys
+from ingest.log.keys import PartitionKeys
 from ingest.log.position import START, Position, Token
 from ingest.log.redis_log import stub_member
 from ingest.platform.clock import Clock, system_clock
@@ -35,7 +35,6 @@ from ingest.secrets.scrub import scrub_text
 from projections.dead_letters.records import (
     LETTERS_PER_READ,
     OUTCOMES,
-    DeadLetter,
     Discarded,
     Noted,
     Outcome,
@@ -60,7 +59,7 @@ MAX_SCANNED = 20_000
 MAX_SELECTED = 1_000
 """Dead letters that one request redrives or discards; it then answers a cursor."""
 TRIES = 50
-"""Of a discard whose partition goes on parking; each try loses to one event that was parked meanwhile."""
+"""Of a discard whose partition goes on parking; each try loses to one event that was parked at the same time."""
 
 
 class LogLocation(NamedTuple):
@@ -91,16 +90,13 @@ class Letter(NamedTuple):
     """A dead letter or a discarded one, where it is, and its event (None when it is no longer in the log)."""
 
     location: LogLocation
-    dead_letter: DeadLetter
-    discarded: Discarded | None
-    requested: bool
-    """Whether a worker is asked to try it, and has not yet."""
+    note: Noted
     event: EventView | None
 
     @property
     def is_erased(self) -> bool:
         """Whether it was discarded together with what its event said."""
-        return self.discarded is not None and self.discarded.erased
+        return self.note.discarded is not None and self.note.discarded.erased
 
 
 class Selection(Struct, frozen=True, kw_only=True):
@@ -154,7 +150,11 @@ class DeadLetters:
     async def page(self, selection: Selection, reader: Reader, limit: int) -> LetterPage:
         """A page of the dead letters that a reader may see."""
         letters, cursor = await self._select(selection, reader, limit)
-        counts = None if reader.key_scope.within_tenant else await self._counts()
+        counts: dict[Outcome, int] | None = None
+        if not reader.key_scope.within_tenant:
+            reads = {n: letter_counts(self._redis, PartitionKeys(n)) for n in range(self.partitions)}
+            by_partition = (await readable(reads)).values()
+            counts = {outcome: sum(some[outcome] for some in by_partition) for outcome in OUTCOMES}
         return LetterPage(dead_letters=await self._views(letters, reader), next=cursor, counts=counts)
 
     async def show(self, location: LogLocation, reader: Reader) -> dict[str, Any]:
@@ -168,14 +168,15 @@ class DeadLetters:
         """
         if (await self._find(location, reader)).is_erased:
             raise CommandRejected(f"the event at {location} was erased when it was discarded", "position")
-        await self._request(location)
+        # the runner takes away a request whose letter is gone by then
+        await self._redis.zadd(PartitionKeys(location.partition).redrive, {location.position.sort_key: 0})
         return Done(positions=[str(location)])
 
     async def redrive_all(self, selection: Selection, reader: Reader) -> Done:
         """Ask for all that are selected, MAX_SELECTED at a time, in log order."""
         letters, cursor = await self._select(replace(selection, state="parked"), reader, MAX_SELECTED)
-        for letter in letters:
-            await self._request(letter.location)
+        for partition, position in [letter.location for letter in letters]:
+            await self._redis.zadd(PartitionKeys(partition).redrive, {position.sort_key: 0})
         return Done(positions=[str(letter.location) for letter in letters], next=cursor)
 
     async def discard(self, location: LogLocation, reader: Reader, why: Reason) -> Done:
@@ -184,8 +185,8 @@ class DeadLetters:
         Raises NotFound; CommandRejected while a redrive of it is requested; BeingRebuilt.
         """
         letter = await self._find(location, reader)
-        if letter.discarded is None or (why.erase and not letter.is_erased):
-            await self._discard(location, why, letter.discarded)
+        if letter.note.discarded is None or (why.erase and not letter.is_erased):
+            await self._discard(location, why, letter.note.discarded)
         return Done(positions=[str(location)])
 
     async def discard_all(self, selection: Selection, reader: Reader, why: Reason) -> Done:
@@ -261,27 +262,17 @@ class DeadLetters:
 
     async def _with_event(self, location: LogLocation, note: Noted) -> Letter:
         entry = await entry_at(self._log, *location)
-        return Letter(location, *note, None if entry is None else EventView.of(location.partition, entry))
-
-    async def _counts(self) -> dict[Outcome, int]:
-        """How many were ever parked, and what became of them, in all partitions."""
-        reads = {one: letter_counts(self._redis, PartitionKeys(one)) for one in range(self.partitions)}
-        everywhere = (await readable(reads)).values()
-        return {outcome: sum(counts[outcome] for counts in everywhere) for outcome in OUTCOMES}
+        return Letter(location, note, None if entry is None else EventView.of(location.partition, entry))
 
     async def _views(self, letters: Sequence[Letter], reader: Reader) -> list[dict[str, Any]]:
         names = {name for letter in letters if letter.event is not None for name in letter.event.about()}
-        located = await self._documents.find_all(sorted(names))
-        documents = {DocumentId(one.document.id): one.document for one in located}
+        located = [location.document for location in await self._documents.find_all(sorted(names))]
+        documents = {DocumentId(document.id): document for document in located}
         return [
             _view(letter, None if letter.event is None else letter.event.shown(reader, documents)) for letter in letters
         ]
 
     # changing
-
-    async def _request(self, location: LogLocation) -> None:
-        # the runner takes away a request whose letter has gone meanwhile
-        await self._redis.zadd(PartitionKeys(location.partition).redrive, {location.position.sort_key: 0})
 
     async def _discard(self, location: LogLocation, why: Reason, existing: Discarded | None) -> None:
         for _ in range(TRIES):
@@ -311,43 +302,32 @@ class DeadLetters:
         if letter is None:
             raise NotFound(f"there is no dead letter at {location}")
         if not existing:
-            await self._refuse_if_rebuilt(pipe, keys, others, position)
+            # refused while a rebuild may apply the event, or where another generation has applied it
+            if await pipe.get(keys.rebuild):
+                raise BeingRebuilt(keys.partition)
+            for other in others:
+                checkpoint = Position.parse(await pipe.get(other.checkpoint) or str(START))
+                if checkpoint >= position and await dead_letter(self._redis, other, position) is None:
+                    raise BeingRebuilt(keys.partition)
         entry = await entry_at(self._log, *location) if why.erase else None
         pipe.multi()
         for generation in (live, *others):
             queue_removal(pipe, generation.dead, position)
-        queue_discarded(pipe, keys, self._note(letter, why, existing))
-        if not existing:
+        letter = replace(letter, message="" if why.erase else letter.message)  # the error may quote the event
+        if existing:
+            queue_discarded(pipe, keys, replace(existing, letter=letter, erased=True))
+        else:
+            agent_id = clean_agent(why.agent_id, "replace")
+            discarded = Discarded(
+                letter=letter, reason=scrub_text(why.reason), agent_id=agent_id, discarded_at=self._clock(),
+                erased=why.erase,
+            )  # fmt: skip
+            queue_discarded(pipe, keys, discarded)
             queue_count(pipe, keys, "discarded")
         if entry is not None:  # a stub takes its place, and the purge has something to do
             pipe.xdel(keys.log, str(entry.position))
             pipe.zadd(keys.erased, {stub_member(keys, Stored(entry.position, encode(_stub_of(entry)))): 0})
             pipe.sadd(keys.purge, b"")
-
-    async def _refuse_if_rebuilt(
-        self, pipe: Transaction, keys: PartitionKeys, others: Sequence[GenerationKeys], position: Position
-    ) -> None:
-        """Raise BeingRebuilt while a rebuild may apply the event, or where another generation has applied it."""
-        if await pipe.get(keys.rebuild):
-            raise BeingRebuilt(keys.partition)
-        for other in others:
-            stored = await pipe.get(other.checkpoint)
-            checkpoint = Position.parse(stored) if stored else START
-            if checkpoint >= position and await dead_letter(self._redis, other, position) is None:
-                raise BeingRebuilt(keys.partition)
-
-    def _note(self, letter: DeadLetter, why: Reason, existing: Discarded | None) -> Discarded:
-        """What is noted of a discard. An erased one loses its error, too: it may quote the event."""
-        stored = replace(letter, message="") if why.erase else letter
-        if existing is not None:
-            return replace(existing, letter=stored, erased=True)
-        return Discarded(
-            letter=stored,
-            reason=scrub_text(why.reason),
-            agent_id=clean_agent(why.agent_id, "replace"),
-            discarded_at=self._clock(),
-            erased=why.erase,
-        )
 
 
 def _may_see(letter: Letter, reader: Reader, times: Times = ANY_TIME) -> bool:
@@ -359,30 +339,27 @@ def _may_see(letter: Letter, reader: Reader, times: Times = ANY_TIME) -> bool:
 
 
 def _view(letter: Letter, event: dict[str, Any] | None) -> dict[str, Any]:
-    record, discarded = letter.dead_letter, letter.discarded
+    record, discarded, requested = letter.note
     data = (event or {}).get("data")
     withheld = isinstance(data, dict) and "withheld" in data
-    return {
+    view = {
         "position": str(letter.location),
         "state": "parked" if discarded is None else "discarded",
         "code": record.code,
         "message": "" if withheld else record.message,
-        "type": record.type,
-        "attempts": record.attempts,
-        "parked_at": record.parked_at,
-        "tried_at": record.tried_at,
-        "release": record.release,
-        "redrive_requested": letter.requested,
-        "discarded": None
-        if discarded is None
-        else {
+        **{name: getattr(record, name) for name in ("type", "attempts", "parked_at", "tried_at", "release")},
+        "redrive_requested": requested,
+        "discarded": None,
+        "event": event,
+    }
+    if discarded is not None:
+        view["discarded"] = {
             "reason": discarded.reason,
             "agent_id": discarded.agent_id,
             "at": discarded.discarded_at,
             "erased": discarded.erased,
-        },
-        "event": event,
-    }
+        }
+    return view
 
 
 def _stub_of(entry: Stored) -> Event:
