@@ -1,7 +1,7 @@
 """The host of a worker's runners: leases partitions, renews the leases, shares partitions evenly with other workers.
 
 A worker that dies or stalls stops renewing; its partitions are free after the lease time, and the next tick of another
-worker takes them. No step waits long for a server, because leases expire meanwhile: the partitions of a cluster are on
+worker takes them. No step waits long for a server, because leases would expire: the partitions of a cluster are on
 several nodes, and a node that does not answer must not cost the leases on the others.
 """
 
@@ -76,9 +76,10 @@ class RunnerHost:
 
     def start(self) -> None:
         """Start leasing partitions."""
+        # two tasks: the node that says whether the log accepts writes may be another one, and be unreachable
         self._tasks = [
-            asyncio.create_task(self._tick_for_ever(), name="leases"),
-            asyncio.create_task(self._look_for_ever(), name="log"),
+            asyncio.create_task(self._tick(), name="leases"),
+            asyncio.create_task(self._look(), name="log"),
         ]
 
     async def beat(self) -> list[str]:
@@ -95,7 +96,7 @@ class RunnerHost:
         except (RedisError, OSError) as error:
             logger.warning("could not sign off; the lease will expire: %s", error)
 
-    async def _tick_for_ever(self) -> None:
+    async def _tick(self) -> None:
         while True:
             for step in (self._drop_finished, self._renew, self._share):
                 try:
@@ -104,8 +105,7 @@ class RunnerHost:
                     logger.warning("leases: Redis is unreachable: %s", error or type(error).__name__)
             await asyncio.sleep(TICK_S)
 
-    async def _look_for_ever(self) -> None:
-        """Separate from the ticks: its node may be another one than those of the leases, and be unreachable."""
+    async def _look(self) -> None:
         while True:
             try:
                 async with asyncio.timeout(ANSWER_WITHIN_S):
@@ -129,17 +129,14 @@ class RunnerHost:
     async def _renew(self) -> None:
         leased = self.leased
         async with asyncio.timeout(ANSWER_WITHIN_S):
-            held = await renew_leases(
-                self._redis, [PartitionKeys(partition) for partition in leased], self._worker_id, _TTL_MS
-            )
+            held = await renew_leases(self._redis, [*map(PartitionKeys, leased)], self._worker_id, _TTL_MS)
         lost = [partition for partition, is_held in zip(leased, held, strict=True) if is_held is False]
         if lost:
             logger.warning("partitions %s: the lease expired", ", ".join(map(str, lost)))
             self._give_up(lost)
-        # These leases may be renewed or not: their runners continue, and the fence stops them if they are not.
-        for answer in held:
-            if isinstance(answer, Exception):
-                raise answer
+        # these leases may be renewed or not: their runners continue, and the fence stops them if they are not
+        if errors := [answer for answer in held if isinstance(answer, Exception)]:
+            raise errors[0]
 
     async def _share(self) -> None:
         """Take free partitions or give up surplus ones until this worker has its share."""
@@ -181,8 +178,7 @@ class RunnerHost:
         for partition in partitions:
             runner, task = self._running.pop(partition)
             runner.stop()
-            leaving = asyncio.create_task(self._leave(partition, task), name=f"leaving-{partition}")
-            self._leaving[partition] = leaving
+            self._leaving[partition] = asyncio.create_task(self._leave(partition, task), name=f"leaving-{partition}")
 
     async def _leave(self, partition: int, task: "asyncio.Task[None]") -> None:
         # a runner that takes longer than the lease loses it; the fence refuses what it saves after that

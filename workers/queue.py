@@ -54,13 +54,25 @@ class _Transaction(ServerPipeline):
         return await super().watch(*names)
 
 
-class _Pool(ArqRedis):
-    """The job queue's client: what it writes is small, and goes past the memory limit."""
+class JobQueue(ArqRedis):
+    """Puts jobs on the queue; what it writes is small, and goes past the memory limit.
+
+    A job id that is queued or running already is not queued again.
+    """
 
     @classmethod
-    async def connect(cls, redis_url: str) -> "_Pool":
+    async def connect(cls, redis_url: str) -> "JobQueue":
+        """A queue on a server (arq cannot use a cluster)."""
         pool = await create_pool(_redis_settings(redis_url))
         return cls(pool.connection_pool, _encode, _decode, QUEUE)
+
+    async def enqueue(self, name: str, *args: Any, job_id: str, delay: timedelta | None = None) -> bool:
+        """Queue a job; false when one with this id is waiting or running."""
+        return await self.enqueue_job(name, *args, _job_id=job_id, _defer_by=delay) is not None
+
+    async def aclose(self, close_connection_pool: bool | None = True) -> None:
+        """Close the connections."""
+        await super().aclose(close_connection_pool)  # pyright: ignore[reportAttributeAccessIssue]
 
     def pipeline(self, transaction: bool = True, shard_hint: str | None = None) -> Any:
         return _Transaction(self.connection_pool, self.response_callbacks, transaction, shard_hint)
@@ -85,33 +97,8 @@ class _Worker(Worker):
 
     async def main(self) -> None:
         """Take jobs for ever."""
-        self._pool = await _Pool.connect(self._url)
+        self._pool = await JobQueue.connect(self._url)
         await super().main()
-
-
-class JobQueue:
-    """Puts jobs on the queue. A job id that is queued or running already is not queued again."""
-
-    def __init__(self, pool: _Pool) -> None:
-        self._pool = pool
-
-    @classmethod
-    async def connect(cls, redis_url: str) -> "JobQueue":
-        """A queue on a server (arq cannot use a cluster)."""
-        return cls(await _Pool.connect(redis_url))
-
-    async def enqueue(self, name: str, *args: Any, job_id: str, delay: timedelta | None = None) -> bool:
-        """Queue a job; false when one with this id is waiting or running."""
-        job = await self._pool.enqueue_job(name, *args, _job_id=job_id, _defer_by=delay)
-        return job is not None
-
-    async def ping(self) -> None:
-        """Return when the server answers; raises RedisError or OSError when it does not."""
-        await self._pool.ping()  # pyright: ignore[reportUnknownMemberType]
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        await self._pool.aclose(close_connection_pool=True)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def build_worker(redis_url: str, jobs: Sequence[Job]) -> Worker:
@@ -156,9 +143,9 @@ def _without_context(job: Job) -> Any:
 
 
 async def run_worker(build: Callable[[], Worker]) -> None:
-    """Take jobs until cancelled, with a new worker whenever Redis was away.
+    """Take jobs until canceled, with a new worker whenever Redis was away.
 
-    Cancelling stops the jobs at hand; arq lets another worker try them again.
+    Canceling stops the running jobs; arq lets another worker try them again.
     """
     while True:
         worker = build()

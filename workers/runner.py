@@ -324,8 +324,8 @@ class PartitionRunner:
 
     async def _save(self, entries: Sequence[Stored], *, attempted: bool = False) -> None:
         """Fold entries, then save and acknowledge them in one transaction."""
-        # Entries that the checkpoint covers are only acknowledged: they were saved, but the acknowledgement was lost
-        # with the consumer group or in a failover. Marks alone must not be what keeps them from being folded again.
+        # entries that the checkpoint covers are only acknowledged: they were saved, but the acknowledgement was lost
+        # with the consumer group or in a failover; marks alone must not be what keeps them from being folded again
         fresh = [entry for entry in entries if entry.position > self._checkpoint and entry.payload]
         if self._discarded:
             fresh = [entry for entry in fresh if entry.position not in self._discarded]
@@ -338,14 +338,12 @@ class PartitionRunner:
                 pipe.hdel(self._keys.attempts, *map(str, positions))
 
         about = {"mnemolog.partition": self._partition, "mnemolog.events": len(fresh)}
-        with batch("project", self._contexts_of(fresh), about) as contexts:
+        traces = [trace for entry in fresh if (trace := self._contexts.get(entry.position))] if self._contexts else []
+        with batch("project", traces, about) as contexts:
             changes = await project(self._store, [decode(entry.payload, entry.position) for entry in fresh])
             await self._store.save_and(changes, max(self._checkpoint, positions[-1]), also, contexts)
         self._checkpoint, self._applied_bytes = max(self._checkpoint, positions[-1]), applied_bytes
         self._applied(self._partition, changes)
-
-    def _contexts_of(self, entries: Sequence[Stored]) -> list[str]:
-        return [trace for entry in entries if (trace := self._contexts.get(entry.position))] if self._contexts else []
 
     def _bytes_behind(self, entries: Sequence[Stored]) -> int:
         """The size of all events up to the checkpoint, once these are applied."""

@@ -69,7 +69,7 @@ class Upkeep:
         return done
 
     async def end_idle_sessions(self) -> int:
-        """End the sessions that nobody ended and nothing was heard of for the idle time."""
+        """End the open sessions that were silent for the idle time."""
         until = to_ms(self._clock() - self._idle_after)
         ended = 0
         async for session in self._due(OPEN_SESSIONS, f"{until:014d}|"):
@@ -85,7 +85,7 @@ class Upkeep:
         return ended
 
     async def retire_lessons(self) -> int:
-        """Retire the lessons that nobody confirmed and that have faded."""
+        """Retire the lessons that have faded without a confirmation."""
         now = self._clock()
         retired = 0
         async for lesson in self._due(FADING, f"{to_ms(now) + 1:014d}|"):
@@ -170,11 +170,11 @@ class Upkeep:
 
 
 async def _guarded(what: str, done: str, step: Awaitable[int]) -> int:
-    """How much a step did. A fault of one, even of ours, must not hold up the others."""
+    """How much a step did. An error of one, even a bug, must not hold up the others."""
     try:
         return await step
     except (MnemologError, RedisError) as error:
         logger.warning("%s: not %s: %s", what, done, error)
-    except Exception:  # a fault of ours in one kind of upkeep holds up no other
+    except Exception:  # a bug in one kind of upkeep must not hold up another
         logger.exception("%s: not %s", what, done)
     return 0

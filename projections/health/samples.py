@@ -110,7 +110,7 @@ class HealthSampler:
         log_folder: Path | None = None,
         snapshots: Path | None = None,
         dimensions: Callable[[], int] = lambda: 0,
-        ping_jobs: Callable[[], Awaitable[None]] | None = None,
+        ping_jobs: Callable[[], Awaitable[object]] | None = None,
         clock: Clock = system_clock,
     ) -> None:
         self._redis, self.partitions, self._index, self._clock = redis, partitions, index, clock
