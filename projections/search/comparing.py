@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from ingest.ids import DocumentId
 from ingest.log.keys import GenerationKeys, PartitionKeys, embedding
@@ -43,6 +43,20 @@ BATCH = 64
 """Documents read and compared at once."""
 NAMES_AT_ONCE = 500
 LONGEST_REST_S = 0.1
+
+T = TypeVar("T")
+
+
+def differences(expected: Mapping[str, T], actual: Mapping[str, T]) -> list[tuple[str, T | None, T | None]]:
+    """Each name whose values (digests, documents, counts) differ, with both of them; None for a side that lacks it.
+
+    In the order of the expected side; names that only the actual side has come last.
+    """
+    return [
+        (name, expected.get(name), actual.get(name))
+        for name in {**expected, **actual}
+        if expected.get(name) != actual.get(name)
+    ]
 
 
 @dataclass(eq=False)

@@ -5,7 +5,7 @@ is scanned, and what is no document is removed. So nothing grows with the number
 may do so between any two steps: a step reads documents as they are, and what changes later comes by the feed.
 """
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import NamedTuple
 
 from ingest.errors import MnemologError
@@ -14,12 +14,12 @@ from ingest.log.keys import GenerationKeys
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client
 from projections.documents.document import Document, Searched, index_entry
-from projections.search.comparing import cached_vectors, queue_to_embed
+from projections.search.comparing import cached_vectors, differences, queue_to_embed
 from projections.search.replica import live_generation
 from projections.search_engine.layout import HASHES, Identity, PartitionIndex, order_of
 from projections.search_engine.writing import Placed, hashes_of
 from projections.store.feed import Put, Remove
-from projections.store.redis_store import StoredPlace, are_searched, load, scanned
+from projections.store.redis_store import are_searched, load, scanned
 
 DOCUMENTS_AT_ONCE = 64
 NAMES_AT_ONCE = 500
@@ -57,42 +57,42 @@ class Compared(NamedTuple):
         yield await self._removals(names)
 
     async def _puts(self, names: list[DocumentId]) -> Sequence[Placed]:
-        found = await load(self.redis, self.documents, names)
-        documents = [one for one in found if isinstance(one, Searched)]
+        loaded = await load(self.redis, self.documents, names)
+        documents = [document for document in loaded if isinstance(document, Searched)]
         entries = [entry for document in documents if (entry := index_entry(document)) is not None]
-        places = [
-            StoredPlace(Position.parse(document.position or str(START)), DocumentId(document.id))
-            for document in documents
-        ]
         puts = [
-            Placed(Put(entry), order_of(place.position), exact=True)
-            for entry, place in zip(entries, places, strict=True)
+            Placed(Put(entry), order_of(Position.parse(document.position or str(START))), exact=True)
+            for entry, document in zip(entries, documents, strict=True)
         ]
-        return [*puts, *await self._vectors(documents, [hashes_of(entry.terms) for entry in entries])]
+        return [*puts, *await self._vectors(documents, {entry.id: hashes_of(entry.terms) for entry in entries})]
 
-    async def _vectors(self, documents: Sequence[Document], hashes: Sequence[bytes]) -> Sequence[Placed]:
+    async def _vectors(self, documents: Sequence[Document], hashes: Mapping[str, bytes]) -> Sequence[Placed]:
         """Vectors for those of the documents that have none in the index, or have them of another text."""
         if not self.identity.dimensions or not documents:
             return []
         async with self.engine.pipeline(transaction=False) as pipe:
-            for one in documents:
-                pipe.hget(self.keys.document(one.id), HASHES)
-                pipe.exists(self.keys.vectors(one.id))
+            for name in hashes:
+                pipe.hget(self.keys.document(name), HASHES)
+                pipe.exists(self.keys.vectors(name))
             answers = await pipe.execute()
-        embedded = [
-            is_there and said == now for said, is_there, now in zip(answers[::2], answers[1::2], hashes, strict=True)
-        ]
-        wanted = [one for one, is_embedded in zip(documents, embedded, strict=True) if not is_embedded]
-        cached = await cached_vectors(self.redis, self.identity.model, self.identity.dimensions, wanted)
+        indexed = zip(hashes, answers[::2], answers[1::2], strict=True)
+        embedded = {name: stored for name, stored, has_vectors in indexed if has_vectors}
+        lacking = {name for name, _, _ in differences(hashes, embedded)}
+        cached = await cached_vectors(
+            self.redis, self.identity.model, self.identity.dimensions,
+            [document for document in documents if document.id in lacking],
+        )  # fmt: skip
         await queue_to_embed(self.redis, self.documents, documents, cached.missing)
         return [Placed(item, "") for item in cached.items]
 
     async def _removals(self, names: Sequence[DocumentId]) -> Sequence[Placed]:
-        """The removal of those that are no document."""
+        """The removal of those that are not documents."""
         if not names:
             return []
-        there = await are_searched(self.redis, self.documents, names)
-        # behind the look: what is not live may be deleted, and its documents with it
+        searched = zip(names, await are_searched(self.redis, self.documents, names), strict=True)
+        # after that read: what is not live may be deleted, and its documents with it
         if await live_generation(self.redis, self.documents.partition) != self.documents.generation:
             raise GenerationEnded
-        return [Placed(Remove(name), "") for name, is_there in zip(names, there, strict=True) if not is_there]
+        documents: dict[str, bool] = {name: True for name, is_searched in searched if is_searched}
+        indexed = dict.fromkeys(map(str, names), True)
+        return [Placed(Remove(DocumentId(name)), "") for name, _, _ in differences(documents, indexed)]
