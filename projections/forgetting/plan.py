@@ -1,9 +1,10 @@
 """The plan of a forgetting: which documents go, which stay with fewer sources, and which are cut down.
 
 A document goes with what was derived from it and nothing else says (condensing answers what remains of it) and, for a
-condensed memory, with what that stands for. A session goes with its observations, its summary and the commits made in
-no other; a user with every document that names the user and every session of its own; a project with everything. What
-is recorded after a forgetting began stays. A slot that an observation was reflected into stays, without those lines.
+condensed memory, with the memories that it replaced. A session goes with its observations, its summary and the commits
+made in no other; a user with every document that names the user and every session of its own; a project with
+everything. What is recorded after a forgetting began stays. A slot that an observation was reflected into stays,
+without those lines.
 
 A plan changes nothing: it is made a page of documents at a time, and `forget` appends each page before the next.
 Retired observations are read out of the log again: forgetting needs to know what they said, and what came of it.
@@ -173,8 +174,8 @@ class Plan:
         async for page in self._retired.of_session(session):
             yield page
         async for page in self._reader.pages(session_commits(self._tenant, session.session_id), self._partitions):
-            own = [one for one in page if isinstance(one, Commit) and one.session_ids == [session.session_id]]
-            yield [one for one in own if one.project == session.project]
+            own = [commit for commit in page if isinstance(commit, Commit) and commit.project == session.project]
+            yield [commit for commit in own if commit.session_ids == [session.session_id]]
         yield [session]
 
     async def of_user(self, user_id: str) -> AsyncIterator[Sequence[Document]]:
@@ -182,23 +183,23 @@ class Plan:
         self.covers = lambda document: getattr(document, "user_id", "") == user_id
         for partition in self._partitions:
             async for page in self._reader.pages(of_user(self._tenant, user_id), [partition]):
-                subjects = [DocumentId(one.subject) for one in page if isinstance(one, SupersededEvent)]
-                for ledger in [one for one in page if isinstance(one, Ledger)]:
+                subjects = [DocumentId(mark.subject) for mark in page if isinstance(mark, SupersededEvent)]
+                for ledger in [document for document in page if isinstance(document, Ledger)]:
                     async for retired in self._retired.of_ledger(ledger, lambda entry: entry.user_id == user_id):
                         yield retired
-                    marked = [one.subject for one in unpacked(ledger) if one.user_id == user_id]
+                    marked = [entry.subject for entry in unpacked(ledger) if entry.user_id == user_id]
                     subjects += [name for name in marked if name == ledger.session]
                 named = [*page, *await self._reader.get([(partition, name) for name in subjects])]
-                for session in [one for one in named if isinstance(one, Session)]:
+                for session in [document for document in named if isinstance(document, Session)]:
                     async for own in self.of_session(session):
                         yield own
-                yield [one for one in named if one is not None and not isinstance(one, Session)]
+                yield [document for document in named if document is not None and not isinstance(document, Session)]
 
     async def of_project(self, project: str) -> AsyncIterator[Sequence[Document]]:
         """Every session of a project, and all its documents."""
         self.covers = lambda document: getattr(document, "project", None) == project
         async for page in self._reader.pages(sessions(self._tenant, project), self._partitions):
-            for session in [one for one in page if isinstance(one, Session)]:
+            for session in [document for document in page if isinstance(document, Session)]:
                 async for own in self.of_session(session):
                     yield own
         for listing in OF_A_PROJECT.values():
@@ -207,7 +208,8 @@ class Plan:
 
     async def find(self, names: Sequence[str]) -> list[Document]:
         """Those of the documents that are there; retired observations are read out of the log."""
-        documents: list[Document] = [one.document for one in await self._reader.find_all([*map(DocumentId, names)])]
+        located = await self._reader.find_all([*map(DocumentId, names)])
+        documents: list[Document] = [location.document for location in located]
         present = {document.id for document in documents}
         return documents + await self._retired.find([name for name in names if name not in present], self._tenant)
 
@@ -313,8 +315,9 @@ class Plan:
                     steps.append(Keep(document, taken, _digest(document.id, *sorted(taken))))
             elif isinstance(document, Memory) and document.id not in self.gone:
                 references = [name for name in document.references if name not in self.gone]
-                located = [found.document for found in await self._reader.find_all([*map(DocumentId, references)])]
-                pointing = [(action.id, action.project) for action in located if isinstance(action, Action)]
+                located = await self._reader.find_all([*map(DocumentId, references)])
+                pointers = [location.document for location in located if isinstance(location.document, Action)]
+                pointing = [(action.id, action.project) for action in pointers]
                 digest = _digest(document.id, left.content)
                 event_id = successor_event(self._event_id, digest)
                 successor = document_id(MEMORY, project_route(self._tenant, document.project), event_id)
@@ -337,7 +340,7 @@ class Plan:
         for stream, going in streams.items():
             for start in range(0, len(going), MAX_FORGOTTEN):
                 some = going[start : start + MAX_FORGOTTEN]
-                steps.append(Erase(stream, some, _digest(*sorted(one.id for one in some))))
+                steps.append(Erase(stream, some, _digest(*sorted(document.id for document in some))))
         return steps
 
     def _is_gone(self, document: Document) -> bool:
@@ -483,7 +486,7 @@ class Retired:
         if not isinstance(first, Ledger):
             return []
         others = await self._documents.get([(home, ledger_id(session, part)) for part in range(1, first.parts)])
-        return [first, *(one for one in others if isinstance(one, Ledger))]
+        return [first, *(ledger for ledger in others if isinstance(ledger, Ledger))]
 
 
 async def _recorded_at(log: EventLog, partition: int, positions: Collection[Position]) -> dict[Position, Recorded]:

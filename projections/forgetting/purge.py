@@ -10,7 +10,7 @@ import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from msgspec.structs import replace
 from redis.exceptions import RedisError, ResponseError
@@ -53,22 +53,6 @@ class Cleaned(NamedTuple):
     older: int = 0
 
 
-class PurgedIndex(Protocol):
-    """What a purge asks of the index."""
-
-    async def clean(self) -> Cleaned | None:
-        """Have nothing left of what was removed, in the index and in the feeds; None where that cannot be done now."""
-        ...
-
-    async def await_readers(self, name: str) -> tuple[int, int]:
-        """How many readers use the index of that name, or a newer one, and how many do not after some wait."""
-        ...
-
-    async def probe(self, tenant: str, names: Sequence[str], texts: Sequence[str]) -> Probe:
-        """Look for documents by id, and by searching for what they said."""
-        ...
-
-
 class Purge:
     """Deletes what forgetting left behind. One runs at a time, of all workers: see PURGE_LEASE."""
 
@@ -77,7 +61,7 @@ class Purge:
         redis: Client,
         partitions: int,
         embedders: Embedders,
-        index: PurgedIndex,
+        index: "SnapshotPurge | SearchEnginePurge",
         rebuilds: RebuildJob,
         archive: ArchiveJob | None = None,
     ) -> None:
@@ -122,14 +106,14 @@ class Purge:
             change_feeds=feeds,
             snapshot=cleaned.name if cleaned else "",
             older_snapshots=cleaned.older if cleaned else 0,
-            # after everything that deletes: the file has the bytes of what went until it is written anew
+            # after everything that deletes: the file has the bytes of what went until it is rewritten
             append_only_file=await rewrite_log_file(self._redis),
         )
         if cleaned is None:
             return removed  # the notes stay: the next run tries again
         if self._archive is not None:
             removed = replace(removed, archive_segments=await self._archive.rewrite())
-        # last, so that a crash at any point above repeats the work; only those read: others may have come meanwhile
+        # last, so that a crash at any point above repeats the work; only those read: others may have been added since
         for partition, members in notes.items():
             if members:
                 await self._redis.srem(PartitionKeys(partition).purging, *members)
@@ -219,20 +203,22 @@ class SnapshotPurge:
         return await asyncio.to_thread(self._search, model, tenant, set(names), texts)
 
     def _search(self, model: str, tenant: str, names: set[str], texts: Sequence[str]) -> Probe:
-        newest = snapshots.load_newest(self._folder, model, self._work)
-        if newest is None:
-            return Probe(documents=len(names), queries=0, found=0)
-        index, now_ms = newest[0], to_ms(self._clock())
-        hits = names & index.ordinal_of.keys()
-        for text in texts:
-            question = Question(text=text[:2000], vector=None, mode="lexical", now_ms=now_ms)
-            found = search(index, question, Filter(tenant=tenant, operator=True, as_of_ms=now_ms))
-            hits |= {hit.id for hit in found} & names
-        shutil.rmtree(self._work, ignore_errors=True)
-        return Probe(documents=len(names), queries=len(texts), found=len(hits))
+        try:
+            newest = snapshots.load_newest(self._folder, model, self._work)
+            if newest is None:
+                return Probe(documents=len(names), queries=0, found=0)
+            index, now_ms = newest[0], to_ms(self._clock())
+            hits = names & index.ordinal_of.keys()
+            for text in texts:
+                question = Question(text=text[:2000], vector=None, mode="lexical", now_ms=now_ms)
+                results = search(index, question, Filter(tenant=tenant, operator=True, as_of_ms=now_ms))
+                hits |= {hit.id for hit in results} & names
+            return Probe(documents=len(names), queries=len(texts), found=len(hits))
+        finally:
+            shutil.rmtree(self._work, ignore_errors=True)
 
     async def await_readers(self, name: str) -> tuple[int, int]:
-        """Wait until every live replica has started from this snapshot or a newer one."""
+        """Wait until every live replica has started from this snapshot or a newer one; how many have, and have not."""
         deadline = asyncio.get_running_loop().time() + WAIT_FOR_REPLICAS_S
         while True:
             try:
