@@ -18,7 +18,7 @@ from ingest.roles import ADMIN, OPERATOR
 from projections.dead_letters.records import Outcome, State
 from projections.dead_letters.room import Done, LogLocation, Reason, Selection
 from projections.embedding.live import choice_of, chosen
-from projections.maintenance.repairs import Fault, Findings, load_report
+from projections.maintenance.reconciling import Fault, Findings, load_report
 from projections.rebuilding import rebuilds as steps
 from projections.rebuilding.canaries import Canaries
 from projections.rebuilding.rebuilds import Part, Rebuild, Rebuilds, Step, Switch, What, estimate

@@ -1,4 +1,4 @@
-"""What differs between two sides, and the manifests of documents that backups, growing and benchmarks compare.
+"""Manifests of documents, which backups, growing and benchmarks compare, and replays of a log.
 
 A manifest says what a log's documents and listings are, in a few numbers and two digests a partition. Two manifests are
 equal exactly when documents and listings are: whatever the generation, however a row is stored, whether they come from
@@ -12,7 +12,7 @@ objects (some 3 to 5 times the bytes of its entries).
 import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from msgspec import Struct, msgpack
 
@@ -25,6 +25,7 @@ from ingest.platform.connections import Client
 from projections.documents.document import Document, encode
 from projections.documents.rows import Row
 from projections.documents.tombstones import SupersededEvent
+from projections.search.comparing import differences
 from projections.store.protocol import MemoryStore, project
 from projections.store.redis_store import load, scanned
 
@@ -36,19 +37,6 @@ NAMED = 20
 """Differing documents and listings that a comparison names, a partition."""
 
 _encoder = msgpack.Encoder(order="deterministic")
-T = TypeVar("T")
-
-
-def differences(expected: Mapping[str, T], actual: Mapping[str, T]) -> list[tuple[str, T | None, T | None]]:
-    """Each name whose values (digests, documents, counts) differ, with both of them; None for a side that lacks it.
-
-    In the order of the expected side; names that only the actual side has come last.
-    """
-    return [
-        (name, expected.get(name), actual.get(name))
-        for name in {**expected, **actual}
-        if expected.get(name) != actual.get(name)
-    ]
 
 
 class ManifestUnsteady(MnemologError):
@@ -125,11 +113,9 @@ def manifest_differences(expected: DocumentManifest, actual: DocumentManifest) -
     """Where two manifests differ, by partition; empty when equal. A partition that one lacks is empty there."""
     result: list[ManifestDifference] = []
     for partition in sorted(expected.partitions.keys() | actual.partitions.keys()):
-        sides = expected.partitions.get(partition, _EMPTY), actual.partitions.get(partition, _EMPTY)
-        documents, listings = (
-            sorted(name for name, _, _ in differences(*values))
-            for values in ([side.documents for side in sides], [side.listings for side in sides])
-        )
+        old, new = expected.partitions.get(partition, _EMPTY), actual.partitions.get(partition, _EMPTY)
+        documents = sorted(name for name, _, _ in differences(old.documents, new.documents))
+        listings = sorted(name for name, _, _ in differences(old.listings, new.listings))
         if documents or listings:
             result.append(
                 ManifestDifference(
@@ -146,7 +132,7 @@ def manifest_differences(expected: DocumentManifest, actual: DocumentManifest) -
 async def manifest_of(redis: Client, partitions: Iterable[int], generation: int | None = None) -> DocumentManifest:
     """The manifest of partitions in Redis: of one generation, or of the live one of each.
 
-    A partition that is written to meanwhile is read again; raises ManifestUnsteady when that does not end.
+    A partition that is written to while it is read is read again; raises ManifestUnsteady when that does not end.
     """
     return DocumentManifest(
         {partition: await _steady(redis, PartitionKeys(partition), generation) for partition in partitions}
@@ -154,13 +140,11 @@ async def manifest_of(redis: Client, partitions: Iterable[int], generation: int 
 
 
 def manifest_of_store(store: MemoryStore, position: Position = START) -> PartitionManifest:
-    """The manifest of one partition's documents in memory. They are read as they are, so nobody may save meanwhile."""
-    contents = _Contents({}, {})
-    for name, document in store.documents.items():
-        contents.add_document(name, document)
+    """The manifest of one partition's documents in memory. Nothing may be saved while they are read."""
+    contents = _Contents({name: _kind_and_digest(document) for name, document in store.documents.items()}, {})
     for listing, members in store.listings.items():
         encoded = sorted(member.encode() for member in members)
-        contents.add_listing(listing, len(encoded), hashlib.sha256(b"".join(map(_framed, encoded))).digest())
+        contents.listings[listing] = len(encoded), hashlib.sha256(b"".join(map(_framed, encoded))).digest()
     return contents.manifest(position)
 
 
@@ -171,19 +155,16 @@ def canonical(document: Document) -> bytes:
     return encode(document)[:1] + _encoder.encode(document)
 
 
+def _kind_and_digest(document: Document) -> tuple[str, bytes]:
+    kind = "mark" if isinstance(document, SupersededEvent) else type(document).__name__.lower()
+    return kind, hashlib.sha256(canonical(document)).digest()
+
+
 class _Contents(NamedTuple):
     """A partition's documents (kind and digest) and listings (count and digest), collected in any order."""
 
     documents: dict[str, tuple[str, bytes]]
     listings: dict[str, tuple[int, bytes]]
-
-    def add_document(self, name: str, document: Document) -> None:
-        kind = "mark" if isinstance(document, SupersededEvent) else type(document).__name__.lower()
-        self.documents[name] = kind, hashlib.sha256(canonical(document)).digest()
-
-    def add_listing(self, name: str, count: int, digest: bytes) -> None:
-        if count:
-            self.listings[name] = count, digest
 
     def manifest(self, position: Position) -> PartitionManifest:
         return PartitionManifest(
@@ -191,7 +172,7 @@ class _Contents(NamedTuple):
             Counter(kind for kind, _ in self.documents.values()),
             sum(count for count, _ in self.listings.values()),
             {name: digest for name, (_, digest) in self.documents.items()},
-            {name: digest for name, (_, digest) in self.listings.items()},
+            {name: digest for name, (count, digest) in self.listings.items() if count},
         )
 
 
@@ -201,10 +182,9 @@ async def _steady(redis: Client, keys: PartitionKeys, generation: int | None) ->
         before = await redis.get(generation_keys.checkpoint)
         contents = await _read_contents(redis, generation_keys)
         # a saved batch moves the checkpoint, a switch the generation: with both as before, all was read of one moment
-        steady = await redis.get(generation_keys.checkpoint) == before
-        if steady and (
-            generation is not None or int(await redis.get(keys.generation) or 1) == generation_keys.generation
-        ):
+        after = await redis.get(generation_keys.checkpoint)
+        live = generation or int(await redis.get(keys.generation) or 1)
+        if (after, live) == (before, generation_keys.generation):
             return contents.manifest(Position.parse(before) if before else START)
     raise ManifestUnsteady(f"partition {keys.partition} is written to; stop the writers, or ask again later")
 
@@ -213,8 +193,8 @@ async def _read_contents(redis: Client, keys: GenerationKeys) -> _Contents:
     contents = _Contents({}, {})
     async for names in scanned(redis, keys, DOCUMENTS_PER_READ):
         for name, document in zip(names, await load(redis, keys, names), strict=True):
-            if document is not None:  # else it was deleted meanwhile
-                contents.add_document(name, document)
+            if document is not None:  # else it was deleted after the scan found it
+                contents.documents[name] = _kind_and_digest(document)
     prefix = keys.listing("")
     async for key in redis.scan_iter(match=f"{prefix}*", count=1000):
         count, digest = 0, hashlib.sha256()
@@ -224,7 +204,7 @@ async def _read_contents(redis: Client, keys: GenerationKeys) -> _Contents:
             digest.update(b"".join(map(_framed, page)))
             if len(page) < MEMBERS_PER_READ:
                 break
-        contents.add_listing(key.decode().removeprefix(prefix), count, digest.digest())
+        contents.listings[key.decode().removeprefix(prefix)] = count, digest.digest()
     return contents
 
 

@@ -4,6 +4,10 @@ Documents and listings are read while the partition is written to, so a first lo
 own transaction confirms is counted. Memory: DOCUMENTS_PER_READ documents, and the ids of the partition's searchable
 ones. One worker does it, some partitions at a time; the next run continues from the stored report. Running it again is
 harmless; on a clean store it changes nothing but the report.
+
+No repair changes a document; only the partition's runner does. Each is a transaction that reads the document again and
+fails when it, or the live generation, changes before the repair is written: the runner writes a document with all that
+follows from it in one transaction, so what is repaired follows from the current document.
 """
 
 import asyncio
@@ -11,14 +15,16 @@ import logging
 import random
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 import msgspec
 import numpy as np
 import zstandard
+from msgspec import Struct
+from msgspec.structs import replace
+from redis.exceptions import WatchError
 
 from ingest.errors import AlteredEntry, UnreadableEvent
 from ingest.events.envelope import Recorded, decode, route_of
@@ -26,24 +32,200 @@ from ingest.events.memory import MemoryRecorded
 from ingest.events.session import ObservationRecorded
 from ingest.events.subject import SubjectForgotten
 from ingest.ids import MEMORY, OBSERVATION, DocumentId, document_id, new_event_id
-from ingest.log.event_log import EventLog, pages
-from ingest.log.keys import CONSUMER_GROUP, JOB_LEASE_TTL, MANIFEST, RECONCILE_LEASE, PartitionKeys
+from ingest.log.event_log import EventLog, Stored, pages
+from ingest.log.keys import CONSUMER_GROUP, JOB_LEASE_TTL, MANIFEST, RECONCILE_LEASE, RECONCILED, PartitionKeys
 from ingest.log.lease import lease
 from ingest.log.position import ALTERED, START, Position
 from ingest.log.redis_log import RedisLog
 from ingest.platform.clock import Clock, from_ms, system_clock, to_ms
-from ingest.platform.connections import Client
-from projections.dead_letters.records import dead_letter, discarded_letter
-from projections.documents.document import Searched, index_entry, listings, searchable_text
+from ingest.platform.connections import Client, Transaction
+from projections.dead_letters.records import dead_letter, discarded_letter, letter_of, noted, queue_count, queue_letter
+from projections.documents.document import Document, Searched, index_entry, key_of, listings, row_type, searchable_text
+from projections.documents.document import decode as decode_document
 from projections.folds.fold import documents_of
 from projections.folds.forgetting import forgotten_ids
-from projections.maintenance.differences import differences
-from projections.maintenance.repairs import Findings, ReconcileReport, Repairs, load_report, save_report
+from projections.search.comparing import differences
 from projections.search.replica import FeedGap, FeedPosition, live_generation, read_feed
 from projections.search.snapshots import names_of, newest
-from projections.store.feed import Put, Remove, Vectors, read_entry
+from projections.store.feed import FeedItem, Put, Remove, Vectors, entry_fields, read_entry
 from projections.store.redis_store import RedisStore, scanned
-from projections.vectors.embedder import Embedder, Embedders
+from projections.vectors.embedder import Embedder, Embedders, Urgency, changed_place
+
+logger = logging.getLogger(__name__)
+
+TRIES = 10
+Needed = Callable[[Document | None], bool]
+"""Whether the current document needs the repair."""
+Queue = Callable[[Transaction, Document | None], object]
+"""Queues the repair."""
+
+
+class Repairs:
+    """Repairs in one generation of a partition."""
+
+    def __init__(self, redis: Client, keys: PartitionKeys, generation: int) -> None:
+        self._redis, self._partition, self._generation = redis, keys, generation
+        self._keys = keys.of_generation(generation)
+
+    async def list_document(self, name: DocumentId, listing: str, member: str) -> bool:
+        """Add a document to a listing that it belongs to; returns whether it was missing there."""
+        return await self._repair(
+            name,
+            lambda document: (listing, member) in listings(document),
+            lambda pipe, _: pipe.zadd(self._keys.listing(listing), {member: 0}),
+        )
+
+    async def unlist(self, name: DocumentId, listing: str, member: str) -> bool:
+        """Remove a member from a listing that its document does not belong to; returns whether it was wrong there."""
+        return await self._repair(
+            name,
+            lambda document: (listing, member) not in listings(document),
+            lambda pipe, _: pipe.zrem(self._keys.listing(listing), member),
+        )
+
+    async def announce(self, name: DocumentId, *, missing: bool) -> bool:
+        """Send the index a document, or its removal; returns whether that was needed.
+
+        The feed entry covers no position of the log. It changes nothing in a replica that was right.
+        """
+
+        def announce(pipe: Transaction, document: Document | None) -> None:
+            entry = index_entry(document)
+            item: FeedItem = Put(entry) if entry is not None else Remove(name)
+            pipe.xadd(self._keys.changes, entry_fields([item], None))
+
+        return await self._repair(name, lambda document: (index_entry(document) is not None) == missing, announce)
+
+    async def embed(self, name: DocumentId, at_ms: float) -> bool:
+        """Queue a searchable document for its vector, at a new place, as if it had been reported at that time."""
+        return await self._repair(
+            name,
+            lambda document: index_entry(document) is not None,
+            lambda pipe, _: pipe.zadd(self._keys.embed_queue, {name: changed_place(Urgency.REPORTED, at_ms)}),
+        )
+
+    async def do_not_embed(self, name: DocumentId) -> bool:
+        """Remove an id from the embedding queue that has nothing to embed; returns whether it was wrong there."""
+        return await self._repair(
+            name,
+            lambda document: index_entry(document) is None,
+            lambda pipe, _: pipe.zrem(self._keys.embed_queue, name),
+        )
+
+    async def park(self, entry: Stored, error: UnreadableEvent, now: datetime) -> bool:
+        """Make an applied entry that was altered since a dead letter; returns whether it was not one, nor discarded."""
+        partition = self._partition
+        async with self._redis.pipeline(transaction=True) as pipe:
+            # the runner, a redrive and a discard change these, and a switch the generation
+            await pipe.watch(partition.generation, partition.discarded, self._keys.dead)
+            if int(await pipe.get(partition.generation) or 1) != self._generation:
+                return False
+            if await noted(self._redis, partition, entry.position) is not None:
+                return False
+            pipe.multi()
+            queue_letter(pipe, self._keys, replace(letter_of(entry, error.code, str(error), 0, now), applied=True))
+            queue_count(pipe, partition, "parked")
+            try:
+                await pipe.execute()
+            except WatchError:  # the next run looks again
+                return False
+        return True
+
+    async def _repair(self, name: DocumentId, needed: Needed, queue: Queue) -> bool:
+        key = key_of(self._keys, name)
+        for _ in range(TRIES):
+            async with self._redis.pipeline(transaction=True) as pipe:
+                # the runner writes the key, a switch the generation: either fails this transaction
+                await pipe.watch(key, self._partition.generation)
+                if int(await pipe.get(self._partition.generation) or 1) != self._generation:
+                    return False
+                document = decode_document(name, await (pipe.hgetall(key) if row_type(name) else pipe.get(key)))
+                pipe.multi()
+                if not needed(document):
+                    return False
+                queue(pipe, document)
+                try:
+                    await pipe.execute()
+                    return True
+                except WatchError:
+                    continue
+        return False  # it keeps changing; the next run looks again
+
+
+Fault = Literal[
+    "missing_from_listing",
+    "stale_in_listing",
+    "missing_from_index",
+    "stale_in_index",
+    "vector_missing",
+    "stale_in_embed_queue",
+    "pending_behind_checkpoint",
+    "document_missing",
+    "altered_entry",
+]
+FAULTS: tuple[Fault, ...] = get_args(Fault)
+EXAMPLES = 20
+
+
+class Findings(Struct, kw_only=True):
+    """Of one partition: what was checked, and every fault by kind. All are repaired except missing documents and
+    altered log entries.
+
+    `not_compared` says why the index could not be compared, empty when it was. `first` has up to EXAMPLES of a kind.
+    """
+
+    partition: int
+    documents: int = 0
+    events_sampled: int = 0
+    found: dict[Fault, int] = {}
+    first: dict[Fault, list[str]] = {}
+    not_compared: str = ""
+
+    def note(self, kind: Fault, name: str) -> None:
+        """Count a fault of a kind."""
+        self.found[kind] = self.found.get(kind, 0) + 1
+        examples = self.first.setdefault(kind, [])
+        if len(examples) < EXAMPLES:
+            examples.append(name)
+
+    @property
+    def advice(self) -> str:
+        """What a person has to do; empty if nothing."""
+        if self.found.get("altered_entry"):
+            return "entries of the log were altered: put its file back from a copy, or restore a backup"
+        if self.found.get("document_missing"):
+            return f"documents are missing: `mnemolog rebuild --partition {self.partition}`"
+        return ""
+
+
+class ReconcileReport(Struct, kw_only=True):
+    """A reconciliation: `next` is the partition to continue with, None when it is finished."""
+
+    started_at: datetime
+    finished_at: datetime | None = None
+    next: int | None = 0
+    partitions: list[Findings] = []
+
+    @property
+    def found(self) -> dict[Fault, int]:
+        """All faults by kind, of all partitions checked."""
+        return {kind: sum(findings.found.get(kind, 0) for findings in self.partitions) for kind in FAULTS}
+
+    @property
+    def advice(self) -> list[str]:
+        """What a person has to do."""
+        return [findings.advice for findings in self.partitions if findings.advice]
+
+
+async def load_report(redis: Client) -> ReconcileReport | None:
+    """The newest report; None before the first run."""
+    raw = await redis.get(RECONCILED)
+    return msgspec.json.decode(raw, type=ReconcileReport) if raw else None
+
+
+async def save_report(redis: Client, report: ReconcileReport) -> None:
+    """Store the report: a run that is interrupted continues with the partition that it had not finished."""
+    await redis.set(RECONCILED, msgspec.json.encode(report))
 
 
 class IndexedNames(NamedTuple):
@@ -232,8 +414,8 @@ class PartitionCheck:
         for name, missing, _ in sorted(differences(expected, actual)):
             if await self._repairs.announce(DocumentId(name), missing=bool(missing)):
                 findings.note("missing_from_index" if missing else "stale_in_index", name)
-        # a document that is embedded meanwhile was queued before, or has its vectors in the feed that was read; while
-        # some are deferred, those cannot be told from missing ones
+        # a document that is embedded during this check was queued before, or has its vectors in the feed that was read;
+        # while some are deferred, those cannot be distinguished from missing ones
         if self._dimensions and not await self._redis.exists(self._keys.embed_later):
             for name in sorted(searchable.with_text - indexed.embedded - waiting):
                 if await self._repairs.embed(DocumentId(name), now_ms):
@@ -244,16 +426,15 @@ class PartitionCheck:
 
         Raises FeedGap where feed and snapshots do not meet for longer than it takes to put one in place.
         """
-        for pause_s in PAUSES_S:
-            with suppress(FeedGap):
-                return await self._indexed_now()
+        partition, pauses = self._partition.partition, iter(PAUSES_S)
+        while True:
+            try:
+                return await indexed_names(self._redis, partition, await self._newest.names(partition), self._model)
+            except FeedGap:
+                if (pause_s := next(pauses, None)) is None:
+                    raise
             self._newest.forget()
             await asyncio.sleep(pause_s)
-        return await self._indexed_now()
-
-    async def _indexed_now(self) -> IndexedNames:
-        partition = self._partition.partition
-        return await indexed_names(self._redis, partition, await self._newest.names(partition), self._model)
 
     async def _embed_queue(self, findings: Findings) -> None:
         start = 0
@@ -273,13 +454,10 @@ class PartitionCheck:
             groups = await self._redis.xinfo_groups(self._partition.log)
         if CONSUMER_GROUP.encode() not in [group["name"] for group in groups] or checkpoint == START:
             return
-        while True:
-            rows: list[dict[str, Any]] = await self._redis.xpending_range(
-                self._partition.log, CONSUMER_GROUP, min="-", max=str(checkpoint), count=PENDING_PER_READ
-            )
-            entries = [row["message_id"].decode() for row in rows]
-            if not entries:
-                return
+        while rows := await self._redis.xpending_range(
+            self._partition.log, CONSUMER_GROUP, min="-", max=str(checkpoint), count=PENDING_PER_READ
+        ):
+            entries: list[str] = [row["message_id"].decode() for row in rows]
             # they are applied, whichever consumer has them; acknowledging an entry twice changes nothing
             await self._redis.xack(self._partition.log, CONSUMER_GROUP, *entries)
             for entry in entries:
@@ -304,22 +482,22 @@ class PartitionCheck:
         for _ in range(SAMPLES):
             after = Position(chance.randint(first[0].position.ms - 1, checkpoint.ms), 0)
             for entry in await self._log.read(self._partition.partition, after, 1):
-                if entry.position > checkpoint or entry.position in seen or not entry.payload:
+                position = entry.position
+                if position > checkpoint or position in seen or not entry.payload:
                     continue
-                seen.add(entry.position)
+                seen.add(position)
                 try:
-                    event = decode(entry.payload, entry.position)
+                    event = decode(entry.payload, position)
                 except UnreadableEvent:
                     continue  # it is a dead letter, or will be
                 findings.events_sampled += 1
-                leaves = _leaves(event)
                 if (
-                    leaves
+                    (leaves := _leaves(event))
                     and not await self._store.load(leaves)
-                    and await dead_letter(self._redis, self._keys, event.position) is None
-                    and await discarded_letter(self._redis, self._partition, event.position) is None
+                    and await dead_letter(self._redis, self._keys, position) is None
+                    and await discarded_letter(self._redis, self._partition, position) is None
                 ):
-                    findings.note("document_missing", f"{event.envelope.type} at {entry.position}")
+                    findings.note("document_missing", f"{event.envelope.type} at {position}")
 
 
 def _leaves(event: Recorded) -> set[DocumentId]:
@@ -340,8 +518,6 @@ def _leaves(event: Recorded) -> set[DocumentId]:
         case _:
             return documents_of([event])
 
-
-logger = logging.getLogger(__name__)
 
 EVERY = timedelta(days=1)
 SLICE_S = 30.0
@@ -380,22 +556,19 @@ class ReconcileJob:
                 if not force and now - (report.started_at if report else datetime.fromisoformat(created)) < EVERY:
                     return None
                 report = ReconcileReport(started_at=now, partitions=[])
-            return await self._go_on(report)
-
-    async def _go_on(self, report: ReconcileReport) -> ReconcileReport:
-        until = time.monotonic() + self._slice_s
-        embedder = await self._embedders.refresh()
-        index = self._index_of(embedder)
-        for partition in range(report.next or 0, self._log.partitions):
-            check = PartitionCheck(self._redis, self._log, partition, embedder.model, embedder.dimensions, index)
-            findings = await check.run(to_ms(self._clock()))
-            report.partitions.append(findings)
-            report.next = partition + 1 if partition + 1 < self._log.partitions else None
-            if report.next is None:
-                report.finished_at = self._clock()
-            await save_report(self._redis, report)
-            if findings.found:
-                logger.warning("reconcile: partition %d: %s %s", partition, findings.found, findings.advice)
-            if time.monotonic() > until:
-                break
-        return report
+            until = time.monotonic() + self._slice_s
+            embedder = await self._embedders.refresh()
+            index = self._index_of(embedder)
+            for partition in range(report.next or 0, self._log.partitions):
+                check = PartitionCheck(self._redis, self._log, partition, embedder.model, embedder.dimensions, index)
+                findings = await check.run(to_ms(self._clock()))
+                report.partitions.append(findings)
+                report.next = partition + 1 if partition + 1 < self._log.partitions else None
+                if report.next is None:
+                    report.finished_at = self._clock()
+                await save_report(self._redis, report)
+                if findings.found:
+                    logger.warning("reconcile: partition %d: %s %s", partition, findings.found, findings.advice)
+                if time.monotonic() > until:
+                    break
+            return report

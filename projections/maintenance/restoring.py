@@ -64,15 +64,21 @@ from ingest.platform.connections import Client, info_of_nodes
 from ingest.platform.settings import Settings
 from projections.dead_letters.records import discarded_places, place_of
 from projections.forgetting.receipts import Receipt
-from projections.maintenance.backing_up import Backup, HashField, Member, StoredKey, Text, keys_beside_log, opened
 from projections.maintenance.backups import (
+    Backup,
     BackupManifest,
+    HashField,
     ListedBackup,
     LogState,
+    Member,
     RestoreRefused,
+    StoredKey,
     Target,
+    Text,
     count_forgotten,
+    keys_beside_log,
     measure,
+    opened,
 )
 from projections.maintenance.differences import (
     ENTRIES_PER_READ,
@@ -139,7 +145,7 @@ def _at_token(text: str, manifest: BackupManifest) -> Point:
     return Point({partition: token.get(partition, newest) for partition in range(manifest.partitions)}, text)
 
 
-# one write is one script in Redis, which serves nobody else meanwhile
+# one write is one script in Redis, which serves no other client during it
 RECORDS_PER_WRITE, BYTES_PER_WRITE = 500, 4 << 20
 
 
@@ -211,7 +217,7 @@ async def finish(redis: Client, partitions: int, state: LogState, window: Window
     await redis.hset(MANIFEST, FORGOTTEN_BEFORE, str(base))
     await redis.hset(MANIFEST, "partitions", str(partitions))
     await redis.hset(MANIFEST, "created_at", state.log)
-    # last: whoever starts before this sees an incomplete log and refuses
+    # last: a process that starts before this sees an incomplete log and refuses
     await redis.hdel(MANIFEST, RESTORING)
 
 
@@ -220,16 +226,13 @@ async def refuse_if_used(redis: Client, partitions: int) -> None:
     recorded = int(await redis.hget(MANIFEST, "partitions") or partitions)
     if recorded != partitions:
         raise PartitionCountMismatch(recorded, partitions)
-    if not await is_empty(redis, partitions):
-        raise _not_empty()
-    await _refuse_processes(redis)
+    await _refuse_content(redis, partitions, ignore=await redis.hget(MANIFEST, RESTORING) is not None)
 
 
-def _not_empty() -> RestoreRefused:
-    return RestoreRefused("the log is not empty; a backup is restored into an empty one")
-
-
-async def _refuse_processes(redis: Client) -> None:
+async def _refuse_content(redis: Client, partitions: int, *, ignore: bool) -> None:
+    """Raise RestoreRefused where the log has anything, unless what is there is to be ignored, or a process uses it."""
+    if not ignore and not await _has_nothing(redis, partitions):
+        raise RestoreRefused("the log is not empty; a backup is restored into an empty one")
     if await heard_of(redis, WORKERS, LEASE_TTL // timedelta(milliseconds=1)) or await replicas(redis):
         raise RestoreRefused("a worker or an API process uses the log; stop all of them first")
 
@@ -241,14 +244,12 @@ async def make_room(redis: Client, partitions: int, mark: str) -> None:
     """
     await refuse_if_used(redis, partitions)
     had: bytes | None = await redis.hget(MANIFEST, RESTORING)
-    # the mark first, the checks after it: a process that starts meanwhile sees the mark, or is seen here; until all is
+    # the mark first, the checks after it: a process that starts in between sees the mark, or is seen here; until all is
     # deleted a growth has another mark than its own, so that one that is interrupted here deletes again
     of_growth = any(name.startswith(GROWING) for name in (mark, (had or b"").decode()))
     await redis.hset(MANIFEST, RESTORING, _CLEARING if of_growth else mark)
     try:
-        if had is None and not await _has_nothing(redis, partitions):
-            raise _not_empty()
-        await _refuse_processes(redis)
+        await _refuse_content(redis, partitions, ignore=had is not None)
     except MnemologError:
         if had is None:
             await redis.hdel(MANIFEST, RESTORING)
@@ -277,10 +278,10 @@ async def clear(redis: Client, partitions: int) -> None:
 async def _restore(redis: Client, backup: Backup, progress: Progress, at: Point | None, window: Window) -> int:
     done = left_out = 0
     source = backup.kept()
-    while kept := await asyncio.to_thread(next, source, None):
-        for start in range(0, len(kept), RECORDS_PER_WRITE):
-            await put_keys(redis, kept[start : start + RECORDS_PER_WRITE])
-        done += len(kept)
+    while records := await asyncio.to_thread(next, source, None):
+        for start in range(0, len(records), RECORDS_PER_WRITE):
+            await put_keys(redis, records[start : start + RECORDS_PER_WRITE])
+        done += len(records)
         progress(done, backup.manifest.records)
     for chain in backup.index.partitions:
         segments = backup.entries(chain)
@@ -454,7 +455,7 @@ class Growing:
         await refuse_if_used(self._target, self._new.partitions)
         had = await self._source.hget(MANIFEST, MOVED)
         note = Moved(self._new.partitions, self._clock())
-        # the note first, the check after it: a process that starts meanwhile reads the note, or is seen
+        # the note first, the check after it: a process that starts in between reads the note, or is seen
         await self._source.hset(MANIFEST, MOVED, msgspec.json.encode(note))
         try:
             await self._check_source(projected)
@@ -469,8 +470,7 @@ class Growing:
     async def copy(self) -> int:
         """Copy every entry that is not there yet; returns how many there were to copy."""
         total = done = copied = 0
-        for partition in range(self._old.partitions):  # without those that are in an archive
-            keys = PartitionKeys(partition)
+        for keys in map(PartitionKeys, range(self._old.partitions)):  # without those that are in an archive
             total += int(await self._source.xlen(keys.log)) + int(await self._source.zcard(keys.erased))
         for partition in range(self._old.partitions):
             heads = {part: await self._new.head(part) for part in self._parts(partition)}
@@ -502,7 +502,12 @@ class Growing:
                 ]
                 if sorted(copies) != page:
                     raise CopyDiffers(f"partition {partition}: the entries after {after}, up to {until}, differ")
-                counts.update(map(_tenant_and_type, page))
+                for entry in page:
+                    try:
+                        event = msgspec.msgpack.decode(entry.payload, type=_TenantAndType)
+                    except msgspec.MsgspecError:
+                        event = _TenantAndType("", "unreadable")
+                    counts[event.tenant, event.type] += 1
                 after = until
                 self._progress("compared", counts.total(), counts.total())
             if any([await self._new.read(part, after, 1) for part in self._parts(partition)]):
@@ -510,7 +515,7 @@ class Growing:
         return counts
 
     async def compare_documents(self) -> list[ManifestDifference]:
-        """Where the documents of the old log are not what the new one makes of its entries, by old partition."""
+        """Where the documents of the old log differ from a replay of the new one, by old partition."""
         differing: list[ManifestDifference] = []
         for partition in range(self._old.partitions):
             live = await manifest_of(self._source, [partition])
@@ -537,15 +542,13 @@ class Growing:
         for key in (ACCESS_VERSION, EMBEDDER):
             if (value := await self._source.get(key)) is not None:
                 await self._target.set(key, value)
-        await self._copy_purge_notes()
-        await self._copy_caches()
-
-    async def _copy_purge_notes(self) -> None:
-        """Copy what the next purge deletes for forgotten texts: their cached vectors are copied like the others."""
         for partition in range(self._old.partitions):
-            keys = PartitionKeys(partition)  # of both servers: a purge takes those of all partitions together
+            # what the next purge deletes for forgotten texts: their cached vectors are copied like the others; keys of
+            # both servers, because a purge takes those of all partitions together
+            keys = PartitionKeys(partition)
             if notes := {*await self._source.smembers(keys.purge), *await self._source.smembers(keys.purging)}:
                 await self._target.sadd(keys.purge, *notes)
+        await self._copy_caches()
 
     async def _copy_caches(self) -> None:
         copied = 0
@@ -562,7 +565,7 @@ class Growing:
         """Let the new log be the log.
 
         Raises GrowRefused when the old one was written to meanwhile; or when the new server's clock is behind its
-        newest event: new positions would be taken for old ones.
+        newest event: new positions would look like old ones.
         """
         if await measure(self._source, self._old) != self._state:
             raise GrowRefused("the old log was written to meanwhile; stop what writes to it, and grow it again")
@@ -691,11 +694,3 @@ def _route_of_unreadable(stored: Stored) -> str | None:
     if kind in SESSION_TYPES or (kind == SubjectForgotten.TYPE and session):
         return session_route(tenant, project, session)
     return project_route(tenant, project)
-
-
-def _tenant_and_type(stored: Stored) -> tuple[str, str]:
-    try:
-        event = msgspec.msgpack.decode(stored.payload, type=_TenantAndType)
-    except msgspec.MsgspecError:
-        return "", "unreadable"
-    return event.tenant, event.type

@@ -8,14 +8,16 @@ use its comparison of documents and its repairs.
 
 from ingest.errors import InvalidSetting
 from ingest.log.archive.store import store_of
-from projections.maintenance.backing_up import BackupJob, choose, no_such_backup
 from projections.maintenance.backups import (
     BackupFailed,
+    BackupJob,
     BackupManifest,
     DamagedBackup,
     StoreTarget,
     Target,
+    choose,
     listed,
+    no_such_backup,
 )
 from projections.maintenance.differences import manifest_differences, manifest_of, replay_manifest
 from projections.maintenance.reconciling import IndexNames, NewestSnapshot, ReconcileJob
@@ -36,34 +38,10 @@ from projections.maintenance.restoring import (
 )
 
 __all__ = [
-    "BackupFailed",
-    "BackupJob",
-    "BackupManifest",
-    "Counts",
-    "DamagedBackup",
-    "GrowProgress",
-    "GrowRefused",
-    "Growing",
-    "IndexNames",
-    "NewestSnapshot",
-    "Progress",
-    "ReconcileJob",
-    "Target",
-    "Verified",
-    "Window",
-    "choose",
-    "is_empty",
-    "listed",
-    "manifest_differences",
-    "manifest_of",
-    "no_such_backup",
-    "point_of",
-    "refuse_if_used",
-    "replay_manifest",
-    "restore",
-    "take_back",
-    "target_of",
-    "verify",
+    "BackupFailed", "BackupJob", "BackupManifest", "Counts", "DamagedBackup", "GrowProgress", "GrowRefused", "Growing",
+    "IndexNames", "NewestSnapshot", "Progress", "ReconcileJob", "Target", "Verified", "Window", "choose", "is_empty",
+    "listed", "manifest_differences", "manifest_of", "no_such_backup", "point_of", "refuse_if_used", "replay_manifest",
+    "restore", "take_back", "target_of", "verify",
 ]  # fmt: skip
 
 HUGGING_FACE, DATASETS = "hf://", "hf://datasets/"

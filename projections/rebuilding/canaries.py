@@ -28,7 +28,7 @@ from projections.documents.observations import Observation
 from projections.documents.rows import Row
 from projections.documents.sessions import Commit
 from projections.folds.fold import documents_of
-from projections.maintenance.differences import differences
+from projections.search.comparing import differences
 
 LATER_FIELDS: Mapping[type[Packed], frozenset[str]] = {
     Commit: frozenset({"occurred_ms"}),

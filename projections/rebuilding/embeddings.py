@@ -28,7 +28,7 @@ from ingest.platform.tasks import nothing
 from projections.documents.document import Searched, searchable_text
 from projections.embedding.embed_job import BATCH, DocumentLocation, DocumentVectors
 from projections.embedding.live import Choice, announce, chosen, make_live
-from projections.maintenance.repairs import Repairs
+from projections.maintenance.reconciling import Repairs
 from projections.rebuilding import rebuilds as steps
 from projections.rebuilding.canaries import Canaries, RecallProbe, recall_verdict
 from projections.rebuilding.job import ALONE, REPORT_EVERY_S, PartitionProgress, Strategy, is_live

@@ -25,8 +25,7 @@ from ingest.log.keys import ARCHIVE_ID, MANIFEST, PartitionKeys
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client
 from ingest.platform.settings import from_environment
-from projections.maintenance.backing_up import BackupJob, choose
-from projections.maintenance.backups import StoreTarget, count_forgotten
+from projections.maintenance.backups import BackupJob, StoreTarget, choose, count_forgotten
 from projections.maintenance.restoring import restore
 
 LATE = Position(10**13, 0)

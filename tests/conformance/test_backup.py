@@ -27,19 +27,21 @@ from ingest.platform.connections import Client
 from projections.documents.access import Reader
 from projections.forgetting.forget import Forgetting
 from projections.forgetting.receipts import Receipt, load_receipt, save_receipt
-from projections.maintenance import backing_up as backup_module
+from projections.maintenance import backups as backup_module
 from projections.maintenance import restoring
-from projections.maintenance.backing_up import BackupJob, choose, write_backup
 from projections.maintenance.backups import (
     INDEX,
     BackupFailed,
+    BackupJob,
     BackupManifest,
     DamagedBackup,
     ListedBackup,
     RestoreRefused,
     StoreTarget,
+    choose,
     listed,
     load_status,
+    write_backup,
 )
 from projections.maintenance.backups import MANIFEST as MANIFEST_FILE
 from projections.maintenance.differences import DocumentManifest, manifest_differences, manifest_of

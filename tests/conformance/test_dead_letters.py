@@ -38,10 +38,9 @@ from ingest.platform.tasks import end
 from projections.dead_letters.records import Outcome, PartitionDeadLetters, discarded_places, letter_counts
 from projections.dead_letters.room import DeadLetters, LogLocation, Reason, Selection
 from projections.documents.access import Reader
-from projections.maintenance.backing_up import choose, write_backup
-from projections.maintenance.backups import StoreTarget
+from projections.maintenance.backups import StoreTarget, choose, write_backup
 from projections.maintenance.differences import DocumentManifest, manifest_differences, manifest_of, replay
-from projections.maintenance.repairs import Repairs
+from projections.maintenance.reconciling import Repairs
 from projections.maintenance.restoring import restore
 from projections.queries.documents import DocumentReader
 from projections.rebuilding.documents import fill

@@ -64,8 +64,7 @@ from projections.documents.access import Reader
 from projections.documents.memories import Memory
 from projections.forgetting.receipts import Receipt, load_receipt, save_receipt
 from projections.maintenance import restoring
-from projections.maintenance.backing_up import choose, write_backup
-from projections.maintenance.backups import LogState, RestoreRefused, StoreTarget
+from projections.maintenance.backups import LogState, RestoreRefused, StoreTarget, choose, write_backup
 from projections.maintenance.differences import manifest_differences, manifest_of
 from projections.maintenance.restoring import Growing, GrowRefused, Routed, Window, restore, take_back
 from projections.queries.documents import DocumentReader

@@ -10,8 +10,6 @@ from folding import folded, one_by_one
 from msgspec.structs import replace
 
 from ingest.errors import InvalidSetting
-from ingest.ids import DocumentId
-from projections.documents.document import Document
 from projections.documents.observations import Observation
 from projections.documents.rows import Row
 from projections.maintenance.backups import (
@@ -43,28 +41,19 @@ def manifest(store: MemoryStore, partition: int = 0) -> DocumentManifest:
     return DocumentManifest({partition: manifest_of_store(store)})
 
 
-def put(store: MemoryStore, document: Document) -> None:
-    """Alter a document behind the fold's back."""
-    store.documents[DocumentId(document.id)] = document
-
-
 def test_it_counts_documents_by_kind_and_members():
-    found = manifest_of_store(one_by_one(HISTORY))
-    assert found.summary.documents == {"lesson": 1, "mark": 2, "memory": 1, "observation": 2, "session": 1}
-    assert found.members == sum(map(len, one_by_one(HISTORY).listings.values())) > 0
+    counted = manifest_of_store(one_by_one(HISTORY))
+    assert counted.summary.documents == {"lesson": 1, "mark": 2, "memory": 1, "observation": 2, "session": 1}
+    assert counted.members == sum(map(len, one_by_one(HISTORY).listings.values())) > 0
 
 
-def test_the_same_documents_have_the_same_manifest_however_they_came():
-    assert manifest(one_by_one(HISTORY)) == manifest(folded(HISTORY))
-    assert manifest_differences(manifest(one_by_one(HISTORY)), manifest(folded(HISTORY))) == []
-    assert manifest(one_by_one(HISTORY)).summary == manifest(folded(HISTORY)).summary
-
-
-def test_it_does_not_depend_on_the_order_in_which_documents_are_read():
-    store, other = one_by_one(HISTORY), one_by_one(HISTORY)
-    other.documents = dict(reversed(other.documents.items()))
-    other.listings = dict(reversed(other.listings.items()))
-    assert manifest(store).summary == manifest(other).summary
+def test_the_same_documents_have_the_same_manifest_however_they_came_and_are_read():
+    store, other = manifest(one_by_one(HISTORY)), manifest(folded(HISTORY))
+    assert (store, manifest_differences(store, other), store.summary) == (other, [], other.summary)
+    reverse = one_by_one(HISTORY)
+    reverse.documents = dict(reversed(reverse.documents.items()))
+    reverse.listings = dict(reversed(reverse.listings.items()))
+    assert manifest(reverse).summary == store.summary
 
 
 def test_a_row_is_the_same_wherever_it_is_stored():
@@ -75,12 +64,11 @@ def test_a_row_is_the_same_wherever_it_is_stored():
 
 def test_any_field_that_differs_is_told_by_the_id_of_its_document():
     store, other = one_by_one(HISTORY), one_by_one(HISTORY)
-    known = next(document for document in other.documents.values() if isinstance(document, Observation))
-    put(other, replace(known, title="something else"))
-    (found,) = manifest_differences(manifest(store), manifest(other))
-    assert (found.documents, found.first_documents) == (1, [known.id])
-    assert found.listings == 0
-    assert known.id in str(found)
+    seen = next(document for document in other.documents.values() if isinstance(document, Observation))
+    other.documents[seen.id] = replace(seen, title="something else")
+    (difference,) = manifest_differences(manifest(store), manifest(other))
+    assert (difference.documents, difference.first_documents, difference.listings) == (1, [seen.id], 0)
+    assert seen.id in str(difference)
     assert manifest(store).summary[0].documents_sha256 != manifest(other).summary[0].documents_sha256
 
 
@@ -88,8 +76,8 @@ def test_a_listing_that_lacks_a_member_is_told_by_its_name():
     store, other = one_by_one(HISTORY), one_by_one(HISTORY)
     listing = max(other.listings, key=lambda name: len(other.listings[name]))
     other.listings[listing].pop()
-    (found,) = manifest_differences(manifest(store), manifest(other))
-    assert (found.documents, found.first_listings) == (0, [listing])
+    (difference,) = manifest_differences(manifest(store), manifest(other))
+    assert (difference.documents, difference.first_listings) == (0, [listing])
     assert manifest(store).summary[0].listings_sha256 != manifest(other).summary[0].listings_sha256
 
 
@@ -101,23 +89,16 @@ def test_a_listing_without_members_is_none():
 
 def test_a_comparison_names_the_first_ones_and_counts_all():
     store = one_by_one([observed(n) for n in range(1, NAMED + 6)])
-    (found,) = manifest_differences(manifest(store), manifest(MemoryStore()))
-    assert found.first_documents == sorted(store.documents)[:NAMED]
-    assert found.documents == len(store.documents) == NAMED + 6
+    (difference,) = manifest_differences(manifest(store), manifest(MemoryStore()))
+    assert difference.first_documents == sorted(store.documents)[:NAMED]
+    assert difference.documents == len(store.documents) == NAMED + 6
 
 
 def test_a_partition_that_one_of_them_lacks_differs():
-    store = one_by_one(HISTORY)
-    assert [difference.partition for difference in manifest_differences(manifest(store, 3), manifest(store, 4))] == [
-        3,
-        4,
-    ]
-    assert (
-        manifest_differences(
-            manifest(store, 3), DocumentManifest({**manifest(store, 3).partitions, 4: manifest_of_store(MemoryStore())})
-        )
-        == []
-    )
+    third, fourth = (manifest(one_by_one(HISTORY), partition) for partition in (3, 4))
+    assert [difference.partition for difference in manifest_differences(third, fourth)] == [3, 4]
+    empty = manifest(MemoryStore(), 4)
+    assert manifest_differences(third, DocumentManifest({**third.partitions, **empty.partitions})) == []
 
 
 def test_a_path_is_a_directory():
@@ -126,7 +107,7 @@ def test_a_path_is_a_directory():
 
 
 @pytest.mark.parametrize(
-    ("setting", "token", "said"),
+    ("setting", "token", "message"),
     [
         ("nowhere://bucket", "", "is not a directory or an fsspec URL"),
         ("hf://models/ada/memories", "t", "is no place for backups"),
@@ -134,8 +115,8 @@ def test_a_path_is_a_directory():
         ("hf://datasets/ada/memories", "", "need HF_TOKEN"),
     ],
 )
-def test_what_is_no_place_is_refused(setting: str, token: str, said: str):
-    with pytest.raises(InvalidSetting, match=said):
+def test_what_is_no_place_is_refused(setting: str, token: str, message: str):
+    with pytest.raises(InvalidSetting, match=message):
         target_of(setting, token)
 
 
@@ -197,7 +178,7 @@ def test_names_sort_by_time():
 
 
 @pytest.mark.parametrize(
-    ("raw", "said"),
+    ("raw", "message"),
     [
         (b"{", "manifest.json cannot be read"),
         (b"\xff", "manifest.json cannot be read"),
@@ -205,8 +186,8 @@ def test_names_sort_by_time():
         (msgspec.json.encode(backup("c")), "that of c"),
     ],
 )
-def test_what_is_no_manifest_of_the_backup_is_told(raw: bytes, said: str):
-    with pytest.raises(DamagedBackup, match=f"backup b is damaged: .*{said}"):
+def test_what_is_no_manifest_of_the_backup_is_told(raw: bytes, message: str):
+    with pytest.raises(DamagedBackup, match=f"backup b is damaged: .*{message}"):
         read_manifest("b", raw)
 
 

@@ -60,7 +60,7 @@ def test_a_partition_that_was_level_stays_so():
     assert steps.progressed(rebuild, 0, 1, 12, level=False, now=NOW).parts[0].level
 
 
-def test_canaries_that_agree_lead_to_the_switch_unless_the_operator_wants_to_say_so():
+def test_canaries_that_agree_lead_to_the_switch_unless_the_operator_orders_it():
     assert steps.compared(given("comparing"), AGREE).state == "switching"
     manual = steps.compared(given("comparing", "manual"), AGREE)
     assert (manual.state, manual.why) == ("ready", "waits for the order to switch")
@@ -113,17 +113,17 @@ def test_a_rebuild_that_fails_leaves_every_generation_that_is_not_live():
 
 
 REFUSED: list[tuple[str, State, Callable[[Rebuild], Rebuild]]] = [
-    ("progress", "cancelled", lambda one: steps.progressed(one, 0, 1, 1, level=False, now=NOW)),
-    ("canaries", "cancelled", lambda one: steps.compared(one, AGREE)),
-    ("switch", "running", lambda one: steps.to_switch(one, force=True)),
+    ("progress", "cancelled", lambda rebuild: steps.progressed(rebuild, 0, 1, 1, level=False, now=NOW)),
+    ("canaries", "cancelled", lambda rebuild: steps.compared(rebuild, AGREE)),
+    ("switch", "running", lambda rebuild: steps.to_switch(rebuild, force=True)),
     ("switch", "cancelled", steps.to_switch),
-    ("roll back", "ready", lambda one: steps.to_roll_back(one, NOW)),
-    ("cancel", "switching", lambda one: steps.cancelled(one, NOW)),
-    ("cancel", "switched", lambda one: steps.cancelled(one, NOW)),
+    ("roll back", "ready", lambda rebuild: steps.to_roll_back(rebuild, NOW)),
+    ("cancel", "switching", lambda rebuild: steps.cancelled(rebuild, NOW)),
+    ("cancel", "switched", lambda rebuild: steps.cancelled(rebuild, NOW)),
 ]
 
 
-@pytest.mark.parametrize(("order", "state", "step"), REFUSED, ids=[f"{one[0]} {one[1]}" for one in REFUSED])
+@pytest.mark.parametrize(("order", "state", "step"), REFUSED, ids=[" ".join(case[:2]) for case in REFUSED])
 def test_a_step_out_of_order_is_refused_with_the_state(order: str, state: State, step: Callable[[Rebuild], Rebuild]):
     with pytest.raises(WrongRebuildState, match=state):
         step(given(state))
@@ -132,9 +132,9 @@ def test_a_step_out_of_order_is_refused_with_the_state(order: str, state: State,
 AGAIN: list[tuple[State, Callable[[Rebuild], Rebuild]]] = [
     ("switching", steps.to_switch),
     ("switched", steps.to_switch),
-    ("rolling_back", lambda one: steps.to_roll_back(one, NOW)),
-    ("rolled_back", lambda one: steps.to_roll_back(one, NOW)),
-    ("cancelled", lambda one: steps.cancelled(one, NOW)),
+    ("rolling_back", lambda rebuild: steps.to_roll_back(rebuild, NOW)),
+    ("rolled_back", lambda rebuild: steps.to_roll_back(rebuild, NOW)),
+    ("cancelled", lambda rebuild: steps.cancelled(rebuild, NOW)),
 ]
 
 
@@ -188,24 +188,30 @@ def answers(document: Document | None = GONE, count: int = 2, newest: tuple[byte
     return Answers({"mem_1": document}, {"memories": ListingAnswer(count, newest)})
 
 
-def said(candidate: Answers, live: Answers | None = None) -> list[tuple[str, str, str]]:
-    return [
-        (difference.what, difference.name, difference.said)
-        for difference in answer_differences(3, live or answers(), candidate)
-    ]
+def compared(live: Answers, candidate: Answers) -> list[tuple[str, str, str]]:
+    return [(canary.what, canary.name, canary.said) for canary in answer_differences(3, live, candidate)]
 
 
-def test_equal_answers_agree():
-    assert said(answers()) == []
-    assert verdict(10, []).agree
-    assert verdict(10, []).said == "all 10 canaries agree"
-
-
-def test_a_document_differs_when_it_is_missing_new_or_says_something_else():
-    assert said(answers(None)) == [("document", "mem_1", "not in what was rebuilt")]
-    assert said(answers(), answers(None)) == [("document", "mem_1", "only in what was rebuilt")]
-    other = Tombstone(id=DocumentId("mem_1"), position="2-0", memory_version=3)
-    assert said(answers(other)) == [("document", "mem_1", "other memory_version, position")]
+@pytest.mark.parametrize(
+    ("live", "candidate", "expected"),
+    [
+        (answers(), answers(), []),
+        (answers(), answers(None), [("document", "mem_1", "not in what was rebuilt")]),
+        (answers(None), answers(), [("document", "mem_1", "only in what was rebuilt")]),
+        (
+            answers(),
+            answers(Tombstone(id=DocumentId("mem_1"), position="2-0", memory_version=3)),
+            [("document", "mem_1", "other memory_version, position")],
+        ),
+        (answers(), answers(count=3), [("listing", "memories", "2 members, 3 in what was rebuilt")]),
+        (answers(), answers(newest=(b"a", b"b")), [("listing", "memories", "other members, or in another order")]),
+    ],
+    ids=["equal", "missing", "new", "other-fields", "more-members", "other-order"],
+)
+def test_documents_and_listings_that_differ_are_named_with_what_differs(
+    live: Answers, candidate: Answers, expected: list[tuple[str, str, str]]
+):
+    assert compared(live, candidate) == expected
 
 
 def commit(**fields: Any) -> Commit:
@@ -228,17 +234,17 @@ def of(document: Commit) -> Answers:
 def test_a_field_that_is_newer_than_the_live_document_is_named_and_not_compared():
     old = commit(occurred_ms=0)
     rebuilt, newer = without_newer(of(old), of(commit()), {"cmt_1": encode(old)})
-    assert said(rebuilt, of(old)) == []
+    assert compared(of(old), rebuilt) == []
     assert newer == {"cmt.occurred_ms"}
-    told = verdict(10, [], newer)
-    assert told.agree
-    assert told.said == (
+    canaries = verdict(10, [], newer)
+    assert canaries.agree
+    assert canaries.said == (
         "all 10 canaries agree; not compared, because the documents that are read now are older: cmt.occurred_ms"
     )
 
 
 @pytest.mark.parametrize(
-    ("live", "rebuilt", "told"),
+    ("live", "rebuilt", "expected"),
     [
         (commit(occurred_ms=0), commit(message="other"), "other message"),
         (commit(), commit(occurred_ms=0), "other occurred_ms"),
@@ -247,25 +253,21 @@ def test_a_field_that_is_newer_than_the_live_document_is_named_and_not_compared(
     ],
 )
 def test_other_fields_are_compared_also_where_the_live_document_has_the_default(
-    live: Commit, rebuilt: Commit, told: str
+    live: Commit, rebuilt: Commit, expected: str
 ):
-    compared, _ = without_newer(of(live), of(rebuilt), {"cmt_1": encode(live)})
-    assert said(compared, of(live)) == [("document", "cmt_1", told)]
-
-
-def test_a_listing_differs_in_how_many_it_has_or_in_the_newest():
-    assert said(answers(count=3)) == [("listing", "memories", "2 members, 3 in what was rebuilt")]
-    assert said(answers(newest=(b"a", b"b"))) == [("listing", "memories", "other members, or in another order")]
+    candidate, _ = without_newer(of(live), of(rebuilt), {"cmt_1": encode(live)})
+    assert compared(of(live), candidate) == [("document", "cmt_1", expected)]
 
 
 def test_every_difference_counts_and_the_first_are_listed():
-    found = [Difference(partition=n, what="document", name=f"mem_{n}", said="missing") for n in range(LISTED + 5)]
-    seen = verdict(100, found)
-    assert (seen.agree, seen.differing, len(seen.differences)) == (False, LISTED + 5, LISTED)
-    assert seen.said == f"{LISTED + 5} of 100 canaries differ"
+    missing = [Difference(partition=n, what="document", name=f"mem_{n}", said="missing") for n in range(LISTED + 5)]
+    canaries = verdict(100, missing)
+    assert (canaries.agree, canaries.differing, len(canaries.differences)) == (False, LISTED + 5, LISTED)
+    assert canaries.said == f"{LISTED + 5} of 100 canaries differ"
+    assert (verdict(10, []).agree, verdict(10, []).said) == (True, "all 10 canaries agree")
 
 
-def sought(n: int, *, words: int, live: int, candidate: int, overlap: float = 0.5) -> list[RecallProbe]:
+def probes(n: int, *, words: int, live: int, candidate: int, overlap: float = 0.5) -> list[RecallProbe]:
     """So many documents, the first of which are found."""
     return [
         RecallProbe(
@@ -289,10 +291,9 @@ def sought(n: int, *, words: int, live: int, candidate: int, overlap: float = 0.
     ids=["alike", "a-tenth-less", "less", "first-vectors", "vectors-of-nothing", "repetitive", "nothing-to-find"],
 )
 def test_new_vectors_must_find_about_what_the_live_ones_find(words: int, live: int, candidate: int, *, agree: bool):
-    found = recall_verdict(sought(50, words=words, live=live, candidate=candidate))
-    assert found.agree is agree
-    assert found.differing == max(0, live - candidate)
-    assert found.said == (
+    canaries = recall_verdict(probes(50, words=words, live=live, candidate=candidate))
+    assert (canaries.agree, canaries.differing) == (agree, max(0, live - candidate))
+    assert canaries.said == (
         f"by meaning the new vectors find {candidate} of 50 documents among the first ten, the live ones {live}, "
         f"words {words}; overlap@10 0.50"
     )
