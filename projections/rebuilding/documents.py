@@ -256,7 +256,8 @@ class DocumentRebuild(Strategy):
         """Apply what the generation lacks of the log."""
         store = self._filling
         if store is None or (store.partition, store.generation) != (part.partition, part.generation):
-            store = self._filling = RebuildStore(self._redis, PartitionKeys(part.partition), part.generation, self._id)
+            store = RebuildStore(self._redis, PartitionKeys(part.partition), part.generation, self._id)
+        self._filling = store if rebuild.state == "running" else None
         applied, level = await fill_into(store, self._redis, self._log, REPORT_EVERY_S)
         total = await entries_of(self._redis, part.partition)
 
