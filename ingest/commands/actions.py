@@ -17,7 +17,6 @@ from ingest.commands.command import (
     creating,
     data_of,
     decides,
-    distinct,
     need_text,
 )
 from ingest.errors import CommandRejected
@@ -52,14 +51,5 @@ def _write_action(command: WriteAction, origin: Origin) -> Decision:
         data = data_of(ActionUpdated, command, session=command.session_id or None, edges=edges)
         return about(command.action, command, origin, data)
     need_text(command.title or "", "title")
-    data = ActionCreated(
-        title=command.title or "",
-        description=command.description or "",
-        priority=command.priority or 0,
-        tags=distinct(command.tags or []),
-        parent=command.parent,
-        assigned_to=command.assigned_to or "",
-        status=command.status or "pending",
-        edges=edges,
-    )
-    return creating(ACTION, command, origin, data)
+    changes = {"priority": command.priority or 0, "status": command.status or "pending", "requires": [], "edges": edges}
+    return creating(ACTION, command, origin, data_of(ActionCreated, command, **changes))

@@ -115,11 +115,15 @@ def writer(*names: str) -> str:
 
 
 def data_of(event: type[DataT], command: Command, **changes: object) -> DataT:
-    """An event with the command's values in the fields they share, lists without repeats, but for `changes`."""
-    fields: dict[str, Any] = {name: getattr(command, name) for name in _common_fields(event, type(command))}
-    for name, value in fields.items():
+    """An event with the command's values (not None) in the fields they share, lists without repeats, but for
+    `changes`."""
+    fields: dict[str, Any] = {}
+    for name in _common_fields(event, type(command)):
+        value = getattr(command, name)
         if value.__class__ is list and name not in AS_SENT:
-            fields[name] = distinct(value)
+            value = distinct(value)
+        if value is not None:
+            fields[name] = value
     return event(**(fields | changes))
 
 

@@ -28,15 +28,10 @@ class ForgetSubject(Command, frozen=True, kw_only=True, tag="forget"):
 
 @decides(ForgetSubject, keep_names=True)
 def _forget(command: ForgetSubject, origin: Origin) -> Decision:
-    """The tombstone goes into the stream of what it forgets.
-
-    A caller that lists documents says which stream that is; of a single subject, its kind says it.
-    """
-    if command.kept and not command.documents:
+    # the tombstone goes into the stream of what it forgets: with documents the caller names that stream, else the kind
+    # of the subject decides
+    if not command.documents and (command.kept or command.kind in _OF_A_PROJECT):
         command = replace(command, session_id="")
     elif not command.documents and command.kind == "observation":
         need_session(command)
-    elif not command.documents and command.kind in _OF_A_PROJECT:
-        command = replace(command, session_id="")
-    data = data_of(SubjectForgotten, command)
-    return about(command.subject, command, origin, data, causation=command.causation)
+    return about(command.subject, command, origin, data_of(SubjectForgotten, command), command.causation)

@@ -121,16 +121,14 @@ def _no_literal(value: str) -> bool:
         value.startswith(REDACTED)
         or is_documented(value)
         or _is_placeholder(value)
-        or _EXPRESSION.match(value)
-        or _PATH.match(value)
-        or _FILE.match(value)
+        or is_code(value)
         or len(set(value)) <= 2
     )
 
 
 def _is_identifier(value: str, *, digits: int) -> bool:
     """Whether `value` is a name made of words, as programs have them, with at most so many digits behind a word."""
-    if _PLAIN_WORDS.fullmatch(value):
+    if is_words(value):
         return True
     parts = [part for part in _BETWEEN_WORDS.split(value, _MOST_WORDS) if part]
     return bool(parts) and all(_is_word(part, digits) for part in parts[:_MOST_WORDS])
