@@ -79,7 +79,6 @@ class DurabilityUnavailable(CommandRejected):
 
     def __init__(self, requested: str, reason: str) -> None:
         super().__init__(f"this log cannot confirm {requested!r}: {reason}", "X-Durability")
-        self.requested = requested
 
 
 class DurabilityNotReached(LogUnavailable):
@@ -178,7 +177,7 @@ class RebuildUnderWay(MnemologError):
 
     def __init__(self, rebuild: str, state: str) -> None:
         super().__init__(f"rebuild {rebuild} is {state}: wait for it, or cancel it")
-        self.rebuild, self.state = rebuild, state
+        self.rebuild = rebuild
 
 
 class WrongRebuildState(MnemologError):
@@ -272,7 +271,6 @@ class RestoreUnfinished(MnemologError):
         super().__init__(
             f"restoring backup {backup} into this log was interrupted; run `mnemolog restore --backup {backup}` again"
         )
-        self.backup = backup
 
 
 class UnreadableEvent(MnemologError):

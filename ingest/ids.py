@@ -25,29 +25,23 @@ def new_event_id() -> EventId:
 
 @lru_cache(maxsize=8_192)
 def document_id(prefix: str, routing_key: str, event_id: str) -> DocumentId:
-    """The id of the document that an event creates: `<prefix>_<20 hex>`.
-
-    A function of the event id and of where the event is routed (tenant, project, for observations also the session), so
-    the same event sent again, however late, names the same document, and equal event ids of two tenants do not meet.
-    """
+    """The id of the document that an event creates: `<prefix>_<20 hex>`. A function of the event id and of where the
+    event is routed (tenant, project, for observations also the session), so the same event sent again, however late,
+    names the same document, and equal event ids of two tenants do not meet."""
     digest = blake2b(f"{routing_key}\0{event_id}".encode(), digest_size=10).hexdigest()
     return DocumentId(f"{prefix}_{digest}")
 
 
 def dedup_id(routing_key: str, event_id: str) -> str:
-    """What a repeat is recognised by in the log: 32 hex digits of where the event is routed and its event id.
-
-    Callers of two tenants, projects or sessions that share a partition may use the same event ids.
-    """
+    """What a repeat is recognised by in the log: 32 hex digits of where the event is routed and its event id. Callers
+    of two tenants, projects or sessions that share a partition may use the same event ids."""
     return blake2b(f"{routing_key}\0{event_id}".encode(), digest_size=16).hexdigest()
 
 
 def imported_dedup_id(routing_key: str, event_id: str, payload: bytes) -> str:
-    """What a repeat of an imported event is recognised by: the whole event.
-
-    Behind its dedup window a log may have taken an event id twice, as another event or as the stub of an erased repeat;
-    an import within one window keeps both.
-    """
+    """What a repeat of an imported event is recognised by: the whole event. Behind its dedup window a log may have
+    taken an event id twice, as another event or as the stub of an erased repeat; an import within one window keeps
+    both."""
     return dedup_id(routing_key, f"{event_id}\0{blake2b(payload, digest_size=16).hexdigest()}")
 
 

@@ -44,11 +44,8 @@ class Pattern(Protocol):
 
 
 def compiled(pattern: str) -> Pattern:
-    """The pattern, ready to search; the same object for the same text while it is cached.
-
-    Raises CommandRejected for one that is too long, that RE2 refuses, or that repeats too much.
-    The empty pattern matches anything.
-    """
+    """The pattern, ready to search; the same object for the same text while it is cached. Raises CommandRejected for
+    one that is too long, that RE2 refuses, or that repeats too much. The empty pattern matches anything."""
     if len(pattern) > MAX_PATTERN_CHARS:
         raise CommandRejected(f"the pattern has {len(pattern):,} characters; the limit is {MAX_PATTERN_CHARS}", FIELD)
     outcome = _outcome(pattern)
@@ -87,10 +84,8 @@ def _outcome(pattern: str) -> Pattern | str:
 
 
 class SecretPattern:
-    """One pattern of ours, compiled when first needed.
-
-    Finds places without groups, which RE2 does several hundred times faster, and groups in those places alone.
-    """
+    """One pattern of ours, compiled when first needed. Finds places without groups, which RE2 does several hundred
+    times faster, and groups in those places alone."""
 
     def __init__(self, regex: str) -> None:
         self._regex = regex.encode()

@@ -52,10 +52,8 @@ def decide(
     command: AnyCommand, caller: Caller, event_id: EventId, now: datetime, *, is_clean: bool = False
 ) -> Decision:
     """The decision on one command; raises CommandRejected with the field at fault, OutsideKeyScope for a project or
-    agent outside the caller's key. `is_clean`: `are_clean` has found that it holds no secret.
-
-    The same command with the same event id decides the same subject, so a repeat acknowledges the same document.
-    """
+    agent outside the caller's key. `is_clean`: `are_clean` has found that it holds no secret. The same command with the
+    same event id decides the same subject, so a repeat acknowledges the same document."""
     if type(command) in _WRITES:  # the others name what is stored, as it is stored
         command = with_nfc(command)
     names: Names = "refuse" if caller.source in _EXPLAINED_SOURCES else "replace"

@@ -85,10 +85,8 @@ class Admission(Protocol):
     """Limits how many observations a session takes."""
 
     async def enter(self, command: Observe, tenant: str, subject: str) -> None:
-        """Count one more observation, which will be document `subject`.
-
-        Raises SessionFull, a CommandRejected, when there is no room and the document does not exist yet.
-        """
+        """Count one more observation, which will be document `subject`. Raises SessionFull, a CommandRejected, when
+        there is no room and the document does not exist yet."""
         ...
 
     def leave(self, command: Observe, tenant: str) -> None:
@@ -130,10 +128,8 @@ class CommandHandler:
         """Commands and imported events that were refused for lack of room, by `cause`."""
 
     async def handle(self, command: AnyCommand, caller: Caller) -> Accepted:
-        """Append one command's event. Raises CommandRejected, Overloaded or LogUnavailable.
-
-        DurabilityNotReached is also a LogUnavailable: then the event is in the log, but less durable than requested.
-        """
+        """Append one command's event. Raises CommandRejected, Overloaded or LogUnavailable. DurabilityNotReached is
+        also a LogUnavailable: then the event is in the log, but less durable than requested."""
         with write_span([command]) as span:
             with tracing.span("decide"):
                 ready = await self._decide(command, caller)
@@ -161,9 +157,7 @@ class CommandHandler:
 
     async def handle_batch(self, commands: Sequence[AnyCommand | CommandRejected], caller: Caller) -> BatchOutcome:
         """Append a batch; each item is accepted or rejected on its own. Items rejected earlier are passed through.
-
-        Raises Overloaded or LogUnavailable for the batch as a whole; repeating it with the same event ids is safe.
-        """
+        Raises Overloaded or LogUnavailable for the batch as a whole; repeating it with the same event ids is safe."""
         with write_span([command for command in commands if not isinstance(command, CommandRejected)]):
             return await self._handle_batch(commands, caller)
 
@@ -205,11 +199,9 @@ class CommandHandler:
         return await self._outcome(ready, appended, rejected, caller)
 
     async def append_events(self, events: Sequence[Event]) -> BatchOutcome:
-        """Append events that another log recorded, as they are; a repeat of the same whole event is a duplicate.
-
-        An event that cannot be stored is rejected on its own. Raises Overloaded or LogUnavailable for all of them;
-        repeating them is safe.
-        """
+        """Append events that another log recorded, as they are; a repeat of the same whole event is a duplicate. An
+        event that cannot be stored is rejected on its own. Raises Overloaded or LogUnavailable for all of them;
+        repeating them is safe."""
         tenant = events[0].envelope.tenant if events else ""  # an export is of one tenant
         self._check(events, tenant)
         ready: list[_Ready] = []
@@ -229,9 +221,7 @@ class CommandHandler:
 
     def _check(self, items: Sequence[AnyCommand | CommandRejected | Event], tenant: str) -> None:
         """Raise Overloaded while there is no room for these. For forgetting, which frees room, there always is.
-
-        Anything written together with a forgetting (a slot without the forgotten lines) is part of it.
-        """
+        Anything written together with a forgetting (a slot without the forgotten lines) is part of it."""
         if self.gate is None:
             return
         try:
@@ -377,10 +367,8 @@ OPERATIONS: dict[type[Command], str] = {
 
 
 def write_span(commands: Sequence[Command]) -> AbstractContextManager[Span]:
-    """The span of a write, by OpenTelemetry's conventions for operations of memories.
-
-    No content, no names of people or agents: collectors have other readers than the log.
-    """
+    """The span of a write, by OpenTelemetry's conventions for operations of memories. No content, no names of people or
+    agents: collectors have other readers than the log."""
     if not commands or not tracing.is_recording():
         return tracing.NO_SPAN
     operation = _only(OPERATIONS.get(type(command), UPSERT) for command in commands) or UPSERT

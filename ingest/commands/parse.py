@@ -87,11 +87,9 @@ def parse_batch_at_once(body: bytes, content_type: str) -> list[WriteCommand | C
 
 
 def parse_batch(body: bytes, content_type: str) -> list[WriteCommand | CommandRejected]:
-    """A batch of commands: a JSON array, NDJSON (`application/x-ndjson`) or a msgpack array.
-
-    One bad item is a CommandRejected in its place. Raises MalformedRequest when the batch itself cannot be read,
-    RequestTooLarge for more than MAX_BATCH_ITEMS or MAX_BATCH_VALUES.
-    """
+    """A batch of commands: a JSON array, NDJSON (`application/x-ndjson`) or a msgpack array. One bad item is a
+    CommandRejected in its place. Raises MalformedRequest when the batch itself cannot be read, RequestTooLarge for more
+    than MAX_BATCH_ITEMS or MAX_BATCH_VALUES."""
     if (items_at_once := parse_batch_at_once(body, content_type)) is not None:
         return items_at_once
     if "msgpack" in content_type:
@@ -248,10 +246,8 @@ def count_values(body: bytes, enough: int = 0) -> int:
 
 
 def array_items(body: bytes, limit: int) -> list[bytes]:
-    """The items of a JSON array as they stand, none of them parsed.
-
-    Raises RequestTooLarge for more than `limit`, MalformedRequest where the body cannot be an array.
-    """
+    """The items of a JSON array as they stand, none of them parsed. Raises RequestTooLarge for more than `limit`,
+    MalformedRequest where the body cannot be an array."""
     first, last = len(body) - len(body.lstrip()), len(body.rstrip())
     ends, count, depth = [first], 1, 0
     for window in _windows(body):

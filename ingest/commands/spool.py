@@ -50,10 +50,8 @@ class Spool:
         self._warned = False
 
     def take(self, limit: int) -> list[Spooled]:
-        """The oldest files by name, at most `limit` and some 16 MiB; they stay until `done` or `reject`.
-
-        What cannot be read is rejected on the way, unless it is only seconds old.
-        """
+        """The oldest files by name, at most `limit` and some 16 MiB; they stay until `done` or `reject`. What cannot be
+        read is rejected on the way, unless it is only seconds old."""
         taken: list[Spooled] = []
         size = 0
         for name in nsmallest(limit, self._names()):

@@ -171,10 +171,8 @@ def _described(incident: Incident, listed: Callable[[Sequence[str]], str]) -> It
 
 
 def find_fault(folder: Path) -> FileFault | None:
-    """The first fault of the append-only file of a server that does not run; reads all of it.
-
-    Raises ServerStartFailed when it cannot be checked, and what `files_of` raises.
-    """
+    """The first fault of the append-only file of a server that does not run; reads all of it. Raises ServerStartFailed
+    when it cannot be checked, and what `files_of` raises."""
     if not files_of(folder):
         return None
     manifest = _manifest(folder)
@@ -317,11 +315,9 @@ def mapped(file: Path) -> Generator[mmap.mmap]:
 
 
 def files_of(folder: Path) -> list[Path]:
-    """The log's files, in the order in which they are read; none in a new folder.
-
-    Raises DamagedLogFile where the manifest that names them is damaged or missing, or one of them is. A server that is
-    started without a manifest begins an empty log in their place, and it deletes a file of type `h`.
-    """
+    """The log's files, in the order in which they are read; none in a new folder. Raises DamagedLogFile where the
+    manifest that names them is damaged or missing, or one of them is. A server that is started without a manifest
+    begins an empty log in their place, and it deletes a file of type `h`."""
     manifest = _manifest(folder)
     there = [match for path in sorted(manifest.parent.glob("*")) if (match := _DATA.fullmatch(path.name))]
     lines = manifest.read_text(errors="replace").splitlines() if manifest.exists() else []
@@ -360,9 +356,7 @@ _OF_STUBS = frozenset({b"ZADD", b"ZREM", b"DEL", b"UNLINK"})
 
 class LogCheck:
     """How many entries and stubs the files of a data folder have, how many without a checksum, and what is wrong.
-
-    Raises OSError, and DamagedLogFile for a damaged manifest.
-    """
+    Raises OSError, and DamagedLogFile for a damaged manifest."""
 
     def __init__(self, folder: Path) -> None:
         self.entries = self.unchecked = 0

@@ -48,11 +48,9 @@ _MAX_SOCKET_PATH = 100
 
 
 class EmbeddedValkey:
-    """One Valkey process with its data under `directory`. Start it, give `url` to clients, stop it.
-
-    Its starter holds the directory's lock until the server has ended, and so does the server: a directory has one
-    server, even if its starter was killed.
-    """
+    """One Valkey process with its data under `directory`. Start it, give `url` to clients, stop it. Its starter holds
+    the directory's lock until the server has ended, and so does the server: a directory has one server, even if its
+    starter was killed."""
 
     def __init__(self, directory: Path, command: str = "another program", *, lasting: bool = False) -> None:
         """`command` and `lasting` describe the lock's holder to others."""

@@ -39,9 +39,7 @@ class Growth(Struct, frozen=True):
 
     def spread(self, token: Mapping[int, Position]) -> Token:
         """A token of the smaller log as one of the larger: each position in all partitions that its entries may be in.
-
-        Entries of partition 7 of 16 are in 7, 23, 39 or 55 of 64, at the same positions.
-        """
+        Entries of partition 7 of 16 are in 7, 23, 39 or 55 of 64, at the same positions."""
         return Token.of(
             (part, position)
             for partition, position in token.items()
@@ -107,10 +105,8 @@ PAGE = 100
 
 
 class Entry(NamedTuple):
-    """One encoded event on its way to the log; `dedup_id` is what a repeat of it is recognised by.
-
-    `context` is the trace that it was written in ("" for none): beside the event, and no part of it.
-    """
+    """One encoded event on its way to the log; `dedup_id` is what a repeat of it is recognised by. `context` is the
+    trace that it was written in ("" for none): beside the event, and no part of it."""
 
     dedup_id: str
     payload: bytes
@@ -165,11 +161,9 @@ class EventLog(Protocol):
         ...
 
     async def append(self, batches: Mapping[int, Sequence[Entry]]) -> dict[int, list[Appended]]:
-        """Append to each partition in the order given; answers in the same order.
-
-        A dedup id seen within the window (also earlier in this call) is not appended again. Raises LogUnavailable when
-        the log did not acknowledge: some of it may then be stored, and repeating the call is safe.
-        """
+        """Append to each partition in the order given; answers in the same order. A dedup id seen within the window
+        (also earlier in this call) is not appended again. Raises LogUnavailable when the log did not acknowledge: some
+        of it may then be stored, and repeating the call is safe."""
         ...
 
     async def append_past_limit(self, batches: Mapping[int, Sequence[Entry]]) -> dict[int, list[Appended]]:
@@ -187,17 +181,13 @@ class EventLog(Protocol):
 
     async def confirm(self, newest: Mapping[int, Position], requested: Durability) -> Durability:
         """Wait, some seconds at most, until what was appended to partitions up to a position is `requested` durable.
-
-        Returns the level reached, which may be less. Raises DurabilityUnavailable where the log can never reach it,
-        and LogUnavailable if the log does not answer, or has lost what was appended.
-        """
+        Returns the level reached, which may be less. Raises DurabilityUnavailable where the log can never reach it, and
+        LogUnavailable if the log does not answer, or has lost what was appended."""
         ...
 
     async def read(self, partition: int, after: Position, limit: int) -> list[Stored]:
-        """Up to `limit` entries behind `after`, oldest first; empty at the head.
-
-        In the place of an erased entry there is its stub (an `event.erased`): positions stay, payloads do not.
-        """
+        """Up to `limit` entries behind `after`, oldest first; empty at the head. In the place of an erased entry there
+        is its stub (an `event.erased`): positions stay, payloads do not."""
         ...
 
     async def read_back(self, partition: int, before: Position | None, limit: int) -> list[Stored]:

@@ -67,11 +67,9 @@ class GroupCommit:
         return self._events
 
     async def append(self, entries: Sequence[tuple[int, Entry]], *, past_limit: bool = False) -> list[Appended]:
-        """Append `(partition, entry)` pairs; answers in the same order. With `past_limit` also at `maxmemory`.
-
-        Raises Overloaded (nothing stored) or LogUnavailable (unknown: repeat with the same event ids). A caller that is
-        cancelled leaves its entries to be written.
-        """
+        """Append `(partition, entry)` pairs; answers in the same order. With `past_limit` also at `maxmemory`. Raises
+        Overloaded (nothing stored) or LogUnavailable (unknown: repeat with the same event ids). A caller that is
+        cancelled leaves its entries to be written."""
         if not entries:
             return []
         size = _size(entries)
@@ -238,10 +236,8 @@ class Confirmations:
         """By level, until when it counts as reachable."""
 
     async def standing(self) -> Durability:
-        """What every acknowledged write has without waiting, as the server last said; `memory` until it does.
-
-        Only the first caller waits for the server.
-        """
+        """What every acknowledged write has without waiting, as the server last said; `memory` until it does. Only the
+        first caller waits for the server."""
         if self._standing is None:
             try:
                 return await asyncio.shield(self._looking or self._look_again())
@@ -252,10 +248,8 @@ class Confirmations:
         return self._standing
 
     async def check(self, requested: Durability | None) -> None:
-        """Return if a write can become `requested` durable; checked before anything is appended.
-
-        Raises DurabilityUnavailable if none ever can, LogUnavailable when the log does not answer.
-        """
+        """Return if a write can become `requested` durable; checked before anything is appended. Raises
+        DurabilityUnavailable if none ever can, LogUnavailable when the log does not answer."""
         if requested is None or reaches(await self.standing(), requested):
             return
         if time.monotonic() < self._can_until.get(requested, 0.0):

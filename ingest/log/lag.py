@@ -18,11 +18,9 @@ LAG_LOOK_S = 0.1
 
 
 async def entries_behind(redis: Client, partitions: int) -> dict[int, int]:
-    """Log entries not projected yet, by partition, for those partitions that have any. One round trip.
-
-    Counts what the consumer group has not read or not acknowledged. Where Redis cannot say (entries were erased that
-    the group had not read), everything in the log counts: too much rather than too little.
-    """
+    """Log entries not projected yet, by partition, for those partitions that have any. One round trip. Counts what the
+    consumer group has not read or not acknowledged. Where Redis cannot say (entries were erased that the group had not
+    read), everything in the log counts: too much rather than too little."""
     keys = [PartitionKeys(partition) for partition in range(partitions)]
     async with redis.pipeline(transaction=False) as pipe:
         for key in keys:
@@ -38,10 +36,8 @@ async def entries_behind(redis: Client, partitions: int) -> dict[int, int]:
 
 
 async def wait_projected(redis: Client, token: Token, timeout_s: float) -> None:
-    """Return once the documents cover a position; raises ProjectionBehind after `timeout_s`.
-
-    For processes without an index replica (which follows every step): this polls ten times a second.
-    """
+    """Return once the documents cover a position; raises ProjectionBehind after `timeout_s`. For processes without an
+    index replica (which follows every step): this polls ten times a second."""
     deadline = time.monotonic() + timeout_s
     while not token.covered_by({partition: await checkpoint(redis, PartitionKeys(partition)) for partition in token}):
         if time.monotonic() > deadline:

@@ -19,11 +19,9 @@ LOOK_AGAIN_S = 0.1
 
 @asynccontextmanager
 async def lease(redis: Client, key: str, who: str, ttl: timedelta, *, wait_s: float = 0.0) -> AsyncGenerator[bool]:
-    """Whether `who` has the lease, which is renewed while the block runs; false if another held it for `wait_s`.
-
-    A holder that stalls for longer than `ttl` loses it, and may run beside the next one: work under a lease must be
-    harmless when it is done twice.
-    """
+    """Whether `who` has the lease, which is renewed while the block runs; false if another held it for `wait_s`. A
+    holder that stalls for longer than `ttl` loses it, and may run beside the next one: work under a lease must be
+    harmless when it is done twice."""
     until = asyncio.get_running_loop().time() + wait_s
     while not await _set(redis, key, who, ttl):  # SET NX: of those that try at the same time, one gets it
         if asyncio.get_running_loop().time() >= until:

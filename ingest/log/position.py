@@ -54,10 +54,8 @@ START = Position(0, 0)
 
 
 class Token(dict[int, Position]):
-    """What a write hands out and a read may wait for: at most one position a partition.
-
-    On the wire `<partition>:<ms>-<seq>`, joined by commas.
-    """
+    """What a write hands out and a read may wait for: at most one position a partition. On the wire
+    `<partition>:<ms>-<seq>`, joined by commas."""
 
     @classmethod
     def parse(cls, text: str) -> "Token":

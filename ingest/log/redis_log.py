@@ -81,10 +81,8 @@ class RedisLog:
         return server_of(self._redis, self._keys[partition].log)
 
     async def create_or_check(self) -> None:
-        """Record a new log's number of partitions and its creation time by its server's clock.
-
-        Raises PartitionCountMismatch for another number in an old log, or what `refuse_unfinished` raises.
-        """
+        """Record a new log's number of partitions and its creation time by its server's clock. Raises
+        PartitionCountMismatch for another number in an old log, or what `refuse_unfinished` raises."""
         refuse_unfinished(await self._redis.hget(MANIFEST, RESTORING))
         async with self._redis.pipeline(transaction=False) as pipe:
             pipe.execute_command("EVAL", TIME, 1, MANIFEST)
@@ -101,11 +99,9 @@ class RedisLog:
         self.history = await read_history(self._redis, self.partitions)
 
     async def look_whether_open(self) -> None:
-        """From now on refuse appends where the log moved or is incomplete; else accept them.
-
-        A running process calls this after each heartbeat. Whatever closes a log checks heartbeats afterwards, so it
-        need not reach every process.
-        """
+        """From now on refuse appends where the log moved or is incomplete; else accept them. A running process calls
+        this after each heartbeat. Whatever closes a log checks heartbeats afterwards, so it need not reach every
+        process."""
         try:
             await refuse_if_closed(self._redis)
         except (LogMoved, GrowthUnfinished, RestoreUnfinished) as error:
@@ -198,18 +194,12 @@ class RedisLog:
         return reasons[0] if reasons and all(reasons) else ""
 
     async def confirm(self, newest: Mapping[int, Position], requested: Durability) -> Durability:
-        """WAITAOF behind a small write to each partition; see EventLog.
-
-        It waits for what its own connection wrote, and so for everything the server received before: also for the
-        first of two appends of one event id, the second of which wrote nothing. The server may be another one by now,
-        which took the place of the one that answered the append, or the same one without what it had not written to
-        disk: so the newest entries are looked for, too. What is lost is lost from some entry on.
-
-        A replica that is asked while it receives a write answers at once, before the write is on its disk, and by
-        itself only once a second. So WAIT comes first: a replica that is asked afterwards has written what it received.
-        """
+        """WAITAOF after a small write to each partition; see EventLog."""
         if requested == "memory":
             return requested
+        # WAITAOF waits for what its own connection wrote, and so for everything the server received before: also for
+        # the first of two appends of one event id, the second of which wrote nothing. The server may be a new primary,
+        # or the same one without what it had not written to disk: so the newest entries are looked up
         async with self._redis.pipeline(transaction=False) as pipe:
             for partition, position in sorted(newest.items()):
                 keys, sort_key = self._keys[partition], position.sort_key
@@ -218,6 +208,8 @@ class RedisLog:
                 pipe.zrange(keys.erased, f"[{sort_key}|".encode(), _behind(position), bylex=True, offset=0, num=1)
             replicas, timeout_ms = int(requested == "replicated"), round(CONFIRM_WITHIN_S * 1000)
             received_ms = round(timeout_ms * RECEIVED_WITHIN)
+            # a replica that is asked while it receives a write answers before the write is on its disk, and then only
+            # once a second: after WAIT it has written what it received
             on_each_node(pipe, "WAIT", replicas, received_ms)
             answers_of = on_each_node(pipe, "WAITAOF", 1, replicas, timeout_ms - received_ms)
             try:

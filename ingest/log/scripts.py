@@ -40,10 +40,8 @@ class Script:
         return answer
 
     async def call_each(self, redis: Client, calls: Sequence[Call]) -> list[Any]:
-        """Run it with each of several keys and arguments, in one round trip; raises the first error.
-
-        Calls with the same keys, one behind the other, are carried out in their order.
-        """
+        """Run it with each of several keys and arguments, in one round trip; raises the first error. Calls with the
+        same keys, one behind the other, are carried out in their order."""
         answers = await self.try_each(redis, calls)
         for answer in answers:
             if isinstance(answer, Exception):
@@ -51,10 +49,8 @@ class Script:
         return answers
 
     async def try_each(self, redis: Client, calls: Sequence[Call]) -> list[Any]:
-        """The same; an error stands in the place of its answer. Runs again what a server did not know the script for.
-
-        A server that does not answer at all is raised, but for nodes of a cluster.
-        """
+        """The same; an error stands in the place of its answer. Runs again what a server did not know the script for. A
+        server that does not answer at all is raised, but for nodes of a cluster."""
         answers = await ask_apart(redis, self._commands(calls, await self.sha(redis)))
         unknown = [n for n, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
         if unknown:
@@ -107,12 +103,9 @@ def append_arguments(
 async def restore_entries(
     redis: Client, keys: PartitionKeys, window_ids: int, entries: Sequence[tuple[Position, Entry]]
 ) -> int:
-    """Append entries at the positions they had in another log; an empty dedup id is not remembered.
-
-    The others are remembered without an end, until `begin_window`. Returns how many were appended.
-
-    Raises ResponseError when the partition has something behind the first one.
-    """
+    """Append entries at the positions they had in another log; an empty dedup id is not remembered. The others are
+    remembered without an end, until `begin_window`. Returns how many were appended. Raises ResponseError when the
+    partition has something behind the first one."""
     args: list[str | bytes | int] = [window_ids]
     for position, entry in entries:
         args += [str(position), entry.dedup_id, entry.payload, checksum(keys.log, position, entry.payload)]
@@ -133,10 +126,8 @@ async def acquire_lease(redis: Client, keys: PartitionKeys, worker_id: str, ttl_
 async def renew_leases(
     redis: Client, keys: Sequence[PartitionKeys], worker_id: str, ttl_ms: int
 ) -> list[bool | Exception]:
-    """For each partition, whether its lease was still this worker's and now lasts `ttl_ms` longer. One round trip.
-
-    An error stands in the place of what is not known: the partitions of a cluster are on several nodes.
-    """
+    """For each partition, whether its lease was still this worker's and now lasts `ttl_ms` longer. One round trip. An
+    error stands in the place of what is not known: the partitions of a cluster are on several nodes."""
     calls = [((partition.lease,), (worker_id, ttl_ms)) for partition in keys]
     answers = await _RENEW_LEASE.try_each(redis, calls)
     return [answer if isinstance(answer, Exception) else bool(answer) for answer in answers]
@@ -158,10 +149,8 @@ async def release(redis: Client, lease: str, who: str) -> None:
 
 
 async def beat(redis: Client, registry: str, member: str, ttl_ms: int, earlier: str = "") -> list[str]:
-    """Say that `member` is up; returns all that are, in the order of their names, by the server's clock.
-
-    Members that begin with `earlier` are what the same one said before, and are taken out.
-    """
+    """Say that `member` is up; returns all that are, in the order of their names, by the server's clock. Members that
+    begin with `earlier` are what the same one said before, and are taken out."""
     return [member.decode() for member in await _BEAT.call(redis, (registry,), (member, ttl_ms, earlier))]
 
 
@@ -205,10 +194,8 @@ async def number(redis: Client, keys: NumberKeys, names: Sequence[str]) -> list[
 
 
 async def take_requests(redis: Client, bucket: str, per_minute: int, want: int, owed: int = 0) -> tuple[int, int]:
-    """Up to `want` requests out of a bucket that refills evenly; how many, and the ms until there is one more.
-
-    What was `owed` is taken first, also where the bucket does not have it.
-    """
+    """Up to `want` requests out of a bucket that refills evenly; how many, and the ms until there is one more. What was
+    `owed` is taken first, also where the bucket does not have it."""
     taken, wait_ms = await _TAKE_REQUESTS.call(
         redis, (bucket,), (per_minute, want, int(1000 * RATE_TTL.total_seconds()), owed)
     )

@@ -37,10 +37,8 @@ def is_loopback(host: str) -> bool:
 
 
 def fault_of_url(url: str, *, secure: bool = True, query: bool = False) -> str:
-    """What is wrong with an address, for people; empty when it can be used.
-
-    `secure`: it must be https, or on this machine. `query`: it may have a query string.
-    """
+    """What is wrong with an address, for people; empty when it can be used. `secure`: it must be https, or on this
+    machine. `query`: it may have a query string."""
     try:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
@@ -89,10 +87,8 @@ SEARCH_SCHEMES = ("redis-search", "rediss-search")
 
 
 def search_engine_of(index: str, log: str | None) -> str | None:
-    """The URL of the search engine that a setting of the index names: `redis-search` is the log's own server.
-
-    None for the embedded index. Raises ValueError for what is neither, or has no server.
-    """
+    """The URL of the search engine that a setting of the index names: `redis-search` is the log's own server. None for
+    the embedded index. Raises ValueError for what is neither, or has no server."""
     if index in ("", "embedded"):
         return None
     scheme, separator, rest = index.partition("://")
@@ -171,10 +167,8 @@ def key_file(url: str, environ: Mapping[str, str]) -> Path | None:
 
 
 def store_key(key: str, url: str, environ: Mapping[str, str]) -> Path:
-    """Store or replace the key for the server at a URL; returns the file.
-
-    Raises InvalidSetting for an invalid address, and if the file cannot be written.
-    """
+    """Store or replace the key for the server at a URL; returns the file. Raises InvalidSetting for an invalid address,
+    and if the file cannot be written."""
     path = key_file(url, environ)
     if path is None:
         raise InvalidSetting(f"{url!r} is not an http:// or https:// address, so no key is stored for it")

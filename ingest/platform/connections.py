@@ -168,10 +168,8 @@ def on_each_node(pipe: Transaction, *command: str | int) -> Callable[[Any], list
 
 async def ask(client: Client, commands: Sequence[Command], *, at_once: bool = False) -> list[Any]:
     """The raw answers to several commands, in one round trip, with errors in their place; `at_once` as a transaction.
-
     On one server all callers share connections, so no command may block. Raises ConnectionError or TimeoutError if the
-    server does not answer.
-    """
+    server does not answer."""
     if isinstance(client, SharedConnectionClient):
         if not at_once:
             return await client.ask(commands)
@@ -198,10 +196,8 @@ def keys_may_be_apart(client: Client) -> bool:
 
 
 async def retry_until_connected(client: Client, what: str, step: Callable[[], Awaitable[T]]) -> T:
-    """What a step of starting returns; it is repeated while a node of the cluster that it needs is away.
-
-    Raises what the step raises without a cluster, or if none of its nodes answers.
-    """
+    """What a step of starting returns; it is repeated while a node of the cluster that it needs is away. Raises what
+    the step raises without a cluster, or if none of its nodes answers."""
     while True:
         try:
             return await step()

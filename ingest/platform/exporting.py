@@ -24,10 +24,8 @@ LAST_EXPORT_S = 3.0
 
 @contextmanager
 def exporting(environ: Mapping[str, str], process: str) -> Generator[None]:
-    """Export the spans of this process while the context is open, if the environment asks for it.
-
-    `process` is what this one is, `api` or `worker`. If something is missing, it logs that and continues without.
-    """
+    """Export the spans of this process while the context is open, if the environment asks for it. `process` is what
+    this one is, `api` or `worker`. If something is missing, it logs that and continues without."""
     tracer, why = None, why_off(environ)
     if why is None:
         try:

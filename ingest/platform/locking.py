@@ -66,10 +66,8 @@ class Lock:
         wait_s: float = WAIT_S,
         on_wait: Callable[[str], None] = lambda what: None,
     ) -> None:
-        """Take it; does nothing when it is held already. Raises InUse, and ServerStartFailed for an unusable folder.
-
-        A lasting holder that is alive is not waited for, any other for `wait_s`.
-        """
+        """Take it; does nothing when it is held already. Raises InUse, and ServerStartFailed for an unusable folder. A
+        lasting holder that is alive is not waited for, any other for `wait_s`."""
         if self.fd is not None:
             return
         try:

@@ -280,10 +280,8 @@ class SharedConnection:
         return 0 if self._answers is None else self._answers.waiting
 
     async def ask(self, commands: Sequence[Command]) -> list[Any]:
-        """The raw answer to each command, in one round trip; an error reply stands in the place of its answer.
-
-        Raises ConnectionError or TimeoutError, after which it is not known what was carried out.
-        """
+        """The raw answer to each command, in one round trip; an error reply stands in the place of its answer. Raises
+        ConnectionError or TimeoutError, after which it is not known what was carried out."""
         if not commands:
             return []
         answers = self._answers
@@ -311,9 +309,8 @@ class SharedConnection:
 
 class _Answers(asyncio.Protocol):
     """Takes a connection that redis-py has opened, with its password and database, away from redis-py's streams.
-
-    Private names: redis-py has no public way from a connection to its transport and its parser. A test asks for them.
-    """
+    Private names: redis-py has no public way from a connection to its transport and its parser. A test asks for
+    them."""
 
     def __init__(self, connection: Any) -> None:
         self._connection, self._timeout_s = connection, connection.socket_timeout

@@ -476,10 +476,8 @@ def without_other_names(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def warnings(environ: Mapping[str, str], drop_ins: tuple[str, ...]) -> Iterator[str]:
-    """What a starting server logs about variables without effect, of the systems whose APIs it serves.
-
-    Raises InvalidSetting where a variable contradicts ours: the operator decides.
-    """
+    """What a starting server logs about variables without effect, of the systems whose APIs it serves. Raises
+    InvalidSetting where a variable contradicts ours: the operator decides."""
     for other, ours in OTHER_NAMES.items():
         if (value := _value(other, environ)) and environ.get(ours, value) not in ("", value):
             raise InvalidSetting(f"{other} and {ours} are both set, to different values: unset one of them")

@@ -36,11 +36,8 @@ DIGEST_BYTES = 4
 
 
 def cleaned(struct: S, names: Names, field: str = "") -> S:
-    """`struct` without secrets; the same object when it holds none.
-
-    Raises CommandRejected with the field at fault: for a name that holds a secret, unless `names` says otherwise, and
-    for data that cannot be stored.
-    """
+    """`struct` without secrets; the same object when it holds none. Raises CommandRejected with the field at fault: for
+    a name that holds a secret, unless `names` says otherwise, and for data that cannot be stored."""
     texts: list[str] = []
     if _gather(struct, texts) and is_clean(texts):
         return struct

@@ -67,11 +67,9 @@ def rules() -> list[SecretRule]:
 
 
 def tokens() -> tuple[str, Finder]:
-    """A pattern that says whether a text holds a token of a provider, and what finds them.
-
-    Looking for so many alternatives of a counted length backwards, as a search for places does, takes RE2 milliseconds
-    a token. So their beginnings are looked for, and each alternative is matched forwards from there.
-    """
+    """A pattern that says whether a text holds a token of a provider, and what finds them. Looking for so many
+    alternatives of a counted length backwards, as a search for places does, takes RE2 milliseconds a token. So their
+    beginnings are looked for, and each alternative is matched forwards from there."""
     alternatives: list[str] = _load("rules.toml")["tokens"]
     beginnings = SecretPattern(
         _BEFORE + f"(?:{'|'.join(_COUNTED.sub('', alternative) for alternative in alternatives)})"

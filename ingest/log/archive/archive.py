@@ -37,9 +37,7 @@ _FIELDS = (VERSION, FILE, CHAIN, SEALED, TRIMMED)
 
 class Archived(NamedTuple):
     """The archive of a partition by Redis. After `trimmed` the stream has everything; up to `sealed` the archive does.
-
-    Version 0 is an archive without files; else `file` is its manifest, and `chain` how that must end.
-    """
+    Version 0 is an archive without files; else `file` is its manifest, and `chain` how that must end."""
 
     version: int = 0
     file: str = ""
@@ -246,10 +244,8 @@ async def look(redis: Client, archive: Archive, partition: int) -> PartitionArch
 async def verify(
     redis: Client, archive: Archive, partition: int, progress: Callable[[], None] = lambda: None
 ) -> list[DamagedArchive]:
-    """What is damaged in a partition: its manifest, or any of its segments; nothing is changed.
-
-    `progress` is called for each segment. Raises ArchiveUnavailable when the store cannot be reached.
-    """
+    """What is damaged in a partition: its manifest, or any of its segments; nothing is changed. `progress` is called
+    for each segment. Raises ArchiveUnavailable when the store cannot be reached."""
     keys = PartitionKeys(partition)
     faults: list[DamagedArchive] = []
     for _ in range(TRIES):

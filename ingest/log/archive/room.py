@@ -44,11 +44,9 @@ async def open_to_write(settings: Settings, redis: Client) -> RedisLog:
 
 
 async def open_log(settings: Settings, redis: Client, partitions: int | None = None) -> RedisLog:
-    """The log of a server, created or checked: an ArchivedLog if MNEMOLOG_ARCHIVE is set.
-
-    `partitions` overrides the settings. Raises what `create_or_check` raises, InvalidSetting for an impossible
-    MNEMOLOG_ARCHIVE, and ArchiveNotConfigured without one when the beginning of the log is in an archive.
-    """
+    """The log of a server, created or checked: an ArchivedLog if MNEMOLOG_ARCHIVE is set. `partitions` overrides the
+    settings. Raises what `create_or_check` raises, InvalidSetting for an impossible MNEMOLOG_ARCHIVE, and
+    ArchiveNotConfigured without one when the beginning of the log is in an archive."""
     count, window_ms = partitions or settings.partitions, settings.dedup_window * 1000
     archive = Archive(redis, store_of(settings.archive)) if settings.archive else None
     if archive is not None:

@@ -101,9 +101,7 @@ class Sealing:
 
     async def let_go(self, partition: int) -> int:
         """Trim the stream up to where it is sealed; returns of how many entries. Each segment is read back before.
-
-        Raises DamagedSegment or ArchiveUnavailable when one cannot be: the stream keeps what is in it.
-        """
+        Raises DamagedSegment or ArchiveUnavailable when one cannot be: the stream keeps what is in it."""
         keys = PartitionKeys(partition)
         state = await load_archived(self._redis, keys)
         manifest = await self._archive.manifest(partition, state)
@@ -120,10 +118,8 @@ class Sealing:
         return trimmed_count
 
     async def rewrite(self, partition: int) -> int:
-        """Put stubs into the segments that still say what was erased since; returns into how many.
-
-        Afterwards no file of the partition says it: nor one that was written for a segment and never counted.
-        """
+        """Put stubs into the segments that still say what was erased since; returns into how many. Afterwards no file
+        of the partition says it: nor one that was written for a segment and never counted."""
         keys = PartitionKeys(partition)
         state = await load_archived(self._redis, keys)
         manifest = await self._archive.manifest(partition, state)
@@ -294,20 +290,16 @@ class ArchiveJob:
 
     async def run(self, *, force: bool = False) -> ArchiveRun:
         """Archive what is old enough, for about a minute; with `force` all that is projected, however long it takes.
-
         What is damaged is left as it is, and logged; the other partitions are archived. Raises ArchiveUnavailable when
-        the place cannot be reached; with `force` also DamagedArchive, and Outrun when another is at it for too long.
-        """
+        the place cannot be reached; with `force` also DamagedArchive, and Outrun when another is at it for too long."""
         async with self._lease(WAIT_FOR_OTHER_S if force else 0.0) as mine:
             if not mine and force:
                 raise _busy()
             return await self._run(force) if mine else ArchiveRun()
 
     async def rewrite(self) -> int:
-        """Rid all segments of what was erased since they were sealed; returns how many had something.
-
-        Raises the first error when all partitions were tried: then it has to be done again.
-        """
+        """Rid all segments of what was erased since they were sealed; returns how many had something. Raises the first
+        error when all partitions were tried: then it has to be done again."""
         async with self._lease(WAIT_FOR_OTHER_S) as mine:
             if not mine:
                 raise _busy()

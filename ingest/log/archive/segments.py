@@ -171,10 +171,8 @@ async def filled(pages: AsyncIterator[Sequence[Stored]]) -> AsyncGenerator[list[
 
 
 def pack(partition: int, entries: Sequence[Stored]) -> bytes:
-    """The bytes of a segment. The same entries always give the same bytes with one release of zstd.
-
-    Raises ValueError for more than `unpack` takes: no entry of the log is as big as that.
-    """
+    """The bytes of a segment. The same entries always give the same bytes with one release of zstd. Raises ValueError
+    for more than `unpack` takes: no entry of the log is as big as that."""
     rows = [(position.ms, position.seq, payload) for position, payload in entries]
     body = _encode(_Body(FORMAT, FORMAT_VERSION, partition, rows))
     if len(body) > MAX_UNPACKED_BYTES:
@@ -287,10 +285,8 @@ def encode(manifest: ArchiveManifest) -> bytes:
 
 
 def decode(raw: bytes, expected: ArchiveManifest, head: str) -> ArchiveManifest:
-    """A manifest of the log, archive, partition and version of `expected`, whose chain ends in `head`.
-
-    Raises DamagedArchive for everything else.
-    """
+    """A manifest of the log, archive, partition and version of `expected`, whose chain ends in `head`. Raises
+    DamagedArchive for everything else."""
     name = f"the manifest of version {expected.version}"
 
     def damaged(trouble: str) -> DamagedArchive:

@@ -47,10 +47,8 @@ TRIES = 3
 
 class SpreadPipeline(AsyncCoreCommands):
     """Commands that are sent at once to the nodes of their keys; the answers come in the order of the commands.
-
-    Commands of one node go through one connection, in their order. There is no transaction, and none across nodes:
-    when one node is away its commands fail and the others do not.
-    """
+    Commands of one node go through one connection, in their order. There is no transaction, and none across nodes: when
+    one node is away its commands fail and the others do not."""
 
     def __init__(self, router: Router) -> None:
         self._router = router
@@ -223,11 +221,9 @@ SPLIT = {"MGET", "UNLINK", "DEL"}
 
 
 class ClusterClient(AsyncCoreCommands):
-    """Sends each command to the primary of its keys' slot; reads go to primaries, which have every write.
-
-    A command without a key goes to every primary; see `MERGED` for the answers. MGET, UNLINK and DEL may name keys of
-    several slots; everything else raises KeysInDifferentSlots then.
-    """
+    """Sends each command to the primary of its keys' slot; reads go to primaries, which have every write. A command
+    without a key goes to every primary; see `MERGED` for the answers. MGET, UNLINK and DEL may name keys of several
+    slots; everything else raises KeysInDifferentSlots then."""
 
     def __init__(self, url: str, *, connections: int, read_timeout_s: float, repeat: bool) -> None:
         """`connections` bounds the pool of each primary. See `connect` for the rest; raises InvalidSetting."""
@@ -313,9 +309,7 @@ class ClusterClient(AsyncCoreCommands):
 
 def parse_cluster_url(url: str) -> tuple[list[Address], dict[str, Any]]:
     """The nodes that `redis+cluster://[user:password@]host:port,host:port/?…` names, and redis-py's connection options.
-
-    `rediss+cluster` is over TLS. Raises InvalidSetting.
-    """
+    `rediss+cluster` is over TLS. Raises InvalidSetting."""
     parts = urlsplit(url)
     scheme = parts.scheme.removesuffix("+cluster")
     login, at, hosts = parts.netloc.rpartition("@")

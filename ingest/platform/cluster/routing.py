@@ -73,11 +73,9 @@ class Router:
         raise ClusterChanged(f"{args[0]}: the cluster did not settle: {last}")
 
     async def run_all(self, queued: Sequence[QueuedCommand]) -> list[Any]:
-        """The answers of many commands, in order; an error stands in the place of its answer.
-
-        The commands of one node go through one connection in their order, those of different nodes at the same time.
-        What has no slot is answered by a list, with the answer of every connection that carried out commands before it.
-        """
+        """The answers of many commands, in order; an error stands in the place of its answer. The commands of one node
+        go through one connection in their order, those of different nodes at the same time. What has no slot is
+        answered by a list, with the answer of every connection that carried out commands before it."""
         answers: list[Any] = [None if item.slot is not None else [] for item in queued]
         todo = [n for n, item in enumerate(queued) if item.slot is not None]
         may_repeat = self.repeat
@@ -138,10 +136,8 @@ class Router:
             self.topology.moved(error, node.address)
 
     async def goes_on(self, error: Exception, node: NodePlace, slot: int, may_repeat: bool) -> bool:
-        """Whether a command whose connection broke is to be sent once more.
-
-        A node that did not answer in time is not asked the same again; another one that took its place is.
-        """
+        """Whether a command whose connection broke is to be sent once more. A node that did not answer in time is not
+        asked the same again; another one that took its place is."""
         await self.look_again(node)
         if not may_repeat:
             return False
@@ -195,10 +191,8 @@ class Router:
     def _by_node(
         self, queued: Sequence[QueuedCommand], todo: Sequence[int], answers: list[Any]
     ) -> list[tuple[NodePlace, list[int]]]:
-        """The commands by node, each node's with what has no slot behind them, in order.
-
-        One whose slot has no primary, or a silent one, gets that for an answer.
-        """
+        """The commands by node, each node's with what has no slot behind them, in order. One whose slot has no primary,
+        or a silent one, gets that for an answer."""
         groups: dict[Address, tuple[NodePlace, list[int]]] = {}
         requested = set(todo)
         for n, command in enumerate(queued):
@@ -286,11 +280,9 @@ SEPARATOR = "|"
 
 
 def merged_info(answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """INFO: of whole numbers the greatest, of the rest what the first primary says.
-
-    So memory is that of the fullest primary, which is the one that will refuse writes, and something is under way
-    (`aof_rewrite_in_progress`) when it is on any of them.
-    """
+    """INFO: of whole numbers the greatest, of the rest what the first primary says. So memory is that of the fullest
+    primary, which is the one that will refuse writes, and something is under way (`aof_rewrite_in_progress`) when it is
+    on any of them."""
     merged: dict[str, Any] = {}
     for answer in answers:
         for name, value in answer.items():

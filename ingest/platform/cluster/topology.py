@@ -51,10 +51,8 @@ class NodePlace(NamedTuple):
 
 
 class Topology:
-    """The primaries of one cluster with a client each.
-
-    Bounded: a client for each primary and each seed; clients of nodes that are neither any more are closed.
-    """
+    """The primaries of one cluster with a client each. Bounded: a client for each primary and each seed; clients of
+    nodes that are neither any more are closed."""
 
     def __init__(self, seeds: Sequence[Address], open_client: Callable[[Address], NodeClient]) -> None:
         self._seeds, self._open = tuple(dict.fromkeys(seeds)), open_client
@@ -123,9 +121,7 @@ class Topology:
 
     async def refresh(self, seen: int, without: Address | None = None) -> None:
         """Read the topology again, unless that was done since version `seen`; concurrent callers share the answer.
-
-        `without` is asked last: it has just failed. Raises ConnectionError when no node answers.
-        """
+        `without` is asked last: it has just failed. Raises ConnectionError when no node answers."""
         if self._version != seen:
             return
         if self._refreshing is None:
