@@ -247,12 +247,9 @@ class CommandHandler:
         return reached
 
     async def _outcome(
-        self,
-        ready: Sequence[_Ready],
-        appended: Sequence[Appended],
-        rejected: list[tuple[int, CommandRejected]],
+        self, ready: Sequence[_Ready], appended: Sequence[Appended], rejected: list[tuple[int, CommandRejected]],
         caller: Caller,
-    ) -> BatchOutcome:
+    ) -> BatchOutcome:  # fmt: skip
         token = Token.of((item.partition, row.position) for item, row in zip(ready, appended, strict=True))
         durability = await self._confirmed(token, caller)
         duplicates = sum(row.duplicate for row in appended)

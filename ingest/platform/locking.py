@@ -59,13 +59,9 @@ class Lock:
         """The open file while the lock is held: for `pass_fds`."""
 
     def take(
-        self,
-        command: str,
-        *,
-        lasting: bool = False,
-        wait_s: float = WAIT_S,
+        self, command: str, *, lasting: bool = False, wait_s: float = WAIT_S,
         on_wait: Callable[[str], None] = lambda what: None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Take it; does nothing when it is held already. Raises InUse, and ServerStartFailed for an unusable folder. A
         lasting holder that is alive is not waited for, any other for `wait_s`."""
         if self.fd is not None:

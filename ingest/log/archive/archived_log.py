@@ -37,14 +37,9 @@ class ArchivedLog(RedisLog):
     """A RedisLog that is read from its archive where its streams were trimmed; appended to like any other."""
 
     def __init__(
-        self,
-        redis: Client,
-        partitions: int,
-        archive: Archive,
-        *,
-        window_ms: int | None = None,
-        window_ids: int = DEDUP_IDS,
-    ) -> None:
+        self, redis: Client, partitions: int, archive: Archive, *,
+        window_ms: int | None = None, window_ids: int = DEDUP_IDS,
+    ) -> None:  # fmt: skip
         super().__init__(redis, partitions, window_ms=window_ms, window_ids=window_ids)
         self.archive = archive
         self._trimmed = [START] * partitions

@@ -8,8 +8,8 @@ each step can be repeated, and killed at any point: the archive is what Redis sa
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
 from datetime import timedelta
 from time import monotonic
 from typing import NamedTuple, TypeVar
@@ -157,36 +157,42 @@ class Sealing:
         async with aclosing(filled(pages(self._log, partition, until, after))) as segments:
             return await anext(segments, list[Stored]())
 
+    @asynccontextmanager
+    async def _committing(self, keys: PartitionKeys, state: Archived, *watched: str) -> AsyncGenerator[Transaction]:
+        """A transaction that is executed after the block; raises Outrun if the archive or a watched key has changed."""
+        async with self._redis.pipeline(transaction=True) as pipe:
+            await pipe.watch(keys.archived, *watched)
+            if await load_archived(pipe, keys) != state:
+                raise _outrun(keys)
+            yield pipe
+            try:
+                await pipe.execute()
+            except WatchError:
+                raise _outrun(keys) from None
+
     async def _name_sealed(
         self, keys: PartitionKeys, state: Archived, manifest: ArchiveManifest, entries: Sequence[Stored]
     ) -> None:
         """Let the manifest count, unless something of its new segment was erased after it was read."""
         payloads = dict(entries)
-        async with self._redis.pipeline(transaction=True) as pipe:
-            # an entry erased after it was read must not come back in a segment
-            await pipe.watch(keys.archived, keys.erased)
+        # an entry erased after it was read must not come back in a segment
+        async with self._committing(keys, state, keys.erased) as pipe:
             stubs: list[bytes] = await queue_stubs(pipe, keys, state.sealed, manifest.sealed, -1)
-            erased = any(payloads.get(stub.position) != stub.payload for stub in read_stubs(keys, stubs))
-            if erased or await load_archived(pipe, keys) != state:
+            if any(payloads.get(stub.position) != stub.payload for stub in read_stubs(keys, stubs)):
                 raise _outrun(keys)
             pipe.multi()
             _queue_version(pipe, keys, manifest)
-            await _execute(pipe, keys)
 
     async def _trim(self, keys: PartitionKeys, state: Archived, entries: Sequence[Stored]) -> None:
         """Take a segment's entries out of the stream, with exactly those stubs that the segment has."""
         payloads, last = dict(entries), entries[-1].position
-        async with self._redis.pipeline(transaction=True) as pipe:
-            # a stub added since is not in the segment, and must stay beside the stream
-            await pipe.watch(keys.archived, keys.erased)
+        # a stub added since is not in the segment, and must stay beside the stream
+        async with self._committing(keys, state, keys.erased) as pipe:
             stubs: list[bytes] = await queue_stubs(pipe, keys, state.trimmed, last, -1)
-            if await load_archived(pipe, keys) != state:
-                raise _outrun(keys)
             pipe.multi()
             pipe.hset(keys.archived, TRIMMED, str(last))
             pipe.xtrim(keys.log, minid=f"{last.ms}-{last.seq + 1}", approximate=False)
             _queue_moved(pipe, keys, [stub for stub in stubs if read_stub(keys, stub) in payloads.items()])
-            await _execute(pipe, keys)
 
     async def _affected(
         self, keys: PartitionKeys, manifest: ArchiveManifest, after: Position
@@ -217,26 +223,17 @@ class Sealing:
         return content
 
     async def _replace(
-        self,
-        keys: PartitionKeys,
-        state: Archived,
-        manifest: ArchiveManifest,
-        contents: Mapping[str, Content],
-        writer: str,
-        moved: Sequence[bytes],
-    ) -> tuple[Archived, ArchiveManifest]:
+        self, keys: PartitionKeys, state: Archived, manifest: ArchiveManifest,
+        contents: Mapping[str, Content], writer: str, moved: Sequence[bytes],
+    ) -> tuple[Archived, ArchiveManifest]:  # fmt: skip
         """Let segments have other contents, which takes their stubs out of Redis; what they were is deleted."""
         newer = replaced(manifest, contents, writer)  # new files beside the old ones, which readers may be at
         await self._archive.write_manifest(newer)
         try:
-            async with self._redis.pipeline(transaction=True) as pipe:
-                await pipe.watch(keys.archived)
-                if await load_archived(pipe, keys) != state:
-                    raise _outrun(keys)
+            async with self._committing(keys, state) as pipe:
                 pipe.multi()
                 _queue_version(pipe, keys, newer)
                 _queue_moved(pipe, keys, moved)
-                await _execute(pipe, keys)
         except Outrun:
             written = [file_of(newer.version, content, writer) for content in contents.values()]
             await self._archive.delete(keys.partition, [newer.name, *written])
@@ -247,10 +244,8 @@ class Sealing:
 
 
 def _queue_version(pipe: Transaction, keys: PartitionKeys, manifest: ArchiveManifest) -> None:
-    pipe.hset(keys.archived, VERSION, str(manifest.version))
-    pipe.hset(keys.archived, FILE, manifest.name)
-    pipe.hset(keys.archived, CHAIN, manifest.head)
-    pipe.hset(keys.archived, SEALED, str(manifest.sealed))
+    values = {VERSION: str(manifest.version), FILE: manifest.name, CHAIN: manifest.head, SEALED: str(manifest.sealed)}
+    pipe.hset(keys.archived, mapping=values)
 
 
 def _queue_moved(pipe: Transaction, keys: PartitionKeys, stubs: Sequence[bytes]) -> None:
@@ -258,13 +253,6 @@ def _queue_moved(pipe: Transaction, keys: PartitionKeys, stubs: Sequence[bytes])
     for start in range(0, len(stubs), MEMBERS_PER_COMMAND):
         pipe.zrem(keys.erased, *stubs[start : start + MEMBERS_PER_COMMAND])
     pipe.hincrby(keys.archived, STUBS, len(stubs))
-
-
-async def _execute(pipe: Transaction, keys: PartitionKeys) -> None:
-    try:
-        await pipe.execute()
-    except WatchError:
-        raise _outrun(keys) from None
 
 
 def _outrun(keys: PartitionKeys) -> Outrun:
