@@ -80,26 +80,14 @@ def test_a_newer_version_asks_for_an_upgrade():
 @pytest.mark.parametrize(
     "payload",
     [
-        b"",
-        b"\xc1",
-        b"\xff" * 20,
-        b"[]",
-        b'{"type": "memory.recorded"}',
-        msgspec.msgpack.encode(5),
-        msgspec.msgpack.encode({}),
-        stored(data=5),
-        stored(data={}),
-        stored(data={"content": 5}),
-        stored(version="2"),
-        stored(version=1, data=5),
-        stored(version=0),
-        stored(version=-1),
+        b"", b"\xc1", b"\xff" * 20, b"[]", b'{"type": "memory.recorded"}', msgspec.msgpack.encode(5),
+        msgspec.msgpack.encode({}), stored(data=5), stored(data={}), stored(data={"content": 5}), stored(version="2"),
+        stored(version=1, data=5), stored(version=0), stored(version=-1),
         stored(version=1, data={"content": "a", "ttl_days": "many"}),
-        stored(version=1, data={"content": "a", "ttl_days": 1e300}),
-        stored()[:-1],
+        stored(version=1, data={"content": "a", "ttl_days": 1e300}), stored()[:-1],
         stored().replace(b"likes tea", b"likes\xff\xfftea"),
     ],
-)
+)  # fmt: skip
 def test_bytes_that_are_no_event_are_unreadable(payload: bytes):
     with pytest.raises(UnreadableEvent):
         decode(payload, HERE)

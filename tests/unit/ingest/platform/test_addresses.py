@@ -24,13 +24,10 @@ from projections.embedding.openai_compatible import OpenAICompatibleEmbedder
 @pytest.mark.parametrize(
     "url",
     [
-        "https://issuer.example",
-        "https://h:8443/realms/x/",
-        "http://127.0.0.1:9000",
-        "http://[::1]",
+        "https://issuer.example", "https://h:8443/realms/x/", "http://127.0.0.1:9000", "http://[::1]",
         "http://localhost/x",
     ],
-)
+)  # fmt: skip
 def test_https_and_this_machine_can_be_used(url: str):
     assert fault_of_url(url) == ""
 
@@ -38,16 +35,10 @@ def test_https_and_this_machine_can_be_used(url: str):
 @pytest.mark.parametrize(
     "url",
     [
-        "issuer.example",
-        "ftp://h/x",
-        "https://",
-        "https://h:0",
-        "https://h:x",
-        "https://[",
-        "https://h/a b",
+        "issuer.example", "ftp://h/x", "https://", "https://h:0", "https://h:x", "https://[", "https://h/a b",
         "https://h/\n",
     ],
-)
+)  # fmt: skip
 def test_what_is_no_address_is_told(url: str):
     assert "is not an http:// or https:// address" in fault_of_url(url)
 
@@ -122,19 +113,11 @@ def test_a_stored_key_that_others_can_read_is_not_sent(
 @pytest.mark.parametrize(
     "url",
     [
-        "http://127.0.0.1:3112",
-        "http://127.0.0.1",
-        "http://127.0.0.2:3111",
-        "http://[::1]:3111",
-        "http://127.0.0.1.evil.example:3111",
-        "http://127.0.0.1:3111@evil.example:3111",
-        "http://evil.example:3111/127.0.0.1_3111",
-        "http://..:3111",
-        "not a url",
-        "http://[",
-        "",
+        "http://127.0.0.1:3112", "http://127.0.0.1", "http://127.0.0.2:3111", "http://[::1]:3111",
+        "http://127.0.0.1.evil.example:3111", "http://127.0.0.1:3111@evil.example:3111",
+        "http://evil.example:3111/127.0.0.1_3111", "http://..:3111", "not a url", "http://[", "",
     ],
-)
+)  # fmt: skip
 def test_a_stored_key_is_sent_to_no_other_server(
     environ: dict[str, str], url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

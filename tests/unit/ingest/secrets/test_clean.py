@@ -236,14 +236,11 @@ KEY = "mnk_0123456789AB_" + "s" * 49
 @pytest.mark.parametrize(
     "line",
     [
-        f"refused {KEY}",
-        f"Authorization: Bearer {KEY}",
-        "{'authorization': 'bearer hunter2hunter2'}",
-        "GET /stream?token=hunter2hunter2&x=1",
-        "GET /x?api_key=hunter2hunter2",
+        f"refused {KEY}", f"Authorization: Bearer {KEY}", "{'authorization': 'bearer hunter2hunter2'}",
+        "GET /stream?token=hunter2hunter2&x=1", "GET /x?api_key=hunter2hunter2",
         "cannot connect to redis://user:hunter2hunter2@host:6379/0",
     ],
-)
+)  # fmt: skip
 def test_what_looks_like_a_secret_is_hidden(line: str):
     told = redacted(line)
     assert HIDDEN in told

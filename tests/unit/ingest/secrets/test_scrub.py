@@ -82,18 +82,12 @@ def test_shapes_that_need_care(text: str, expected: str):
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "api_key=short",
-        "task-management-system-overview-doc",
+        "", "api_key=short", "task-management-system-overview-doc",
         "the token is in /srv/mnemolog/ingest/commands/scrub.py",
-        "closed by a tag that opens nothing: `<private>` and `</private>`",
-        "closed only</private>",
-        f"Bearer\u00a0{LONG}",
-        "eyJhbGciOiJIU.eyJzdWIiOiIxMjM0",
-        "01JD8Z4W3V7Q8XK2M5N6P7R8S9",
-        "\x00 NUL",
+        "closed by a tag that opens nothing: `<private>` and `</private>`", "closed only</private>",
+        f"Bearer\u00a0{LONG}", "eyJhbGciOiJIU.eyJzdWIiOiIxMjM0", "01JD8Z4W3V7Q8XK2M5N6P7R8S9", "\x00 NUL",
     ],
-)
+)  # fmt: skip
 def test_ordinary_text_comes_back_as_the_same_object(text: str):
     assert scrub_text(text) is text
 
@@ -180,23 +174,8 @@ def test_no_text_takes_more_than_linear_time(unit: str):
 
 
 PIECES: list[str] = [
-    "token",
-    "secret",
-    "api_key",
-    "=",
-    ":",
-    " ",
-    '"',
-    "'",
-    "\\",
-    "<private>",
-    "</private>",
-    LONG,
-    "-",
-    "_",
-    ".",
-    "é",
-]
+    "token", "secret", "api_key", "=", ":", " ", '"', "'", "\\", "<private>", "</private>", LONG, "-", "_", ".", "é",
+]  # fmt: skip
 MORE_PIECES = ["\ud83d", "[", "eyJ", "sk-", "AKIA", "a", "\n", "Bearer", "xoxb-", *SECRETS.values()]
 FRAGMENTS = st.sampled_from(PIECES + MORE_PIECES)
 TEXTS = st.one_of(st.text(), st.lists(FRAGMENTS, max_size=12).map("".join))
