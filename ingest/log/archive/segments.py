@@ -203,11 +203,7 @@ def unpack(data: bytes, partition: int, sealed: Sealed) -> list[Stored]:
     if hashlib.sha256(data).hexdigest() != content.sha256:
         raise damaged("its SHA-256 is not that of what was sealed")
     try:
-        size = zstandard.frame_content_size(data)
-        if not 0 <= size <= MAX_UNPACKED_BYTES:  # what claims more is not unpacked
-            raise ValueError(f"it claims {size:,} bytes")
-        unpacker = zstandard.ZstdDecompressor()
-        body = _decode(unpacker.decompress(data, max_output_size=MAX_UNPACKED_BYTES, allow_extra_data=False))
+        body = _decode(_decompressed(data))
     except (zstandard.ZstdError, msgspec.MsgspecError, ValueError) as error:
         raise damaged(f"it cannot be unpacked: {error}") from None
     if (body.format, body.version) != (FORMAT, FORMAT_VERSION):
@@ -229,6 +225,13 @@ def overlaid(entries: Sequence[Stored], stubs: Mapping[Position, bytes]) -> list
     if not stubs:
         return list(entries)
     return [Stored(position, stubs.get(position, payload)) for position, payload in entries]
+
+
+def _decompressed(frame: bytes) -> bytes:
+    size = zstandard.frame_content_size(frame)
+    if not 0 <= size <= MAX_UNPACKED_BYTES:  # checked first: what claims more is not unpacked
+        raise ValueError(f"it claims {size:,} bytes")
+    return zstandard.ZstdDecompressor().decompress(frame, max_output_size=MAX_UNPACKED_BYTES, allow_extra_data=False)
 
 
 _encode = msgspec.msgpack.Encoder().encode
