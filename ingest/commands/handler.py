@@ -150,7 +150,7 @@ class CommandHandler:
         try:
             (appended,) = await self._append([ready], caller.tenant)
             stored = not appended.duplicate
-        finally:  # also when it was cancelled: a place that is never given back would fill the session
+        finally:  # also when it was canceled: a place that is never given back would fill the session
             if not stored:
                 admission.leave(command, caller.tenant)
         return appended

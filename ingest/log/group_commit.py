@@ -69,7 +69,7 @@ class GroupCommit:
     async def append(self, entries: Sequence[tuple[int, Entry]], *, past_limit: bool = False) -> list[Appended]:
         """Append `(partition, entry)` pairs; answers in the same order. With `past_limit` also at `maxmemory`. Raises
         Overloaded (nothing stored) or LogUnavailable (unknown: repeat with the same event ids). A caller that is
-        cancelled leaves its entries to be written."""
+        canceled leaves its entries to be written."""
         if not entries:
             return []
         size = _size(entries)
