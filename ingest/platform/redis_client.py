@@ -159,7 +159,7 @@ class _Packing(AbstractConnection):
             return await super().read_response(disable_decoding, timeout, **options)
         try:
             answer: Any = parser._reader.gets(False) if disable_decoding else parser._reader.gets()
-            first = answer[0] if isinstance(answer, list) and answer else answer
+            first = answer[0] if answer.__class__ is list and answer else answer
             if isinstance(first, ConnectionError):
                 raise first  # the server is loading its data
         except BaseException:  # or what came is no answer: nothing behind it can be read
