@@ -64,7 +64,7 @@ def test_every_variable_is_read():
         MNEMOLOG_IMPORT_FOLDERS=/srv/transcripts,/srv/more MNEMOLOG_SPOOL=/srv/hooks MNEMOLOG_LOG_LEVEL=debug
         MNEMOLOG_LOG_FORMAT=json MNEMOLOG_URL=http://door:4000
     """
-    values = dict(pair.split("=", 1) for pair in text.split())
+    values = {name: value for name, _, value in (pair.partition("=") for pair in text.split())}
     assert values.keys() == VARIABLES.keys()
     defaults = from_environment(HOME)
     for name, value in values.items():
