@@ -1,4 +1,4 @@
-"""What a project is like, told from what was observed in it: concepts, files, conventions, errors, preferences. Pure.
+"""A project's profile, from its observations: concepts, files, conventions, errors, preferences. Pure.
 
 Guarantee: a deterministic function of its arguments; the order in which documents are given does not matter.
 """
@@ -55,12 +55,12 @@ TEST_PREFIXES = ("test_",)
 TEST_SUFFIXES = ("_test", ".test", ".spec", "_spec")
 _EXCEPTION = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Timeout|Failure)\b")
 _OF_CODE = re.compile(r"[<>{}=;]")
-_FAULT = re.compile(
+_ERROR_WORDS = re.compile(
     r"error|exception|failed|failure|fatal|panic|denied|refused|not found|no such|cannot|can't|unable|timed out"
     r"|invalid|violation|killed|abort",
     re.IGNORECASE,
 )
-"""How the line of an output begins that names an exception, and what the line of another fault says."""
+"""How the line of an output begins that names an exception, and what the line of another error says."""
 
 
 class Profile(Struct, frozen=True, kw_only=True):
@@ -88,25 +88,25 @@ def profile(
     now: datetime,
     titles: Mapping[str, str] = {},
 ) -> Profile | None:
-    """The profile told by these documents, which the caller may read; None when there is nothing to tell from.
+    """The profile of these documents, which the caller may read; None without documents.
 
-    `titles` say of a session, by its document's id, what it was about.
+    `titles` has titles of sessions by the id of the session's document.
     """
     if not (session_count or observations or memories):
         return None
-    newest = sorted(observations, key=lambda seen: seen.id)
-    newest.sort(key=lambda seen: seen.occurred_at, reverse=True)
+    newest = sorted(observations, key=lambda observation: observation.id)
+    newest.sort(key=lambda observation: observation.occurred_at, reverse=True)
     return Profile(
         project=project,
         user_id=user_id,
         session_count=session_count,
         total_observations=len(observations),
         concepts=_most_frequent(
-            topic for topic, places in about(newest, _statements).items() if len(places) > 1 for _ in places
+            topic for topic, indexes in about(newest, _statements).items() if len(indexes) > 1 for _ in indexes
         ),
-        files=_most_frequent(name for seen in newest if seen.kind != "search" for name in set(seen.files)),
-        conventions=conventions(name for seen in newest for name in seen.files),
-        errors=_first_distinct(_line(_error(seen)) for seen in newest if seen.kind == "error"),
+        files=_most_frequent(chain(*(set(item.files) for item in newest if item.kind != "search"))),
+        conventions=conventions(name for observation in newest for name in observation.files),
+        errors=_first_distinct(_line(_error(observation)) for observation in newest if observation.kind == "error"),
         recent_activity=_recent_activity(newest, titles),
         preferences=_preferences(memories, user_id, now),
         updated_at=now,
@@ -140,49 +140,50 @@ def _share(paths: Sequence[PurePosixPath], folder: str) -> float:
 
 
 def _most_frequent(names: Iterable[str]) -> list[tuple[str, int]]:
-    counts = Counter(names)
-    return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:MOST_FREQUENT]
+    return sorted(Counter(names).items(), key=lambda pair: (-pair[1], pair[0]))[:MOST_FREQUENT]
 
 
-def _statements(seen: Observation) -> list[str]:
-    """What an observation states in words, without code and markup."""
-    return [sentence for sentence in statements(account(seen)) if not _OF_CODE.search(sentence)]
+def _statements(observation: Observation) -> list[str]:
+    """The statements of an observation, without code and markup."""
+    return [sentence for sentence in statements(account(observation)) if not _OF_CODE.search(sentence)]
 
 
-def _error(seen: Observation) -> str:
-    """What went wrong: the line of the error's text that says it; empty where only the tool is known."""
-    if not (seen.model and seen.title):
-        if text := told_by(seen.data.get("error")) or told_by(seen.content):
-            return _fault_line(text) or next((line for line in text.splitlines() if line.strip()), "")
-        if text := told_by(seen.data.get("tool_output")):
-            return _fault_line(text)
-    return seen.title if seen.title != seen.data.get("tool_name") else ""
+def _error(observation: Observation) -> str:
+    """The line that names the error; empty where only the tool is known."""
+    if not (observation.model and observation.title):
+        if text := told_by(observation.data.get("error")) or told_by(observation.content):
+            return _error_line(text) or next((line for line in text.splitlines() if line.strip()), "")
+        if text := told_by(observation.data.get("tool_output")):
+            return _error_line(text)
+    return observation.title if observation.title != observation.data.get("tool_name") else ""
 
 
-def _fault_line(text: str) -> str:
-    """The last line that names an exception, else the first that speaks of a fault; an output may have neither."""
+def _error_line(text: str) -> str:
+    """The last line that names an exception, else the first that mentions an error; an output may have neither."""
     lines = text.splitlines()
     raised = (line for line in reversed(lines) if _EXCEPTION.match(line.strip()))
-    faults = (line for line in lines if _FAULT.search(line))
-    return next(raised, "") or next(faults, "")
+    errors = (line for line in lines if _ERROR_WORDS.search(line))
+    return next(raised, "") or next(errors, "")
 
 
 def _recent_activity(newest: Sequence[Observation], titles: Mapping[str, str]) -> list[str]:
     """Of each session its title, else its most important observation, the newest of equals; newest first, dated."""
     best: dict[str, Observation] = {}
-    for seen in newest:
-        if seen.importance >= IMPORTANT and (
-            seen.session not in best or seen.importance > best[seen.session].importance
+    for observation in newest:
+        if observation.importance >= IMPORTANT and (
+            observation.session not in best or observation.importance > best[observation.session].importance
         ):
-            best[seen.session] = seen
+            best[observation.session] = observation
     # Stable, so that what happened at the same moment stays in the order of `newest`.
-    shown = sorted(best.values(), key=lambda seen: seen.occurred_at, reverse=True)
-    told = (f"[{seen.occurred_at:%Y-%m-%d}] {_line(titles.get(seen.session) or headline(seen))}" for seen in shown)
-    return _first_distinct(told)
+    ordered = sorted(best.values(), key=lambda observation: observation.occurred_at, reverse=True)
+    return _first_distinct(
+        f"[{observation.occurred_at:%Y-%m-%d}] {_line(titles.get(observation.session) or headline(observation))}"
+        for observation in ordered
+    )
 
 
 def _preferences(memories: Sequence[Memory], user_id: str, now: datetime) -> list[str]:
-    """What the user, or anybody under a preference tag, asked to remember and still holds; newest first."""
+    """Current memories about the user, or with a preference tag; newest first."""
     preferences = [
         memory
         for memory in memories
@@ -256,18 +257,18 @@ def _is_named(concept: str) -> bool:
 
 
 def about(
-    observations: Sequence[Observation], said: Callable[[Observation], Sequence[str]]
+    observations: Sequence[Observation], sentences_in: Callable[[Observation], Sequence[str]]
 ) -> dict[str, dict[int, list[str]]]:
     """Returns the topics of observations: of each the places of those that say it, and the sentences with it.
 
-    `said` are the sentences of an observation. What most of them write in camel case, or shout, is of code.
+    `sentences_in` returns the sentences of an observation. A topic in camel case or capitals in most of them is code.
     """
     names = names_of(observations)
     by_topic: defaultdict[str, dict[int, list[str]]] = defaultdict(dict)
     for index, observation in enumerate(observations):
         concepts = {concept.strip().lower() for concept in observation.concepts}
         topics = [concept for concept in concepts if is_topic(concept, names)]
-        sentences = said(observation) if topics else ()
+        sentences = sentences_in(observation) if topics else ()
         for topic in topics:
             if mentioning := [sentence for sentence in sentences if mentions(sentence, topic)]:
                 by_topic[topic][index] = mentioning
@@ -277,12 +278,12 @@ def about(
 def names_of(observations: Iterable[Observation]) -> frozenset[str]:
     """Returns the lower-cased names of tools and keys in these observations: they say how something was recorded."""
     names: set[str] = set()
-    for seen in observations:
-        tool = seen.data.get("tool_name")
+    for observation in observations:
+        tool = observation.data.get("tool_name")
         if isinstance(tool, str):
             names.add(tool.strip().lower())
-        names.update(key.lower() for key in islice(_keys(seen.data), MAX_NODES))
-        names.update(key.lower() for key in _KEY.findall(seen.content[:_SCANNED]))
+        names.update(key.lower() for key in islice(_keys(observation.data), MAX_NODES))
+        names.update(key.lower() for key in _KEY.findall(observation.content[:_SCANNED]))
     return frozenset(names)
 
 

@@ -87,7 +87,7 @@ async def remaining(
     names = list(dict.fromkeys(name for document in documents for name in sources_of(document)))
     summaries = [name for name in names if name.partition("_")[0] == SUMMARY]
     others = await find([name for name in names if name not in summaries])
-    texts = {one.id: _text_of(one) for one in others if not is_gone(one)}
+    texts = {document.id: _text_of(document) for document in others if not is_gone(document)}
     reduced: set[str] = set()
     """Summaries that do not say all that they did."""
     for name in summaries:
@@ -134,14 +134,14 @@ async def _text_of_session(reader: DocumentReader, name: str, is_gone: Callable[
     """What a session's summary says, or else what is left of the session; and whether it is the summary."""
     session_name = DocumentId(f"{SESSION}_{name.partition('_')[2]}")
     located = await reader.find_all([session_name, DocumentId(name)])
-    session = next((one.document for one in located if isinstance(one.document, Session)), None)
-    summary = next((one.document for one in located if isinstance(one.document, Summary)), None)
+    session = next((row.document for row in located if isinstance(row.document, Session)), None)
+    summary = next((row.document for row in located if isinstance(row.document, Summary)), None)
     if session is None or is_gone(session):
         return "", False
     if summary is not None and not is_gone(summary):
         return _text_of(summary), True
-    left = [observation for observation in await observations_of(reader, session) if not is_gone(observation)]
-    return "\n".join(_text_of(one) for one in left), False
+    observations = await observations_of(reader, session)
+    return "\n".join(_text_of(observation) for observation in observations if not is_gone(observation)), False
 
 
 def _text_of(document: Document) -> str:

@@ -104,7 +104,7 @@ class Sentence(NamedTuple):
         return 1 / (1 + math.exp(-max(-30.0, min(30.0, score))))
 
 
-class _Said(NamedTuple):
+class _Statement(NamedTuple):
     part: Part
     text: str
     place: int
@@ -118,73 +118,75 @@ class _Said(NamedTuple):
 
 def sentences_of(observations: Sequence[Observation]) -> list[Sentence]:
     """The sentences of a session, whose observations are in time order."""
-    said = [
-        _Said(part, text, place, thought, number, len(texts), part == "call" and "tool_name" in seen.data)
-        for place, seen in enumerate(observations)
-        for part, thought, texts in _parts(seen)
+    items = [
+        _Statement(part, text, index, thought, number, len(texts), part == "call" and "tool_name" in observation.data)
+        for index, observation in enumerate(observations)
+        for part, thought, texts in _parts(observation)
         for number, text in enumerate(texts)
     ]
-    if len(said) > SENTENCES:
-        said = said[: SENTENCES // 2] + said[-SENTENCES // 2 :]
-    words = [terms(item.text) for item in said]
+    if len(items) > SENTENCES:
+        items = items[: SENTENCES // 2] + items[-SENTENCES // 2 :]
+    words = [terms(item.text) for item in items]
     of_place: dict[int, set[str]] = {}
-    for item, item_words in zip(said, words, strict=True):
+    for item, item_words in zip(items, words, strict=True):
         of_place.setdefault(item.place, set()).update(item_words)
     spread = Counter(term for place_words in of_place.values() for term in place_words)
-    ends = _Ends.of(said)
-    first_results = [item for item in said if item.part == "result" and item.number == 0]
+    ends = _Ends.of(items)
+    first_results = [item for item in items if item.part == "result" and item.number == 0]
     errors = {item.place for item in first_results if _ERROR.match(item.text)}
     return [
         Sentence(
             item.text, item.place, item.part, frozenset(item_words),
             _features(item, item_words, ends, len(observations), sum(map(spread.__getitem__, item_words)), errors),
         )
-        for item, item_words in zip(said, words, strict=True)
+        for item, item_words in zip(items, words, strict=True)
     ]  # fmt: skip
 
 
 def chosen(sentences: Sequence[Sentence], room: int) -> list[Sentence]:
     """The sentences to tell, in time order, of at most `room` characters; what is told already counts less."""
-    left = {number: one.worth for number, one in enumerate(sentences)}
-    told: set[str] = set()
-    kept: list[int] = []
-    while left:
+    worths = {number: sentence.worth for number, sentence in enumerate(sentences)}
+    covered: set[str] = set()
+    selected: list[int] = []
+    while worths:
         best, best_value = -1, 0.0
-        for number, worth in list(left.items()):
-            one = sentences[number]
-            known = len(one.terms & told) / len(one.terms) if one.terms else 0.0
-            if len(one.text) + 1 > room or known > REPEATED:
-                del left[number]  # for good: room only shrinks, and what is told only grows
+        for number, worth in list(worths.items()):
+            sentence = sentences[number]
+            repeated = len(sentence.terms & covered) / len(sentence.terms) if sentence.terms else 0.0
+            if len(sentence.text) + 1 > room or repeated > REPEATED:
+                del worths[number]  # for good: room only shrinks, and what is told only grows
                 continue
-            value = worth * (1 - known) / (len(one.text) + 1 + COST)
+            value = worth * (1 - repeated) / (len(sentence.text) + 1 + COST)
             if value > best_value:
                 best, best_value = number, value
         if best < 0:
             break
-        del left[best]
-        kept.append(best)
-        told |= sentences[best].terms
+        del worths[best]
+        selected.append(best)
+        covered |= sentences[best].terms
         room -= len(sentences[best].text) + 1
-    return [sentences[number] for number in sorted(kept)]
+    return [sentences[number] for number in sorted(selected)]
 
 
-def _parts(seen: Observation) -> Iterator[tuple[Part, bool, list[str]]]:
+def _parts(observation: Observation) -> Iterator[tuple[Part, bool, list[str]]]:
     """Who said what in an observation: part, whether it is a thought, sentences."""
-    words = prose(seen).removeprefix(f"{seen.agent_id}:").lstrip() if seen.agent_id else prose(seen)
-    if prompt := user_prompt(seen):
+    words = prose(observation)
+    if observation.agent_id:
+        words = words.removeprefix(f"{observation.agent_id}:").lstrip()
+    if prompt := user_prompt(observation):
         yield "user", False, stated(prompt)
-    elif seen.role == "tool_result":  # how it went; the rest of an output is what was looked at
-        output = stated(words or account(seen))[:RESULT_SENTENCES]
+    elif observation.role == "tool_result":  # how it went; the rest of an output is what was looked at
+        output = stated(words or account(observation))[:RESULT_SENTENCES]
         yield "result", False, [text for text in output if CUES["done"].search(text) or CUES["failed"].search(text)]
-    elif seen.data.get("tool_name") == "conversation" and not seen.model:
-        yield "user", False, stated(told_by(seen.data.get("tool_input")))
-        yield "assistant", False, stated(told_by(seen.data.get("tool_output")))
-    elif seen.data.get("tool_name") and not words:
-        yield "call", False, [headline(seen)]
-    elif seen.role == "tool_call" and not seen.data.get("tool_name"):
+    elif observation.data.get("tool_name") == "conversation" and not observation.model:
+        yield "user", False, stated(told_by(observation.data.get("tool_input")))
+        yield "assistant", False, stated(told_by(observation.data.get("tool_output")))
+    elif observation.data.get("tool_name") and not words:
+        yield "call", False, [headline(observation)]
+    elif observation.role == "tool_call" and not observation.data.get("tool_name"):
         yield from _call(words)
     else:
-        yield "user" if seen.role == "user" else "assistant", False, stated(words or account(seen))
+        yield "user" if observation.role == "user" else "assistant", False, stated(words or account(observation))
 
 
 def _call(text: str) -> Iterator[tuple[Part, bool, list[str]]]:
@@ -212,57 +214,58 @@ class _Ends(NamedTuple):
     """Whether hooks report calls: then the agent's own words are those that end its turns, and sum them up."""
 
     @classmethod
-    def of(cls, said: Sequence[_Said]) -> "_Ends":
-        user = dict.fromkeys(one.place for one in said if one.part == "user")
-        acts = dict.fromkeys(one.place for one in reversed(said) if one.part in ("assistant", "call"))
-        messages = dict.fromkeys(one.place for one in reversed(said) if one.part == "assistant" and not one.is_thought)
+    def of(cls, items: Sequence[_Statement]) -> "_Ends":
+        user = dict.fromkeys(item.place for item in items if item.part == "user")
+        backward = items[::-1]
+        acts = dict.fromkeys(item.place for item in backward if item.part in ("assistant", "call"))
+        messages = dict.fromkeys(item.place for item in backward if item.part == "assistant" and not item.is_thought)
         of_user, of_acts, of_messages = (
-            {place: rank for rank, place in enumerate(places)} for places in (user, acts, messages)
+            {index: rank for rank, index in enumerate(places)} for places in (user, acts, messages)
         )
-        telling = [one.place for one in said if one.place in messages and len(one.text) >= SHORT]
-        reports = any(one.is_report for one in said)
+        telling = [item.place for item in items if item.place in messages and len(item.text) >= SHORT]
+        reports = any(item.is_report for item in items)
         return cls(of_user, of_acts, of_messages, max(telling, default=-1), reports)
 
 
 def _features(
-    one: _Said, found: Sequence[str], ends: _Ends, observations: int, spread: int, errors: set[int]
+    item: _Statement, words: Sequence[str], ends: _Ends, observations: int, spread: int, errors: set[int]
 ) -> dict[str, float]:
-    kind = "thought" if one.is_thought else one.part
-    cues = [name for name, pattern in CUES.items() if pattern.search(one.text)]
+    kind = "thought" if item.is_thought else item.part
+    cues = [name for name, pattern in CUES.items() if pattern.search(item.text)]
     features: dict[str, float] = {
         "constant": 1.0,
         kind: 1.0,
-        "late": one.place / max(1, observations - 1),
-        "length": min(len(one.text), 260) / 100,
-        "terms": min(len(set(found)), 25) / 10,
-        "central": spread / max(6, len(found)) / observations,
+        "late": item.place / max(1, observations - 1),
+        "length": min(len(item.text), 260) / 100,
+        "terms": min(len(set(words)), 25) / 10,
+        "central": spread / max(6, len(words)) / observations,
         **dict.fromkeys(cues, 1.0),
         **{f"{kind} {cue}": 1.0 for cue in cues if (kind, cue) in _WITH_PART},
-        "question": float(one.text.endswith("?")),
-        "short": float(len(one.text) < SHORT),
-        "long": float(len(one.text) > 180),
-        "data": float(one.text.count("|") > 2 or "{" in one.text),
+        "question": float(item.text.endswith("?")),
+        "short": float(len(item.text) < SHORT),
+        "long": float(len(item.text) > 180),
+        "data": float(item.text.count("|") > 2 or "{" in item.text),
     }
-    if one.part == "user":
-        rank = ends.user[one.place]
+    if item.part == "user":
+        rank = ends.user[item.place]
         features |= {f"user turn {rank}": 1.0} if rank < 3 else {}
         features["last user turn"] = float(rank > 0 and rank == len(ends.user) - 1)
-        features["opening"] = float(rank == 0 and one.number < 2)
-        features["behind the opening"] = float(rank == 0 and one.number in (2, 3))
-    elif one.part == "assistant":
-        features["near the end"] = math.exp(-ends.acts[one.place] / 2)
-        features["first of its text"] = float(one.number == 0)
-        features["last of its text"] = float(one.number == one.of - 1)
-        features["closing"] = float(ends.has_reports and one.place == ends.summed_up)
-        if not one.is_thought:
-            back = ends.messages[one.place]
+        features["opening"] = float(rank == 0 and item.number < 2)
+        features["behind the opening"] = float(rank == 0 and item.number in (2, 3))
+    elif item.part == "assistant":
+        features["near the end"] = math.exp(-ends.acts[item.place] / 2)
+        features["first of its text"] = float(item.number == 0)
+        features["last of its text"] = float(item.number == item.of - 1)
+        features["closing"] = float(ends.has_reports and item.place == ends.summed_up)
+        if not item.is_thought:
+            back = ends.messages[item.place]
             features["near the last message"] = math.exp(-back / 1.5)
             features |= {f"message {back} from the end": 1.0} if back < 3 else {}
-    elif one.part == "call":
-        features["call near the end"] = math.exp(-ends.acts[one.place] / 2)
-        changes = _CHANGING.search(one.text[:40]) is not None
+    elif item.part == "call":
+        features["call near the end"] = math.exp(-ends.acts[item.place] / 2)
+        changes = _CHANGING.search(item.text[:40]) is not None
         features["changes something"] = float(changes)
-        features["failed at once"] = float(one.place + 1 in errors)
-        features["summed up later"] = float(one.is_report and one.place < ends.summed_up)
-        features["changed something"] = float(changes and one.place + 1 not in errors)
+        features["failed at once"] = float(item.place + 1 in errors)
+        features["summed up later"] = float(item.is_report and item.place < ends.summed_up)
+        features["changed something"] = float(changes and item.place + 1 not in errors)
     return features

@@ -5,10 +5,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from ingest.commands.decide import Caller, Relate, SummariseSession
 from ingest.errors import NotFound
@@ -342,7 +342,7 @@ class SessionSummaries:
         if standing is not None and not model:
             return self._unchanged(session, standing, fell_back)
         command = SummariseSession(
-            **{**asdict(made), "observation_count": session.observation_count},
+            **asdict(replace(made, observation_count=session.observation_count)),
             event_id=f"summary:{session.id}:{session.observation_count}:{session.forgotten_at}:{model}"
             + (f":{fingerprint(*sorted(agents))}" if partial else ""),
             project=session.project,
@@ -366,7 +366,7 @@ class SessionSummaries:
         if self._assistant is not None:
             answer = await self._assistant.summarise(session.tenant, seen)
             if not isinstance(answer, Skipped):
-                fields = {**asdict(answer), "observation_count": len(seen)}
+                fields: dict[str, Any] = {**asdict(answer), "observation_count": len(seen)}
                 model, prompt_version = fields.pop("model"), fields.pop("prompt_version")
                 return Digest(**fields), model, prompt_version, ""
             fell_back = str(answer)
