@@ -36,7 +36,7 @@ _GIST_CHARS = 80
 _OUTPUT_CHARS = 8_000
 """Of an output, from its end: how it went is said there, and pages of a thousand calls are made in one go."""
 _TESTED = re.compile(r"\b\d+ (?:passed|failed|errors?|tests?|failures?|warnings?)\b", re.IGNORECASE)
-_FAULT = re.compile(r"^\w*(?:Error|Exception)\b|\b(?:error|fatal|failed|failure|cannot|not found)\b", re.IGNORECASE)
+_ERROR = re.compile(r"^\w*(?:Error|Exception)\b|\b(?:error|fatal|failed|failure|cannot|not found)\b", re.IGNORECASE)
 _SHELLS = frozenset(("bash", "sh", "zsh", "/bin/bash", "/bin/sh", "-c", "-lc", "-l"))
 _CALL = re.compile(r"(?:\S+: )?\S+ `[^`]*`(?:\.?\Z| failed: |: )")
 
@@ -111,7 +111,7 @@ def _outcome(observation: Observation) -> str:
     output = told_by(data.get("tool_output"))[-_OUTPUT_CHARS:]
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     tested = [line for line in lines if _TESTED.search(line)]
-    errors = [line for line in lines if _FAULT.search(line)]
+    errors = [line for line in lines if _ERROR.search(line)]
     return shortened((tested or errors or [""])[-1].strip("=- "), _REASON_CHARS)
 
 
@@ -121,16 +121,20 @@ def is_call(text: str) -> bool:
 
 
 def _call(observation: Observation) -> str:
-    tool = _text(observation.data.get("tool_name"))
+    data = observation.data
+    tool, target = _text(data.get("tool_name")), data.get("tool_input")
     if not tool:
         return ""
-    target = observation.data.get("tool_input")
     if fields := _fields(target):  # the file, command or question that the tool was given
         values = {name: _command_line(fields.get(name)) for name in _TARGET_FIELDS}
         target = _first_text(values, _TARGET_FIELDS)
     target = shortened(_text(target)[:SCAN_CHARS], _TARGET_CHARS).replace("`", "'")
     line = f"{tool} `{target}`" if target else tool
-    reason = _reason(observation.data) if observation.kind == "error" else ""
+    errors = (told_by(data.get("error")) or told_by(data.get("tool_output"))).splitlines()
+    if observation.kind != "error" or not errors:
+        return line
+    # a traceback names its exception in the last line, other outputs in the first
+    reason = shortened(errors[-1] if errors[0].startswith("Traceback") else errors[0], _REASON_CHARS)
     return f"{line} failed: {reason}" if reason else line
 
 
@@ -150,14 +154,6 @@ def _command_line(value: Any) -> Any:
     if isinstance(value, list):
         return " ".join(word for word in cast(list[Any], value) if isinstance(word, str) and word not in _SHELLS)
     return value
-
-
-def _reason(data: dict[str, Any]) -> str:
-    """Why a call failed: the last line of a traceback, else the first line."""
-    lines = (told_by(data.get("error")) or told_by(data.get("tool_output"))).splitlines()
-    if not lines:
-        return ""
-    return shortened(lines[-1] if lines[0].startswith("Traceback") else lines[0], _REASON_CHARS)
 
 
 def _first_text(fields: dict[str, Any], names: Iterable[str]) -> str:

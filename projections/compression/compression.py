@@ -121,8 +121,8 @@ def compress(kind: str, content: str, data: dict[str, Any] | None = None) -> Com
     if hook:
         parts = (as_text(part, NARRATIVE_CHARS) for part in (hook.prompt, hook.input, hook.output))
         narrative = _cut(" | ".join(filter(None, parts)), NARRATIVE_CHARS)
-    shown = named(content.strip())
-    narrative = narrative or _cut(shown or as_text(data, NARRATIVE_CHARS), NARRATIVE_CHARS)
+    visible = named(content.strip())
+    narrative = narrative or _cut(visible or as_text(data, NARRATIVE_CHARS), NARRATIVE_CHARS)
     reading = Reading(is_tool_use=hook is not None)
     beside = reading.value(data, SCAN_CHARS) if data else ""
     text = reading.text(content[:SCAN_CHARS]).strip() if content.strip() else beside
@@ -137,7 +137,10 @@ def compress(kind: str, content: str, data: dict[str, Any] | None = None) -> Com
     if hook:
         title = hook.tool or hook.kind or "observation"
     else:
-        title = _headline(text if shown.startswith(("{", "[", '"')) else shown) or kind
+        title = _headline(text if visible.startswith(("{", "[", '"')) else visible) or kind
+    importance, lowered = _IMPORTANCE.get(type_, 5), text.lower()
+    if importance >= 5 and any(part in lowered for part in _WEIGHTY_PARTS):
+        importance += any(says(lowered, word) for word in _WEIGHTY)
     return Compressed(
         title=_cut(title, TITLE_CHARS) or "observation",
         subtitle=_cut(as_text(input_, SUBTITLE_CHARS), SUBTITLE_CHARS) or None,
@@ -148,7 +151,7 @@ def compress(kind: str, content: str, data: dict[str, Any] | None = None) -> Com
         concepts=concepts_in(text, unsaid),
         facts=facts_in(text, unsaid),
         narrative=narrative,
-        importance=_importance(type_, text),
+        importance=importance,
         role=_ROLES.get(kind, ""),
     )
 
@@ -190,13 +193,6 @@ def _type_of_name(name: str) -> str:
         if name.startswith(parts) or name.endswith(parts) or not set(parts).isdisjoint(segments):
             return type_
     return "other"
-
-
-def _importance(type_: str, text: str) -> int:
-    base, lowered = _IMPORTANCE.get(type_, 5), text.lower()
-    if base < 5 or not any(part in lowered for part in _WEIGHTY_PARTS):
-        return base
-    return base + any(says(lowered, word) for word in _WEIGHTY)
 
 
 def _cut(text: str, limit: int) -> str:

@@ -17,7 +17,7 @@ ALIKE = 0.7
 FULL_SENTENCE = 8
 """Index terms; shorter sentences count as this long, or the most central of a dialogue are greetings and praise."""
 SCAN_CHARS = 2_000
-"""Of one text; who says more has said what it is about by then."""
+"""Of one text: by then a longer one has said what it is about."""
 STATEMENT_CHARS = 300
 """A longer statement is cut: it is a list or a log line, and its beginning says what it is."""
 SENTENCE_CHARS = 260
@@ -35,7 +35,7 @@ _LEANING = re.compile(
     r"(?:(?:unfortunately|however|therefore|so|but|also),?\s+)?(?:it|this|that|these|those|they|he|she)\b",
     re.IGNORECASE,
 )
-"""Begins a sentence that says of what only by the one before it."""
+"""Begins a sentence whose subject is in the one before it."""
 _MARKER = re.compile(r"\A(?:[-*+•>]|\d{1,3}[.)]|#{1,6})\s+")
 
 
@@ -113,7 +113,9 @@ def alike_groups(word_sets: Sequence[frozenset[str]], threshold: float) -> list[
     for index, words in enumerate(word_sets):
         mask = masks[index]
         if mask not in leader_of or not mask:
-            probe = _probe(words, spread, threshold)
+            # the rarest words, one of which every set that reaches the threshold has among its own rarest
+            rarest_first = sorted(words, key=lambda word: (spread[word], word))
+            probe = rarest_first[: len(words) - math.ceil(threshold * len(words) - _ROUNDING) + 1]
             rivals = sorted({other for word in probe for other in leaders_with[word]})
             leader_of[mask] = _first_alike(mask, ((other, masks[other]) for other in rivals), threshold, index)
             if leader_of[mask] == index:
@@ -165,9 +167,3 @@ def _first_alike(mask: int, rivals: Iterable[tuple[int, int]], threshold: float,
         if shared / (size + other.bit_count() - shared) >= threshold:
             return rival
     return default
-
-
-def _probe(words: frozenset[str], spread: Counter[str], threshold: float) -> list[str]:
-    """The rarest words, one of which every set that reaches the threshold has among its own rarest."""
-    rarest_first = sorted(words, key=lambda word: (spread[word], word))
-    return rarest_first[: len(words) - math.ceil(threshold * len(words) - _ROUNDING) + 1]

@@ -161,9 +161,9 @@ def _paths(text: str) -> Iterator[str]:
                 yield from paths
 
 
-def same_file(stored: str, wanted: str) -> bool:
+def same_file(stored: str, requested: str) -> bool:
     """Whether two paths may name one file: equal, or one ends in the other at a slash; a leading `./` is ignored."""
-    left, right = (path.strip().replace("\\", "/").removeprefix("./") for path in (stored, wanted))
+    left, right = (path.strip().replace("\\", "/").removeprefix("./") for path in (stored, requested))
     return bool(left and right) and (left == right or left.endswith(f"/{right}") or right.endswith(f"/{left}"))
 
 
@@ -212,17 +212,17 @@ _SENTENCE = re.compile(r"[^.!?\n]*+(?:[.!?](?!\s)[^.!?\n]*+)*+(?:[.!?\n]|\Z)")
 def concepts_in(text: str, unsaid: Collection[str]) -> tuple[str, ...]:
     """Returns backticked words, then names, then identifiers, hyphenated words and hashtags, lower-cased."""
     codes: list[str] = _BACKTICKED.findall(text) if "`" in text else []
-    found = [code for code in codes if not is_pattern(code)]
+    candidates = [code for code in codes if not is_pattern(code)]
     for match in _NAME.finditer(text):  # two to four capitalized words; the word that opens a sentence does not count
         before = text[max(0, match.start() - 2) : match.start()].rstrip(" ")
         name = match[0].partition(" ")[2] if not before or before[-1] in ".!?:\n" else match[0]
-        found += [name] if " " in name else []
+        candidates += [name] if " " in name else []
     if _CAMEL_CASE.search(text):
         unusual = [token for token in tokens(text) if not (token.isalpha() and token.islower())]
     else:  # then no run of letters is a term
         unusual = [token for token in tokens(text) if not token.isalpha()]
-    found += [word.removeprefix("#") for token in unusual if _is_term(word := token.strip(TRIM))]
-    distinct = dict.fromkeys([word.strip().lower() for word in found])
+    candidates += [word.removeprefix("#") for token in unusual if _is_term(word := token.strip(TRIM))]
+    distinct = dict.fromkeys([word.strip().lower() for word in candidates])
     concepts = (word for word in distinct if len(word) > 2 and word not in _STOPWORDS and not word.startswith("mcp__"))
     return tuple(islice((word for word in concepts if word not in unsaid), MAX_CONCEPTS))
 
