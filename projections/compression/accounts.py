@@ -52,7 +52,7 @@ def user_prompt(observation: Observation) -> str:
 
 
 def prose(observation: Observation) -> str:
-    """Returns what was said in words: a model's narrative, the content, a prompt, a message; "" for a tool call.
+    """Returns the observation in words: a model's narrative, the content, a prompt, a message; "" for a tool call.
 
     A tool whose output is its input did nothing but say it.
     """

@@ -35,7 +35,7 @@ _LEANING = re.compile(
     r"(?:(?:unfortunately|however|therefore|so|but|also),?\s+)?(?:it|this|that|these|those|they|he|she)\b",
     re.IGNORECASE,
 )
-"""Begins a sentence whose subject is in the one before it."""
+"""Begins a sentence whose subject is in the sentence before it."""
 _MARKER = re.compile(r"\A(?:[-*+•>]|\d{1,3}[.)]|#{1,6})\s+")
 
 
@@ -61,8 +61,8 @@ def statements(text: str) -> list[str]:
 def stated(text: str, limit: int = SENTENCE_CHARS) -> list[str]:
     """Returns the sentences and list items of the first `SCAN_CHARS`, questions too, without code blocks and emphasis.
 
-    One that begins with "it" or "this" stays with the one before it, as far as both fit into `limit`; a longer one is
-    cut with an ellipsis. The very short, and those that only introduce a list, are left out.
+    One that begins with "it" or "this" stays with the sentence before it, as far as both fit into `limit`; a longer
+    one is cut with an ellipsis. The very short, and those that only introduce a list, are left out.
     """
     sentences: list[str] = []
     for line in _LINE_END.split(_FENCED.sub("\n", text[:SCAN_CHARS])):

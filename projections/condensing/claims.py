@@ -14,13 +14,9 @@ from msgspec import Struct
 
 from projections.compression.accounts import is_call
 from projections.compression.sentences import alike_groups, pieces, statements, term_set
+from projections.compression.words import words
 from projections.search.similarity import NEGATIONS
 from projections.search.terms import terms
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
 
 FACT, PROCEDURE, CRYSTAL, CONSOLIDATED = "fact", "procedure", "crystal", "consolidated"
 SERVER_TAGS = frozenset((FACT, PROCEDURE, CRYSTAL, CONSOLIDATED))
@@ -53,7 +49,7 @@ _LABEL = re.compile(r"\w[:=](?:\s|\Z)")
 """More than one of them are names with their values."""
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _FEWEST_UNSPACED = 6
-_VERBS = _words(
+_VERBS = words(
     "is are was were be been am has have had do does did done can could may might must shall should will would cannot "
     "isn't aren't wasn't weren't hasn't haven't hadn't don't doesn't didn't can't couldn't mustn't shouldn't won't "
     "wouldn't needn't it's that's there's we're they're you're i'm i've we've they've i'll we'll they'll let's "
@@ -63,7 +59,7 @@ _VERBS = _words(
 )
 _VERB_STEMS = frozenset(
     stem
-    for verb in _words(
+    for verb in words(
         "accept add allow answer apply ask avoid become begin belong block break bring build call cancel cause change "
         "check choose clean close come commit compare connect contain cost crash create cut delete depend deploy die "
         "disable drop enable end ensure exit expect expire explain fail fall find finish fix follow forget freeze get "
@@ -78,16 +74,16 @@ _VERB_STEMS = frozenset(
     )
     for stem in terms(verb)
 )
-_ELSEWHERE = _words(
+_ELSEWHERE = words(
     "der das den dem ein eine ist sind und nicht wird werden muss soll le les une sont pas avec doit el los las "
     "una esta están está debe il che sono non deve het een zijn niet moet uma são não deve och är inte jest nie"
 )
-"""Words by which prose of other languages is told; its verbs are not looked for."""
-_NUMBERS = _words(
+"""Words that occur only in prose of other languages, whose verbs are not looked for."""
+_NUMBERS = words(
     "zero one two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty sixty hundred "
     "thousand million first second third monday tuesday wednesday thursday friday saturday sunday"
 )
-_NO_NAMES = _words("i i'm i'll i've i'd the a an it this that these those we you")
+_NO_NAMES = words("i i'm i'll i've i'd the a an it this that these those we you")
 _OF_THE_SPEAKER = re.compile(r"\b(?:I|I['’](?:m|ll|d|ve)|[Mm]y|[Mm]e|[Mm]ine|[Mm]yself)\b")
 _PLAN = re.compile(
     r"\A(?:thought:\s*)?(?:(?:in order )?to [^,]{1,80},\s)?"
@@ -107,7 +103,7 @@ _LEANING = re.compile(
     r"(?:\w+,?\s)?(?:it|this|these|those|they|he|she|here)\b|that\b|(?:\S+\s){1,2}(?:it|them)\b",
     re.IGNORECASE,
 )
-"""Begins a sentence that says of what only by the one before it."""
+"""Begins a sentence whose subject is in the sentence before it."""
 _SPEAKER = re.compile(r"\A(?:thought|reasoning|user|assistant|agent)\s*:\s+", re.IGNORECASE)
 
 
@@ -124,17 +120,17 @@ def is_sentence(text: str) -> bool:
     if plain.rstrip().endswith(":") or len(_LABEL.findall(plain)) > 1:
         return False
     tokens = [bare for token in plain.split() if (bare := token.strip(_EDGES))]
-    words = [token for token in tokens if _WORD.fullmatch(token)]
-    if len(words) < _FEWEST_WORDS or len(words) < _WORDY * len(tokens):
+    plain_words = [token for token in tokens if _WORD.fullmatch(token)]
+    if len(plain_words) < _FEWEST_WORDS or len(plain_words) < _WORDY * len(tokens):
         return False
-    if any(_is_verb(_lowered(word)) for word in words) or not plain.isascii():
+    if any(_is_verb(_lowered(word)) for word in plain_words) or not plain.isascii():
         return True
-    return not _ELSEWHERE.isdisjoint(words)  # as they are written: DEN is an airport, and Las Vegas is no Spanish
+    return not _ELSEWHERE.isdisjoint(plain_words)  # as they are written: DEN is an airport, and Las Vegas is no Spanish
 
 
 def is_claim(text: str) -> bool:
     """Returns whether a text is a sentence that holds outside of its moment: no next step, not about its speaker."""
-    return is_sentence(text) and not is_plan(text) and not _OF_THE_SPEAKER.search(text)
+    return is_sentence(text) and not _PLAN.match(text) and not _OF_THE_SPEAKER.search(text)
 
 
 def stands_alone(text: str) -> bool:
@@ -144,13 +140,8 @@ def stands_alone(text: str) -> bool:
 
 def claims_in(text: str) -> list[str]:
     """Returns what a text claims in sentences that can be read without the others, whole; without who says it."""
-    said = (_SPEAKER.sub("", statement) for statement in statements(text))
-    return [one for one in said if is_claim(one) and stands_alone(one)]
-
-
-def is_plan(text: str) -> bool:
-    """Returns whether somebody only says what to do next."""
-    return _PLAN.match(text) is not None
+    texts = (_SPEAKER.sub("", statement) for statement in statements(text))
+    return [claim for claim in texts if is_claim(claim) and stands_alone(claim)]
 
 
 class Claim(NamedTuple):
@@ -165,10 +156,10 @@ class Claim(NamedTuple):
     def of(cls, text: str) -> "Claim":
         """The claim of a text."""
         tokens = [bare for token in text.replace("`", " ").split() if (bare := token.strip(_EDGES))]
-        words = [_lowered(token) for token in tokens]
-        named = {word for token, word in zip(tokens, words, strict=True) if _names(token)}
-        denials = sum(word in NEGATIONS or word.endswith("n't") for word in words)
-        return cls(term_set(text), frozenset(words), frozenset(named), denials)
+        lowered = [_lowered(token) for token in tokens]
+        named = {word for token, word in zip(tokens, lowered, strict=True) if _names(token)}
+        denials = sum(word in NEGATIONS or word.endswith("n't") for word in lowered)
+        return cls(term_set(text), frozenset(lowered), frozenset(named), denials)
 
     def conflicts(self, other: "Claim") -> bool:
         """Whether one denies what the other says, or each names a number or thing that the other does not."""
@@ -184,8 +175,8 @@ class Claim(NamedTuple):
     def is_within(self, other: "Claim") -> bool:
         """Whether another text, which may say more, says all that this one claims."""
         shared = len(self.terms & other.terms)
-        said = bool(shared) and shared >= SAID_ALREADY * len(self.terms)
-        return said and self.named <= other.words and self.denials <= other.denials
+        shares_terms = bool(shared) and shared >= SAID_ALREADY * len(self.terms)
+        return shares_terms and self.named <= other.words and self.denials <= other.denials
 
 
 def claim_groups(texts: Sequence[str], threshold: float) -> list[list[int]]:
@@ -229,27 +220,27 @@ class Remainder(Struct, frozen=True):
     sources: list[str]
 
 
-def says(text: str, said: str) -> bool:
+def says(text: str, phrase: str) -> bool:
     """Returns whether a text has these words, one after another; False for no words at all."""
-    words = _plain(said).strip(_END)
-    if not any(character.isalnum() for character in words):
+    plain = _plain(phrase).strip(_END)
+    if not any(character.isalnum() for character in plain):
         return False
-    return re.search(rf"(?<!\w){re.escape(words)}(?!\w)", _plain(text)) is not None
+    return re.search(rf"(?<!\w){re.escape(plain)}(?!\w)", _plain(text)) is not None
 
 
-def sayers(said: str, texts: Mapping[str, str]) -> list[str]:
+def sayers(phrase: str, texts: Mapping[str, str]) -> list[str]:
     """Returns the sources whose text has these words."""
-    return [source for source, text in texts.items() if says(text, said)]
+    return [source for source, text in texts.items() if says(text, phrase)]
 
 
 def confirmed(content: str, texts: Mapping[str, str]) -> Remainder | None:
     """Returns the content with the sources that say some of it; None unless all of it is said by some of them."""
     sources: dict[str, None] = {}
     for piece in _pieces(content.splitlines()):
-        said_by = sayers(piece, texts)
-        if not said_by:
+        sources_of_piece = sayers(piece, texts)
+        if not sources_of_piece:
             return None
-        sources.update(dict.fromkeys(said_by))
+        sources.update(dict.fromkeys(sources_of_piece))
     return Remainder(content, list(sources)) if sources else None
 
 
@@ -264,13 +255,13 @@ def cut(content: str, texts: Mapping[str, str], *, heading: bool) -> Remainder |
     remaining: list[str] = []
     for line in lines if heading else [first, *lines]:
         marker = match[0] if (match := _MARKER.match(line)) else ""
-        left: list[str] = []
+        stated: list[str] = []
         for piece in _pieces([line]):
-            if said_by := sayers(piece, texts):
-                left.append(piece)
-                sources.update(dict.fromkeys(said_by))
-        if left:
-            remaining.append(marker + " ".join(left))
+            if sources_of_piece := sayers(piece, texts):
+                stated.append(piece)
+                sources.update(dict.fromkeys(sources_of_piece))
+        if stated:
+            remaining.append(marker + " ".join(stated))
     if not remaining or (heading and not head):
         return None
     return Remainder("\n".join(head + remaining), list(sources))

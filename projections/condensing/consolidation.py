@@ -172,7 +172,7 @@ def procedures_of(memories: Iterable[Memory]) -> list[Procedure]:
 
 
 def _facts_in(text: str) -> list[str]:
-    """The claims that address nobody: a statement to one person says nothing about the project."""
+    """The claims that address no person: a statement to one says nothing about the project."""
     return [claim for claim in claims_in(text) if _ADDRESSED.search(claim) is None]
 
 
@@ -347,7 +347,7 @@ def _procedure_commands(public: Sequence[Memory]) -> list[Remember]:
 def _is_same(command: Remember, memory: Memory) -> bool:
     """Whether a consolidated memory is about the same as a new one.
 
-    It is told by concept, claim or name, never by how alike texts are as a whole: two topics may have nearly the same
+    Concept, claim or name decide, never by how alike texts are as a whole: two topics may have nearly the same
     words.
     """
     if sorted(memory.tags) != sorted(command.tags):

@@ -141,7 +141,7 @@ def _concepts(concept: str, sources: Iterable[Item]) -> list[str]:
 REFLECTION = "reflection"
 """The origin of lessons that reflecting made."""
 MEMORY_CONFIDENCE = 0.5
-"""Of what a memory says: that it was said, as a lesson that nobody confirmed."""
+"""Of the text of a memory: that of an unconfirmed lesson."""
 
 
 class Reflected(Struct, frozen=True, kw_only=True):

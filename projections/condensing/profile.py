@@ -232,7 +232,7 @@ _SCANNED = 8_000
 
 
 def is_topic(concept: str, names: Set[str] = frozenset()) -> bool:
-    """Returns whether a lower-cased concept may stand for what texts have in common; `names` are `names_of` them."""
+    """Returns whether a lower-cased concept may be what texts have in common; `names` are `names_of` them."""
     return _is_named(concept) and concept not in names and not _ID.search(concept)
 
 

@@ -42,7 +42,7 @@ Find: TypeAlias = Callable[[Sequence[str]], Awaitable[list[Document]]]
 
 
 class Remaining(Struct, frozen=True):
-    """What is left of a derived document; `left` is None for nothing."""
+    """What is left of a derived document; `left` is None if nothing is left."""
 
     document: Derived
     left: Remainder | None
@@ -82,7 +82,7 @@ async def remaining(
 ) -> list[Remaining]:
     """What is left of each of these documents, given what those of their sources say that are there and not gone.
 
-    A summary of something that is gone stands for what is left of its session. `find` also finds what is retired.
+    For a summary of something that is gone, what is left of its session counts. `find` also finds what is retired.
     """
     names = list(dict.fromkeys(name for document in documents for name in sources_of(document)))
     summaries = [name for name in names if name.partition("_")[0] == SUMMARY]

@@ -26,7 +26,7 @@ RESULT_SENTENCES = 3
 CALL_CHARS = 160
 COMMAND_CHARS = 120
 REPEATED = 0.8
-"""Share of a sentence's terms that are told already, from which it says nothing new."""
+"""Share of a sentence's terms in the chosen ones, from which it says nothing new."""
 SHORT = 40
 """Characters below which a sentence says little."""
 COST = 90
@@ -144,7 +144,7 @@ def sentences_of(observations: Sequence[Observation]) -> list[Sentence]:
 
 
 def chosen(sentences: Sequence[Sentence], room: int) -> list[Sentence]:
-    """The sentences to tell, in time order, of at most `room` characters; what is told already counts less."""
+    """The sentences to tell, in time order, of at most `room` characters; terms of chosen ones count less."""
     worths = {number: sentence.worth for number, sentence in enumerate(sentences)}
     covered: set[str] = set()
     selected: list[int] = []
@@ -154,7 +154,7 @@ def chosen(sentences: Sequence[Sentence], room: int) -> list[Sentence]:
             sentence = sentences[number]
             repeated = len(sentence.terms & covered) / len(sentence.terms) if sentence.terms else 0.0
             if len(sentence.text) + 1 > room or repeated > REPEATED:
-                del worths[number]  # for good: room only shrinks, and what is told only grows
+                del worths[number]  # for good: room only shrinks, and the covered terms only grow
                 continue
             value = worth * (1 - repeated) / (len(sentence.text) + 1 + COST)
             if value > best_value:

@@ -32,7 +32,7 @@ from projections.queries.documents import DocumentReader
 
 TITLE_CHARS = 160
 SUMMARY_CHARS = 672
-"""Of all sentences together, some 170 tokens: what an agent is told of a session that it did not see."""
+"""Of all sentences together, some 170 tokens: what an agent gets of a session that it did not see."""
 NARRATIVE_CHARS = 1500
 """Of a session that was taken up again and again, and of a model's."""
 DECISIONS = 8
@@ -46,7 +46,7 @@ _BINDING = re.compile(
     r"|(?<!not )(?<!n['’]t )always)\b",
     re.IGNORECASE,
 )
-"""Not what is said of much that nobody decided (not always, must have felt, never forget)."""
+"""Without phrases that decide nothing (not always, must have felt, never forget)."""
 _REASONED = re.compile(
     r"\b(?:because|due to|so that|polic(?:y|ies)|therefore|which means|root cause|only if|rather than)\b", re.IGNORECASE
 )
@@ -67,7 +67,7 @@ class Digest(Struct, frozen=True):
 
 
 _BETWEEN = " \n\t.,;:!?\u2013\u2014"
-"""What may stand between a title and the rest of what was said."""
+"""Characters between a title and the rest of a message."""
 
 
 def digest(observations: Sequence[Observation], title: str = "") -> Digest | None:
@@ -171,7 +171,7 @@ def _narrative(sentences: Sequence[Sentence], ordered: Sequence[Observation]) ->
 
 
 def continued(earlier: Digest, later: Digest, observation_count: int) -> Digest:
-    """Returns the digest of both: the earlier title, then what was told before, then what came after.
+    """Returns the digest of both: the earlier title, then the earlier narrative, then the later one.
 
     Each tells at most half of a full narrative where both do not fit, so that a session that is taken up again and
     again still says how it began; of lists the newest stay.
@@ -313,10 +313,9 @@ class SessionSummaries:
     async def summarise(self, session: Session, caller: Caller, reader: Reader | None = None) -> Summarised:
         """Summarise a session, by the model if there is one that answers; raises NotFound without observations.
 
-        While nothing new was observed, a model's summary stands: the model is not asked for it again, nor do the rules
-        take its place. A reader's summary is made of what it may see; one made of several agents' observations is
-        nobody's, so that in isolated scope nobody is shown it. Of retired observations it says what the summary said
-        that there was, and goes on from there.
+        A model's summary stays until something new is observed. A reader's summary is made of what it may see; one of
+        several agents' observations has no agent, so no reader in isolated scope sees it. What an existing summary says
+        of retired observations is continued.
         """
         everything = await observations_of(self._current.documents, session)
         visible = readable(everything, reader)

@@ -1,8 +1,8 @@
 """Who may read what: the one rule below every read path.
 
-A reader sees its own tenant only. A public memory is for everybody, a shared one for its creator, its owner and those
-it is shared with, a private one for its creator and its owner. In isolated scope a reader sees only what it wrote. A
-reader whose key is for some projects sees nothing of the others, operator or not.
+A reader sees its own tenant only. Every reader sees a public memory; a shared one is for its creator, its owner and
+those it is shared with, a private one for its creator and its owner. In isolated scope a reader sees only what it
+wrote. A reader whose key is for some projects sees nothing of the others, operator or not.
 """
 
 from typing import Any, Literal, NamedTuple
@@ -16,7 +16,7 @@ Scope = Literal["shared", "isolated"]
 
 
 class Reader(NamedTuple):
-    """Who reads. An empty `agent_id` is an unnamed reader. An operator sees all of the tenant, within its key scope."""
+    """A reader. An empty `agent_id` is an unnamed reader. An operator sees all of the tenant, within its key scope."""
 
     tenant: str
     agent_id: str = ""
@@ -77,7 +77,7 @@ def may_read(document: Any, reader: Reader) -> bool:
 
 
 def may_change(memory: Memory, actor: str) -> bool:
-    """Whether an actor can change who reads a memory: only its creator and its owner can."""
+    """Whether an actor can change the visibility of a memory: only its creator and its owner can."""
     return bool(actor) and actor in (memory.agent_id, memory.owner)
 
 

@@ -36,7 +36,7 @@ _encoder = msgpack.Encoder()
 
 
 def listings(document: Document | None) -> set[tuple[str, str]]:
-    """The `(listing, member)` pairs a document stands for. Members sort as the listing reads: by position or time."""
+    """The `(listing, member)` pairs of a document. Members sort as the listing reads: by position or time."""
     return set() if document is None else document.listing_members()
 
 
@@ -46,7 +46,7 @@ def index_entry(document: Document | None) -> IndexEntry | None:
 
 
 def searchable_text(document: Searched) -> str:
-    """What was said, for the lexical index and the embedding. Titles, facts and narratives repeat it, so stay out."""
+    """The text for the lexical index and the embedding. Titles, facts and narratives repeat it, so stay out."""
     return document.searchable_text()
 
 
@@ -68,7 +68,7 @@ def encode(document: Document) -> bytes:
 
 
 def decode(name: DocumentId, stored: bytes | dict[bytes, bytes] | None) -> Document | None:
-    """The document in what Redis returned for `key_of(name)`; None when there is none."""
+    """The document in what Redis returned for `key_of(name)`; None if there is no document."""
     if not stored:
         return None
     if isinstance(stored, dict):

@@ -57,13 +57,13 @@ def is_retired(confidence: float, reinforcements: int) -> bool:
 
 
 def fades_at(confidence: float, rate: float, last: datetime) -> datetime:
-    """Returns when a lesson that nobody confirms has faded to RETIRE_AT, a week after `last` at the earliest.
+    """Returns when an unconfirmed lesson has faded to RETIRE_AT, a week after `last` at the earliest.
 
     Rounding may make `is_retired` true some minutes before.
     """
     try:
         return last + WEEK * max(1.0, (confidence - RETIRE_AT) / rate)
-    except OverflowError:  # an event that nobody checked may say anything
+    except OverflowError:  # an unchecked event may have any number
         return datetime.max.replace(tzinfo=UTC)
 
 
@@ -185,7 +185,7 @@ class Lesson(rows.Row, index=True):
 
 
 FADING = "fading"
-"""Listing of a partition's lessons that nobody confirmed, by when they will have faded."""
+"""Listing of a partition's unconfirmed lessons, by when they will have faded."""
 lessons = rows.project_listing("lessons")
 """Listing of a project's lessons, in the order they were first said."""
 
@@ -203,7 +203,7 @@ def lesson_id(recorded: Recorded, data: LessonEvent) -> DocumentId:
 
 
 def evolve(lesson: Lesson | None, recorded: Recorded, data: LessonEvent) -> Lesson | None:
-    """The lesson after an event; None when there is none for it to change."""
+    """The lesson after an event; None if there is no lesson to change."""
     match data:
         case LessonRecorded():
             if lesson is None or lesson.retired_ms:

@@ -48,7 +48,7 @@ _SUMMARY_PREFIX = re.compile(r"\A\[Summary of [0-9]+ memories\] ")
 class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One version of a memory. Superseded versions stay readable; recall sees the latest unless asked `as_of`.
 
-    `condensed` names the memories that this one was made of and stands for. `updated_at` moves with its visibility.
+    `condensed` names the memories that this one was made of and replaces. `updated_at` moves with its visibility.
     `confirmations` is how often it proved right. `revised_by` is who wrote this version, where that is not `agent_id`.
     `separate_parent`: its parent states the same or was written by another agent, and is no version of this memory.
     """
@@ -103,7 +103,7 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def audience(self) -> list[str]:
-        """Who may read it, sorted; empty means everybody in the tenant."""
+        """Who may read it, sorted; empty for every reader of the tenant."""
         if self.visibility == "public":
             return []
         return sorted({self.owner, self.agent_id, *(self.shared_with if self.visibility == "shared" else ())})
@@ -211,7 +211,7 @@ def memory(recorded: Recorded, data: MemoryRecorded | MemoryRevised) -> Memory:
 
 
 def condensed(recorded: Recorded, data: MemoryCondensed) -> Memory:
-    """The memory that stands for several others. It belongs to no session."""
+    """The memory that replaces several others. It belongs to no session."""
     fields = _fields(recorded, data)
     fields.update(session_id="", owner=data.owner or recorded.envelope.agent_id, title=_title(data.content))
     return Memory(**fields, keep_duplicates=True, condensed=data.originals)
@@ -246,7 +246,7 @@ def is_by_words(memory: Memory) -> bool:
 
 
 def predecessor(new: Memory, candidates: Iterable[Memory]) -> Memory | None:
-    """The memory that `new` supersedes by itself: one of its agent, or of none, that states the same; the newest.
+    """The memory that `new` supersedes: one of its agent, or of none, that states the same; the newest.
 
     By words also one whose Jaccard similarity is above 0.7, unless they differ in a number, name or negation; the most
     similar, then the newest. Only memories about the same user, of the same visibility and owner, are compared: a

@@ -19,7 +19,7 @@ from ingest.ids import RELATION, DocumentId, relation_id
 from projections.documents import rows
 
 UNKNOWN_CONFIDENCE = 0.5
-"""Of a relation nobody rated and of a link that carries no rating; also what an estimate starts from."""
+"""Of a relation or link without a rating; an estimate starts from it."""
 SESSION_GAIN = 0.1
 MOST_FOR_SESSIONS = 0.3
 FRESH_DAYS = 7
@@ -35,7 +35,7 @@ MAX_VISITED = 500
 
 
 class Edge(Struct, frozen=True):
-    """A relation of one memory to another; `confidence` is None when nobody knows."""
+    """A relation of one memory to another; `confidence` is None if unknown."""
 
     source: str
     target: str

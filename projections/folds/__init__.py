@@ -1,1 +1,1 @@
-"""The folds, one file a noun: which documents an event reads, and what it makes of them."""
+"""The folds, one file a noun: which documents an event reads, and how it changes them."""

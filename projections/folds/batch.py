@@ -77,7 +77,7 @@ class FoldBatch:
         """The tenant of the event that is folded. It neither reads nor changes documents of another one."""
 
     def get(self, name: str) -> Document | None:
-        """The document as it is now; None if there is none."""
+        """The document as it is now; None if it does not exist."""
         document = self._now.get(DocumentId(name))
         return None if self._is_foreign(document) else document
 
@@ -435,8 +435,8 @@ def fold_one(
 ) -> None:
     """Register events that change one document of a type, the `subject`, and leave a mark.
 
-    `evolve` makes the document after the event from the one before. If it returns None, the document is dropped if
-    `drops` is set; else the event is void. `reads` and `follows` are what the rule reads besides mark and document.
+    `evolve` makes the document after the event from the document before it. If it returns None, the document is dropped
+    if `drops` is set; else the event is void. `reads` and `follows` are what the rule also reads.
     """
 
     def apply(batch: FoldBatch, event: Recorded, data: EventData) -> None:

@@ -61,7 +61,7 @@ def _forgotten_listings(event: Recorded, data: SubjectForgotten) -> set[str]:
 
 
 def _connected(data: SubjectForgotten, loaded: Loaded) -> set[str]:
-    """What was condensed with a forgotten memory, what stands for it, what it superseded and what superseded it.
+    """What was condensed with a forgotten memory, what replaced it, what it superseded and what superseded it.
 
     Followed through memories that are forgotten as well. Also what a forgotten mark is about.
     """
@@ -234,21 +234,21 @@ def _leave_session(batch: FoldBatch, event: Recorded, *, retired: bool = False) 
 
 
 def _forget_memory(batch: FoldBatch, event: Recorded, memory: Memory, also: Sequence[str]) -> None:
-    place: dict[str, Any] = {
+    lineage: dict[str, Any] = {
         "memory_version": memory.version,
         "parent_id": memory.parent_id,
         "separate_parent": memory.separate_parent,
         "superseded_by": memory.superseded_by,
     }
-    stub = EventErased(was=MemoryRecorded.TYPE, document=memory.id, originals=memory.condensed, **place)
+    stub = EventErased(was=MemoryRecorded.TYPE, document=memory.id, originals=memory.condensed, **lineage)
     _erase_document(batch, memory, stub)
-    tombstone = Tombstone(id=memory.id, author=memory.author, condensed=memory.condensed, **place)
+    tombstone = Tombstone(id=memory.id, author=memory.author, condensed=memory.condensed, **lineage)
     _bury(batch, event, tombstone)
     _restore(batch, event, tombstone, also)
 
 
 def _restore(batch: FoldBatch, event: Recorded, gone: Tombstone, also: Sequence[str]) -> None:
-    """Make current again what a forgotten memory stood for; forget what stands for it and others."""
+    """Make current again what a forgotten memory replaced; forget what replaced it and others."""
     for name in gone.condensed:
         match other := batch.get(name):
             case Memory(superseded_by=successor) if successor == gone.id and name not in also:

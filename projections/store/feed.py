@@ -79,7 +79,7 @@ def read_entry(fields: dict[bytes, bytes]) -> tuple[list[FeedItem], Position | N
 
 def contexts_of(entries: Iterable[Mapping[bytes, bytes]]) -> list[str]:
     """The traces that feed entries are a part of."""
-    return [one for fields in entries for one in fields.get(b"t", b"").decode().split()]
+    return [context for fields in entries for context in fields.get(b"t", b"").decode().split()]
 
 
 def feed_items(changes: Changes) -> list[FeedItem]:
@@ -96,7 +96,7 @@ def feed_items(changes: Changes) -> list[FeedItem]:
 def to_embed(changes: Changes, position: Position) -> Iterable[tuple[str, float]]:
     """The documents whose text is new as of a position, and their places in the embedding queue.
 
-    Another text has another place: the vector of the one before, if that is being made, must not take it off the queue.
+    Another text has another place: the vector of the old text, if that is being made, must not take it off the queue.
     """
     for name, (before, after) in changes.documents.items():
         if isinstance(after, Searched):

@@ -242,7 +242,7 @@ async def load(redis: Client, keys: GenerationKeys, names: Sequence[DocumentId])
 
 
 async def places(redis: Client, keys: GenerationKeys) -> list[StoredPlace]:
-    """All searchable documents, in log order. Those written meanwhile may be included or not."""
+    """All searchable documents, in log order. Those written during the scan may be included or not."""
     unsorted: list[StoredPlace] = []
     async for batch in scanned(redis, keys, BATCH):
         unsorted += (
@@ -256,7 +256,7 @@ async def places(redis: Client, keys: GenerationKeys) -> list[StoredPlace]:
 def _in_order(unsorted: list[StoredPlace]) -> list[StoredPlace]:
     """Sorted and without the duplicates of a scan. In runs, because a sort holds the GIL until it ends."""
     runs = [sorted(unsorted[start : start + SORTED_AT_ONCE]) for start in range(0, len(unsorted), SORTED_AT_ONCE)]
-    return [place for place, _ in groupby(merge(*runs))]
+    return [location for location, _ in groupby(merge(*runs))]
 
 
 async def scanned(redis: Client, keys: GenerationKeys, batch: int) -> AsyncGenerator[list[DocumentId]]:

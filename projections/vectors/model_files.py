@@ -72,7 +72,7 @@ def sha256_of(path: Path) -> str:
 
 
 def read_manifest(directory: Path) -> ModelManifest:
-    """The directory's manifest; ModelUnavailable when there is none or it cannot be read."""
+    """The directory's manifest; ModelUnavailable if it does not exist or cannot be read."""
     try:
         return ModelManifest(**json.loads((directory / MANIFEST_FILE).read_bytes()))
     except (OSError, ValueError, TypeError) as error:

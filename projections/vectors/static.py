@@ -38,8 +38,8 @@ class StaticTable:
 
     def places(self, terms: Hashes) -> NDArray[np.int64]:
         """(n,), the number of each term in the table, terms as their hashes; -1 for one that is not in it."""
-        found = np.minimum(np.searchsorted(self._hashes, terms), len(self._hashes) - 1)
-        return np.where(self._hashes[found] == terms, self._places[found], -1)
+        nearest = np.minimum(np.searchsorted(self._hashes, terms), len(self._hashes) - 1)
+        return np.where(self._hashes[nearest] == terms, self._places[nearest], -1)
 
     def knows(self, terms: Hashes) -> NDArray[np.bool_]:
         """(n,), which of the terms have a vector, terms as their hashes."""
@@ -51,27 +51,27 @@ class StaticTable:
         As long as the share of its terms that have one: what it says beside them, no vector is known to say.
         """
         places = self.places(hashed(term.encode() for term in terms))
-        known = places[places >= 0]
-        total = self._vectors[known].sum(axis=0)
+        in_table = places[places >= 0]
+        total = self._vectors[in_table].sum(axis=0)
         length = float(np.linalg.norm(total))
-        return total * (len(known) / len(places) / length) if length else None
+        return total * (len(in_table) / len(places) / length) if length else None
 
     def embed(self, documents: TermRows) -> NDArray[np.float32]:
         """(n, dimensions) float32, rows of unit length; zeros for a document no term of which has a vector."""
         ends = np.cumsum(documents.lengths)
         first = ends - documents.lengths
-        kept = np.arange(len(documents.hashes)) - np.repeat(first, documents.lengths) < MAX_TERMS
+        within_limit = np.arange(len(documents.hashes)) - np.repeat(first, documents.lengths) < MAX_TERMS
         # a row of zeros behind each document: reduceat takes the next one's first term for the sum of an empty one
         lengths = np.minimum(documents.lengths, MAX_TERMS)
         ends = np.cumsum(lengths)
-        places = np.insert(self.places(documents.hashes[kept]), ends, -1)
+        places = np.insert(self.places(documents.hashes[within_limit]), ends, -1)
         starts = ends - lengths + np.arange(len(lengths))
-        found = np.zeros((len(documents), self.dimensions), np.float32)
+        sums = np.zeros((len(documents), self.dimensions), np.float32)
         for some in _parts(ends):
             end = int(ends[some[-1]]) + int(some[-1]) + 1
             begin = int(starts[some[0]])
-            found[some] = np.add.reduceat(self._vectors[places[begin:end]], starts[some] - begin, axis=0)
-        return unit_rows(found)
+            sums[some] = np.add.reduceat(self._vectors[places[begin:end]], starts[some] - begin, axis=0)
+        return unit_rows(sums)
 
 
 def _parts(ends: NDArray[np.int64]) -> Iterator[NDArray[np.intp]]:

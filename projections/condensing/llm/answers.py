@@ -16,10 +16,6 @@ from projections.documents.observations import Observation
 
 T = TypeVar("T")
 
-COMPRESS = "compress/1"
-SUMMARISE = "summarise/1"
-EXTRACT = "extract/1"
-
 OBSERVATION_CHARS = 8_000
 """Of one observation's text: about 2,700 tokens, and what the local compression looks at too."""
 BUNDLE_CHARS = 24_000
@@ -84,7 +80,7 @@ class Prompt(NamedTuple):
 def compress_prompt(observation: Observation) -> Prompt:
     """Asks for the short form of one observation."""
     quoted = {"observation": {"kind": observation.kind, "text": bounded(searchable_text(observation))}}
-    return _prompt(COMPRESS, _COMPRESS, quoted, 800)
+    return _prompt("compress/1", _COMPRESS, quoted, 800)
 
 
 def summarise_prompt(observations: Sequence[Observation]) -> Prompt:
@@ -92,12 +88,12 @@ def summarise_prompt(observations: Sequence[Observation]) -> Prompt:
     chosen = _ends(observations)
     texts = _share([searchable_text(observation) or observation.title for observation in chosen])
     quoted = [{"kind": item.kind, "text": text} for item, text in zip(chosen, texts, strict=True)]
-    return _prompt(SUMMARISE, _SUMMARISE, {"observations": quoted}, 1_200)
+    return _prompt("summarise/1", _SUMMARISE, {"observations": quoted}, 1_200)
 
 
 def extract_prompt(texts: Sequence[str]) -> Prompt:
     """Asks how the things that texts name are related."""
-    return _prompt(EXTRACT, _EXTRACT, {"texts": _share(_ends(texts))}, 1_600)
+    return _prompt("extract/1", _EXTRACT, {"texts": _share(_ends(texts))}, 1_600)
 
 
 def estimated_tokens(*texts: str) -> int:

@@ -235,7 +235,7 @@ class Assistant:
     async def _attempt(
         self, tenant: str, prompt: Prompt, reply: type[R], bound: Callable[[R, str, str], T | None]
     ) -> T | Skipped:
-        """One request. A caller that is cancelled leaves its estimate in the budget: the server may have worked."""
+        """One request. A canceled caller leaves its estimate in the budget: the server may have worked."""
         reserved = await self._budget.reserve(tenant, prompt.tokens)
         if reserved is None:
             return Skipped(
