@@ -273,8 +273,11 @@ def is_similar(new: Memory, other: Memory) -> bool:
 def _may_supersede(new: Memory, old: Memory) -> bool:
     if not old.is_latest or old.keep_duplicates or old.id == new.id or old.author not in ("", new.agent_id):
         return False
-    lasts = new.forget_after is None or (old.forget_after is not None and new.forget_after >= old.forget_after)
-    return lasts and _same_audience(new, old)
+    if new.forget_after is not None and (old.forget_after is None or new.forget_after < old.forget_after):
+        return False
+    if new.visibility != old.visibility or new.user_id != old.user_id:
+        return False
+    return new.visibility == "public" or (new.owner == old.owner and set(new.shared_with) == set(old.shared_with))
 
 
 def _alike(new: Memory, old: Memory) -> float:
@@ -310,9 +313,3 @@ def restored(old: Memory) -> Memory:
 def _title(content: str) -> str:
     lines = content.strip().split("\n")
     return named(next((line for line in lines if line and not is_only_marks(line)), lines[0]))[:TITLE_CHARS]
-
-
-def _same_audience(new: Memory, other: Memory) -> bool:
-    if new.visibility != other.visibility or new.user_id != other.user_id:
-        return False
-    return new.visibility == "public" or (new.owner == other.owner and set(new.shared_with) == set(other.shared_with))

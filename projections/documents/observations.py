@@ -78,14 +78,11 @@ class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True):
             return False
         return self.data.get("tool_input") != self.data.get("tool_output")
 
-    def _traits(self) -> list[str]:
-        """Traits that its text does not tell."""
-        if self.data.get("prompt") and not self.data.get("tool_name"):
-            return [PROMPT]
-        return [TOOL_OUTPUT] * self.is_tool_output + [USER_TURN] * (self.role == "user")
-
     def index_entry(self) -> IndexEntry:
-        terms = index_terms(self.searchable_text(), self.occurred_at, also=self._traits())
+        is_prompt = self.data.get("prompt") and not self.data.get("tool_name")
+        other_traits = [TOOL_OUTPUT] * self.is_tool_output + [USER_TURN] * (self.role == "user")
+        traits = [PROMPT] if is_prompt else other_traits
+        terms = index_terms(self.searchable_text(), self.occurred_at, also=traits)
         return entry_for(
             self, "observation", terms, episode=self.session, importance=float(self.importance), types=[self.kind]
         )

@@ -75,14 +75,17 @@ class Walk(Struct, frozen=True):
     def step(self, edges: Iterable[Edge]) -> "Walk":
         """The walk one hop further. Edges that do not touch the frontier are ignored.
 
-        Where several lead to one memory, the surest counts; the surest memories are visited while there is room.
+        Of several that lead to one memory the one with the highest confidence counts; memories are visited in that
+        order while there is room.
         """
         reached: dict[str, RelatedMemory] = {}
         here = set(self.frontier)
         for edge in edges:
             for near, far in ((edge.source, edge.target), (edge.target, edge.source)):
                 if near in here and far != self.origin and far not in self.found:
-                    candidate = self._candidate(near, far, edge)
+                    path = () if near == self.origin else self.found[near].path
+                    sure = UNKNOWN_CONFIDENCE if edge.confidence is None else _clamped(edge.confidence)
+                    candidate = RelatedMemory(far, self.hops + 1, sure, (*path, edge.relation))
                     reached[far] = min(reached.get(far, candidate), candidate, key=_order)
         room = max(0, self.max_visited - 1 - len(self.found))
         taken = sorted(reached.values(), key=_order)[:room]
@@ -95,16 +98,11 @@ class Walk(Struct, frozen=True):
         )
 
     def related(self, min_confidence: float = 0.0) -> list[RelatedMemory]:
-        """What was reached with at least this confidence: the surest first, then the nearest, then by id.
+        """What was reached with at least this confidence: highest first, then the nearest, then by id.
 
-        What lies behind a weak relation is judged by its own: only the result is filtered, not the way there.
+        Only the result is filtered, not the path: each memory counts by the last relation on it.
         """
         return sorted((related for related in self.found.values() if related.confidence >= min_confidence), key=_order)
-
-    def _candidate(self, near: str, far: str, edge: Edge) -> RelatedMemory:
-        way = () if near == self.origin else self.found[near].path
-        sure = UNKNOWN_CONFIDENCE if edge.confidence is None else _clamped(edge.confidence)
-        return RelatedMemory(far, self.hops + 1, sure, (*way, edge.relation))
 
 
 def confidence(given: float | None, relation: str, shared_sessions: int, ages_days: tuple[float, float]) -> float:

@@ -150,8 +150,9 @@ def observed(session: Session | None, recorded: Recorded) -> Session:
     changes = _touch(current, recorded)
     changes |= {"status": "active", "ended_ms": 0, "observation_count": current.observation_count + 1}
     if isinstance(recorded.data, ObservationRecorded):
-        if not current.first_prompt:
-            changes["first_prompt"] = _prompt(recorded.data)
+        prompt = recorded.data.data.get("prompt")
+        if not current.first_prompt and isinstance(prompt, str):
+            changes["first_prompt"] = " ".join(prompt.split())[:FIRST_PROMPT_CHARS]
         changes["user_id"] = current.user_id or recorded.envelope.user_id
     changes["agent_id"] = current.agent_id or recorded.envelope.agent_id
     return current.model_copy(update=changes)
@@ -216,12 +217,6 @@ def _touch(session: Session, recorded: Recorded) -> dict[str, Any]:
         "updated_ms": max(session.updated_ms, when_ms),
         "seen_ms": max(session.seen_ms, recorded.recorded_ms),
     }
-
-
-def _prompt(data: ObservationRecorded) -> str:
-    """What a person asked, of an observation that holds that; whitespace collapsed."""
-    prompt = data.data.get("prompt") if data.data else None
-    return " ".join(prompt.split())[:FIRST_PROMPT_CHARS] if isinstance(prompt, str) else ""
 
 
 SUMMARY = "sum"
