@@ -92,7 +92,7 @@ session_observations = rows.document_listing("session")
 """Listing of a session's observations, in log order."""
 timeline = rows.project_listing("timeline")
 """Listing of a project's observations, by the time they claim."""
-observation_id = rows.created_id(OBSERVATION)
+observation_id = rows.created_id(OBSERVATION, in_session=True)
 
 
 def observation(recorded: Recorded, data: ObservationRecorded, session: DocumentId) -> Observation:

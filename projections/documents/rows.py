@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from ingest.events.envelope import Recorded, route_of
+from ingest.events.envelope import Recorded
 from ingest.ids import DocumentId, document_id
 from ingest.log.keys import row_key
+from ingest.log.position import project_route, session_route
 from ingest.platform.clock import to_ms
 from ingest.platform.connections import Transaction
 
@@ -113,9 +114,19 @@ def row_origin(recorded: Recorded) -> dict[str, Any]:
     }
 
 
-def created_id(prefix: str) -> Callable[[Recorded], DocumentId]:
-    """Returns the function that names what an event creates: by the event's id and where the event is routed."""
-    return lambda recorded: document_id(prefix, route_of(recorded.envelope, recorded.data), recorded.envelope.event_id)
+def created_id(prefix: str, *, in_session: bool = False) -> Callable[[Recorded], DocumentId]:
+    """Returns the function that names what an event creates: by the event's id within its project, or its session."""
+
+    def name(recorded: Recorded) -> DocumentId:
+        envelope = recorded.envelope
+        # not `route_of`, which looks at the type of each event: this runs several times for an event
+        if in_session:
+            route = session_route(envelope.tenant, envelope.project, envelope.session_id)
+        else:
+            route = project_route(envelope.tenant, envelope.project)
+        return document_id(prefix, route, envelope.event_id)
+
+    return name
 
 
 def row_fields(data: Struct, **instead: Any) -> dict[str, Any]:
