@@ -85,9 +85,9 @@ async def test_an_observation_is_compressed(bench: Bench):
     assert answer == Compression(
         title="The deployment of Payments failed",
         narrative=f"It says: {TEXT}",
-        facts=("error: port 8443 is taken",),
-        concepts=("payments",),
-        files=("deploy/ports.py",),
+        facts=["error: port 8443 is taken"],
+        concepts=["payments"],
+        files=["deploy/ports.py"],
         importance=8,
         model=MODEL,
         prompt_version="compress/1",
@@ -97,23 +97,20 @@ async def test_an_observation_is_compressed(bench: Bench):
 async def test_a_session_is_summarised(bench: Bench):
     answer = await bench.assistant().summarise(TENANT, [said("looked at Redis"), said("decided to use Valkey", 2)])
     assert isinstance(answer, ModelSummary)
-    assert (answer.decisions, answer.model, answer.prompt_version) == (
-        ("decided to use Valkey",),
-        MODEL,
-        "summarise/1",
-    )
+    assert (answer.decisions, answer.model) == (["decided to use Valkey"], MODEL)
+    assert answer.prompt_version == "summarise/1"
 
 
 async def test_relations_are_extracted(bench: Bench):
     answer = await bench.assistant().extract(TENANT, ["Payments uses Redis", "nothing here"])
-    relations = (ExtractedRelation("Payments", "uses", "Redis"),)
+    relations = [ExtractedRelation("Payments", "uses", "Redis")]
     assert answer == ExtractedGraph(relations=relations, model=MODEL, prompt_version="extract/1")
 
 
 async def test_a_text_without_relations_is_an_answer_too(bench: Bench):
     answer = await bench.assistant().extract(TENANT, ["nothing here"])
     assert isinstance(answer, ExtractedGraph)
-    assert answer.relations == ()
+    assert answer.relations == []
 
 
 async def test_the_request_is_what_the_contract_says(bench: Bench):
