@@ -326,7 +326,7 @@ def as_text(value: Any, limit: int) -> str:
 def _as_text_slowly(value: Any, limit: int) -> str:
     """For what msgspec refuses (lone surrogates, huge integers, deep nesting): stops as soon as it has enough."""
     encoder = json.JSONEncoder(
-        ensure_ascii=False, check_circular=False, skipkeys=True, separators=(",", ":"), default=lambda _: None
+        ensure_ascii=False, check_circular=False, skipkeys=True, separators=(",", ":"), default=_nothing
     )
     text = ""
     try:
@@ -337,3 +337,7 @@ def _as_text_slowly(value: Any, limit: int) -> str:
     except (ValueError, RecursionError):  # an integer too long to print
         pass
     return text[: limit + 1]
+
+
+def _nothing(_: Any) -> None:
+    """Stands in for what has no JSON form."""
