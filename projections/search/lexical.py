@@ -1,6 +1,6 @@
 """Candidates by words: tantivy's dictionary, and the BM25 of documents that a filter allows. Alone imports tantivy.
 
-Documents are found in the dictionary after the next commit; until then they are the replica's tail.
+Documents are in the dictionary after the next commit; until then they are the replica's tail.
 
 Guarantee: frequencies, scores and order are functions of the matching documents alone. Others in the same index, of
 other tenants, projects or readers, change nothing.
@@ -24,7 +24,7 @@ from projections.search.question import BitMap, ordinals
 from projections.search.ranking import idf_of
 
 _WRITER_HEAP = 64 << 20
-"""Bound of what tantivy buffers before it writes a segment by itself."""
+"""What tantivy buffers at most before it writes a segment."""
 MAX_QUERY_TERMS = 64
 """A query longer than that is a document; its first distinct terms say what it is about."""
 NEAR = 4_096
@@ -85,7 +85,14 @@ class Lexical:
         Only committed ones; those that do not match take no places. Up to NEAR of all are looked at.
         """
         near = tantivy.Query.fuzzy_term_query(self._schema, "terms", term, edits, True)
-        parts = [(tantivy.Occur.Must, one) for one in (near, *map(self._having, facets))]
+        having = [
+            # of one value: a set takes twice as long, because it is searched in all of the dictionary
+            tantivy.Query.term_query(self._schema, "facets", group[0], "basic")
+            if len(group) == 1
+            else tantivy.Query.term_set_query(self._schema, "facets", list(group))
+            for group in facets
+        ]
+        parts = [(tantivy.Occur.Must, query) for query in (near, *having)]
         hits = self._searcher.search(tantivy.Query.boolean_query(parts), limit=NEAR, count=False).hits
         places = [address for _, address in hits]
         documents = sorted(
@@ -105,11 +112,6 @@ class Lexical:
 
     def _ordinals(self, places: list[tantivy.DocAddress]) -> list[int]:
         return [int(ordinal or 0) for ordinal in self._searcher.fast_field_values("ordinal", places)]
-
-    def _having(self, group: Sequence[str]) -> tantivy.Query:
-        if len(group) == 1:  # half the time: a set is looked for in all of the dictionary
-            return tantivy.Query.term_query(self._schema, "facets", group[0], "basic")
-        return tantivy.Query.term_set_query(self._schema, "facets", list(group))
 
     def copy_to(self, folder: Path) -> None:
         """Write the committed index into a new folder. Segments never change, so they are linked where possible."""
@@ -134,12 +136,12 @@ def link_or_copy(source: Path, target: Path) -> None:
 
 
 K1, B = 1.2, 0.75
-"""Tantivy's, which made this order before."""
+"""Tantivy's."""
 READ_DIRECTLY = 1_000
 """Matching documents whose terms are all read: 0.1 ms a term, and the cache is left to bigger filters."""
 RARE = 100
-"""One document in so many says a term, at most: then tantivy lists them. To look at every document's terms takes 0.5 ms
-a term among 20,000, 5 ms among 100,000."""
+"""Tantivy lists the documents of a term that at most one in so many says. Scanning the terms of every document takes
+0.5 ms a term among 20,000, 5 ms among 100,000."""
 ASKED_FROM = 4
 """A prompt that only asks says the question's words at least once for so many of its own."""
 CACHED, CACHED_A_DOCUMENT = 1_000_000, 8
@@ -167,7 +169,7 @@ class Postings:
     """
 
     def __init__(self, rows: DocumentColumns, lexical: Lexical, tail: set[int]) -> None:
-        """`tail` are the documents that the lexical index does not know yet."""
+        """`tail` are the documents that are not in the lexical index yet."""
         self._rows, self._lexical, self._tail = rows, lexical, tail
         self._cached: OrderedDict[str, tuple[int, Posting]] = OrderedDict()
         self._size = 0
@@ -178,7 +180,14 @@ class Postings:
         if term in self._cached:
             covered, posting = self._evict(term)
         else:
-            covered, posting = self._listed(term)
+            # tantivy is complete only before the first document of the tail, which it does not have yet
+            covered, posting = 0, NONE
+            complete = min(self._tail, default=end)
+            if RARE * self._lexical.frequency(term) < complete:
+                documents = np.array(sorted(self._lexical.saying(term)), np.int64)
+                documents = documents[documents < complete]
+                counts = self._rows.terms.rows(documents).counts([term])[:, 0].astype(np.int64)
+                covered, posting = complete, Posting(documents[counts > 0], counts[counts > 0])
         if covered < end:
             documents, counts = self._rows.terms.saying(term, covered)
             posting = Posting(np.append(posting.documents, documents), np.append(posting.counts, counts))
@@ -192,16 +201,6 @@ class Postings:
         evicted = self._cached.pop(term)
         self._size -= A_TERM + len(evicted[1].documents)
         return evicted
-
-    def _listed(self, term: str) -> tuple[int, Posting]:
-        # complete only before the first document of the tail, which tantivy does not have yet
-        complete = min(self._tail, default=len(self._rows.ids))
-        if RARE * self._lexical.frequency(term) >= complete:
-            return 0, NONE
-        documents = np.array(sorted(self._lexical.saying(term)), np.int64)
-        documents = documents[documents < complete]
-        counts = self._rows.terms.rows(documents).counts([term])[:, 0].astype(np.int64)
-        return complete, Posting(documents[counts > 0], counts[counts > 0])
 
 
 class MatchingWords:
@@ -230,34 +229,32 @@ class MatchingWords:
             documents, counts = self._of(term)
             scores[documents] += idf * counts / (counts + K1 * (1 - B + B * lengths[documents] / average))
             said[documents] += 1
-        found = np.flatnonzero(said >= (len(query_terms) if every else 1))
-        return found[best_first(self._rows, found, scores[found], count)].tolist()
+        matches = np.flatnonzero(said >= (len(query_terms) if every else 1))
+        return matches[best_first(self._rows, matches, scores[matches], count)].tolist()
 
-    def repeating(self, asked: Sequence[str]) -> Documents:
-        """The prompts among them that say nothing but what is asked, `says_only`."""
+    def repeating(self, question_terms: Sequence[str]) -> Documents:
+        """The prompts among them that say nothing but these terms, `says_only`."""
         prompts = np.union1d(self._of(PROMPT).documents, self._of(USER_TURN).documents)
         lengths = self._rows.terms.lengths
         if not len(prompts):
             return prompts
         said = np.zeros(len(lengths), np.int64)
-        for term in asked:
+        for term in question_terms:
             documents, counts = self._of(term)
             said[documents] += counts
-        prompts = prompts[ASKED_FROM * said[prompts] >= lengths[prompts] - BESIDE_TEXT]  # few are left to be read
-        return prompts[says_only(asked, self._rows.terms.rows(prompts))]
+        prompts = prompts[ASKED_FROM * said[prompts] >= lengths[prompts] - BESIDE_TEXT]  # few remain to be read
+        return prompts[says_only(question_terms, self._rows.terms.rows(prompts))]
 
     def _of(self, term: str) -> Posting:
         if term not in self._saying:
-            self._saying[term] = self._read(term)
+            if len(self) <= READ_DIRECTLY:
+                documents, counts = self._documents, self._terms.counts([term])[:, 0].astype(np.int64)
+                matching = counts > 0
+            else:
+                documents, counts = self._postings.of(term)
+                matching = self._allowed[documents]
+            self._saying[term] = Posting(documents[matching], counts[matching])
         return self._saying[term]
-
-    def _read(self, term: str) -> Posting:
-        if len(self) <= READ_DIRECTLY:
-            counts = self._terms.counts([term])[:, 0].astype(np.int64)
-            return Posting(self._documents[counts > 0], counts[counts > 0])
-        documents, counts = self._postings.of(term)
-        allowed = self._allowed[documents]
-        return Posting(documents[allowed], counts[allowed])
 
     @cached_property
     def _terms(self) -> TermRows:

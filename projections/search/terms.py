@@ -1,4 +1,4 @@
-"""The index terms of texts and queries (folded, split, stemmed words), and the part of a text that says them. Pure."""
+"""The index terms of texts and queries (folded, split, stemmed words), and snippets of texts that say them. Pure."""
 
 import re
 import threading
@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import date
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, islice
 
 import Stemmer
 
@@ -22,14 +22,14 @@ does did has have had been being am were from about
 """
 STOP_WORDS = frozenset(_STOP_TEXT.split())
 OPERATORS = frozenset(("and", "or", "not"))
-"""Stop words that are no names in capitals either: people write queries with them."""
+"""Stop words that are not names in capitals: people write queries with them."""
 LONGEST_NAME = 12
 """Characters; a longer text that is all in capitals is shouted."""
 LEADING_CHARACTERS = 80
 """Of a text, some fourteen words: what a title or a short statement says. Their stop words are indexed, so that "The
 Who" and "who are we" find them: some 20 bytes a document, where those of whole texts would be a third of all terms."""
 NAME = "="
-"""Stands before a stop word that is written as a name, in index terms."""
+"""Prefix of a stop word that is written as a name, in index terms."""
 MONTHS = (
     "january", "february", "march", "april", "may", "june",
     "july", "august", "september", "october", "november", "december",
@@ -70,7 +70,7 @@ def terms(text: str) -> list[str]:
 
 def leading_stop_words(text: str) -> list[str]:
     """The stop words with which a text begins, each once: a question of nothing else finds it by them."""
-    # not `_runs`: every text is looked at, and stop words have nothing but letters
+    # not `_runs`, for speed: every text gets here, and stop words have only letters
     words = dict.fromkeys(_LETTERS.findall(text[:LEADING_CHARACTERS].lower()))
     return [word for word in words if word in STOP_WORDS]
 
@@ -80,7 +80,8 @@ def required_terms(text: str) -> list[str]:
 
     A text may say them with another joiner, or as the end of a longer path.
     """
-    return _stemmed([word for run in _runs(text) for word in _without_whole(run, _words(run))])
+    words = [word for run in _runs(text) for word in _without_whole(run, _words(run))]
+    return [_stem(word) for word in [word for word in words if word not in STOP_WORDS] or words]
 
 
 def wholes(text: str) -> list[list[str]]:
@@ -96,16 +97,11 @@ def date_terms(when: date) -> list[str]:
     return [str(when.day), _stem(MONTHS[when.month - 1]), str(when.year)]
 
 
-def _unaccented(text: str) -> str:
-    if text.isascii():
-        return text
-    return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFKD", text)))
-
-
 def _runs(text: str) -> list[str]:
     if text.isascii():  # most text, in half the time
         return _ASCII_RUN.findall(_CLITICS.sub("", text) if "'" in text else text)
-    return _RUN.findall(_CLITICS.sub("", _unaccented(text)))
+    unaccented = unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFKD", text)))
+    return _RUN.findall(_CLITICS.sub("", unaccented))
 
 
 def _stems(run: str) -> tuple[str, ...]:
@@ -115,11 +111,6 @@ def _stems(run: str) -> tuple[str, ...]:
 
 
 _stems_of = PerWord(_stems).__getitem__
-
-
-def _stemmed(words: Sequence[str]) -> list[str]:
-    content_words = [word for word in words if word not in STOP_WORDS]
-    return [_stem(word) for word in content_words or words]
 
 
 def _words(run: str) -> Sequence[str]:
@@ -133,7 +124,11 @@ def _words(run: str) -> Sequence[str]:
         return [run.lower()[:LONGEST_WORD]]
     if run[:1].isdigit():
         if iso_date := _ISO_DATE.fullmatch(run):
-            return [iso_date[1], *_named_day(iso_date[1])]
+            try:
+                day = date.fromisoformat(iso_date[1])
+            except ValueError:
+                return [iso_date[1], *iso_date[1].split("-")]
+            return [iso_date[1], str(day.day), MONTHS[day.month - 1], str(day.year)]
         if ordinal := _ORDINAL.fullmatch(run):
             return [ordinal[1]]
     if run.isascii():  # most, at a third of the price
@@ -162,12 +157,13 @@ def _parts(piece: str) -> list[str]:
     return [part.casefold()[:LONGEST_WORD] for part in _CAMEL.split(piece)]
 
 
-def _named_day(iso_date: str) -> list[str]:
-    try:
-        day = date.fromisoformat(iso_date)
-    except ValueError:
-        return iso_date.split("-")
-    return [str(day.day), MONTHS[day.month - 1], str(day.year)]
+class _Stemmer(threading.local):
+    # a Snowball stemmer works in a buffer of its own: one per thread, or two threads overwrite each other's word
+    def __init__(self) -> None:
+        self.stem: Callable[[str], str] = Stemmer.Stemmer("english", 0).stemWord  # without a cache: `_stem` has one
+
+
+_local = _Stemmer()
 
 
 @lru_cache(maxsize=MOST_KEPT)
@@ -175,25 +171,12 @@ def _stem(word: str) -> str:
     return _local.stem(word)
 
 
-class _StemOf(threading.local):
-    # a Snowball stemmer works in a buffer of its own: one per thread, or two threads overwrite each other's word
-    def __init__(self) -> None:
-        self.stem: Callable[[str], str] = Stemmer.Stemmer("english", 0).stemWord  # it keeps nothing: `_stem` does
-
-
-_local = _StemOf()
-
-
 SNIPPET_CHARS = 240
 """Two or three sentences: enough to judge a result by."""
 SCANNED = 20_000
-"""Characters of a text that are looked at, from its beginning."""
-KEPT_LETTERS = 20_000
-"""As many characters beyond ASCII as are kept with what they are folded to."""
-MOST_WORDS = 32
-"""Of a query, from its beginning."""
-MOST_PLACES = 20
-"""Of one word: where it is said once more tells nothing new."""
+"""Characters of a text that are searched, from its beginning."""
+MOST_WORDS, MOST_PLACES = 32, 20
+"""The first words of a query, and the first places of each in a text: further ones add nothing."""
 LEAD = 80
 """Characters before the first match, at most, so that a snippet begins with its sentence."""
 
@@ -203,23 +186,45 @@ _SENTENCE_START = re.compile(r"(?<=[.!?])\s+|\n+")
 def snippet(text: str, query_terms: Sequence[str], limit: int = SNIPPET_CHARS) -> str:
     """The part of a text, on one line, at most `limit` characters, where most of a query's terms are said.
 
-    From the beginning of a sentence if one is near; what was left out before or behind is an ellipsis. A text that says
-    none of the terms (`ranking.terms`, stems) is cut at its end.
+    It begins with a sentence if possible; an ellipsis marks what was cut before or after. A text that says none of the
+    terms (stems) is cut at its end.
     """
     text = " ".join(text[:SCANNED].split()) if len(text) <= limit else text[:SCANNED]
     if len(text) <= limit:
         return text
-    start = _start(text, _best_place(text, query_terms, limit))
-    end = _end(text, start, limit)
+    start = _best_place(text, query_terms, limit)
+    before = text[max(0, start - LEAD) : start]
+    if start <= LEAD:
+        start = 0
+    elif sentences := [match.end() for match in _SENTENCE_START.finditer(before)]:
+        start += sentences[-1] - len(before)
+    elif (space := before.find(" ", len(before) // 2)) >= 0:
+        start += space + 1 - len(before)
+    # at most `limit` characters, ellipses included; the end of a sentence, else of a word
+    room, end = limit - (start > 0), len(text)
+    if end - start > room:
+        stretch = text[start : start + room - 1]
+        ends = [match.start() for match in _SENTENCE_START.finditer(stretch)]
+        cuts = [ends[-1] if ends else 0, stretch.rfind(" "), len(stretch)]
+        end = start + next(cut for cut in cuts if cut > room // 2 or cut == len(stretch))
     part = " ".join(text[start:end].split())
     return f"{'…' if start else ''}{part}{'…' if end < len(text) else ''}"
 
 
 def _best_place(text: str, query_terms: Sequence[str], limit: int) -> int:
     """Where the stretch of text begins that says the most different terms, the rarer ones before the others."""
-    matches = _matches(text, query_terms)
+    matches: list[tuple[int, str]] = []
+    lowered = text.lower() if text.isascii() else "".join(map(_folded, text))
+    for term in dict.fromkeys(query_terms[:MOST_WORDS]):
+        # "policies" and "policy" are both stemmed to "polici"
+        stem = term[:-1] if len(term) > 4 and term[-1] in "iy" else term
+        inside = UNSPACED.match(stem) is not None
+        starts = (match.start() for match in re.finditer(re.escape(stem), lowered))
+        words = ((start, term) for start in starts if inside or not start or not lowered[start - 1].isalnum())
+        matches += islice(words, MOST_PLACES)
     if not matches:
         return 0
+    matches.sort()
     weight = {term: 1 / places for term, places in Counter(term for _, term in matches).items()}
     distance = limit - LEAD
     best, best_weight = 0, 0.0
@@ -229,53 +234,12 @@ def _best_place(text: str, query_terms: Sequence[str], limit: int) -> int:
         while place - matches[first][0] > distance:
             inside[matches[first][1]] -= 1
             first += 1
-        said = sum(weight[one] + 1 for one, count in inside.items() if count)
-        if said > best_weight:
-            best, best_weight = matches[first][0], said
+        total = sum(weight[term] + 1 for term, count in inside.items() if count)
+        if total > best_weight:
+            best, best_weight = matches[first][0], total
     return best
 
 
-def _matches(text: str, query_terms: Sequence[str]) -> list[tuple[int, str]]:
-    """Where words begin with the stem of a term, and which, in order."""
-    lowered = text.lower() if text.isascii() else "".join(map(_folded, text))
-    matches: list[tuple[int, str]] = []
-    for term in dict.fromkeys(query_terms[:MOST_WORDS]):
-        # "policies" is stemmed to "polici", "policy" too
-        stem = term[:-1] if len(term) > 4 and term[-1] in "iy" else term
-        inside = UNSPACED.match(stem) is not None
-        place = lowered.find(stem)
-        places = 0
-        while place >= 0 and places < MOST_PLACES:
-            if inside or not place or not lowered[place - 1].isalnum():
-                matches.append((place, term))
-                places += 1
-            place = lowered.find(stem, place + len(stem))
-    return sorted(matches)
-
-
-@lru_cache(maxsize=KEPT_LETTERS)
+@lru_cache(maxsize=20_000)
 def _folded(letter: str) -> str:
     return unicodedata.normalize("NFKD", letter)[:1].casefold()[:1] or letter
-
-
-def _start(text: str, place: int) -> int:
-    before = text[max(0, place - LEAD) : place]
-    if place <= LEAD:
-        return 0
-    if starts := [match.end() for match in _SENTENCE_START.finditer(before)]:
-        return place - len(before) + starts[-1]
-    space = before.find(" ", len(before) // 2)
-    return place - len(before) + space + 1 if space >= 0 else place
-
-
-def _end(text: str, start: int, limit: int) -> int:
-    """Where a stretch of at most `limit` characters, ellipses among them, ends: at a sentence, else at a word."""
-    room = limit - (start > 0)
-    if len(text) - start <= room:
-        return len(text)
-    stretch = text[start : start + room - 1]
-    ends = [match.start() for match in _SENTENCE_START.finditer(stretch)]
-    if ends and ends[-1] > room // 2:
-        return start + ends[-1]
-    space = stretch.rfind(" ")
-    return start + (space if space > room // 2 else len(stretch))

@@ -1,8 +1,8 @@
 """Vector candidates: exact cosine over few documents, hnswlib over many. The one file that imports hnswlib.
 
-A vector is kept as float16 in a packed matrix, for exact scores; and in the HNSW graph, for finding among many, where
-there is one. Vectors join the graph some time after they are put: until then each search scores them exactly.
-hnswlib allows no search beside an insert, so all of this belongs to the replica's one index thread.
+A vector is stored as float16 in a packed matrix, for exact scores, and in the HNSW graph, if there is one, for search
+among many. Vectors join the graph some time after they are put: until then each search scores them exactly. hnswlib
+allows no search during an insert, so all of this belongs to the replica's one index thread.
 """
 
 import time
@@ -18,9 +18,9 @@ from projections.search.question import BitMap, among, ordinals
 Floats = NDArray[np.float32]
 
 EXACT_BELOW = 20_000
-"""Matching documents up to which all of them are scored exactly: about 10 ms for 20,000 rows of 384 (float16)."""
+"""Matching documents up to which all are scored exactly: about 10 ms for 20,000 rows of 384 (float16)."""
 EXACT_OF_MOST_BELOW = 2_000
-"""About 1 ms. From here on the graph is asked where most documents match, because few of what it finds are lost."""
+"""About 1 ms. Above, the graph is used where most documents match, because few of its results are lost."""
 MOST = 0.5
 """Share of all documents that counts as most of them."""
 M, EF_CONSTRUCTION, EF_SEARCH = 16, 60, 100
@@ -28,13 +28,13 @@ M, EF_CONSTRUCTION, EF_SEARCH = 16, 60, 100
 EF_CONSTRUCTION 100 184 and 0.94, with 40 94 and 0.88. What is near but not found is mostly a candidate by its words.
 """
 OVER_FETCH = 4
-"""Neighbors asked of the graph for each wanted: some do not match the filter, or are further chunks of one document."""
+"""Results of the graph for each requested: some do not match the filter, or are further chunks of one document."""
 MOST_UNLINKED = 30_000
-"""From here on they join the graph also while others come: scoring so many takes about 5 ms at 128 dimensions."""
+"""Above, they join the graph even while others arrive: scoring so many takes about 5 ms at 128 dimensions."""
 UNLINKED = 256
 """Vectors that may wait to join the graph: each search scores them."""
 LINKED_AT_ONCE = 32
-"""Vectors that join between two looks at the clock: about 8 ms at 384 dimensions, 4 at 128."""
+"""Vectors that join between two checks of the clock: about 8 ms at 384 dimensions, 4 at 128."""
 _ROWS_AT_ONCE = 50_000
 
 
@@ -50,7 +50,11 @@ class VectorIndex:
         self._document: Column[np.int64] = Column(np.int64)
         self._first: Column[np.int64] = Column(np.int64)
         self._count: Column[np.int32] = Column(np.int32)
-        self._graph = _empty_graph(dimensions) if graph else None
+        self._graph: hnswlib.Index | None = None
+        if graph:
+            self._graph = hnswlib.Index(space="ip", dim=max(1, dimensions))
+            self._graph.init_index(max_elements=1024, M=M, ef_construction=EF_CONSTRUCTION, random_seed=7)
+            self._graph.set_num_threads(1)
         self._linked = 0
         """Rows before this one are in the graph, or removed."""
         self._documents = 0
@@ -143,7 +147,11 @@ class VectorIndex:
         cosines = np.full(len(documents), np.nan, np.float32)
         places, rows = self._rows_of(documents)
         if len(rows):
-            scores = self._score(query, rows)
+            # not `@`: BLAS sums a row in an order that depends on its place, so equal vectors would not score alike
+            scores = np.empty(len(rows), np.float32)
+            for start in range(0, len(rows), _ROWS_AT_ONCE):
+                part = rows[start : start + _ROWS_AT_ONCE]
+                scores[start : start + len(part)] = np.vecdot(self._matrix.values[part].astype(np.float32), query)
             best = np.full(len(documents), -np.inf, np.float32)
             np.maximum.at(best, places, scores)
             scored = np.isfinite(best)
@@ -159,7 +167,7 @@ class VectorIndex:
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """The nearest `count` documents and all that are as near as the last of them; with their cosines, best first.
 
-        So that the caller decides who of the equals comes first by something else than this replica's ordinals.
+        So the caller orders equal ones by something other than this replica's ordinals.
         """
         documents = self._worth_scoring(query, matching, count)
         scores = self.cosine(query, documents)
@@ -174,41 +182,37 @@ class VectorIndex:
         """Which of the documents have no vector (yet): `(n,) bool`."""
         return self._counts(documents) == 0
 
-    def renumbered(self, kept: NDArray[np.int64]) -> "VectorIndex":
-        """The vectors of the documents in `kept` alone, with their places in `kept` as their ordinals.
+    def renumbered(self, documents: NDArray[np.int64]) -> "VectorIndex":
+        """The vectors of these documents alone, with their places in `documents` as their ordinals.
 
-        They are to join a new graph: a deleted vector stays in the old one's memory and file.
+        They have to join a new graph: a deleted vector stays in the old one's memory and file.
         """
-        places, rows = self._rows_of(kept)
+        places, rows = self._rows_of(documents)
         vectors = VectorIndex(self.dimensions, graph=self.has_graph)
         vectors._matrix = Column.of(self._matrix.values[rows])
         vectors._document = Column.of(places)
-        counts = self._counts(kept)
+        counts = self._counts(documents)
         vectors._count = Column.of(counts.astype(np.int32))
         vectors._first = Column.of(np.cumsum(counts) - counts)
         vectors._documents = int(np.count_nonzero(counts))
         return vectors
 
     def _worth_scoring(self, query: Floats, matching: BitMap, count: int) -> NDArray[np.int64]:
-        """All that match, or what the graph finds where that are too many to score."""
+        """All that match, or what the graph finds if that is too many to score."""
         if not len(self._matrix) or not matching:
             return np.empty(0, np.int64)
-        if self._graph is not None and len(matching) > (
-            EXACT_OF_MOST_BELOW if len(matching) > MOST * len(self) else EXACT_BELOW
-        ):
-            documents_found = self._nearest_in_graph(self._graph, query, matching, count)
-            if len(documents_found) >= count:
-                return np.union1d(documents_found, among(self._document.values[self._linked :], matching))
+        exact_below = EXACT_OF_MOST_BELOW if len(matching) > MOST * len(self) else EXACT_BELOW
+        if self._graph is not None and len(matching) > exact_below:
+            depth = min(count * OVER_FETCH, self._linked)
+            self._graph.set_ef(max(EF_SEARCH, depth))
+            try:
+                labels, _ = self._graph.knn_query(query, k=depth, num_threads=1)
+                documents = among(self._document.values[labels[0].astype(np.int64)], matching)
+            except RuntimeError:  # hnswlib raises when deletions leave it fewer than k
+                documents = np.empty(0, np.int64)
+            if len(documents) >= count:
+                return np.union1d(documents, among(self._document.values[self._linked :], matching))
         return ordinals(matching)
-
-    def _nearest_in_graph(self, graph: hnswlib.Index, query: Floats, matching: BitMap, count: int) -> NDArray[np.int64]:
-        depth = min(count * OVER_FETCH, self._linked)
-        graph.set_ef(max(EF_SEARCH, depth))
-        try:
-            labels, _ = graph.knn_query(query, k=depth, num_threads=1)
-        except RuntimeError:  # hnswlib raises when deletions leave it fewer than k
-            return np.empty(0, np.int64)
-        return among(self._document.values[labels[0].astype(np.int64)], matching)
 
     def _counts(self, documents: NDArray[np.int64]) -> NDArray[np.int64]:
         counts = np.zeros(len(documents), np.int64)
@@ -222,14 +226,6 @@ class VectorIndex:
         ends = np.cumsum(counts)
         offsets = np.arange(len(places)) - np.repeat(ends - counts, counts)
         return places, self._first.values[documents[places]] + offsets
-
-    def _score(self, query: Floats, rows: NDArray[np.int64]) -> Floats:
-        # not `@`: BLAS sums a row in an order that depends on its place, so equal vectors would not score alike
-        scores = np.empty(len(rows), np.float32)
-        for start in range(0, len(rows), _ROWS_AT_ONCE):
-            part = rows[start : start + _ROWS_AT_ONCE]
-            scores[start : start + len(part)] = np.vecdot(self._matrix.values[part].astype(np.float32), query)
-        return scores
 
     def save(self, folder: Path, name: str = "vector") -> None:
         """Write the vectors into files of an existing folder that begin with `name`, and the graph as it is."""
@@ -263,10 +259,3 @@ class VectorIndex:
             vectors._graph.set_num_threads(1)
             vectors._linked = int(np.load(folder / f"{name}-linked.npy"))
         return vectors
-
-
-def _empty_graph(dimensions: int) -> hnswlib.Index:
-    graph = hnswlib.Index(space="ip", dim=max(1, dimensions))
-    graph.init_index(max_elements=1024, M=M, ef_construction=EF_CONSTRUCTION, random_seed=7)
-    graph.set_num_threads(1)
-    return graph
