@@ -34,13 +34,12 @@ class Column(Generic[Scalar]):
         """A view of what is stored; valid until the next append."""
         return self._array[: self._length]
 
-    def append(self, value: Any) -> int:
-        """Add one row; returns its place."""
+    def append(self, value: Any) -> None:
+        """Add one row."""
         if self._length == len(self._array):
             self._grow(2 * len(self._array))
         self._array[self._length] = value
         self._length += 1
-        return self._length - 1
 
     def extend(self, values: NDArray[Scalar]) -> None:
         """Add rows."""
@@ -68,7 +67,7 @@ class Column(Generic[Scalar]):
 
     @classmethod
     def of(cls, array: NDArray[Scalar]) -> "Column[Scalar]":
-        """A column that goes on from a copy of a stored array, with room: growing is copying, while searches wait."""
+        """A column that begins with a copy of an array, with room to grow: growing is copying, while searches wait."""
         column = cls.__new__(cls)
         column._shape = array.shape[1:]
         column._array = np.zeros((max(_FIRST_CAPACITY, 2 * len(array)), *array.shape[1:]), array.dtype)
@@ -92,7 +91,7 @@ def hashed_text(terms: str) -> Hashes:
 
 @dataclass(frozen=True, slots=True)
 class TermRows:
-    """The terms of some documents, one document behind the other."""
+    """The terms of some documents, one document after the other."""
 
     hashes: Hashes
     """(terms of all,)"""
@@ -118,16 +117,16 @@ class TermRows:
         """(n, terms), how often each document says each term."""
         ends = np.cumsum(self.lengths)
         counts = np.zeros((len(self), len(terms)))
-        for column, sought in enumerate(hashed(term.encode() for term in terms)):
-            documents = np.searchsorted(ends, np.flatnonzero(self.hashes == sought), side="right")
+        for column, value in enumerate(hashed(term.encode() for term in terms)):
+            documents = np.searchsorted(ends, np.flatnonzero(self.hashes == value), side="right")
             counts[:, column] = np.bincount(documents, minlength=len(self))
         return counts
 
     def in_order(self, terms: Sequence[str], without_last: int = 0) -> NDArray[np.bool_]:
         """(n,), whether each document says these terms one right after the other, before its last so many."""
         starts = np.arange(max(0, len(self.hashes) - len(terms) + 1)) if terms else np.empty(0, np.int64)
-        for place, sought in enumerate(hashed(term.encode() for term in terms)):
-            starts = starts[self.hashes[starts + place] == sought]
+        for place, value in enumerate(hashed(term.encode() for term in terms)):
+            starts = starts[self.hashes[starts + place] == value]
         ends = np.cumsum(self.lengths)
         documents = np.searchsorted(ends, starts, side="right")
         within = starts + len(terms) <= ends[documents] - without_last
@@ -152,9 +151,9 @@ class TermColumn:
 
     def saying(self, term: str, first: int = 0) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The documents from `first` on that say a term, ascending, and how often each does."""
-        (sought,) = hashed([term.encode()])
+        (value,) = hashed([term.encode()])
         start = int(self._first[first])
-        places = start + np.flatnonzero(self._hashes.values[start:] == sought)
+        places = start + np.flatnonzero(self._hashes.values[start:] == value)
         return np.unique(np.searchsorted(self._first.values, places, side="right") - 1, return_counts=True)
 
     def append(self, row: Hashes) -> None:
@@ -175,7 +174,7 @@ class TermColumn:
         return self._hashes.values[first : first + int(self._lengths[ordinal])]
 
     def clear(self, ordinal: int) -> None:
-        """Forget a document's terms: nothing of them stays in memory."""
+        """Erase a document's terms: nothing of them stays in memory."""
         self[ordinal][:] = 0
         self._lengths[ordinal] = 0
 
@@ -190,10 +189,12 @@ class TermColumn:
     @classmethod
     def made_of(cls, rows: TermRows) -> "TermColumn":
         """A column of these documents, their places the ordinals."""
+        return cls._of(rows.hashes, np.cumsum(rows.lengths) - rows.lengths, rows.lengths)
+
+    @classmethod
+    def _of(cls, hashes: Hashes, first: NDArray[np.int64], lengths: NDArray[np.int64]) -> "TermColumn":
         column = cls()
-        column._hashes = Column.of(rows.hashes)
-        column._lengths = Column.of(rows.lengths)
-        column._first = Column.of(np.cumsum(rows.lengths) - rows.lengths)
+        column._hashes, column._first, column._lengths = Column.of(hashes), Column.of(first), Column.of(lengths)
         return column
 
     def save(self, folder: Path) -> None:
@@ -205,8 +206,4 @@ class TermColumn:
     @classmethod
     def load(cls, folder: Path) -> "TermColumn":
         """Read what `save` wrote. Raises OSError for a missing file."""
-        column = cls()
-        column._hashes = Column.of(np.load(folder / "terms.npy"))
-        column._first = Column.of(np.load(folder / "terms-first.npy"))
-        column._lengths = Column.of(np.load(folder / "terms-lengths.npy"))
-        return column
+        return cls._of(*(np.load(folder / f"{name}.npy") for name in ("terms", "terms-first", "terms-lengths")))

@@ -1,7 +1,7 @@
 """What kind of answer a question wants, and what kind of answer a text can be, beyond the words that both say.
 
-A text's traits stand among its index terms, with a sign that no word has: so documents, feeds and snapshots carry them
-without a field of their own, and neither words nor static vectors know them.
+A text's traits are among its index terms, with a sign that no word has: so documents, feeds and snapshots have them
+without a field of their own, and neither words nor static vectors match them.
 """
 
 import re
@@ -16,57 +16,51 @@ from projections.search.columns import TermRows, hashed
 Floats = NDArray[np.float64]
 
 FIRST_PERSON = "+i"
-"""Trait: somebody says something of themselves."""
+"""Trait: it is in the first person."""
 TELLS_TIME = "+when"
-"""Trait: a date, a day or a span of time is told."""
+"""Trait: it names a date, a day or a span of time."""
 TOOL_OUTPUT = "+tool"
-"""Trait: a tool's call with what it answered."""
+"""Trait: a tool call with its output."""
 PROMPT = "+prompt"
-"""Trait: what a user asked an agent to do, as a hook reports it."""
+"""Trait: a user's request to an agent, as a hook reports it."""
 USER_TURN = "+user"
-"""Trait: what else a user said: a turn of a dialog, which may state something or ask."""
+"""Trait: any other turn of a user in a dialog, which may state something or ask."""
 
 # In standard deviations of a leg, fitted by `benchmarks/fit_ranking.py` to agent work and BEAM: decision 39. Around
 # them recall is flat.
 SPEAKER_LIFT = 3.1
-"""Gained by what was said in the first person, when the question is in it."""
+"""Gained by texts in the first person, when the question is in it."""
 NAMED_SPEAKER_LIFT = 0.6
-"""Gained by what authors whom the question names said in the first person."""
+"""Gained by texts in the first person whose author the question names."""
 TIME_LIFT = 2.9
-"""Gained by what tells a time, when the question asks for one."""
-SPREAD = 0.13
-"""Lost for each better document of the same episode, when the question counts."""
-SPREAD_OVER = 10
-"""Better documents of the episode that count at most."""
+"""Gained by texts that name a time, when the question asks for one."""
+SPREAD, SPREAD_OVER = 0.13, 10
+"""Lost for each better document of the same episode, up to so many, when the question counts."""
 
 TOOL_OUTPUT_WEIGHT = 0.2
-"""Of the relevance of a tool's output, when a statement is asked for: it says the same words more often."""
+"""Of the relevance of tool output, when the question asks for a statement: it repeats the same words."""
 
-ECHO_FROM = 0.5
-"""Share of a prompt's terms that a question says, from which it is the same question once more."""
-ECHO_WEIGHT = 0.5
-"""Of the relevance of such a prompt: what asks the same is nearest to a question, and does not answer it."""
+ECHO_FROM, ECHO_WEIGHT = 0.5, 0.5
+"""Share of a prompt's terms that a question says, from which it is the same question again; and the weight of such a
+prompt: it is nearest to the question, and does not answer it."""
 
 _ASKING_TEXT = """
 please can could would should you tell me know show look up find out check search explain remind remember recall hi
 hey hello thank thanks want need let see again
 """
 ADDS_NOTHING = frozenset([*_ASKING_TEXT.split(), "pleas", FIRST_PERSON, TELLS_TIME, PROMPT, USER_TURN])
-"""Index terms of a prompt that only say that something is asked."""
-
+"""Index terms of a prompt that add nothing to a question."""
 REPEATS_FROM = 0.5
 """Share of a question's terms, at least, of a prompt that repeats it: "Thank you!" repeats none."""
-
-SCANNED = 4_000
-"""Characters of a text that are looked at, from its beginning: what is longer is mostly output of a tool."""
-SCANNED_TERMS = 600
-"""About as many."""
+SCANNED, SCANNED_TERMS = 4_000, 600
+"""Characters of a text that are searched, from its beginning, and about as many terms: longer texts are mostly tool
+output."""
 ONE_IN = 600
 """Characters for each word of the first person, at most: an answer of several pages says "I" now and then."""
 DATE_TERMS = 3
 """At the end of a document's terms: the day, the month and the year it is about."""
 BESIDE_TEXT = 4
-"""Index terms of a prompt that its text does not say: the date's, and that it is one."""
+"""Index terms of a prompt besides its text: the date's, and the trait."""
 SHORTEST = 60
 """Characters that a text counts for at least."""
 
@@ -83,7 +77,7 @@ _ASKS_OF_SELF = re.compile(r"\b(?:I|[Mm]e|[Mm]y|[Mm]ine|[Mm]yself)\b")
 _ASKS_ADVICE = re.compile(
     r"\b(?:how|where) (?:do|can|could|should|would) I\b|\b(?:can|could|should) I\b", re.IGNORECASE
 )
-"""Who asks so wants to be told how something is done, not what they said."""
+"""Such a question asks how something is done, not what was said."""
 _TIME_TEXT = """
 januari februari march april may june juli august septemb octob novemb decemb
 monday tuesday wednesday thursday friday saturday sunday week weekend month year yesterday today tomorrow tonight ago
@@ -107,28 +101,26 @@ _EXACT = re.compile(
     r"|\b(?:files?|commands?|output|diff|trace(?:back)?|grep|log|tests?) (?:was|were|did|do|does|is|are|of|has|have)\b"
 )
 """A file, a name in code, a flag, a quotation, an id or a hash, or what a tool did."""
-_FEW_WORDS = 2
-"""So many words are no question: they are looked up."""
 
 
 class Cues(NamedTuple):
-    """What a question wants, as far as its small words tell."""
+    """What a question wants, as far as its function words show."""
 
     first_person: bool = False
-    """It is about the one who asks: what they said of themselves answers it, rather than what they were told."""
+    """It is about the user: what they said about themselves answers it, rather than what they were told."""
     time: bool = False
     """It asks when, or for how long."""
     exact: bool = False
     """It names something in code, asks what a tool did, or is a word or two."""
     several: bool = False
-    """It counts, so that its answer is likely to be spread over several sessions."""
+    """It counts, so its answer is probably spread over several sessions."""
 
 
 NO_CUES = Cues()
 
 
 def cues_of(question: str) -> Cues:
-    """The cues of a question, told by its English words; of one in another language there are none."""
+    """The cues of a question, by its English words; none in another language."""
     return Cues(
         first_person=_ASKS_OF_SELF.search(_ASKS_ADVICE.sub("", question)) is not None,
         time=_ASKS_TIME.search(question) is not None,
@@ -138,13 +130,13 @@ def cues_of(question: str) -> Cues:
 
 
 def is_lookup(question: str) -> bool:
-    """Whether it is a word or two, which ask nothing: what says them is looked for, a prompt as well."""
-    return len(question.split()) <= _FEW_WORDS
+    """Whether it is a word or two, which ask nothing: whatever says them is a result, even a prompt."""
+    return len(question.split()) <= 2
 
 
 def traits(text: str, said: Sequence[str]) -> list[str]:
     """The traits of a text whose terms are `said`, as index terms."""
-    # no regular expression: one took ten times as long
+    # not a regular expression, which took ten times as long
     text = text[:SCANNED]
     selves = sum(map(_SELF.__contains__, text.split()))
     present = [FIRST_PERSON] if ONE_IN * selves > max(SHORTEST, len(text)) else []
@@ -152,7 +144,7 @@ def traits(text: str, said: Sequence[str]) -> list[str]:
 
 
 def speaker_lift(cues: Cues, documents: TermRows, named: Floats) -> Floats:
-    """(n,), for what was said in the first person: by the one who asks, or by an author whom the question names.
+    """(n,), for texts in the first person: of the user, or of an author whom the question names.
 
     `named` is the share of each author's name that the question says.
     """
@@ -161,17 +153,17 @@ def speaker_lift(cues: Cues, documents: TermRows, named: Floats) -> Floats:
 
 
 def time_lift(cues: Cues, documents: TermRows) -> Floats:
-    """(n,), TIME_LIFT for what tells a time, when the question asks for one."""
+    """(n,), TIME_LIFT for texts that name a time, when the question asks for one."""
     return TIME_LIFT * (having(documents, TELLS_TIME) if cues.time else np.zeros(len(documents)))
 
 
 def tool_weight(cues: Cues, documents: TermRows) -> Floats:
-    """(n,), TOOL_OUTPUT_WEIGHT for the output of tools unless something exact is asked for, 1 for all else."""
+    """(n,), TOOL_OUTPUT_WEIGHT for tool output unless the question is exact, 1 for all else."""
     return np.where(having(documents, TOOL_OUTPUT) * (not cues.exact), TOOL_OUTPUT_WEIGHT, 1.0)
 
 
 def echo_weight(cues: Cues, said: Floats, documents: TermRows) -> Floats:
-    """(n,), ECHO_WEIGHT for prompts that say little but what the question does, unless it is exact; 1 for all else.
+    """(n,), ECHO_WEIGHT for prompts that say little more than the question, unless it is exact; 1 for all else.
 
     `said` (n, terms) is how often each document says each term of the question.
     """
@@ -180,18 +172,18 @@ def echo_weight(cues: Cues, said: Floats, documents: TermRows) -> Floats:
     return np.where(echoes, ECHO_WEIGHT, 1.0)
 
 
-def says_only(asked: Collection[str], documents: TermRows) -> NDArray[np.bool_]:
+def says_only(terms: Collection[str], documents: TermRows) -> NDArray[np.bool_]:
     """(n,), which of the documents are prompts that repeat the question and add no word to it: they do not answer it.
 
-    `asked` are the question's distinct terms. A prompt that says anything else may state a fact.
+    `terms` are the question's distinct terms. A prompt that says anything else may state a fact.
     """
-    dates = _DATES if not _TIME_STEMS.isdisjoint(asked) else ()  # of "yesterday", a document says which day that was
-    adds_nothing = np.isin(documents.hashes, hashed(term.encode() for term in {*asked, *ADDS_NOTHING, *dates}))
+    dates = _DATES if not _TIME_STEMS.isdisjoint(terms) else ()  # of "yesterday", a document has the date
+    adds_nothing = np.isin(documents.hashes, hashed(term.encode() for term in {*terms, *ADDS_NOTHING, *dates}))
     ends = np.cumsum(documents.lengths)
     places = np.arange(len(adds_nothing)) - np.repeat(ends, documents.lengths)
     adds_nothing |= places >= -DATE_TERMS
     new = np.bincount(np.repeat(np.arange(len(documents)), documents.lengths), ~adds_nothing, len(documents))
-    repeats = (documents.counts(list(asked)) > 0).sum(axis=1) >= REPEATS_FROM * len(asked)
+    repeats = (documents.counts(list(terms)) > 0).sum(axis=1) >= REPEATS_FROM * len(terms)
     return (new == 0) & repeats & documents.counts([PROMPT, USER_TURN]).any(axis=1)
 
 
@@ -208,5 +200,5 @@ def spread(cues: Cues, scores: Floats, episode: NDArray[np.int32]) -> Floats:
 
 
 def having(documents: TermRows, trait: str) -> Floats:
-    """(n,), 1 for each document whose index terms tell the trait."""
+    """(n,), 1 for each document that has the trait."""
     return np.minimum(documents.counts([trait])[:, 0], 1.0)

@@ -1,4 +1,4 @@
-"""Days that a text names by when it was said, and the time that a question names by when and where it is asked.
+"""The days that a text names relative to its own date, and the time that a question names relative to now.
 
 Guarantee: pure functions of the text and the time, so a replay resolves what the live projection did.
 """
@@ -6,9 +6,9 @@ Guarantee: pure functions of the text and the time, so a replay resolves what th
 import re
 import tomllib
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import date, datetime, time, timedelta, tzinfo
-from functools import reduce
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -18,7 +18,7 @@ Span: TypeAlias = tuple[int, int]
 """From a moment up to another, in ms since the epoch."""
 
 SCANNED = 4_000
-"""Characters of a text that are looked at, from its beginning: what is longer is mostly output of a tool."""
+"""Characters of a text that are searched, from its beginning: longer texts are mostly tool output."""
 MAX_EXPRESSIONS = 16
 """Of one text, from its beginning."""
 
@@ -57,21 +57,16 @@ def resolved_terms(text: str, said_on: date) -> list[str]:
     lowered = text[:SCANNED].lower()
     if not any(hint in lowered for hint in _HINTS):
         return []
-    named = dict.fromkeys(term for terms in _named(lowered, said_on) for term in terms)
-    own = date_terms(said_on) if named else []
-    return [term for term in named if term not in own]
-
-
-def _named(lowered: str, said_on: date) -> Iterator[list[str]]:
     words = lowered.translate(_PUNCTUATION).split()
     anchors = [place for place, word in enumerate(words) if word in _ANCHORS]
+    named: dict[str, None] = {}
     for anchor in anchors[:MAX_EXPRESSIONS]:
         around = " ".join(words[max(0, anchor - _BEFORE) : anchor + _BEHIND])
         for match in _EXPRESSION.finditer(around):
-            try:
-                yield _terms(match, said_on)
-            except OverflowError:  # before the first year or behind the last
-                continue
+            with suppress(OverflowError):  # before the first year or after the last
+                named |= dict.fromkeys(_terms(match, said_on))
+    own = date_terms(said_on) if named else []
+    return [term for term in named if term not in own]
 
 
 def _terms(match: re.Match[str], said_on: date) -> list[str]:
@@ -91,7 +86,7 @@ def _terms(match: re.Match[str], said_on: date) -> list[str]:
 
 
 def _shifted(day: date, unit: str, count: int) -> list[str]:
-    """What is fixed by so many units from a day: the day, only month and year, or only the year."""
+    """The terms of so many units from a day: of the day, only month and year, or only the year."""
     match unit:
         case "day":
             return date_terms(day + timedelta(days=count))
@@ -137,11 +132,11 @@ class NamedTime(NamedTuple):
 
 
 LONGEST_QUESTION = 1_000
-"""Characters. A longer text is a document: the dates in it are of what it tells, not of what is asked."""
+"""Characters. A longer text is a document: its dates are not those of the question."""
 FEW = 3
 HOUR_MS = 3_600_000
 DATES_OF_DAYS = 7
-"""Days of a time up to which the dates of each are looked for in texts."""
+"""Days of a time up to which texts are searched for the date of each."""
 _END_MS = 253_370_764_800_000
 """The year 9999, for a time without an end."""
 
@@ -151,7 +146,7 @@ _ASKING = STOP_WORDS.union(_WORDS["asking"].split())
 
 
 def named_time(text: str, now: datetime, zone: tzinfo) -> NamedTime | None:
-    """The time that a question names, asked at `now` in a zone; None where it names none.
+    """The time that a question names, asked at `now` in a zone; None without one.
 
     Of several times within each other the shortest, of others from the first to the last. A date without a year is the
     last such date, "03/04/2026" is the 3rd of April, a week begins on Monday.
@@ -175,7 +170,10 @@ def named_time(text: str, now: datetime, zone: tzinfo) -> NamedTime | None:
                 rest = rest[: match.start()] + " " * len(match[0]) + rest[match.end() :]
     if not spans:
         return None
-    first, last = reduce(_joined, spans)
+    first, last = spans[0]
+    for begin, end in spans[1:]:
+        inner = max(first, begin), min(last, end)
+        first, last = inner if inner in ((first, last), (begin, end)) else (min(first, begin), max(last, end))
     words = re.findall(r"\w+", _ASKING_UNSPACED.sub(" ", rest.casefold()))
     return NamedTime(first, last, " ".join(rest.split()), _ASKING.issuperset(words), clock.dates(first, last))
 
@@ -184,13 +182,8 @@ def _before(match: re.Match[str]) -> str:
     return match.string[max(0, match.start() - 24) : match.start()]
 
 
-def _joined(one: Span, other: Span) -> Span:
-    first, last = max(one[0], other[0]), min(one[1], other[1])
-    return (first, last) if (first, last) in (one, other) else (min(one[0], other[0]), max(one[1], other[1]))
-
-
 class _Clock(NamedTuple):
-    """When and where a question is asked; makes spans in ms of what is named by that."""
+    """When and where a question is asked; makes spans in ms of what it names."""
 
     now: datetime
     zone: tzinfo
@@ -204,7 +197,7 @@ class _Clock(NamedTuple):
         return self.now.astimezone(self.zone).date()
 
     def at(self, day: date, hour: int = 0) -> int:
-        """The moment of a day; where the clock jumps over it, that of the jump, and of two the first."""
+        """The moment of a day; that of the jump if the clock jumps over it, and of two the first."""
         local = datetime.combine(day + timedelta(days=hour // 24), time(hour % 24), self.zone)
         return round(local.timestamp() * 1000)
 
@@ -312,7 +305,7 @@ def _by_weekday(match: re.Match[str], clock: _Clock, others: Sequence[Span]) -> 
 
 
 def _part(match: re.Match[str], name: str) -> str:
-    """What a group matched of those that are called so, with a number behind; empty where none did."""
+    """The match of the groups with this name (underscores may follow); empty without one."""
     return next((named for group, named in match.groupdict().items() if named and group.rstrip("_") == name), "")
 
 
@@ -325,14 +318,14 @@ def _is(words: str, word: str) -> bool:
 
 
 def _value(table: str, word: str | None) -> str:
-    """What a word of a table stands for; empty for none."""
+    """The value of a word in a table; empty without one."""
     named = _TABLES[table].items() if word else ()
     return next((value for value, words in named if re.fullmatch(words, word or "", re.IGNORECASE)), "")
 
 
 def _any(*alternatives: str) -> str:
     """A pattern of any of the words; of a script with spaces only whole ones."""
-    words = [one for some in alternatives for one in re.split(r"\|(?![^(]*\))", some)]
+    words = [word for some in alternatives for word in re.split(r"\|(?![^(]*\))", some)]
     unspaced = [word for word in words if UNSPACED.search(word)]
     spaced = "|".join(word for word in words if word not in unspaced)
     return "|".join([rf"(?<!\w)(?:{spaced})(?!\w)", *unspaced])
@@ -359,4 +352,4 @@ _RULES: dict[str, Callable[[re.Match[str], _Clock, Sequence[Span]], Span | None]
     "numbers": _by_numbers, "month": _by_month, "count": _by_count, "day": _by_day, "unit": _by_unit,
     "weekday": _by_weekday,
 }  # fmt: skip
-_QUESTIONS = [(_pattern(one["pattern"]), _RULES[one["by"]]) for one in _WORDS["questions"]]
+_QUESTIONS = [(_pattern(rule["pattern"]), _RULES[rule["by"]]) for rule in _WORDS["questions"]]

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from ingest.ids import DocumentId
-from projections.search import search as searching
+from projections.search import search as ranking
 from projections.search.candidates import STATIC_CANDIDATES, Meaning, Near, best_first, nearest_first
 from projections.search.index import (
     MAX_OF_ONE_MOMENT,
@@ -33,14 +33,14 @@ from projections.search.terms import terms
 from projections.search.vectors import EXACT_OF_MOST_BELOW
 
 LOOKED_AT = 2_000
-"""The newest documents, among which every word is found."""
+"""The newest documents, in which every word is found."""
 SAID = 200
-"""Of all documents, those that say a word best."""
+"""The documents that say a word best, of all."""
 
 
 def search(index: IndexReplica, question: Question, allowed: Filter) -> list[Hit]:
     """The best documents for a question, best first, at most `limit`; of equal scores the smallest id first."""
-    return searching.search(EmbeddedCandidates(index, allowed, question.now_ms), question)
+    return ranking.search(EmbeddedCandidates(index, allowed, question.now_ms), question)
 
 
 class EmbeddedIndex:
@@ -48,6 +48,9 @@ class EmbeddedIndex:
 
     def __init__(self, index: IndexReplica) -> None:
         self._index = index
+
+    def _matching(self, allowed: Filter, now_ms: int) -> NDArray[np.int64]:
+        return ordinals(matches(self._index, allowed, now_ms))
 
     def __len__(self) -> int:
         return len(self._index)
@@ -67,10 +70,10 @@ class EmbeddedIndex:
         return {value: count for value, count in counted if count}
 
     def recorded_last(self, allowed: Filter, now_ms: int, count: int) -> list[DocumentLocation]:
-        return self._places(self._newest(ordinals(matches(self._index, allowed, now_ms)), count))
+        return self._places(self._newest(self._matching(allowed, now_ms), count))
 
     def most_recent(self, allowed: Filter, now_ms: int, count: int, offset: int = 0) -> list[DocumentLocation]:
-        documents = ordinals(matches(self._index, allowed, now_ms))
+        documents = self._matching(allowed, now_ms)
         occurred = self._index.occurred_ms.values[documents]
         most = offset + count
         if 0 < most < len(documents):
@@ -79,9 +82,9 @@ class EmbeddedIndex:
         return self._places(documents[np.lexsort((-documents, -occurred))][offset:most])
 
     def window(self, allowed: Filter, now_ms: int, offset: int, limit: int) -> Window:
-        # looks at the time of every matching document: about 10 ms for a million
+        # reads the time of every matching document: about 10 ms for a million
         index = self._index
-        documents = ordinals(matches(index, allowed, now_ms))
+        documents = self._matching(allowed, now_ms)
         total, end = len(documents), min(offset + limit, len(documents))
         if offset >= end:
             return Window([], 0, frozenset(), total)
@@ -91,14 +94,14 @@ class EmbeddedIndex:
         newer = int(np.count_nonzero(occurred > first))
         near = (occurred >= last) & (occurred <= first)
         times: list[int] = occurred[near].tolist()
-        found = sorted(zip(times, self._places(documents[near]), strict=True), key=time_and_id, reverse=True)
+        located = sorted(zip(times, self._places(documents[near]), strict=True), key=time_and_id, reverse=True)
         many = Counter(at_ms for at_ms in times if at_ms in (first, last))
         crowded = frozenset(at_ms for at_ms, count in many.items() if count > MAX_OF_ONE_MOMENT)
         start = offset - newer if first in crowded else 0
-        return Window(found[start : end - newer if last in crowded else None], offset - newer - start, crowded, total)
+        return Window(located[start : end - newer if last in crowded else None], offset - newer - start, crowded, total)
 
     def nearest(self, allowed: Filter, now_ms: int, when_ms: int) -> list[DocumentLocation]:
-        documents = ordinals(matches(self._index, allowed, now_ms))
+        documents = self._matching(allowed, now_ms)
         if not len(documents):
             return []
         away = np.abs(self._index.occurred_ms.values[documents] - when_ms)
@@ -109,16 +112,16 @@ class EmbeddedIndex:
         self, allowed: Filter, now_ms: int, anchor: str, when_ms: int, before: int, after: int
     ) -> tuple[list[DocumentLocation], list[DocumentLocation]]:
         index = self._index
-        documents = ordinals(matches(index, allowed, now_ms))
+        documents = self._matching(allowed, now_ms)
         occurred = index.occurred_ms.values[documents]
         away = occurred - when_ms
         earlier = _closest(documents[away < 0], -away[away < 0], before)
         later = _closest(documents[away > 0], away[away > 0], after)
         near: list[int] = np.concatenate([earlier, documents[away == 0], later]).tolist()
         key = (when_ms, anchor)
-        ordered = sorted((int(index.occurred_ms.values[one]), index.ids[one], one) for one in near)
-        past = [one for at, name, one in ordered if (at, name) < key]
-        future = [one for at, name, one in ordered if (at, name) > key]
+        ordered = sorted((int(index.occurred_ms.values[ordinal]), index.ids[ordinal], ordinal) for ordinal in near)
+        past = [ordinal for at, name, ordinal in ordered if (at, name) < key]
+        future = [ordinal for at, name, ordinal in ordered if (at, name) > key]
         return self._places(past[len(past) - min(before, len(past)) :]), self._places(future[:after])
 
     def saying(self, allowed: Filter, now_ms: int, words: str, *, everywhere: bool) -> list[DocumentLocation]:
@@ -127,15 +130,15 @@ class EmbeddedIndex:
         matching, count = matches(index, allowed, now_ms), SAID
         if not everywhere:
             matching, count = bitmap(self._newest(ordinals(matching), LOOKED_AT)), LOOKED_AT
-        found = set(matching & index.facets.of(facet("concept", words)))
+        saying = set(matching & index.facets.of(facet("concept", words)))
         if query := terms(words):
-            found |= set(MatchingWords(index, index.postings, matching).best(query, count, every=True))
-        documents = np.array(sorted(found), np.int64)
+            saying |= set(MatchingWords(index, index.postings, matching).best(query, count, every=True))
+        documents = np.array(sorted(saying), np.int64)
         occurred = index.occurred_ms.values[documents]
         return self._places(documents[np.argsort(-occurred, kind="stable")])
 
     def every(self, allowed: Filter, now_ms: int, most: int | None = None) -> list[DocumentLocation]:
-        return self._places(ordinals(matches(self._index, allowed, now_ms))[:most])
+        return self._places(self._matching(allowed, now_ms)[:most])
 
     def facets(self, places: Sequence[DocumentLocation]) -> list[Sequence[str]]:
         ordinals_of = (self._index.ordinal_of.get(name) for _, name in places)
@@ -154,14 +157,16 @@ class EmbeddedIndex:
         links_of: dict[str, Links] = {}
         for value in values:
             members = index.facets.of(facet(name, value))
-            links = Links(members.intersection_cardinality(memories), self._episodes(members & observations))
+            # a session's observations are an episode
+            episodes = set(index.episode.values[ordinals(members & observations)].tolist())
+            links = Links(members.intersection_cardinality(memories), len(episodes))
             if links.memories or links.episodes:
                 links_of[value] = links
         return links_of
 
     def lessons_by_confidence(self, allowed: Filter, project: str, now_ms: int, count: int) -> list[RankedLesson]:
         index = self._index
-        lessons = ordinals(matches(index, replace(allowed, kinds=["lesson"]), now_ms))
+        lessons = self._matching(replace(allowed, kinds=["lesson"]), now_ms)
         own = self._have(lessons, "project", project)
         weight = lesson_weights(index.confidence.values[lessons], index.renewed_ms.values[lessons], own, now_ms)
         best = best_first(index, lessons, weight, count)
@@ -172,7 +177,7 @@ class EmbeddedIndex:
 
     def notable_memories(self, allowed: Filter, project: str, now_ms: int, count: int) -> list[DocumentLocation]:
         index = self._index
-        documents = ordinals(matches(index, replace(allowed, kinds=["memory"]), now_ms))
+        documents = self._matching(replace(allowed, kinds=["memory"]), now_ms)
         own_project = self._have(documents, "project", project) & bool(project)
         own = self._have(documents, "agent", allowed.reader) & bool(allowed.reader)
         importance, recorded_ms = index.importance.values[documents], index.recorded_ms.values[documents]
@@ -191,12 +196,6 @@ class EmbeddedIndex:
     def _have(self, documents: NDArray[np.int64], name: str, value: str) -> NDArray[np.bool_]:
         """(n,), which of the documents have a facet value."""
         return np.isin(documents, ordinals(self._index.facets.of(facet(name, value))), assume_unique=True)
-
-    def _episodes(self, observations: BitMap) -> int:
-        # a session's observations are an episode
-        if len(observations) <= 1:
-            return len(observations)
-        return len(set(self._index.episode.values[ordinals(observations)].tolist()))
 
 
 def _closest(documents: NDArray[np.int64], away: NDArray[np.int64], count: int) -> NDArray[np.int64]:
@@ -228,7 +227,7 @@ def matches(index: IndexReplica, allowed: Filter, now_ms: int) -> BitMap:
 
 
 def _keep_in_use(index: IndexReplica, matching: BitMap, allowed: Filter, now_ms: int) -> None:
-    """Take out what the reader may not see, and what was not in use at the moment that is asked about."""
+    """Remove what the reader cannot see, and what was not in use at the time of the question."""
     restricted = BitMap() if allowed.operator else index.facets.of(facet("restricted", "yes"))
     matching -= restricted - index.facets.of(facet("reader", allowed.reader)) if allowed.reader else restricted
     as_of = allowed.as_of_ms
@@ -246,11 +245,6 @@ def _keep_in_use(index: IndexReplica, matching: BitMap, allowed: Filter, now_ms:
         _drop(matching, expiring, index.expires_ms.values, below=then_ms + 1)
 
 
-def lexical_groups(allowed: Filter) -> list[list[str]]:
-    """Facet values of each group of which a document must have one, as far as the lexical index knows them."""
-    return [[facet(name, value) for value in values] for name, values in allowed.required() if name in LEXICAL]
-
-
 def _drop(
     matching: BitMap,
     among: BitMap,
@@ -259,7 +253,7 @@ def _drop(
     below: float | None = None,
     above: float | None = None,
 ) -> None:
-    """Take those of `among` out of `matching` whose value is under `below` or over `above`."""
+    """Remove those of `among` from `matching` whose value is under `below` or over `above`."""
     if not among:
         return
     members = ordinals(among)
@@ -273,9 +267,9 @@ def _drop(
 
 
 READ_WITHOUT_VECTOR = 500
-"""Documents without a vector whose words are looked at, newest first, besides the best by words."""
+"""Documents without a vector that are read, newest first, besides the best by words."""
 LIKE = 50
-"""Documents in which a word like another one is looked for."""
+"""Documents that are searched for a word like another one."""
 
 
 class EmbeddedCandidates:
@@ -311,7 +305,7 @@ class EmbeddedCandidates:
     def within(self, from_ms: int, to_ms: int) -> "EmbeddedCandidates":
         narrowed = copy(self)
         narrowed._allowed = replace(self._allowed, from_ms=from_ms, to_ms=to_ms - 1)
-        # not of the index again: prompts may be left out of these
+        # not from the index again: prompts may have been removed from these
         narrowed._matching = self._matching & matches(self._index, narrowed._allowed, self._now_ms)
         narrowed._words = MatchingWords(self._index, self._index.postings, narrowed._matching)
         return narrowed
@@ -339,7 +333,9 @@ class EmbeddedCandidates:
         return documents
 
     def like(self, term: str, edits: int) -> list[set[str]]:
-        near = self._index.lexical.near(term, edits, lexical_groups(self._allowed), self._matching, LIKE)
+        required = self._allowed.required()
+        groups = [[facet(name, value) for value in values] for name, values in required if name in LEXICAL]
+        near = self._index.lexical.near(term, edits, groups, self._matching, LIKE)
         return [set(text.split()) for text in near]
 
     def frequencies(self, terms: Sequence[str]) -> tuple[list[int], int]:

@@ -24,15 +24,14 @@ Kind = Literal["observation", "memory", "lesson", "summary"]
 
 
 class Filter(Struct, frozen=True, kw_only=True):
-    """Which documents may be found; empty sequences and None do not restrict. Times are ms since the epoch.
+    """Which documents may be results; empty sequences and None do not restrict. Times are ms since the epoch.
 
-    All `tags` are needed, and one each of `any_tags`, `kinds`, `types`, `files` and `concepts`. `reader` is who asks:
-    memories for some readers only are found by those alone. `within` are the projects that the reader's key is for.
-    `visibility` lets through the memories that have it. `any_of` and `without` are facets and values: one of the former
-    is needed, of the latter there may be none. `embedded` says whether the model's vectors must be there; only
-    `Index.count` and `Index.every` look at it.
-    `importance_to` is the most importance. In the place of what is in use, `retired` finds what is not, whoever may
-    read it and however old, and `expired` what has expired and is still there.
+    All `tags` are needed, and one each of `any_tags`, `kinds`, `types`, `files`, `concepts`. Memories for some readers
+    are results only if the `reader` is one of them. `within` are the projects of the reader's key. `visibility` selects
+    the memories that have it. `any_of` and `without` are facets and values: one of the former is needed, none of the
+    latter allowed. `embedded`: if documents have the model's vectors; only `Index.count` and `Index.every` read it.
+    `importance_to` is the highest importance. Instead of what is in use, `retired` selects what is not, whatever its
+    readers and age, and `expired` what has expired and still exists.
     """
 
     tenant: str
@@ -84,15 +83,22 @@ class Filter(Struct, frozen=True, kw_only=True):
         return [(name, [*map(nfc, values)]) for name, values in required if values]
 
     def allows(self, now_ms: int) -> Callable[[IndexEntry, int], bool]:
-        """Tells whether a document in a partition may be found; `embedded` is not looked at."""
+        """A function that decides whether a document of a partition may be a result; it ignores `embedded`."""
         needed = [_having([(name, value) for value in values]) for name, values in self.required()]
         if self.any_of:
             needed.append(_having(self.any_of))
         excluded = _having(self.without)
+        when_ms = now_ms if self.as_of_ms is None else self.as_of_ms
+
+        def in_use(entry: IndexEntry) -> bool:
+            readable = self.operator or not entry.audience or bool(self.reader and self.reader in entry.audience)
+            recorded = self.as_of_ms is None or entry.recorded_ms <= self.as_of_ms
+            retired = bool(entry.retired_ms) and (self.as_of_ms is None or entry.retired_ms <= self.as_of_ms)
+            return readable and recorded and not retired and (0 < entry.expires_ms <= when_ms) == self.expired
 
         def allowed(entry: IndexEntry, partition: int) -> bool:
             return (
-                (bool(entry.retired_ms) if self.retired else self._in_use(entry, now_ms))
+                (bool(entry.retired_ms) if self.retired else in_use(entry))
                 and all(having(entry, partition) for having in needed)
                 and not excluded(entry, partition)
                 and (self.importance_to is None or entry.importance <= self.importance_to)
@@ -102,20 +108,12 @@ class Filter(Struct, frozen=True, kw_only=True):
 
         return allowed
 
-    def _in_use(self, entry: IndexEntry, now_ms: int) -> bool:
-        when_ms = now_ms if self.as_of_ms is None else self.as_of_ms
-        readable = self.operator or not entry.audience or bool(self.reader and self.reader in entry.audience)
-        recorded = self.as_of_ms is None or entry.recorded_ms <= self.as_of_ms
-        retired = bool(entry.retired_ms) and (self.as_of_ms is None or entry.retired_ms <= self.as_of_ms)
-        expired = 0 < entry.expires_ms <= when_ms
-        return readable and recorded and not retired and expired == self.expired
-
 
 _ONE_VALUE = {
     "tenant": "tenant", "project": "project", "kind": "kind", "session": "session_id", "agent": "agent_id",
     "user": "user_id",
 }  # fmt: skip
-"""The fields of facets that most filters narrow by: to make all the facets of a document takes five times as long."""
+"""The fields of the facets of most filters: making all the facets of a document takes five times as long."""
 
 
 def _having(required: Sequence[tuple[str, str]]) -> Callable[[IndexEntry, int], bool]:
@@ -129,13 +127,13 @@ def _having(required: Sequence[tuple[str, str]]) -> Callable[[IndexEntry, int], 
 
 
 class Question(Struct, frozen=True, kw_only=True):
-    """What is searched for, and how results are weighed.
+    """A query, and how results are weighed.
 
-    `limit` bounds the hits. `shown` is how many of them the asker shows (None: all), where that decides how deep a
-    ranking looks. `ranking` says how they are ordered: `fused` is mnemolog's own; `similarity` is memex's, which
-    `alpha` and `half_life_days` tune; `rrf` is agent-memory's, with `recency_boost`. `model` made the
-    vector; an index of another refuses the question. With `fold` a `fused` hit stands for those that say nearly the
-    same. `named` is the time that the text names: `fused` ranks what occurred then, or says so, before all else.
+    `limit` bounds the hits. `shown` is how many of them the caller shows (None: all), where that decides the number of
+    candidates. `ranking` is the order: `fused` is mnemolog's own; `similarity` is memex's, which `alpha` and
+    `half_life_days` tune; `rrf` is agent-memory's, with `recency_boost`. `model` made the vector; an index of another
+    refuses the question. With `fold`, near-duplicates are collapsed into one `fused` hit. `named` is the time that the
+    text names: `fused` ranks what occurred then, or says so, first.
     """
 
     text: str
@@ -164,7 +162,7 @@ class Question(Struct, frozen=True, kw_only=True):
 
 
 class Hit(Struct, frozen=True):
-    """One found document: where it is, its score, and how the score came about."""
+    """One result: where the document is, its score, and the parts of the score."""
 
     id: str
     partition: int
@@ -172,22 +170,22 @@ class Hit(Struct, frozen=True):
     score: float
     explain: dict[str, float]
     confidence: float | None = None
-    """0..1, how sure it is an answer; None where that cannot be told (see `confidence`)."""
+    """0..1, how likely it is an answer; None if unknown (see `confidence`)."""
     repeats: Sequence["Hit"] = ()
-    """Those that probably say the same and would have been found too, best first."""
+    """Results that probably say the same, best first."""
     terms: Sequence[str] = ()
-    """Of the question, as they were looked for."""
+    """Of the question, as they were searched."""
 
 
 __all__ = ["BitMap", "Facets", "among", "bitmap", "entry_facets", "facet", "lexical_facets", "ordinals"]
 
 LEXICAL = frozenset({"tenant", "project", "kind", "session", "agent", "user", "tag"})
-"""The facets that the lexical index knows too: what most searches narrow by and documents hardly ever change. The
-others are only bitmaps, or superseding a memory and sharing it would each write the document to tantivy again."""
+"""The facets that are also in the lexical index: those of most filters, which hardly ever change. The others are only
+bitmaps, or superseding a memory and sharing it would each write the document to tantivy again."""
 
 
 def facet(name: str, value: str) -> str:
-    """The key of one facet value, also its term in the lexical index. In NFC: documents of before may have others."""
+    """The key of one facet value, also its term in the lexical index. In NFC: old documents may have other forms."""
     return f"{name}\x1f{nfc(value)}"
 
 
@@ -217,7 +215,7 @@ def entry_facets(partition: int, entry: IndexEntry) -> tuple[str, ...]:
         ("concept", entry.concepts),
     ]
     keys = [facet(name, value) for name, value in named if value or name == "project"]
-    # an empty tag is a tag, somebody may ask for it; an empty reader is nobody
+    # an empty tag is a tag, which a filter may name; an empty reader does not exist
     keys += [facet(name, value) for name, values in several for value in values if value or name == "tag"]
     return tuple(map(sys.intern, dict.fromkeys(keys)))
 
@@ -228,7 +226,7 @@ def lexical_facets(keys: Iterable[str]) -> list[str]:
 
 
 LISTED = frozenset({"project", "agent", "type"})
-"""The facets whose values are asked for. To look for them among all keys takes longer with every file and session."""
+"""The facets whose values are listed. Searching all keys for them takes longer with every file and session."""
 
 
 class Facets:
@@ -238,7 +236,7 @@ class Facets:
         self._bitmaps = dict(bitmaps or {})
         self._listed: dict[str, set[str]] = {name: set() for name in LISTED}
         for key in self._bitmaps:
-            self._list(key)
+            self._list(key, set[str].add)
 
     def add(self, ordinal: int, keys: Iterable[str]) -> None:
         """The document has these facet values."""
@@ -246,7 +244,7 @@ class Facets:
             members = self._bitmaps.get(key)
             if members is None:
                 members = self._bitmaps[key] = BitMap()
-                self._list(key)
+                self._list(key, set[str].add)
             members.add(ordinal)
 
     def remove(self, ordinal: int, keys: Iterable[str]) -> None:
@@ -256,7 +254,12 @@ class Facets:
                 members.discard(ordinal)
                 if not members:
                     del self._bitmaps[key]
-                    self._unlist(key)
+                    self._list(key, set[str].discard)
+
+    def _list(self, key: str, change: Callable[[set[str], str], None]) -> None:
+        name, _, value = key.partition("\x1f")
+        if name in LISTED:
+            change(self._listed[name], value)
 
     def of(self, key: str) -> BitMap:
         """The documents with a facet value; do not change it."""
@@ -276,27 +279,17 @@ class Facets:
         """The values that documents have of a facet of LISTED, in no order."""
         return list(self._listed[name])
 
-    def _list(self, key: str) -> None:
-        name, _, value = key.partition("\x1f")
-        if name in LISTED:
-            self._listed[name].add(value)
-
-    def _unlist(self, key: str) -> None:
-        name, _, value = key.partition("\x1f")
-        if name in LISTED:
-            self._listed[name].discard(value)
-
     def dump(self) -> dict[str, bytes]:
         """Serialized bitmaps, for a snapshot."""
         return {key: members.serialize() for key, members in self._bitmaps.items()}
 
-    def renumbered(self, kept: NDArray[np.int64]) -> "Facets":
-        """The facets of the ordinals in `kept` (ascending) alone; each gets its place in `kept` as its new ordinal."""
+    def renumbered(self, documents: NDArray[np.int64]) -> "Facets":
+        """The facets of these documents (ascending) alone, with their places in `documents` as their ordinals."""
         bitmaps: dict[str, BitMap] = {}
-        for key, found in self._bitmaps.items():
-            members = np.intersect1d(ordinals(found), kept, assume_unique=True)
+        for key, having in self._bitmaps.items():
+            members = np.intersect1d(ordinals(having), documents, assume_unique=True)
             if len(members):
-                bitmaps[key] = bitmap(np.searchsorted(kept, members))
+                bitmaps[key] = bitmap(np.searchsorted(documents, members))
         return Facets(bitmaps)
 
     @classmethod

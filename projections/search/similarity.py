@@ -1,4 +1,4 @@
-"""How alike texts are: whether two state the same, how many tokens they share, which results repeat another. Pure.
+"""How similar texts are: whether two state the same, how many tokens they share, which results repeat another. Pure.
 
 Two texts state the same when their words are equal, in the same order, but for case, punctuation, spacing, plurals and
 the function words below. A number, name, unit, negation or any other word that only one has makes them two statements.
@@ -19,7 +19,7 @@ import re
 import unicodedata
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import lru_cache, wraps
 from hashlib import blake2b
 from itertools import combinations
@@ -32,7 +32,7 @@ REMEMBERED, SHORT = 1_024, 2_000
 """Texts whose words, tokens and keys are cached, and the characters of the longest: a fold asks for them several times.
 At most 32 MB."""
 LONG = 20_000
-"""Characters that are looked at word by word: some 10 ms. What is behind them is one word, compared as it is."""
+"""Characters that are read word by word: some 10 ms. The rest is one word, compared as it is."""
 
 
 Result = TypeVar("Result")
@@ -91,7 +91,7 @@ _UNIT_CHARS = 3
 class Word(NamedTuple):
     """A word as it is compared: `text` without case, `stem` also without the ending of a plural.
 
-    An `exact` word is no plural of another: a name, an identifier. `named` are those, numbers and units.
+    An `exact` word is not the plural of another: a name, an identifier. `named` are those, numbers and units.
     """
 
     text: str
@@ -101,7 +101,7 @@ class Word(NamedTuple):
 
     @property
     def fact(self) -> str:
-        """What is compared where only facts are: of a name the whole word."""
+        """What is compared when only facts are: of a name the whole word."""
         return self.text if self.named else self.stem
 
 
@@ -123,7 +123,7 @@ def statement_key(text: str) -> str:
 def differ_in_facts(one: str, other: str) -> bool:
     """Whether texts of much the same words differ in a number, name, unit or negation, or in the order of these.
 
-    In a script without spaces every character counts: nothing there says which of them name something.
+    In a script without spaces every character counts: names cannot be told apart there.
     """
     both = words_of(one), words_of(other)
     facts = NEGATIONS.union(word.fact for words in both for word in words if word.named)
@@ -136,37 +136,38 @@ def words_of(text: str) -> tuple[Word, ...]:
     """The words that a text states something with, in their order; never none."""
     text, rest = text[:LONG], text[LONG:]
     text = text if text.isascii() else unicodedata.normalize("NFKC", text).replace("’", "'").replace("−", "-")
-    has_case = not text.isupper()  # in a text of capitals they say nothing
+    has_case = not text.isupper()  # in a text of capitals, they mean nothing
     tokens = list(_split_tokens(text))
-    silent = _function_words(tokens)
+    present = [word for token, _ in tokens if (word := token.casefold()) in _ANY_FUNCTION_WORD]
+    ignored = max(FUNCTION_WORDS, key=lambda words: sum(word in words for word in present)) if present else ()
     words: list[Word] = []
-    begins, behind_number = True, False
+    begins, after_number = True, False
     for token, ends in tokens:
         folded = token.casefold()
         capital = has_case and token[0].isupper()
         # "A" and "The" at the beginning of a sentence are articles, elsewhere names
-        if folded not in silent or (capital and not (begins and (len(token) == 1 or token[1:].islower()))):
-            words.append(_word(token, folded, capital, behind_number))
-        begins, behind_number = ends, token[-1].isdigit()
+        if folded not in ignored or (capital and not (begins and (len(token) == 1 or token[1:].islower()))):
+            words.append(_word(token, folded, capital, after_number))
+        begins, after_number = ends, token[-1].isdigit()
     if rest:
         words.append(Word(rest, rest, exact=True, named=True))
     return tuple(words) or (Word(bare := " ".join(text.casefold().split()), bare),)
 
 
-def _word(token: str, folded: str, capital: bool, behind_number: bool) -> Word:
-    if token.isalpha() and not capital and not behind_number:
+def _word(token: str, folded: str, capital: bool, after_number: bool) -> Word:
+    if token.isalpha() and not capital and not after_number:
         return Word(folded, _stem(folded), named=len(token) == 1 and _CHARACTER.match(token) is not None)
     mixed = any(map(str.isdigit, token)) and not token.islower() and not token.isupper()
     name_by_capitals = capital and folded in _CAPITALS and token.isupper()
-    if mixed or name_by_capitals or (behind_number and len(token) <= _UNIT_CHARS):
+    if mixed or name_by_capitals or (after_number and len(token) <= _UNIT_CHARS):
         return Word(token, token, exact=True, named=True)  # a1B and A1b, IT and it, MB and Mb
     if _IDENTIFIER.search(token):
         return Word(folded, folded, exact=True, named=True)
-    return Word(folded, _stem(folded), exact=capital or not token.isalpha(), named=capital or behind_number)
+    return Word(folded, _stem(folded), exact=capital or not token.isalpha(), named=capital or after_number)
 
 
 def _split_tokens(text: str) -> Iterator[tuple[str, bool]]:
-    """Tokens without punctuation, each with whether a sentence ends behind it; a question mark is a token."""
+    """Tokens without punctuation, each with whether a sentence ends after it; a question mark is a token."""
     for chunk in _CHUNK.findall(_DASH.sub(" ", text)):
         if chunk.isalpha():
             yield chunk, False
@@ -194,11 +195,6 @@ def _parts(token: str) -> tuple[str, ...]:
     return (token,)
 
 
-def _function_words(tokens: Iterable[tuple[str, bool]]) -> frozenset[str]:
-    present = [word for token, _ in tokens if (word := token.casefold()) in _ANY_FUNCTION_WORD]
-    return max(FUNCTION_WORDS, key=lambda words: sum(word in words for word in present)) if present else frozenset()
-
-
 def _stem(word: str) -> str:
     if len(word) < 4 or not word.endswith("s") or word.endswith(("ss", "us", "is")):
         return word
@@ -221,8 +217,8 @@ def signature(text: str) -> tuple[str, ...]:
     """Returns the distinct lower-cased tokens longer than two characters, in the order `probe_tokens` relies on; of
     scripts without spaces the pairs of characters.
 
-    A text with none gives one token no other text can have, its normalized self behind a space; so two such texts
-    are alike only if equal, and every signature has a probe token.
+    A text with none gives one token that no other text can have, a space and its normalized self; so two such texts
+    are similar only if equal, and every signature has a probe token.
     """
     return tuple(sorted(tokens_of(text), key=lambda token: (-len(token), _checksum(token), token)))
 
@@ -287,12 +283,15 @@ class Keys(NamedTuple):
 def keys(tokens: tuple[str, ...]) -> Keys:
     """Returns the keys of a signature: `probe` of one always meets `filed` of another one above the threshold."""
     smallest, biggest = SUPERSEDE_ABOVE * len(tokens), len(tokens) / SUPERSEDE_ABOVE  # of those it may resemble
-    pairs = _pair_keys(tokens) if smallest <= PAIRS_UP_TO else ()
-    singles = (
-        tuple(f"{_checksum(token):016x}" for token in probe_tokens(tokens, SUPERSEDE_ABOVE))
-        if biggest > PAIRS_UP_TO
-        else ()
-    )
+    pairs: tuple[str, ...] = ()
+    if smallest <= PAIRS_UP_TO:
+        # one key for each pair of leading tokens; a signature of one token is paired with itself
+        leading = _leading(tokens * 2 if len(tokens) == 1 else tokens, SUPERSEDE_ABOVE, 2)
+        checksums = [_checksum(token) for token in leading]
+        pairs = tuple(f"{first << 32 | second:016x}" for first, second in combinations(checksums, 2))
+    singles: tuple[str, ...] = ()
+    if biggest > PAIRS_UP_TO:
+        singles = tuple(f"{_checksum(token):016x}" for token in probe_tokens(tokens, SUPERSEDE_ABOVE))
     sketch = sum({1 << (_checksum(token) & 63) for token in tokens})
     return Keys(pairs + singles, pairs if len(tokens) <= PAIRS_UP_TO else singles, sketch, len(tokens))
 
@@ -301,14 +300,6 @@ def keys(tokens: tuple[str, ...]) -> Keys:
 def keys_of(text: str) -> Keys:
     """Returns `keys(signature(text))`."""
     return keys(signature(text))
-
-
-def _pair_keys(tokens: tuple[str, ...]) -> tuple[str, ...]:
-    """One key for each pair of leading tokens; a signature of one token has that twice for a pair."""
-    if len(tokens) == 1:
-        tokens *= 2
-    checksums = [_checksum(token) for token in _leading(tokens, SUPERSEDE_ABOVE, 2)]
-    return tuple(f"{first << 32 | second:016x}" for first, second in combinations(checksums, 2))
 
 
 def _leading(tokens: tuple[str, ...], threshold: float, shared: int) -> tuple[str, ...]:
@@ -330,16 +321,16 @@ in some ten thousand. So each is compared with few."""
 
 
 class Distinct(NamedTuple):
-    """The place of a document in its pool, and those of documents behind it that probably say the same."""
+    """The place of a document in its pool, and those of worse documents that probably say the same."""
 
     place: int
     repeats: list[int]
 
 
 def distinct(documents: TermRows, places: Sequence[int], limit: int) -> list[Distinct]:
-    """The first `limit` of `places`, best first, that do not repeat one before them, each with what repeats it.
+    """The first `limit` of `places`, best first, that do not repeat an earlier one, each with what repeats it.
 
-    What stands behind the last of them is not looked at, so `repeats` are what a reader would have been shown.
+    Places after the last of them are ignored, so `repeats` are what a reader would have seen.
     """
     distinct_results: list[Distinct] = []
     said: list[frozenset[int]] = []
@@ -362,9 +353,9 @@ def distinct(documents: TermRows, places: Sequence[int], limit: int) -> list[Dis
     return distinct_results
 
 
-def _alike(one: frozenset[int], other: frozenset[int]) -> bool:
-    shorter, longer = sorted((len(one), len(other)))
+def _alike(terms: frozenset[int], other: frozenset[int]) -> bool:
+    shorter, longer = sorted((len(terms), len(other)))
     if not shorter or shorter < SAME_FROM * longer:
         return False
-    shared = len(one & other)
+    shared = len(terms & other)
     return shared >= SAME_FROM * (shorter + longer - shared)

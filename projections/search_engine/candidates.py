@@ -1,4 +1,4 @@
-"""The candidates of one question, as a search engine finds them; what a ranking must know of them is read along."""
+"""The candidates of one question on a search engine; their columns for a ranking are read with them."""
 
 import time
 from collections import OrderedDict
@@ -11,7 +11,6 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from projections.documents.index_entry import IndexEntry
 from projections.search.candidates import STATIC_CANDIDATES, DocumentColumns, Meaning, Near, is_slip, nearest_first
 from projections.search.columns import TermRows
 from projections.search.cues import says_only
@@ -40,60 +39,56 @@ from projections.search_engine.layout import TERMS, Identity, decoded_term, enco
 from projections.vectors.static import StaticTable
 
 READ_WITHOUT_VECTOR = 500
-"""The newest documents, among which those without a vector are looked for, besides those that say a word."""
-LIKE = 50
-"""Documents that say a word like another one, as far as they count."""
-MOST_LIKE = 1_000
-"""Words like another one that are counted."""
+"""The newest documents, which are searched for those without a vector, besides those that say a word."""
+LIKE, MOST_LIKE = 50, 1_000
+"""Documents that say a word like another one, and such words, that are counted at most."""
 LASTING = 0
-"""A moment by which nothing has expired: what has counts, or each moment would have a count of its own."""
+"""A moment by which nothing has expired: what has expired counts too, or each moment would have a count of its own."""
 MOST_EDITS = 3
-"""Letters of a word that the engine lets be wrong."""
+"""Wrong letters of a word that the engine allows."""
 BRUTE_FORCE_BELOW = 0.03
-"""Share of all documents up to which each that matches is scored: 0.5 us each, while the graph, of which few match, is
-gone through again and again (0.04 % of 100,000: 190 ms against 0.2). Above, the graph: all of 100,000 take 0.7 ms
+"""Share of all documents up to which each match is scored: 0.5 us each, while the graph, of which few match, is
+traversed again and again (0.04 % of 100,000: 190 ms against 0.2). Above, the graph: all of 100,000 take 0.7 ms
 against 47. The engine's own choice is brute force in either case."""
 COMMON, MANY = 0.5, 10_000
-"""Share of the documents, where there are many, beyond which a word is not looked for beside rarer ones. RediSearch
-2.10 may take a word that nearly all say for the rarest: an idf of 40, until entries of replaced ones are collected."""
-FEW = 5_000
-"""Matching documents up to which all words are looked for: each is looked at in microseconds."""
-FREQUENT = 20_000
-"""Documents that say a term, of all terms together, up to which all terms of a query are looked for: beyond, the rarest
-first. It costs some 0.25 us each, and what every other document says tells candidates apart the least."""
+"""Share of the documents, of many, beyond which a word is not searched beside rarer ones. RediSearch 2.10 may treat a
+word that nearly all say as the rarest: an idf of 40, until entries of replaced ones are collected."""
+FEW, FREQUENT = 5_000, 20_000
+"""All words are searched among up to FEW matching documents, and as long as up to FREQUENT documents say any; beyond,
+the rarest first. It costs some 0.25 us each, and frequent words distinguish candidates the least."""
 
 
 class Counted:
-    """How many documents match something, kept for a while: what is counted changes slowly, and counting takes long."""
+    """How many documents match something, cached for a while: counts change slowly, and counting takes long."""
 
     def __init__(self, keep_s: float, most: int) -> None:
         self._keep_s, self._most = keep_s, most
-        self._kept: OrderedDict[str, tuple[int, float]] = OrderedDict()
-        self._lock = Lock()
+        self._cached: OrderedDict[str, tuple[int, float]] = OrderedDict()
+        self._lock = Lock()  # questions run in several threads
 
     def of(self, keys: Sequence[str], count: Callable[[Sequence[str]], Sequence[int]]) -> list[int]:
-        """The count of each key; `count` those that are not known, or too old."""
+        """The count of each key; `count` is called for those that are not cached, or too old."""
         now = time.monotonic()
         with self._lock:
-            known = {key: kept[0] for key in keys if (kept := self._kept.get(key)) and kept[1] > now}
-        missing = [key for key in dict.fromkeys(keys) if key not in known]
+            counts = {key: cached[0] for key in keys if (cached := self._cached.get(key)) and cached[1] > now}
+        missing = [key for key in dict.fromkeys(keys) if key not in counts]
         if missing:
-            known |= zip(missing, count(missing), strict=True)
+            counts |= zip(missing, count(missing), strict=True)
             with self._lock:
-                self._kept |= {key: (known[key], now + self._keep_s) for key in missing}
-                while len(self._kept) > self._most:
-                    self._kept.popitem(last=False)
-        return [known[key] for key in keys]
+                self._cached |= {key: (counts[key], now + self._keep_s) for key in missing}
+                while len(self._cached) > self._most:
+                    self._cached.popitem(last=False)
+        return [counts[key] for key in keys]
 
 
 class EngineIndexed(NamedTuple):
-    """An index on an engine, and what those who ask of it share."""
+    """An index on an engine, and what its questions share."""
 
     engine: Engine
     name: str
     identity: Identity
     table: StaticTable | None
-    """Of the identity; None where it names none, or this process has another."""
+    """Of the identity; None if it has none, or this process has another."""
     documents: int
     """As of a moment ago, as is `embedded`."""
     embedded: int
@@ -107,13 +102,13 @@ class EngineCandidates:
     """See `Candidates`."""
 
     def __init__(self, index: EngineIndexed, allowed: Filter, now_ms: int, distance: int) -> None:
-        """`distance` is how many neighbours on either side will be asked for at most: they are read with the others."""
-        self._index, self._allowed, self._now_ms, self._reach = index, allowed, now_ms, distance
+        """`distance` is how many neighbors on either side are needed at most: they are read with the others."""
+        self._index, self._allowed, self._now_ms, self._distance = index, allowed, now_ms, distance
         self.table, identity = index.table, index.identity
         static = VectorIndex(0 if index.table is None else identity.vector_dimensions, graph=False)
         self.rows = DocumentColumns(VectorIndex(identity.dimensions, graph=False), static)
         self._ordinals: dict[str, int] = {}
-        self._asked: set[str] = set()
+        self._requested: set[str] = set()
         """Ids that were read with their neighbours."""
         self._is_allowed = allowed.allows(now_ms)
         self._allows: list[bool] = []
@@ -128,39 +123,45 @@ class EngineCandidates:
 
         Words weigh by how rare they are among the documents of the filter. The engine's average length is of all.
         """
-        asked = list(dict.fromkeys(terms))[:MAX_QUERY_TERMS]
-        if not asked or count <= 0:
+        distinct = list(dict.fromkeys(terms))[:MAX_QUERY_TERMS]
+        if not distinct or count <= 0:
             return []
         if every:
-            query = words_query(self._allowed, self._now_ms, asked)
+            query = words_query(self._allowed, self._now_ms, distinct)
         else:
-            query = any_word_query(self._allowed, self._now_ms, self._weights(self._rarest(asked)))
+            rarest, index = self._rarest(distinct), self._index
+            keys = [f"{index.name} {said_query([term])}" for term in rarest]
+            everywhere = idf_of(index.frequencies.of(keys, self._count), index.documents)
+            weights = idf_of(self._frequencies(rarest), self._matching) / everywhere
+            weighted = dict(zip(rarest, weights.tolist(), strict=True))
+            query = any_word_query(self._allowed, self._now_ms, weighted)
         return self._read(self._found(search(self._index.name, query, count)).places).tolist()
 
     def by_meaning(self, asked: Meaning, count: int) -> Near:
         """The nearest `count`. The graph is of static vectors where the index has them, else of the model's.
 
-        Of a document with several vectors of the model it has their mean. Where no more documents match than would be
+        Of a document with several vectors of the model it has their mean. If no more documents match than would be
         candidates, all of them are.
         """
-        found = np.empty(0, np.int64)
+        documents = np.empty(0, np.int64)
         if count > 0 and (asked.vector is not None or asked.static is not None):
-            found = self._read(self._nearest(asked, max(count, STATIC_CANDIDATES)))
-        return nearest_first(self.rows, asked, found, count)
+            documents = self._read(self._nearest(asked, max(count, STATIC_CANDIDATES)))
+        return nearest_first(self.rows, asked, documents, count)
 
     def _nearest(self, asked: Meaning, count: int) -> list[DocumentLocation]:
-        query = filter_query(self._allowed, self._now_ms)
-        matching = self._matching
+        query, matching, index = filter_query(self._allowed, self._now_ms), self._matching, self._index
         if matching <= count:
-            all_of_them = self._found(search(self._index.name, query, count))
-            if all_of_them.total <= count:
-                return all_of_them.places
-        vector = asked.static if self._index.identity.table else asked.vector
-        if vector is None or not self._index.identity.vector_dimensions:
+            everything = self._found(search(index.name, query, count))
+            if everything.total <= count:
+                return everything.places
+        vector = asked.static if index.identity.table else asked.vector
+        if vector is None or not index.identity.vector_dimensions:
             return []
+        policy = "HYBRID_POLICY ADHOC_BF"
+        if matching > BRUTE_FORCE_BELOW * index.documents:
+            policy = f"HYBRID_POLICY BATCHES EF_RUNTIME {EF_RUNTIME}"
         parameters: list[Word] = ["count", count, "vector", vector.astype("<f2").tobytes()]
-        nearest = nearest_query(query, nearest_policy(matching, self._index.documents))
-        return self._found(search(self._index.name, nearest, count, parameters=parameters)).places
+        return self._found(search(index.name, nearest_query(query, policy), count, parameters=parameters)).places
 
     def within(self, from_ms: int, to_ms: int) -> "EngineCandidates":
         narrowed = copy(self)
@@ -172,19 +173,18 @@ class EngineCandidates:
         return self._read(self._found(search(self._index.name, query, count, sort="occurred")).places).tolist()
 
     def beside(self, documents: NDArray[np.int64], distance: int) -> NDArray[np.int64]:
-        assert distance <= self._reach, "they were read with the documents"
+        assert distance <= self._distance, "they were read with the documents"
         episodes, places = self.rows.episode.values.astype(np.int64), self.rows.sequence.values
         keys = (episodes << 32) + places
         order = np.argsort(keys)
-        wanted = (
-            keys[documents[episodes[documents] >= 0], None] + [*range(-distance, 0), *range(1, distance + 1)]
-        ).ravel()
-        at = np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)
-        found = np.unique(order[at[keys[order[at]] == wanted]])
-        return found[np.array(self._allows, np.bool_)[found]]
+        offsets = [*range(-distance, 0), *range(1, distance + 1)]
+        near = (keys[documents[episodes[documents] >= 0], None] + offsets).ravel()
+        at = np.minimum(np.searchsorted(keys, near, sorter=order), len(keys) - 1)
+        neighbors = np.unique(order[at[keys[order[at]] == near]])
+        return neighbors[np.array(self._allows, np.bool_)[neighbors]]
 
     def without_vectors(self, asked: Meaning, terms: Sequence[str], count: int) -> NDArray[np.int64]:
-        # only of the newest and of those that say a term best: looking at all would take the engine too long
+        # only of the newest and of those that say a term best: reading all would take the engine too long
         if asked.vector is not None and self._index.embedded == self._index.documents:
             return np.empty(0, np.int64)
         query = filter_query(self._allowed, self._now_ms)
@@ -197,25 +197,25 @@ class EngineCandidates:
         return documents
 
     def like(self, term: str, edits: int) -> list[set[str]]:
-        """The words like it that the documents say, each as often as some do. The engine knows no swapped letters: they
-        are two that are wrong.
+        """The words like it that the documents say, each as often as some do. For the engine, swapped letters are two
+        wrong ones.
 
-        By the engine's dictionary: looking for all such words took 70 ms among a million documents. It tells nothing of
-        a word that it has, which others may say: then by the documents, or its silence would tell of theirs.
+        By the engine's dictionary: a search for all such words took 70 ms among a million documents. It returns nothing
+        for a word that it has, which only others may say: then by the documents, or its silence would reveal theirs.
         """
         engine, name, edits = self._index.engine, self._index.name, min(MOST_EDITS, edits + 1)
         (answer,) = engine.ask([["FT.SPELLCHECK", name, encoded_term(term), "DISTANCE", edits, "DIALECT", 2]])
         if answer:
-            near = {decoded_term(word.decode()) for of_one in answer for _, word in of_one[2]}
+            near = {decoded_term(word.decode()) for suggestions in answer for _, word in suggestions[2]}
         else:
             query = like_query(self._allowed, self._now_ms, term, edits)
             (answer,) = engine.ask([search(name, query, LIKE, sort="recorded", fields=[TERMS])])
             said = (row[TERMS.encode()].decode().split() for _, row in found(answer, fields=True).rows)
             near = {decoded_term(word) for words in said for word in words}
-        words = sorted(one for one in near if is_slip(term, one))[:MOST_LIKE]
+        words = sorted(word for word in near if is_slip(term, word))[:MOST_LIKE]
         saying = [f"{name} {words_query(self._allowed, self._now_ms, [word])}" for word in words]
         counts = self._count(saying) if saying else []
-        return [{one} for one, count in zip(words, counts, strict=True) for _ in range(min(count, LIKE))]
+        return [{word} for word, count in zip(words, counts, strict=True) for _ in range(min(count, LIKE))]
 
     def frequencies(self, terms: Sequence[str]) -> tuple[list[int], int]:
         # as of some minutes ago: counting takes long, and frequencies change slowly
@@ -225,26 +225,20 @@ class EngineCandidates:
         queries = [words_query(self._allowed, LASTING, [term]) for term in terms]
         return self._index.frequencies.of([f"{self._index.name} {query}" for query in queries], self._count)
 
-    def _weights(self, terms: Sequence[str]) -> dict[str, float]:
-        index = self._index
-        keys = [f"{index.name} {said_query([term])}" for term in terms]
-        everywhere = idf_of(index.frequencies.of(keys, self._count), index.documents)
-        return dict(zip(terms, (idf_of(self._frequencies(terms), self._matching) / everywhere).tolist(), strict=True))
-
     def _rarest(self, terms: Sequence[str]) -> list[str]:
-        """The terms that are worth looking for; where all are frequent, the rarest."""
+        """The terms that are worth a search; if all are frequent, the rarest."""
         if self._matching <= FEW:
             return list(terms)
         frequencies = dict(zip(terms, self._frequencies(terms), strict=True))
         common = COMMON * max(MANY, self._matching)
-        kept: list[str] = []
+        rarest: list[str] = []
         documents = 0
         for term in sorted(terms, key=frequencies.__getitem__):
             documents += frequencies[term]
-            if kept and (documents > FREQUENT or frequencies[term] > common):
+            if rarest and (documents > FREQUENT or frequencies[term] > common):
                 break
-            kept.append(term)
-        return kept
+            rarest.append(term)
+        return rarest
 
     @property
     def _matching(self) -> int:
@@ -262,10 +256,10 @@ class EngineCandidates:
 
     def _read(self, places: Sequence[DocumentLocation]) -> NDArray[np.int64]:
         """The ordinals of documents, in the order given; without those that are gone, or hidden, by the time."""
-        missing = [place for place in places if place[1] not in self._asked]
-        self._asked.update(name for _, name in missing)
+        missing = [place for place in places if place[1] not in self._requested]
+        self._requested.update(name for _, name in missing)
         if missing:
-            read = self._index.engine.read(self._index.name, missing, self._reach)
+            read = self._index.engine.read(self._index.name, missing, self._distance)
             self._add([(partition, row) for partition, row in read if row[0].decode() not in self._ordinals])
         ordinals = [self._ordinals[name] for _, name in places if name in self._ordinals]
         return np.array([ordinal for ordinal in ordinals if self._allows[ordinal]], np.int64)
@@ -274,19 +268,18 @@ class EngineCandidates:
         partitions = [partition for partition, _ in read]
         entries = entries_of([row[1] for _, row in read])
         hashes = [row[2] or b"" for _, row in read]
-        lengths = np.array([len(one) // 4 for one in hashes], np.int64)
+        lengths = np.array([len(row) // 4 for row in hashes], np.int64)
         terms = TermRows(np.frombuffer(b"".join(hashes), "<u4"), lengths)
         ordinals = self.rows.extend(partitions, entries, terms)
-        self.rows.episode.extend(np.array([self._episode(entry) for entry in entries], np.int32))
+        numbers = self._episodes
+        episodes = [numbers.setdefault(row.episode, len(numbers)) if row.episode else -1 for row in entries]
+        self.rows.episode.extend(np.array(episodes, np.int32))
         self.rows.sequence.extend(np.array([max(0, row[5]) for _, row in read], np.int32))
         _put_vectors(self.rows.vectors, ordinals, [row[4] for _, row in read])
         _put_vectors(self.rows.static, ordinals, [row[3] for _, row in read])
         allowed = np.array([*map(self._is_allowed, entries, partitions)], np.bool_) & ~says_only(self._question, terms)
         self._allows += allowed.tolist()
         self._ordinals |= zip((entry.id for entry in entries), ordinals.tolist(), strict=True)
-
-    def _episode(self, entry: IndexEntry) -> int:
-        return self._episodes.setdefault(entry.episode, len(self._episodes)) if entry.episode else -1
 
 
 def _put_vectors(vectors: VectorIndex, ordinals: NDArray[np.int64], stored: Sequence[bytes | None]) -> None:
@@ -296,13 +289,6 @@ def _put_vectors(vectors: VectorIndex, ordinals: NDArray[np.int64], stored: Sequ
         raws = [stored[place] or b"" for place in having]
         rows = np.frombuffer(b"".join(raws), "<f2").reshape(-1, vectors.dimensions)
         vectors.put_each(ordinals[having], rows, np.array([len(raw) // width for raw in raws], np.int64))
-
-
-def nearest_policy(matching: int, documents: int) -> str:
-    """How the engine finds the nearest of so many matching documents, of all that there are."""
-    if matching > BRUTE_FORCE_BELOW * documents:
-        return f"HYBRID_POLICY BATCHES EF_RUNTIME {EF_RUNTIME}"
-    return "HYBRID_POLICY ADHOC_BF"
 
 
 def asked_terms(words: str) -> list[str]:

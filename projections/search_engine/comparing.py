@@ -1,8 +1,8 @@
 """What an index on a search engine lacks of a partition's documents, and has beyond them.
 
-The documents are read as a scan finds them, whatever their order: each carries its place in its episode. Then the index
-is scanned, and what is no document is removed. So nothing grows with the number of documents, and who follows the feed
-may do so between any two steps: a step reads documents as they are, and what changes later comes by the feed.
+The documents are read in the order of a scan, whatever it is: each has its place in its episode. Then the index is
+scanned, and what is not a document is removed. So nothing grows with the number of documents, and the feed can be
+followed between any two steps: a step reads documents as they are, and what changes later comes by the feed.
 """
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -26,7 +26,7 @@ NAMES_AT_ONCE = 500
 
 
 class GenerationEnded(MnemologError):
-    """The documents that were compared are not the live ones any more."""
+    """The documents that were compared are no longer the live ones."""
 
     code = "generation_ended"
 

@@ -23,13 +23,13 @@ logger = logging.getLogger(__name__)
 Word: TypeAlias = str | bytes | int | float
 ANSWER_WITHIN_S = 5.0
 TIMEOUT_MS = 10_000
-"""Of a query: at its own limit, the engine answers with what it has found by then. Ours, which is told, comes first."""
+"""Of a query: at its own limit, the engine answers with partial results. Ours comes first, and raises."""
 DOES_NOT_ANSWER = "the search engine does not answer"
 REFUSES = "the search engine cannot answer this now"
 LAST = 1_000_000
-"""Rows of an answer that the engine goes through; it refuses to skip more (MAXSEARCHRESULTS)."""
+"""Rows of an answer that the engine traverses; it refuses to skip more (MAXSEARCHRESULTS)."""
 AT_ONCE = 10_000
-"""Rows of one answer to a question for all."""
+"""Rows of one page of all results."""
 
 
 class EngineAway(IndexUnavailable):
@@ -78,7 +78,7 @@ class Engine:
             return pipe.execute()
         except NoScriptError:
             raise
-        except (RedisError, OSError) as error:  # its words name servers, and what was asked: not for every reader
+        except (RedisError, OSError) as error:  # its text names servers and the question: not for every reader
             logger.debug("the search engine: %s", error)
             refused = isinstance(error, ResponseError)
             raise EngineAway(REFUSES if refused else DOES_NOT_ANSWER) from error
@@ -94,7 +94,7 @@ class Engine:
             calls.append([1, keys.state, *keys.prefixes, distance, *names])
         try:
             answers = self._run(calls)
-        except NoScriptError:
+        except NoScriptError:  # the engine was restarted
             self._sha = ""
             answers = self._run(calls)
         return [(partition, row) for partition, rows in zip(by_partition, answers, strict=True) for row in rows]
@@ -138,14 +138,8 @@ def found(answer: Sequence[Any], *, fields: bool = False) -> Found:
     total, rows = int(answer[0]), answer[1:]
     if not fields:
         return Found(total, [(place_of(key), {}) for key in rows])
-    keys, values = rows[::2], rows[1::2]
-    return Found(
-        total,
-        [
-            (place_of(key), dict(zip(of_one[::2], of_one[1::2], strict=True)))
-            for key, of_one in zip(keys, values, strict=True)
-        ],
-    )
+    pairs = zip(rows[::2], rows[1::2], strict=True)
+    return Found(total, [(place_of(key), dict(zip(row[::2], row[1::2], strict=True))) for key, row in pairs])
 
 
 EF_RUNTIME = 200
@@ -153,7 +147,7 @@ EF_RUNTIME = 200
 
 
 def filter_query(allowed: Filter, now_ms: int, *more: str) -> str:
-    """The documents that a filter allows, and that match `more`; `embedded` is not looked at."""
+    """The documents that a filter allows, and that match `more`; `embedded` is ignored."""
     return " ".join([*_clauses(allowed, now_ms, scored=False), *more])
 
 
@@ -192,7 +186,7 @@ def nearest_query(matching: str, policy: str) -> str:
 
 def tag(name: str, values: Iterable[str]) -> str:
     """The documents with any of the values of a facet."""
-    return f"@{name}:{{{'|'.join(map(encoded, values))}}}"
+    return written_tag(name, "|".join(map(encoded, values)))
 
 
 def written_tag(name: str, written: str) -> str:
@@ -232,9 +226,7 @@ def _clauses(allowed: Filter, now_ms: int, *, scored: bool) -> list[str]:
 
 
 def _unscored(name: str, values: Iterable[str]) -> str:
-    """The same; nothing of it is added to a document's score.
-
-    The engine adds how rare the value is, and takes the weight for a tag of several values only: so one is said twice.
-    """
-    written = list(map(encoded, values))
-    return f"@{name}:{{{'|'.join(written if len(written) > 1 else 2 * written)}}}=>{{$weight: 0}}"
+    # The engine adds the rarity of the value to a document's score, and applies a weight only to a tag of several
+    # values: so a single one is written twice.
+    values = list(values)
+    return f"{tag(name, values if len(values) > 1 else 2 * values)}=>{{$weight: 0}}"

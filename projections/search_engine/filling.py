@@ -1,6 +1,6 @@
-"""Keeping one partition of an index up: by its feed, and from its documents where the feed does not tell all.
+"""Keeping one partition of an index current: by its feed, and from its documents where the feed has a gap.
 
-Where it stands is written with what brings it there, so a crash costs nothing but doing the last step again.
+Its state is written together with the changes, so a crash only repeats the last step.
 """
 
 import asyncio
@@ -43,31 +43,27 @@ LONGEST_REST_S = 0.1
 
 
 class Servers(NamedTuple):
-    """Who is asked: the log's server, also by commands that wait, and the engine."""
+    """Connections: to the log's server, to it for blocking commands, and to the engine."""
 
     redis: Client
     blocking: Client
     engine: Client
 
 
-class Told(NamedTuple):
-    """What feed entries tell: changes, and what ends the generation, if anything does."""
-
-    changes: Sequence[Change]
-    switched: Switched | None
-
-
-def told(changes: Changes, partition: int, entries: Iterable[dict[bytes, bytes]], covers: Position) -> Told:
-    """What entries tell that are behind those that cover `covers`; nothing behind the end of a generation."""
-    items: list[Placed] = []
+def changes_of(
+    changes: Changes, partition: int, entries: Iterable[dict[bytes, bytes]], covers: Position
+) -> tuple[Sequence[Change], Switched | None]:
+    """The changes of entries after those that cover `covers`, and what ends the generation, if anything does; nothing
+    after that."""
+    placed_items: list[Placed] = []
     for fields in entries:
-        found, covered = read_entry(fields)
+        items, covered = read_entry(fields)
         covers = covered or covers
-        items += placed(found, covers)
-        for item in found:
+        placed_items += placed(items, covers)
+        for item in items:
             if isinstance(item, Switched):
-                return Told(changes.of(partition, items), item)
-    return Told(changes.of(partition, items), None)
+                return changes.of(partition, placed_items), item
+    return changes.of(partition, placed_items), None
 
 
 class PartitionFiller:
@@ -84,59 +80,59 @@ class PartitionFiller:
         """Under way, while this one has its turn."""
         self._stopping = False
         self.state: State | None = None
-        """Where the partition stands, as far as is known."""
-        self.fault: str | None = None
-        """Why it does not get on; a server that does not answer, mostly."""
+        """The last known state of the partition."""
+        self.error: str | None = None
+        """Why it makes no progress; mostly a server that does not answer."""
 
     def stop(self) -> None:
-        """Have `run` return within about a second, or when the step at hand is done."""
+        """Have `run` return within about a second, or when the current step is done."""
         self._stopping = True
 
     async def run(self) -> None:
-        """Fill until it is stopped. Whatever fails is tried again, from where the partition stands."""
+        """Fill until it is stopped. A failed step is retried, from the state of the partition."""
         while not self._stopping:
             try:
                 await self._fill()
                 continue
-            except (Stale, GenerationEnded) as error:  # the state, or the feed, tells how to go on
-                logger.info("search index: %s: %s", self._place, error)
+            except (Stale, GenerationEnded) as error:  # the state, or the feed, decides how to continue
+                logger.info("search index: %s: %s", self._title, error)
                 continue
             except (RedisError, OSError) as error:
-                self.fault = str(error) or type(error).__name__
+                self.error = str(error) or type(error).__name__
             except Exception as error:
-                self.fault = repr(error)
+                self.error = repr(error)
                 logger.exception("search index: %s could not be filled", self._place)
             await asyncio.sleep(AGAIN_AFTER_S)
 
     @property
-    def _place(self) -> str:
+    def _title(self) -> str:
         return f"partition {self._partition} of {self._index.name}"
 
     async def _fill(self) -> None:
         state = self.state = await read_state(self._engine, self._keys)
         if state is None:
             state = await self._begin(None, "nothing of it is in the index")
-        block_ms: int | None = None  # the first read tells whether the feed can be followed from here
+        block_ms: int | None = None  # the first read shows whether the feed can be followed from here
         try:
             while not self._stopping:
                 state = await self._follow(state, block_ms)
-                self.fault = None
+                self.error = None
                 began = time.monotonic()
                 state = await self._compare(state)
-                block_ms = self._wait_ms(state, time.monotonic() - began)
+                compared_s = time.monotonic() - began
+                if state.phase == READY:
+                    block_ms = BLOCK_MS
+                elif self._comparison is None:  # another partition's turn
+                    block_ms = int(1000 * LONGEST_REST_S)
+                elif state.complete:  # no read waits for it, so a comparison takes half of a processor at most
+                    block_ms = int(1000 * min(LONGEST_REST_S, compared_s)) or None
+                else:
+                    block_ms = None
         finally:
             await self._end_comparison()
 
-    def _wait_ms(self, state: State, compared_s: float) -> int | None:
-        if state.phase == READY:
-            return BLOCK_MS
-        if self._comparison is None:  # another partition's turn
-            return int(1000 * LONGEST_REST_S)
-        # while nobody waits for it, a comparison takes half of a processor at most
-        return int(1000 * min(LONGEST_REST_S, compared_s)) or None if state.complete else None
-
     async def _begin(self, state: State | None, why: str) -> State:
-        logger.info("search index: %s is filled from its documents: %s", self._place, why)
+        logger.info("search index: %s is filled from its documents: %s", self._title, why)
         await self._end_comparison()
         at, _ = await begin_comparison(self._redis, self._partition, why)
         then = Standing(at.generation, at.feed, at.covers, FILLING)
@@ -144,7 +140,7 @@ class PartitionFiller:
         return self.state
 
     async def _follow(self, state: State, block_ms: int | None) -> State:
-        """Apply what the feed has behind where the partition stands; waits so long for it."""
+        """Apply what the feed has after the state of the partition; waits so long for it."""
         try:
             read = await read_feed(self._blocking, self._partition, state.at, block_ms)
         except FeedGap as error:
@@ -155,18 +151,19 @@ class PartitionFiller:
             return await self._begin(state, f"generation {live} is live, and the index is of {state.generation}")
         now = await read_state(self._engine, self._keys)
         if now is None or now.token != state.token:  # the engine was emptied, or lost its newest writes
-            raise Stale(f"{self._place} does not stand where it was left")
+            raise Stale(f"{self._title} does not stand where it was left")
         return state
 
     async def _apply(self, state: State, read: Read) -> State:
-        about = {"mnemolog.partition": self._partition, "mnemolog.feed_entries": len(read.entries)}
-        contexts = contexts_of(read.entries) if state.phase == READY else []  # catching up is of no trace
-        with batch("index", contexts, about):
-            covers = state.position
-            changes, switched = await asyncio.to_thread(told, self._changes, self._partition, read.entries, covers)
+        attributes = {"mnemolog.partition": self._partition, "mnemolog.feed_entries": len(read.entries)}
+        contexts = contexts_of(read.entries) if state.phase == READY else []  # catching up belongs to no trace
+        with batch("index", contexts, attributes):
+            changes, switched = await asyncio.to_thread(
+                changes_of, self._changes, self._partition, read.entries, state.position
+            )
             then = Standing(read.then.generation, read.then.feed, read.then.covers, state.phase)
             if switched is not None and switched.feed:
-                # both generations covered the same position, so reads go on; the documents may differ
+                # both generations covered the same position, so reads continue; the documents may differ
                 await self._end_comparison()
                 phase = COMPARING if state.complete else FILLING
                 then = Standing(switched.generation, switched.feed, read.then.covers, phase)
@@ -176,7 +173,7 @@ class PartitionFiller:
         return state
 
     async def _compare(self, state: State) -> State:
-        """Take the next step of a comparison, if one is to be made and it is this one's turn."""
+        """Take the next step of a comparison, if one is pending and it is this one's turn."""
         if state.phase == READY:
             return state
         if self._comparison is None:
@@ -193,7 +190,7 @@ class PartitionFiller:
         elif step is None:
             await self._end_comparison()
             self.state = state = await write(self._engine, self._keys, state, [], standing(state)._replace(phase=READY))
-            logger.info("search index: %s is complete: %d documents", self._place, state.documents)
+            logger.info("search index: %s is complete: %d documents", self._title, state.documents)
         return state
 
     async def _end_comparison(self) -> None:

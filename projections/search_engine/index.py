@@ -1,8 +1,8 @@
-"""An index on a search engine: see `Index`. Blocks, so its questions are asked in threads."""
+"""An index on a search engine: see `Index`. It blocks, so its questions run in threads."""
 
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from msgspec.structs import replace
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ingest.ids import DocumentId
 from projections.documents.index_entry import IndexEntry
 from projections.documents.memories import MOST_IMPORTANT
-from projections.search import search as searching
+from projections.search import search as ranking
 from projections.search.index import (
     MAX_OF_ONE_MOMENT,
     DocumentLocation,
@@ -54,12 +54,10 @@ Item = TypeVar("Item")
 SAID = 2_000
 """Documents that say a word, the newest of them."""
 SUREST = 2_000
-"""Lessons that are looked at for those that are surest now: those that were, when they were last said."""
+"""Lessons of highest confidence when last said, from which those of highest confidence now are chosen."""
 CHECKED_AT_ONCE = 1_000
 TIES = 10_000
-"""Documents of one moment that are put in an order at most."""
-COUNTED_KINDS = ("memory", "observation")
-"""The kinds that the graph counts."""
+"""Documents of one moment that are sorted at most."""
 
 
 class Group(NamedTuple):
@@ -79,8 +77,8 @@ class EngineIndex:
         return self._of.documents
 
     def search(self, question: Question, allowed: Filter) -> list[Hit]:
-        distance = searching.REACH if question.ranking == "fused" else 0
-        return searching.search(EngineCandidates(self._of, allowed, question.now_ms, distance), question)
+        distance = ranking.REACH if question.ranking == "fused" else 0
+        return ranking.search(EngineCandidates(self._of, allowed, question.now_ms, distance), question)
 
     def count(self, allowed: Filter, now_ms: int) -> int:
         if allowed.embedded is None or self._all_embedded:
@@ -94,7 +92,7 @@ class EngineIndex:
 
     def recorded_last(self, allowed: Filter, now_ms: int, count: int) -> list[DocumentLocation]:
         located = self._in_time(filter_query(allowed, now_ms), "recorded", count, newest_first=True)
-        return [place for _, place in sorted(located, key=lambda one: (-one[0], one[1][1]))[:count]]
+        return [place for _, place in sorted(located, key=lambda row: (-row[0], row[1][1]))[:count]]
 
     def most_recent(self, allowed: Filter, now_ms: int, count: int, offset: int = 0) -> list[DocumentLocation]:
         return self._search(filter_query(allowed, now_ms), count, offset=offset, sort="occurred").places
@@ -136,8 +134,8 @@ class EngineIndex:
             *self._in_time(f"{query} @occurred:[({when_ms} +inf]", "occurred", after, newest_first=False),
         ]
         ordered = sorted(located, key=time_and_id)
-        past = [one[1] for one in ordered if time_and_id(one) < key]
-        future = [one[1] for one in ordered if time_and_id(one) > key]
+        past = [row[1] for row in ordered if time_and_id(row) < key]
+        future = [row[1] for row in ordered if time_and_id(row) > key]
         return past[len(past) - min(before, len(past)) :], future[:after]
 
     def saying(self, allowed: Filter, now_ms: int, words: str, *, everywhere: bool) -> list[DocumentLocation]:
@@ -156,9 +154,13 @@ class EngineIndex:
         return places[:most]
 
     def facets(self, places: Sequence[DocumentLocation]) -> list[Sequence[str]]:
-        entries = self._entries(places)
+        raws: list[bytes | None] = []
+        for some in _slices(places, CHECKED_AT_ONCE):
+            keys = [PartitionIndex(self._of.name, partition).document(name) for partition, name in some]
+            raws += self._of.engine.ask([["HGET", key, ENTRY] for key in keys])
         return [
-            () if entry is None else entry_facets(place[0], entry) for place, entry in zip(places, entries, strict=True)
+            () if raw is None else entry_facets(partition, entry_of(raw))
+            for (partition, _), raw in zip(places, raws, strict=True)
         ]
 
     def with_vectors(self, names: Iterable[str]) -> set[str]:
@@ -173,24 +175,24 @@ class EngineIndex:
         if not values:
             return {}
         query = filter_query(allowed, now_ms, tag(name, values))
-        memories, observations = (self._grouped(f"{query} {tag('kind', [kind])}", name) for kind in COUNTED_KINDS)
-        nothing = Group(0, 0)
-        links = {
-            value: Links(
-                memories.get(encoded(value), nothing).documents, observations.get(encoded(value), nothing).episodes
-            )
-            for value in values
-        }
-        return {value: one for value, one in links.items() if one.memories or one.episodes}
+        memories, observations = (
+            self._grouped(f"{query} {tag('kind', [kind])}", name) for kind in ("memory", "observation")
+        )
+        nothing, links = Group(0, 0), dict[str, Links]()
+        for value in values:
+            written = encoded(value)
+            counts = memories.get(written, nothing).documents, observations.get(written, nothing).episodes
+            if any(counts):
+                links[value] = Links(*counts)
+        return links
 
     def lessons_by_confidence(self, allowed: Filter, project: str, now_ms: int, count: int) -> list[RankedLesson]:
-        # the engine cannot decay confidence, so the SUREST when last said are weighed here
+        # the engine cannot decay confidence, so the SUREST when last said are ranked here
         lessons = replace(allowed, kinds=["lesson"])
-        wanted = {
-            filter_query(lessons, now_ms): None,
-            filter_query(lessons, now_ms, tag("project", [project])): None,
-        }
-        rows = self._rows([search(self._of.name, query, SUREST, sort="confidence", fields=[ENTRY]) for query in wanted])
+        queries = [filter_query(lessons, now_ms), filter_query(lessons, now_ms, tag("project", [project]))]
+        rows = self._rows(
+            [search(self._of.name, query, SUREST, sort="confidence", fields=[ENTRY]) for query in queries]
+        )
         entries = list(rows.values())
         weight = lesson_weights(
             np.array([entry.confidence for entry in entries], np.float64),
@@ -202,7 +204,7 @@ class EngineIndex:
         return [RankedLesson(name, partition, -value) for value, name, partition in best[:count]]
 
     def notable_memories(self, allowed: Filter, project: str, now_ms: int, count: int) -> list[DocumentLocation]:
-        # the engine cannot weigh age, so the newest `count` of each step of importance are weighed here
+        # the engine cannot weigh age, so the newest `count` of each step of importance are ranked here
         memories = replace(allowed, kinds=["memory"])
         of_project = [tag("project", [project])] if project else []
         of_agent = [tag("agent", [allowed.reader])] if allowed.reader else []
@@ -212,8 +214,7 @@ class EngineIndex:
             for least in range(int(MOST_IMPORTANT) + 1)
             for tags in weighing_more
         ]
-        commands = [search(self._of.name, query, count, sort="recorded", fields=[ENTRY]) for query in queries]
-        rows = self._rows(commands)
+        rows = self._rows([search(self._of.name, query, count, sort="recorded", fields=[ENTRY]) for query in queries])
         entries = list(rows.values())
         weight = memory_weights(
             np.array([entry.importance for entry in entries], np.float32),
@@ -263,21 +264,13 @@ class EngineIndex:
                 (answer,) = self._of.engine.ask([["FT.CURSOR", "READ", self._of.name, cursor]])
                 rows, cursor = answer
         finally:
-            if cursor:  # the engine keeps few of them, for minutes
+            if cursor:  # the engine has few of them, and keeps them for minutes
                 self._of.engine.ask([["FT.CURSOR", "DEL", self._of.name, cursor]])
 
-    def _entries(self, places: Sequence[DocumentLocation]) -> list[IndexEntry | None]:
-        entries: list[IndexEntry | None] = []
-        for some in _slices(places, CHECKED_AT_ONCE):
-            keys = [PartitionIndex(self._of.name, partition).document(name) for partition, name in some]
-            raws: list[bytes | None] = self._of.engine.ask([["HGET", key, ENTRY] for key in keys])
-            entries += [None if raw is None else entry_of(raw) for raw in raws]
-        return entries
-
-    def _with_vectors(self, places: Sequence[DocumentLocation], wanted: bool) -> list[DocumentLocation]:
+    def _with_vectors(self, places: Sequence[DocumentLocation], having: bool) -> list[DocumentLocation]:
         keys = [PartitionIndex(self._of.name, partition).vectors(name) for partition, name in places]
         answers = self._of.engine.ask([["EXISTS", key] for key in keys]) if keys else []
-        return [place for place, there in zip(places, answers, strict=True) if bool(there) == wanted]
+        return [place for place, there in zip(places, answers, strict=True) if bool(there) == having]
 
     def _rows(self, commands: Sequence[Sequence[Word]]) -> dict[DocumentLocation, IndexEntry]:
         answers = self._of.engine.ask(commands)
@@ -306,20 +299,18 @@ class EngineIndex:
         }
 
     def _as_given(self, name: str, of: Mapping[str, int]) -> dict[str, int]:
-        """What there is of each value of a facet, by the value, not as it is written: a long one, a document tells."""
+        """The counts by the value of a facet, not as it is written: a long one is read from a document."""
         plain = {written: decoded(written) for written in of}
         long = [written for written, value in plain.items() if value is None]
-        for written, answer in zip(long, self._first_of_each(name, long), strict=True):
+        queries = [written_tag(name, written) for written in long]
+        commands = [search(self._of.name, query, 1, sort="occurred", fields=[ENTRY]) for query in queries]
+        answers = self._of.engine.ask(commands) if commands else []
+        for written, answer in zip(long, answers, strict=True):
             for place, fields in found(answer, fields=True).rows:
                 keys = entry_facets(place[0], entry_of(fields[ENTRY.encode()]))
                 values = [key.removeprefix(facet(name, "")) for key in keys if key.startswith(facet(name, ""))]
                 plain[written] = next((value for value in values if encoded(value) == written), None)
         return {value: of[written] for written, value in plain.items() if value is not None}
-
-    def _first_of_each(self, name: str, written: Sequence[str]) -> list[Any]:
-        queries = [written_tag(name, one) for one in written]
-        commands = [search(self._of.name, query, 1, sort="occurred", fields=[ENTRY]) for query in queries]
-        return self._of.engine.ask(commands) if commands else []
 
 
 def _slices(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:

@@ -1,13 +1,13 @@
-"""Keeping the indexes of an engine: which there are, who fills them, which one readers use, and what ids are in it.
+"""Keeping the indexes of an engine: creating, filling, switching and dropping them, and the ids in the live one.
 
-Every worker fills the partitions that it has leased. The one that has the first partition also decides: it begins an
-index of another identity beside the live one, has readers use it once it is as far, and drops the old one.
+Every worker fills the partitions that it has leased. The one with the first partition also decides: it begins an index
+of another identity beside the live one, switches readers to it once it has caught up, and drops the old one.
 """
 
 import asyncio
 import logging
 import secrets
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from redis.exceptions import RedisError
@@ -31,12 +31,12 @@ logger = logging.getLogger(__name__)
 TICK_S = 1.0
 TRIM_EVERY_S = 30.0
 DROP_AGAIN_S = 10.0
-"""Between two passes over an index that is dropped: who filled it may not have heard of that at the first."""
+"""Between two passes over an index that is dropped: another worker may still have filled it during the first."""
 EMBEDDED_ENOUGH = 0.99
-"""Share of the documents that had vectors of the old model which have them of the new one when it becomes live."""
+"""Share of the documents with vectors of the old model that have them of the new one when it becomes live."""
 MOST_ENTRIES = 50
-"""A feed that is so many times as long as it may become is trimmed also before the engine has it: then that is filled
-from the documents again."""
+"""A feed that is so many times its limit is trimmed even before the engine has it: then the index is filled from the
+documents again."""
 
 
 class Key(NamedTuple):
@@ -71,19 +71,19 @@ class SearchEngineIndexes:
         self._fillers: dict[Key, Filling] = {}
         self._tables: dict[str, StaticTable] = {}
         self._one_at_a_time = asyncio.Lock()
-        self._stood: dict[int, Position] = {}
-        """Up to where each feed was in every index when it was looked at last."""
+        self._reached: dict[int, Position] = {}
+        """The position of each feed that every index had reached at the last check."""
         self._trim_at = self._drop_at = 0.0
         self._dropping: asyncio.Task[None] | None = None
-        self._told = ""
+        self._reported = ""
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to keep them. An engine that is away is waited for: nothing is lost meanwhile."""
+        """Begin to keep them. An engine that is away is waited for: nothing is lost in that time."""
         self._task = asyncio.create_task(self._run(), name="search-indexes")
 
     async def aclose(self) -> None:
-        """Leave them as they are: another worker goes on."""
+        """Leave them as they are: another worker continues."""
         if self._task is not None:
             await end(self._task)
         if self._dropping is not None:
@@ -94,18 +94,19 @@ class SearchEngineIndexes:
         while True:
             try:
                 await self.tick()
-                self._tell(self._trouble())
+                errors = [filling.filler.error for filling in self._fillers.values() if filling.filler.error]
+                self._report(errors[0] if errors else "")
             except (RedisError, OSError, EmbeddingError) as error:
-                self._tell(str(error) or type(error).__name__)
+                self._report(str(error) or type(error).__name__)
             except Exception:
                 logger.exception("search index: it is not kept")
             await asyncio.sleep(TICK_S)
 
     async def tick(self) -> None:
-        """Look once what there is to do, and do it, or have it done."""
+        """Check once what there is to do, and do it, or start it."""
         try:
             await self._look()
-        finally:  # an engine that is away does not let the feeds grow for ever
+        finally:  # an engine that is away must not let the feeds grow for ever
             if (now := asyncio.get_running_loop().time()) >= self._trim_at:
                 self._trim_at = now + TRIM_EVERY_S
                 await self._trim()
@@ -121,17 +122,21 @@ class SearchEngineIndexes:
             self._dropping = asyncio.create_task(self._drop(), name="search-index-drop")
 
     async def _decide(self, read: schema.Read, embedder: Embedder) -> schema.Read:
-        """Bring the catalogue in line with what there is and what is wanted. Another worker may do so, too."""
-        there = await schema.names(self._engine)
+        """Bring the catalogue in line with what exists and what is required. Another worker may do the same."""
+        existing = await schema.names(self._engine)
         catalogue = read.catalogue
-        for one in catalogue.filled:
-            if one.name not in there:  # the engine was emptied, or lost it
-                logger.warning("search index: %s is gone from the engine, and is filled anew", one.name)
-                catalogue = without(catalogue, one.name)
-        if not isinstance(embedder, Unavailable) and self._wants(catalogue, wanted := identity_of(embedder)):
-            catalogue = begun(catalogue, wanted, f"-{secrets.token_hex(4)}")
-            await self._create(catalogue.filling, there)
-            logger.info("search index: an index with vectors of %s is begun", wanted.model or "no model")
+        for index in catalogue.filled:
+            if index.name not in existing:  # the engine was emptied, or lost it
+                logger.warning("search index: %s is gone from the engine, and is filled anew", index.name)
+                catalogue = without(catalogue, index.name)
+        if not isinstance(embedder, Unavailable) and self._is_outdated(catalogue, identity := identity_of(embedder)):
+            catalogue = begun(catalogue, identity, f"-{secrets.token_hex(4)}")
+            assert catalogue.filling is not None
+            # it is in no catalogue yet; one with its name is left over from a worker that ended right here
+            if catalogue.filling.name in existing:
+                await schema.drop(self._engine, catalogue.filling.name)
+            await schema.create(self._engine, catalogue.filling)
+            logger.info("search index: an index with vectors of %s is begun", identity.model or "no model")
         elif catalogue.filling and await self._is_level(catalogue):
             logger.info("search index: %s is complete, and is used from now on", catalogue.filling.name)
             catalogue = switched(catalogue)
@@ -145,25 +150,18 @@ class SearchEngineIndexes:
             await schema.point_alias(self._engine, catalogue.live.name)
         return read
 
-    async def _create(self, index: Named | None, there: Collection[str]) -> None:
-        """Create an index that nobody knows of yet; one by its name is what a worker left that ended just here."""
-        assert index is not None
-        if index.name in there:
-            await schema.drop(self._engine, index.name)
-        await schema.create(self._engine, index)
-
     @staticmethod
-    def _wants(catalogue: Catalogue, wanted: Identity) -> bool:
-        """Whether an index is to be begun: the newest is of another identity.
+    def _is_outdated(catalogue: Catalogue, identity: Identity) -> bool:
+        """Whether to begin an index: the newest is of another identity.
 
         One that is being filled with another table of the same vectors is left to the workers that have that table.
         """
         if catalogue.filling is not None:
-            return _vectors_of(catalogue.filling.identity) != _vectors_of(wanted)
-        return catalogue.live is None or catalogue.live.identity != wanted
+            return _vectors_of(catalogue.filling.identity) != _vectors_of(identity)
+        return catalogue.live is None or catalogue.live.identity != identity
 
     async def _is_level(self, catalogue: Catalogue) -> bool:
-        """Whether what is filled may take the place of what is live."""
+        """Whether the index that is filled can replace the live one."""
         assert catalogue.filling is not None
         mine = await self._states(catalogue.filling)
         if not all(state is not None and state.complete for state in mine):
@@ -172,15 +170,16 @@ class SearchEngineIndexes:
         for state, before in zip(mine, other, strict=False):
             if state and before and before.complete and state.position < before.position:
                 return False
-        wanted = EMBEDDED_ENOUGH * sum(state.embedded for state in other if state)
-        return not catalogue.filling.identity.dimensions or sum(one.embedded for one in mine if one) >= wanted
+        enough = EMBEDDED_ENOUGH * sum(state.embedded for state in other if state)
+        embedded = sum(state.embedded for state in mine if state)
+        return not catalogue.filling.identity.dimensions or embedded >= enough
 
     async def _states(self, index: Named) -> list[State | None]:
         of = [PartitionIndex(index.name, partition) for partition in range(self._partitions)]
         return [await read_state(self._engine, keys) for keys in of]
 
     async def _drop(self) -> None:
-        """Drop what nobody uses; an index leaves the catalogue when a pass has found nothing of it."""
+        """Drop unused indexes; one leaves the catalogue when a pass has found nothing of it."""
         now = asyncio.get_running_loop().time()
         if now < self._drop_at:
             return
@@ -190,7 +189,7 @@ class SearchEngineIndexes:
                 if not await schema.drop(self._engine, name):
                     read = await schema.read_catalogue(self._engine)
                     await schema.exchange(self._engine, read, dropped(read.catalogue, name))
-        except (RedisError, OSError) as error:  # looked for again at the next tick
+        except (RedisError, OSError) as error:  # retried at the next tick
             logger.debug("search index: nothing is dropped now: %s", error)
         except Exception:
             logger.exception("search index: what nobody uses is not dropped")
@@ -199,9 +198,9 @@ class SearchEngineIndexes:
         """Have this worker's partitions of these indexes filled, and no others."""
         for key in [key for key, filling in self._fillers.items() if filling.task.done()]:
             del self._fillers[key]
-        wanted = {Key(index.name, partition): index for index in indexes for partition in self._leased()}
-        await self._stop([key for key in self._fillers if key not in wanted])
-        for key, index in wanted.items():
+        required = {Key(index.name, partition): index for index in indexes for partition in self._leased()}
+        await self._stop([key for key in self._fillers if key not in required])
+        for key, index in required.items():
             if key in self._fillers:
                 continue
             table = await self._table(index.identity)
@@ -218,52 +217,45 @@ class SearchEngineIndexes:
         await end(*(task for _, task in stopped))
 
     async def _table(self, identity: Identity) -> StaticTable | None:
-        if identity.table and identity.table not in self._tables:
-            self._know(self._embedders.current)
-        if identity.table and identity.table not in self._tables:  # another embedder is live now
-            self._know(await self._embedders.built("default"))
+        for is_live in (True, False):  # it is the default embedder's if another one is live now
+            if identity.table and identity.table not in self._tables:
+                embedder = self._embedders.current if is_live else await self._embedders.built("default")
+                if (table := table_of(embedder)) is not None:
+                    self._tables[table.name] = table
         return self._tables.get(identity.table)
 
-    def _know(self, embedder: Embedder) -> None:
-        if (table := table_of(embedder)) is not None:
-            self._tables[table.name] = table
-
     async def _trim(self) -> None:
-        """Trim the feeds up to where all indexes had them at the look before: what is lost of the newest is read again.
+        """Trim the feeds up to where all indexes had read them at the previous check: an engine that loses its newest
+        writes reads them again.
 
         Without the engine, only a feed that has grown far too long.
         """
-        stand: dict[int, list[State]] = {}
+        states_of: dict[int, list[State]] = {}
         for key, filling in self._fillers.items():
-            if filling.filler.state is not None and filling.filler.fault is None:
-                stand.setdefault(key.partition, []).append(filling.filler.state)
+            if filling.filler.state is not None and filling.filler.error is None:
+                states_of.setdefault(key.partition, []).append(filling.filler.state)
         for partition in self._leased():
             generation = await live_generation(self._redis, partition)
             feed = PartitionKeys(partition).of_generation(generation)
             entries = int(await self._redis.xlen(feed.changes))
-            before = self._stood.pop(partition, None)
+            before = self._reached.pop(partition, None)
             if before is not None and entries * self._partitions >= self._every:
                 await trim_feed(self._redis, partition, FeedPosition(generation=generation, feed=str(before)))
             elif entries * self._partitions >= MOST_ENTRIES * self._every:
                 last = await end_of_feed(self._redis, feed)
                 logger.warning("search index: the feed of partition %d is trimmed before the engine has it", partition)
                 await trim_feed(self._redis, partition, FeedPosition(generation=generation, feed=last))
-            states = stand.get(partition, [])
+            states = states_of.get(partition, [])
             if states and all(state.generation == generation for state in states):
-                self._stood[partition] = min(Position.parse(state.feed) for state in states)
+                self._reached[partition] = min(Position.parse(state.feed) for state in states)
 
-    def _trouble(self) -> str:
-        """What keeps this worker's partitions from being filled; empty for nothing."""
-        faults = [filling.filler.fault for filling in self._fillers.values() if filling.filler.fault]
-        return faults[0] if faults else ""
-
-    def _tell(self, trouble: str) -> None:
-        if bool(trouble) != bool(self._told):
+    def _report(self, trouble: str) -> None:
+        if bool(trouble) != bool(self._reported):
             if trouble:
                 logger.warning("search index: it is not filled now, and will be: %s", trouble)
             else:
                 logger.info("search index: it is filled again")
-        self._told = trouble
+        self._reported = trouble
 
 
 def _vectors_of(identity: Identity) -> tuple[int, str, int]:
@@ -277,9 +269,9 @@ class EngineNames:
         self._engine = engine
 
     async def names(self, partition: int) -> SnapshotNames:
-        """Those of a partition, and where it stood in its feed before they were read: what came later is told again.
+        """Those of a partition, and its feed position before they were read: later changes are read again.
 
-        Raises Unfollowable while there is no index, or the partition is being filled.
+        Raises FeedGap while there is no index, or the partition is being filled.
         """
         live = (await schema.read_catalogue(self._engine)).catalogue.live
         keys = None if live is None else PartitionIndex(live.name, partition)

@@ -1,7 +1,7 @@
-"""What stands in the engine: its keys, the fields of a document, and how values are written so that queries need no
-escaping.
+"""The layout of the engine: its keys, the fields of a document, and an encoding of values that needs no escaping in
+queries.
 
-All keys of a partition carry the partition's hash tag, so that one script may change them, also in a cluster:
+All keys of a partition have the partition's hash tag, so that one script can change them, also in a cluster:
 
 | key | type | what it is |
 |---|---|---|
@@ -11,8 +11,8 @@ All keys of a partition carry the partition's hash tag, so that one script may c
 | NAME:e:{pNN}:EPISODE | sorted set | the documents of an episode, `ORDER` then `|` then the id, all scores 0 |
 | NAME:at:{pNN} | hash | where the partition's index stands: see `State` |
 
-The engine takes every hash that begins with `NAME:d:` for a document. The model's vectors have a key of their own,
-because whenever a field of a document's hash is set, all of it is indexed again, its place in the graph included.
+The engine treats every hash that begins with `NAME:d:` as a document. The model's vectors have a key of their own,
+because whenever a field of a document's hash is set, all of it is indexed again, including its place in the graph.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ from projections.vectors.embedder import Embedder
 from projections.vectors.static import table_of
 
 SCHEMA = 1
-"""Of what is written here. An index of another schema is replaced by one that is filled anew."""
+"""Version of this layout. An index of another schema is replaced by a new one."""
 CATALOGUE = "mnemolog:search"
 ALIAS = "mnemolog:search:live"
 """The engine's alias of the index that readers use."""
@@ -44,7 +44,7 @@ FACETS = (
 )  # fmt: skip
 """The TAG fields: the facets of `entry_facets`."""
 STATED = ("retired", "expiring", "restricted")
-"""Facets that say `no`, too: to look for what has no `yes` costs the engine a walk through all documents."""
+"""Facets that also have `no`: a search for what lacks `yes` costs the engine a walk through all documents."""
 YES, NO = "yes", "no"
 SORTABLE = ("occurred", "recorded", "confidence")
 NUMERIC = (*SORTABLE, "retired_at", "expires_at", "importance")
@@ -59,7 +59,6 @@ MAX_VALUE = 200
 """Characters of a written tag value; the engine keeps them all."""
 MAX_TERM = 100
 """Bytes of a written term: the engine cuts longer words, in documents and not in queries."""
-_DIGEST = 20
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 
 _encoder = msgpack.Encoder()
@@ -131,34 +130,27 @@ def encoded(value: str) -> str:
     if _PLAIN.issuperset(value):
         written = value or EMPTY
     else:
-        written = "".join(one if one in _PLAIN else _hex(one) for one in value)
+        written = "".join(letter if letter in _PLAIN else _hex(letter) for letter in value)
     return written if len(written) <= MAX_VALUE else _digest(value)
 
 
 def decoded(written: str) -> str | None:
-    """The value that was written so; None for a digest, which does not tell."""
+    """The value that was written so; None for a digest, which cannot be decoded."""
     if written == EMPTY:
         return ""
-    if written.startswith("_h"):
-        return None
-    first, *rest = written.split("_")
-    raw = [first.encode(), *(bytes.fromhex(part[:2]) + part[2:].encode() for part in rest)]
-    return b"".join(raw).decode()
+    return None if written.startswith("_h") else _unhex(written)
 
 
 @lru_cache(maxsize=1 << 14)
 def encoded_term(term: str) -> str:
     """An index term as a word of the engine: letters and digits of any script, other bytes as `_xx`; or a digest."""
-    written = term if term.isalnum() else "".join(one if one.isalnum() else _hex(one) for one in term)
+    written = term if term.isalnum() else "".join(letter if letter.isalnum() else _hex(letter) for letter in term)
     return written if len(written.encode()) <= MAX_TERM else _digest(term)
 
 
 def decoded_term(written: str) -> str:
-    """The index term that was written so; of a digest, nothing that anybody says."""
-    if "_" not in written or written.startswith("_h"):
-        return written
-    first, *rest = written.split("_")
-    return b"".join([first.encode(), *(bytes.fromhex(part[:2]) + part[2:].encode() for part in rest)]).decode()
+    """The index term that was written so; a digest stays as it is, which no document says."""
+    return written if "_" not in written or written.startswith("_h") else _unhex(written)
 
 
 def encoded_terms(terms: str) -> str:
@@ -166,12 +158,17 @@ def encoded_terms(terms: str) -> str:
     return " ".join(map(encoded_term, terms.split()))
 
 
+def _unhex(written: str) -> str:
+    first, *rest = written.split("_")
+    return b"".join([first.encode(), *(bytes.fromhex(part[:2]) + part[2:].encode() for part in rest)]).decode()
+
+
 def _hex(character: str) -> str:
     return "".join(f"_{byte:02x}" for byte in character.encode())
 
 
 def _digest(value: str) -> str:
-    return f"_h{blake2b(value.encode(), digest_size=_DIGEST).hexdigest()}"
+    return f"_h{blake2b(value.encode(), digest_size=20).hexdigest()}"
 
 
 def fields_of(partition: int, entry: IndexEntry) -> dict[str, str]:
@@ -224,13 +221,11 @@ def member_of(order: str, name: str) -> str:
 
 
 class State(Struct, frozen=True, kw_only=True):
-    """Where one partition stands in an index. `covers` is the log position of which the index has all.
+    """The state of one partition in an index, which has everything up to log position `covers`.
 
-    It has, that is, unless `phase` is `filling`: then something may be missing, and some of it out of date. `comparing`
-    says that it is complete, and is compared with the documents, because another generation became live; `ready` that
-    there is nothing to do but follow the feed behind entry `feed` of `generation`.
-
-    `token` is another one after each write: see `writing`.
+    Unless `phase` is `filling`: then documents may be missing or out of date. `comparing` means that it is complete and
+    is compared with the documents because another generation became live; `ready` that it only follows the feed after
+    entry `feed` of `generation`. `token` changes with each write: see `writing`.
     """
 
     token: str

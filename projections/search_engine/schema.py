@@ -1,6 +1,6 @@
-"""The indexes of an engine: creating one, having readers use another, dropping an old one with all its keys.
+"""The indexes of an engine: creating one, switching readers to another, dropping an old one with all its keys.
 
-The catalogue is one key, exchanged as a whole, so whichever worker changes it, one at a time does.
+The catalogue is one key, exchanged as a whole, so only one worker at a time changes it.
 """
 
 from collections.abc import Sequence
@@ -52,39 +52,36 @@ class Catalogue(Struct, frozen=True, kw_only=True):
     @property
     def filled(self) -> list[Named]:
         """The indexes that are to be kept up with the feeds."""
-        return [one for one in (self.live, self.filling) if one is not None]
+        return [index for index in (self.live, self.filling) if index is not None]
 
 
 def begun(catalogue: Catalogue, identity: Identity, tag: str = "") -> Catalogue:
-    """With an index of an identity being filled, in the place of what was.
+    """With an index of an identity being filled, instead of the one before.
 
-    `tag` makes its name another one than that of any index before the engine was emptied.
+    `tag` makes its name differ from that of any index before the engine was emptied.
     """
-    number = f"{catalogue.newest + 1}{tag}"
+    newest = catalogue.newest + 1
     leaving = [*catalogue.leaving, *([catalogue.filling.name] if catalogue.filling else [])]
-    return replace(
-        catalogue, filling=Named(f"{INDEX_PREFIX}{number}", identity), leaving=leaving, newest=catalogue.newest + 1
-    )
+    return replace(catalogue, filling=Named(f"{INDEX_PREFIX}{newest}{tag}", identity), leaving=leaving, newest=newest)
 
 
 def switched(catalogue: Catalogue) -> Catalogue:
-    """With the index that is filled as the one that readers use; that one is to be dropped."""
+    """With the index that is filled as the live one; the old one will be dropped."""
     leaving = [*catalogue.leaving, *([catalogue.live.name] if catalogue.live else [])]
     return replace(catalogue, live=catalogue.filling, filling=None, leaving=leaving)
 
 
 def without(catalogue: Catalogue, name: str) -> Catalogue:
-    """Without an index, which is to be dropped: it is damaged, or not wanted any more."""
-    kept = {place: None if (one := getattr(catalogue, place)) and one.name == name else one for place in _PLACES}
-    return replace(catalogue, **kept, leaving=[*catalogue.leaving, name])
+    """Without an index, which will be dropped: it is damaged, or not required any more."""
+    live, filling = (
+        index if index is None or index.name != name else None for index in (catalogue.live, catalogue.filling)
+    )
+    return replace(catalogue, live=live, filling=filling, leaving=[*catalogue.leaving, name])
 
 
 def dropped(catalogue: Catalogue, name: str) -> Catalogue:
     """Without any trace of an index."""
-    return replace(catalogue, leaving=[one for one in catalogue.leaving if one != name])
-
-
-_PLACES = ("live", "filling")
+    return replace(catalogue, leaving=[leaving for leaving in catalogue.leaving if leaving != name])
 
 
 def create_arguments(name: str, identity: Identity) -> list[str | int]:
@@ -121,7 +118,7 @@ async def read_catalogue(engine: Client) -> Read:
 
 
 async def exchange(engine: Client, read: Read, then: Catalogue) -> Read | None:
-    """Have another catalogue in the place of what was read; None when that is not it any more."""
+    """Replace the catalogue that was read; None when it has changed since."""
     raw = json.encode(then)
     done = await _EXCHANGE.call(engine, [CATALOGUE], [read.raw, raw])
     return Read(then, raw) if done else None
@@ -138,7 +135,7 @@ async def command(engine: Client, *words: str | bytes | int) -> Any:
 async def names(engine: Client) -> set[str]:
     """The indexes that the engine has. Raises ResponseError for a server that is no search engine."""
     answer: Sequence[bytes | str] = await command(engine, "FT._LIST")
-    return {one.decode() if isinstance(one, bytes) else one for one in answer}
+    return {name.decode() if isinstance(name, bytes) else name for name in answer}
 
 
 async def create(engine: Client, index: Named) -> None:
@@ -160,19 +157,18 @@ async def drop(engine: Client, name: str) -> bool:
 
     A crash leaves some: doing it again deletes them.
     """
-    found = False
-    if name in await names(engine):
-        found = True
+    existed = name in await names(engine)
+    if existed:
         await command(engine, "FT.DROPINDEX", name)
     keys: list[bytes] = []
     async for key in engine.scan_iter(match=f"{name}:*", count=1000):
         keys.append(key)
-        found = True
+        existed = True
         if len(keys) == KEYS_AT_ONCE:
             await _unlink(engine, keys)
             keys = []
     await _unlink(engine, keys)
-    return found
+    return existed
 
 
 async def _unlink(engine: Client, keys: Sequence[bytes]) -> None:

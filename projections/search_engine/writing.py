@@ -1,7 +1,7 @@
-"""Writing into one partition of an index: changes and where the partition stands then, in one script.
+"""Writing into one partition of an index: changes and the new state of the partition, in one script.
 
-It writes only where the partition still stands as the writer has read or left it. So a writer that was held up can
-bring nothing back that another one has removed since: its write is refused, and it reads the state anew.
+It writes only if the partition still has the state that the writer has read or written. So a writer that was held up
+cannot restore what another one has removed since: its write is refused, and it reads the state again.
 """
 
 import secrets
@@ -15,7 +15,6 @@ from ingest.errors import MnemologError
 from ingest.log.position import Position
 from ingest.log.scripts import Script
 from ingest.platform.connections import Client
-from projections.documents.index_entry import IndexEntry
 from projections.search.columns import TermRows, hashed_text
 from projections.search_engine.layout import (
     VECTOR,
@@ -38,11 +37,11 @@ BYTES_AT_ONCE = 256 << 10
 
 _WRITE = Script("write", package="projections.search_engine")
 _REMOVE = Script("write", package="projections.search_engine", past_limit=True)
-"""For what puts nothing: forgetting goes on where the engine is at its `maxmemory`."""
+"""For removals alone: forgetting continues while the engine is at its `maxmemory`."""
 
 
 class Stale(MnemologError):
-    """A partition of an index does not stand where its writer thinks: another one has written, or it is gone."""
+    """A partition of an index has another state than its writer expects: another one has written, or it is gone."""
 
     code = "stale_index_state"
 
@@ -60,7 +59,7 @@ Change: TypeAlias = Sequence[str | bytes]
 
 
 def placed(items: Iterable[FeedItem], covers: Position) -> list[Placed]:
-    """The items of a feed entry: behind all documents of entries before it, in the order of the entry."""
+    """The items of a feed entry: after all documents of earlier entries, in the order of the entry."""
     return [Placed(item, order_of(covers, place)) for place, item in enumerate(items)]
 
 
@@ -72,47 +71,38 @@ class Changes:
         self._identity, self._table = identity, table
 
     def of(self, partition: int, items: Sequence[Placed]) -> list[Change]:
-        """The changes that items stand for, in order. Vectors of another model are passed over."""
-        puts = [one.item.entry for one in items if isinstance(one.item, Put)]
-        static = iter(self._static(puts))
+        """The changes of items, in order. Vectors of another model are ignored."""
+        puts = [placed.item.entry for placed in items if isinstance(placed.item, Put)]
+        # the static vector of each, as the engine takes it; empty for none
+        static = iter([b""] * len(puts))
+        if self._table is not None and puts:
+            rows = self._table.embed(TermRows.of(entry.terms for entry in puts))
+            static = iter([_float16(row) if row.any() else b"" for row in rows])
         changes: list[Change] = []
         for item, order, exact in items:
             match item:
                 case Put(entry):
-                    changes.append(put_change(partition, entry, order, next(static), exact=exact))
+                    fields: list[str | bytes] = [part for pair in fields_of(partition, entry).items() for part in pair]
+                    if vector := next(static):
+                        fields += [VECTOR, vector]
+                    about = (packed(entry), hashes_of(entry.terms), entry.episode, order, "1" if exact else "")
+                    changes.append(["put", entry.id, *about, *fields])
                 case Remove(name):
                     changes.append(["remove", name])
                 case Vectors() if (item.model, item.dimensions) == (self._identity.model, self._identity.dimensions):
-                    changes.append(["vectors", item.id, item.rows, b"" if self._identity.table else mean_of(item)])
+                    mean = b""
+                    if not self._identity.table:  # the unit mean of the document's vectors
+                        vectors = np.frombuffer(item.rows, "<f2").reshape(-1, item.dimensions).astype(np.float32)
+                        mean = _float16(unit_rows(vectors.mean(axis=0, keepdims=True))[0])
+                    changes.append(["vectors", item.id, item.rows, mean])
                 case _:
                     pass
         return changes
-
-    def _static(self, entries: Sequence[IndexEntry]) -> list[bytes]:
-        """The static vector of each, as the engine takes it; empty for none."""
-        if self._table is None or not entries:
-            return [b""] * len(entries)
-        return [_float16(row) if row.any() else b"" for row in self._table.embed(TermRows.of(e.terms for e in entries))]
-
-
-def put_change(partition: int, entry: IndexEntry, order: str, vector: bytes, *, exact: bool) -> Change:
-    """The change that puts a document; `vector` is empty where there is none."""
-    fields: list[str | bytes] = [part for pair in fields_of(partition, entry).items() for part in pair]
-    if vector:
-        fields += [VECTOR, vector]
-    what = (packed(entry), hashes_of(entry.terms), entry.episode, order, "1" if exact else "")
-    return ["put", entry.id, *what, *fields]
 
 
 def hashes_of(terms: str) -> bytes:
     """The hashes of terms that are joined by spaces, as the field `h` has them."""
     return hashed_text(terms).astype("<u4").tobytes()
-
-
-def mean_of(item: Vectors) -> bytes:
-    """The unit mean of a document's vectors, as the engine takes it."""
-    rows = np.frombuffer(item.rows, "<f2").reshape(-1, item.dimensions).astype(np.float32)
-    return _float16(unit_rows(rows.mean(axis=0, keepdims=True))[0])
 
 
 def _float16(row: NDArray[np.float32]) -> bytes:
@@ -124,23 +114,23 @@ def parts_of(changes: Sequence[Change]) -> Iterator[Sequence[Change]]:
     part: list[Change] = []
     puts = size = 0
     for change in changes:
-        of_this = sum(map(len, change))
-        if part and (puts == PUTS_AT_ONCE or size + of_this > BYTES_AT_ONCE):
+        length = sum(map(len, change))
+        if part and (puts == PUTS_AT_ONCE or size + length > BYTES_AT_ONCE):
             yield part
             part, puts, size = [], 0, 0
         part.append(change)
-        puts, size = puts + (change[0] == "put"), size + of_this
+        puts, size = puts + (change[0] == "put"), size + length
     yield part
 
 
 async def read_state(engine: Client, keys: PartitionIndex) -> State | None:
-    """Where a partition stands in an index; None where nothing was written."""
+    """The state of a partition in an index; None if nothing was written."""
     stored: Mapping[bytes, bytes] = await engine.hgetall(keys.state)
     return state_of(stored)
 
 
 class Standing(NamedTuple):
-    """Where a partition is to stand; see `State`."""
+    """The next state of a partition; see `State`."""
 
     generation: int
     feed: str
@@ -149,17 +139,17 @@ class Standing(NamedTuple):
 
 
 def standing(state: State) -> Standing:
-    """Where a partition stands."""
+    """The current state, to write it again."""
     return Standing(state.generation, state.feed, state.covers, state.phase)
 
 
 async def write(
     engine: Client, keys: PartitionIndex, before: State, changes: Sequence[Change], then: Standing
 ) -> State:
-    """Apply changes to a partition that stands at `before`, which stands at `then` afterwards; returns that.
+    """Apply changes to a partition in state `before`, and set it to `then`; returns the new state.
 
-    By several scripts where there are many: it stands at `before` until the last, and applying all of them again does
-    no harm. Raises Stale, at the first script or a later one, when another writer was there.
+    By several scripts if there are many: it stays in `before` until the last, and applying all of them again does no
+    harm. Raises Stale, at the first script or a later one, when another writer has written.
     """
     parts = list(parts_of(changes))
     for part in parts[:-1]:
@@ -168,7 +158,7 @@ async def write(
 
 
 async def begin(engine: Client, keys: PartitionIndex, before: State | None, then: Standing) -> State:
-    """Have a partition stand at `then`, where it stands at `before` or nothing was written; raises Stale."""
+    """Set a partition to `then` if it is in state `before`, or nothing was written; raises Stale."""
     return await _write(engine, keys, before, [], then)
 
 
