@@ -1,9 +1,9 @@
 """Makes the table of static vectors from the exported model; part of the export (see `export.py`).
 
 As model2vec does (Tulkens and van Dongen 2024): every word of the model's vocabulary goes through the model alone, PCA
-over all of them keeps what tells them apart, and a word counts the more the rarer it is, by Zipf's law from its place
-in the vocabulary, which is in order of frequency. Unlike there, words with one stem share a vector, because an index
-knows stems, and what is no word of the vocabulary has none: its pieces added nothing (recall on three data sets).
+over all of them keeps what distinguishes them, and rarer words count more, by Zipf's law from the place in the
+vocabulary, which is in order of frequency. Unlike there, words with one stem share a vector, because an index has
+stems, and a word outside the vocabulary has none: its pieces added nothing (recall on three data sets).
 """
 
 import json
@@ -36,9 +36,8 @@ DIMENSIONS = 128
 """Of 384; recall is the same with 256 (within 0.3 on three data sets) and 96, and half a point less with 64."""
 WORDS_A_STEM = 3
 """The most frequent words of a stem make its vector; later ones count less."""
-_WORDS_A_RUN = 512
-_RUNS_A_STEP = 8
-"""As often somebody who waits hears of it: every second or so."""
+_WORDS_A_RUN, _RUNS_A_STEP = 512, 8
+"""A step of progress takes a second or so."""
 _MONTHS = frozenset(terms(" ".join(MONTHS)))
 
 
@@ -55,9 +54,9 @@ def distill(directory: Path, graph: Path, on_progress: Callable[[str], None] = l
 
 def principal(vectors: NDArray[np.float32], dimensions: int = DIMENSIONS) -> NDArray[np.float32]:
     """(n, dimensions), the vectors along their principal components, those of most variance first."""
-    centred = (vectors - vectors.mean(axis=0)).astype(np.float64)
-    _, components = np.linalg.eigh(centred.T @ centred)
-    return (centred @ components[:, ::-1][:, :dimensions]).astype(np.float32)
+    centered = (vectors - vectors.mean(axis=0)).astype(np.float64)
+    _, components = np.linalg.eigh(centered.T @ centered)
+    return (centered @ components[:, ::-1][:, :dimensions]).astype(np.float32)
 
 
 def by_stem(words: list[str], vectors: NDArray[np.float32]) -> tuple[list[str], NDArray[np.float32]]:
@@ -80,28 +79,22 @@ def by_stem(words: list[str], vectors: NDArray[np.float32]) -> tuple[list[str], 
 
 
 def tokenizer(vocabulary: list[str]) -> dict[str, Any]:
-    """What a tokenizer of words between spaces is in the file format of `tokenizers`."""
-    return {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": [],
-        "normalizer": None,
-        "pre_tokenizer": {"type": "WhitespaceSplit"},
-        "post_processor": None,
-        "decoder": None,
-        "model": {
-            "type": "WordLevel",
-            "vocab": {word: place for place, word in enumerate(vocabulary)},
-            "unk_token": UNKNOWN,
-        },
+    """A tokenizer of words between spaces, in the file format of `tokenizers`."""
+    model = {
+        "type": "WordLevel",
+        "vocab": {word: place for place, word in enumerate(vocabulary)},
+        "unk_token": UNKNOWN,
     }
+    return {
+        "version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None,
+        "pre_tokenizer": {"type": "WhitespaceSplit"}, "post_processor": None, "decoder": None, "model": model,
+    }  # fmt: skip
 
 
 def _through_model(
     graph: Path, words: list[int], vocabulary: Mapping[str, int], on_progress: Callable[[str], None]
 ) -> NDArray[np.float32]:
-    """(n, hidden), the mean over what the model makes of each word between its two markers."""
+    """(n, hidden), the mean of the model's output for each word between its two markers."""
     session = load_session(graph, DEFAULT_MODEL, threads=1)
     first, last = vocabulary["[CLS]"], vocabulary["[SEP]"]
 
@@ -110,13 +103,13 @@ def _through_model(
         (hidden,) = session.run(None, {"input_ids": ids, "attention_mask": np.ones_like(ids)})
         return hidden.mean(axis=1)
 
-    made: list[NDArray[np.float32]] = []
+    parts: list[NDArray[np.float32]] = []
     with ThreadPoolExecutor(usable_cores()) as threads:  # a run each: threads within a run wait for each other
         for vectors in threads.map(of_some, range(0, len(words), _WORDS_A_RUN)):
-            if len(made) % _RUNS_A_STEP == 0:
-                on_progress(f"static vectors, {100 * len(made) * _WORDS_A_RUN // len(words)} %")
-            made.append(vectors)
-    return np.concatenate(made)
+            if len(parts) % _RUNS_A_STEP == 0:
+                on_progress(f"static vectors, {100 * len(parts) * _WORDS_A_RUN // len(words)} %")
+            parts.append(vectors)
+    return np.concatenate(parts)
 
 
 ort_onnx: Any = onnx  # onnx's own annotations are partial
@@ -148,7 +141,7 @@ class Shape:
 
 @dataclass
 class BertGraph:
-    """Nodes and weights as they are added; `node` and `weight` return the name of what they added."""
+    """Nodes and weights in the order added; `node` and `weight` return the name of what they added."""
 
     int8: bool
     nodes: list[Any] = field(default_factory=list[Any])
@@ -156,8 +149,7 @@ class BertGraph:
 
     def node(self, operator: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
         name = f"{operator}_{len(self.nodes)}"
-        made = ort_onnx.helper.make_node(operator, inputs, [name], name=name, domain=domain, **attributes)
-        self.nodes.append(made)
+        self.nodes.append(ort_onnx.helper.make_node(operator, inputs, [name], name=name, domain=domain, **attributes))
         return name
 
     def weight(self, name: str, values: NDArray[Any]) -> str:
@@ -177,7 +169,7 @@ class BertGraph:
 
 
 @dataclass(frozen=True)
-class Quantised:
+class Quantized:
     """A tensor (.., k) as uint8 around ZERO_POINT, and the float scale (.., 1) of each of its rows."""
 
     values: str
@@ -211,7 +203,7 @@ def encoder(shape: Shape, tensors: dict[str, NDArray[Any]], int8: bool) -> Any:
 
 
 def embeddings(graph: BertGraph, shape: Shape, tensors: dict[str, NDArray[Any]]) -> str:
-    """Word, position and first-segment embeddings, normalised; in int8, each word has a scale of its own."""
+    """Word, position and first-segment embeddings, normalized; in int8, each word has a scale of its own."""
     words = tensors["embeddings.word_embeddings.weight"]
     if graph.int8:
         words, scales = int8_by_last_axis(words)
@@ -233,41 +225,41 @@ def embeddings(graph: BertGraph, shape: Shape, tensors: dict[str, NDArray[Any]])
 def attention(
     graph: BertGraph, shape: Shape, tensors: dict[str, NDArray[Any]], prefix: str, stream: str, mask: str
 ) -> str:
-    quantised = quantise(graph, stream)
+    quantized = quantize(graph, stream)
     parts = [f"{prefix}attention.self.{part}" for part in ("query", "key", "value")]
-    projected = [multiply(graph, tensors, quantised, f"{part}.weight") for part in parts]
+    projected = [multiply(graph, tensors, quantized, f"{part}.weight") for part in parts]
     bias = graph.weight(f"{prefix}qkv.bias", np.concatenate([tensors[f"{part}.bias"] for part in parts]))
     mixed = graph.node("MultiHeadAttention", *projected, bias, mask, domain=FUSED, num_heads=shape.heads)
-    return add_and_normalise(graph, shape, tensors, f"{prefix}attention.output.", mixed, stream)
+    return add_and_normalize(graph, shape, tensors, f"{prefix}attention.output.", mixed, stream)
 
 
 def feed_forward(graph: BertGraph, shape: Shape, tensors: dict[str, NDArray[Any]], prefix: str, stream: str) -> str:
-    wide = multiply(graph, tensors, quantise(graph, stream), f"{prefix}intermediate.dense.weight")
+    wide = multiply(graph, tensors, quantize(graph, stream), f"{prefix}intermediate.dense.weight")
     wide = graph.node("BiasGelu", wide, plain(graph, tensors, f"{prefix}intermediate.dense.bias"), domain=FUSED)
-    return add_and_normalise(graph, shape, tensors, f"{prefix}output.", wide, stream)
+    return add_and_normalize(graph, shape, tensors, f"{prefix}output.", wide, stream)
 
 
-def add_and_normalise(
+def add_and_normalize(
     graph: BertGraph, shape: Shape, tensors: dict[str, NDArray[Any]], prefix: str, branch: str, stream: str
 ) -> str:
-    """The branch through its output layer, added to the stream and normalised."""
-    branch = multiply(graph, tensors, quantise(graph, branch), f"{prefix}dense.weight")
+    """The branch through its output layer, added to the stream and normalized."""
+    branch = multiply(graph, tensors, quantize(graph, branch), f"{prefix}dense.weight")
     names = ("LayerNorm.weight", "LayerNorm.bias", "dense.bias")
     weights: Sequence[str] = [plain(graph, tensors, prefix + name) for name in names]
     return graph.node("SkipLayerNormalization", branch, stream, *weights, domain=FUSED, epsilon=shape.epsilon)
 
 
-def quantise(graph: BertGraph, stream: str) -> Quantised | str:
+def quantize(graph: BertGraph, stream: str) -> Quantized | str:
     """Each token's vector as uint8, scaled by its own largest component; as it is in a float32 graph."""
     if not graph.int8:
         return stream
     largest = graph.node("ReduceMax", graph.node("Abs", stream), axes=[-1], keepdims=1)
     scale = graph.node("Div", graph.node("Max", largest, "least"), "levels")
     scaled = graph.node("Mul", stream, graph.node("Reciprocal", scale))
-    return Quantised(values=graph.node("QuantizeLinear", scaled, "one", "zero_point"), scale=scale)
+    return Quantized(values=graph.node("QuantizeLinear", scaled, "one", "zero_point"), scale=scale)
 
 
-def multiply(graph: BertGraph, tensors: dict[str, NDArray[Any]], left: Quantised | str, name: str) -> str:
+def multiply(graph: BertGraph, tensors: dict[str, NDArray[Any]], left: Quantized | str, name: str) -> str:
     """The product with the weight of that name, which torch stores as (outputs, inputs), back in float."""
     if isinstance(left, str):
         return graph.node("MatMul", left, graph.weight(name, tensors[name].T))

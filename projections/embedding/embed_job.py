@@ -1,4 +1,4 @@
-"""arq job: turn queued documents into vectors, a batch at a time, in the order of `projections.vectors.embedder`.
+"""arq job: turns queued documents into vectors, a batch at a time, in the order of `projections.vectors.embedder`.
 
 Vectors come from the cache, else they are computed in threads and cached.
 """
@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from datetime import timedelta
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from redis.exceptions import ResponseError, WatchError
 
 from ingest.errors import UnreadableEvent
@@ -37,15 +37,15 @@ logger = logging.getLogger(__name__)
 
 SLICE_S = 20.0
 LOOK_AGAIN_S = 5.0
-"""Queues are looked at this often, though nothing is known to be in them; and when the log's server was full."""
+"""How often queues are checked without a signal, and after the log's server was full."""
 BATCH = 64
-"""Documents a round: short enough (about a second) that a memory never waits long behind observations."""
+"""Documents a round: short enough (about a second) that a memory never waits long after observations."""
 LATER_AT_ONCE = 4 * BATCH
-"""Log entries that are looked at together for documents that were put off."""
+"""Log entries that are read together for postponed documents."""
 NOTE = ["count", "low", "high", "before"]
-"""Of what was put off: how many, from when to when in the log (ms), and ahead of which position to go on."""
+"""Of postponed documents: how many, from when to when in the log (ms), and before which position to continue."""
 PART_CHARACTERS = 8_000
-"""Of the texts that a thread takes at once: about 2,000 tokens, as much as one run of the model takes."""
+"""Of the texts of a thread at once: about 2,000 tokens, the same as one run of the model."""
 
 
 class DocumentLocation(NamedTuple):
@@ -60,7 +60,7 @@ class DocumentVectors:
     """Makes vectors of documents as they are now."""
 
     def __init__(self, redis: Client, executor: Executor, cached: timedelta = EMBEDDING_CACHE_TTL) -> None:
-        """The texts are divided between the threads of `executor`. Vectors are `cached` for so long."""
+        """The threads of `executor` share the texts. Vectors are `cached` for so long."""
         self._redis, self._executor, self._cached = redis, executor, cached
 
     async def of(
@@ -68,25 +68,24 @@ class DocumentVectors:
     ) -> list[bytes]:
         """The vectors of each document, one a chunk, packed; nothing for one without text, or that has changed.
 
-        Vectors are cached for at least `cached`; those of changed texts leave the cache again.
+        Vectors are cached for at least `cached`; those of changed texts are removed from the cache.
         """
-        documents = await self.documents(places)
-        chunks = [chunk(_text(document)) for document in documents]
-        texts = [text for texts in chunks for text in texts]
-        vectors = await self._vectors(embedder, texts, max(cached, self._cached))
-        # A purge has no later chance at what was cached after it; what is forgotten after this look, it finds cached.
-        now = await self.documents(places)
-        changed = {n for n, (old, new) in enumerate(zip(documents, now, strict=True)) if _text(old) != _text(new)}
-        keys = [embedding(cache_key(embedder.model, text)) for n in sorted(changed) for text in chunks[n]]
-        if keys:
+        texts = await self._texts(places)
+        chunks = [chunk(text) for text in texts]
+        vectors = iter(await self._vectors(embedder, [*chain.from_iterable(chunks)], max(cached, self._cached)))
+        # a purge cannot delete what is cached after it: what was deleted until now leaves the cache here, and a later
+        # purge finds the rest there
+        now = await self._texts(places)
+        changed = [n for n, (old, new) in enumerate(zip(texts, now, strict=True)) if old != new]
+        if keys := [embedding(cache_key(embedder.model, text)) for n in changed for text in chunks[n]]:
             await self._redis.unlink(*keys)
-        packed, start = list[bytes](), 0
+        packed = [b"".join(islice(vectors, len(parts))) for parts in chunks]
         gone = {places[n].id for n in changed}
-        for place, texts in zip(places, chunks, strict=True):
-            rows = b"".join(vectors[start : start + len(texts)])
-            start += len(texts)
-            packed.append(b"" if place.id in gone else rows)
-        return packed
+        return [b"" if place.id in gone else rows for place, rows in zip(places, packed, strict=True)]
+
+    async def _texts(self, places: Sequence[DocumentLocation]) -> list[str]:
+        documents = await self.documents(places)
+        return [searchable_text(row) if isinstance(row, Searched) else "" for row in documents]
 
     async def documents(self, places: Sequence[DocumentLocation]) -> list[Document | None]:
         """The documents as they are now; None for one that is not there."""
@@ -98,7 +97,7 @@ class DocumentVectors:
         return [decode(place.id, raw) for place, raw in zip(places, stored, strict=True)]
 
     async def _vectors(self, embedder: Embedder, texts: Sequence[str], cached: timedelta) -> list[bytes]:
-        """Packed vectors of the texts: from the cache, else computed and cached. No texts or no model: none."""
+        """Packed vectors of the texts: from the cache, else computed and cached. Empty without texts or a model."""
         if not texts or not embedder.dimensions:
             return []
         keys = [embedding(cache_key(embedder.model, text)) for text in texts]
@@ -108,24 +107,19 @@ class DocumentVectors:
             vectors: list[bytes | None] = [_unless_away(answer) for answer in await pipe.execute(raise_on_error=False)]
         missing = [n for n, vector in enumerate(vectors) if vector is None]
         if missing:
-            computed = await self._embed(embedder, [texts[n] for n in missing])
+            # the threads take parts of texts of similar length, so that there is little padding
+            loop = asyncio.get_running_loop()
+            parts = [[missing[number] for number in part] for part in parts_of([len(texts[n]) for n in missing])]
+            work = [loop.run_in_executor(self._executor, embedder.embed, [texts[n] for n in part]) for part in parts]
+            computed = await asyncio.gather(*work)
             async with self._redis.pipeline(transaction=False) as pipe:
-                for n, row in zip(missing, computed, strict=True):
-                    vectors[n] = packed = pack(np.asarray(row, dtype=np.float32))
-                    pipe.set(keys[n], packed, ex=cached)
+                for part, rows in zip(parts, computed, strict=True):
+                    for n, row in zip(part, rows, strict=True):
+                        vectors[n] = packed = pack(np.asarray(row, dtype=np.float32))
+                        pipe.set(keys[n], packed, ex=cached)
                 for answer in await pipe.execute(raise_on_error=False):
                     _unless_away(answer)
         return [vector for vector in vectors if vector is not None]
-
-    async def _embed(self, embedder: Embedder, texts: Sequence[str]) -> list[NDArray[np.float32]]:
-        """One row a text, in order. The threads take parts of texts of like length, so that little is padding."""
-        loop = asyncio.get_running_loop()
-        parts = parts_of(list(map(len, texts)))
-        by_number: dict[int, NDArray[np.float32]] = {}
-        work = [loop.run_in_executor(self._executor, embedder.embed, [texts[n] for n in part]) for part in parts]
-        for part, rows in zip(parts, await asyncio.gather(*work), strict=True):
-            by_number.update(zip(part, rows, strict=True))
-        return [by_number[n] for n in range(len(texts))]
 
 
 def parts_of(lengths: Sequence[int]) -> list[list[int]]:
@@ -149,10 +143,6 @@ def _unless_away(answer: Any) -> Any:
     if isinstance(answer, Exception):
         raise answer
     return answer
-
-
-def _text(document: Document | None) -> str:
-    return searchable_text(document) if isinstance(document, Searched) else ""
 
 
 async def live_keys(redis: Client, partitions: Sequence[int]) -> list[GenerationKeys]:
@@ -195,7 +185,7 @@ class EmbeddingQueue:
         queued = await self._next(partitions)
         if not queued:
             return 0
-        embedder = await self._embedders.refresh()  # behind the look at the queue: see EmbeddingRebuild.change_over
+        embedder = await self._embedders.refresh()  # after reading the queue: see EmbeddingRebuild.change_over
         vectors = await self._vectors.of(embedder, [entry.place for entry in queued])
         items = dict[tuple[int, int], list[Vectors]]()
         done = dict[tuple[int, int], list[tuple[DocumentId, float]]]()
@@ -227,22 +217,22 @@ class EmbeddingQueue:
 class LaterTexts:
     """What does not fit into the embedding queues: each has `most` documents at most, the most urgent ones.
 
-    The others are found by their static vectors meanwhile, and are queued when there is nothing else to do. The log has
-    them: a note of the partition says from where to where. So the note is small, however much is put off.
+    The others are found by their static vectors until they are queued, when there is nothing else to do. The log has
+    them: a note of the partition has their range. So the note is small, however many are postponed.
     """
 
     def __init__(self, redis: Client, log: EventLog, embedders: Embedders, most: int) -> None:
         self._redis, self._log, self._embedders, self._most = redis, log, embedders, most
 
     async def put_off(self, partitions: Sequence[int]) -> None:
-        """Take what is too much off the queues, as runners do. Comparisons and rebuilds queue all that they find."""
+        """Remove what is too much from the queues, as runners do. Comparisons and rebuilds queue everything."""
         await bound_embed_queues(self._redis, await live_keys(self._redis, partitions), self._most)
 
     async def queue_some(self, partitions: Sequence[int]) -> bool:
-        """Queue some of what was put off, the newest first; false when nothing was.
+        """Queue some of what was postponed, the newest first; false without any.
 
-        After a crash, or when more is put off, a part of the log is looked at again; what has vectors in the cache by
-        then is not queued.
+        After a crash, or when more is postponed, a part of the log is read again; what has vectors in the cache by then
+        is not queued.
         """
         some = False
         for keys in await live_keys(self._redis, partitions):
@@ -265,7 +255,7 @@ class LaterTexts:
         async with self._redis.pipeline(transaction=True) as pipe:
             await pipe.watch(keys.embed_later)
             if await pipe.hmget(keys.embed_later, NOTE) != note:
-                return  # more was put off meanwhile, which is newer
+                return  # more was postponed in between, which is newer
             pipe.multi()
             if len(recent) < LATER_AT_ONCE:
                 pipe.delete(keys.embed_later)

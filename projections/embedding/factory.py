@@ -29,9 +29,9 @@ logger = logging.getLogger(__name__)
 
 
 def load_default(directory: Path | None = None, threads: int = 1) -> Embedder:
-    """The int8 MiniLM, exported first if the directory holds no whole one; its model is loaded by `open` or `embed`.
+    """The int8 MiniLM, exported first if the directory has no complete one; its model is loaded by `open` or `embed`.
 
-    ModelUnavailable when it cannot be had.
+    ModelUnavailable when the export fails.
     """
     directory = directory or default_directory()
     prepare_default(directory)
@@ -41,25 +41,22 @@ def load_default(directory: Path | None = None, threads: int = 1) -> Embedder:
 
 
 def prepare_default(directory: Path, on_progress: Callable[[str], None] = logger.info) -> None:
-    """Have the default model in the directory, where there is no whole one: that takes seconds, once.
+    """Export the default model if the directory has no complete one: that takes seconds, once.
 
-    `on_progress` is told what is done. ModelUnavailable when it fails.
+    It runs as a process; `on_progress` is called with each line that it prints. ModelUnavailable, with its last line,
+    when it fails.
     """
-    if not is_current(directory):
-        export_in_subprocess(directory, lambda what: on_progress(f"exporting the embedding model, once: {what}"))
-
-
-def export_in_subprocess(directory: Path, on_progress: Callable[[str], None]) -> None:
-    """Run the export as a process; `on_progress` is told each line that it prints.
-
-    ModelUnavailable with its last words when it fails.
-    """
+    if is_current(directory):
+        return
     root = str(Path(__file__).resolve().parents[2])
     path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))
     command = [sys.executable, "-m", "projections.embedding.export", str(directory)]
     with tempfile.TemporaryFile("w+") as errors:
         try:
-            status = _run(command, {**os.environ, "PYTHONPATH": path}, errors, on_progress)
+            status = _run(
+                command, {**os.environ, "PYTHONPATH": path}, errors,
+                lambda line: on_progress(f"exporting the embedding model, once: {line}"),
+            )  # fmt: skip
         except OSError as error:
             raise ModelUnavailable(DEFAULT_MODEL, f"export did not finish: {error}") from error
         errors.seek(0)
@@ -95,9 +92,9 @@ def build_embedder(
     api_key: str = "",
     timeout_s: float = 30.0,
 ) -> Embedder:
-    """The embedder the spec names; UnknownEmbedder if it names none, ModelUnavailable if it cannot be had.
+    """The embedder of the spec; UnknownEmbedder for an invalid spec, ModelUnavailable if it cannot be loaded.
 
-    `directory`: where the default model is kept. `api_key`, `timeout_s`: for `openai:` only. Everything heavy is
+    `directory` is that of the default model. `api_key` and `timeout_s` are for `openai:` only. Everything heavy is
     imported here, when it is chosen.
     """
     kind, _, rest = spec.partition(":")

@@ -1,8 +1,8 @@
 """The live embedder: one record of the log, so that all its processes search with the same model.
 
-What the configuration names counts for a new log only; later it changes by a rebuild, which makes vectors of everything
-under another model first. Each process builds it from that record, and again when that changes. Only what the settings
-of the process name is built: a record, or a request, can make no process send texts and the key elsewhere."""
+The configuration counts for a new log only; later the embedder changes by a rebuild, which first makes vectors of
+everything with another model. Each process builds it from that record, and again when the record changes. It builds
+only what its settings name: a record, or a request, cannot make a process send texts and the key elsewhere."""
 
 import asyncio
 import logging
@@ -20,7 +20,7 @@ from ingest.platform.connections import Client
 from projections.vectors.embedder import Embedder, EmbedderNotNamed, Unavailable
 
 MODELS = 16
-"""Models that are remembered: what is forgotten leaves the cache under each of them."""
+"""Models in the record: forgetting deletes the vectors of each from the cache."""
 
 
 class Choice(Struct, frozen=True, kw_only=True):
@@ -39,18 +39,18 @@ class EmbedderRecord(Struct, frozen=True, kw_only=True):
 
 
 def choice_of(spec: str, embedder: Embedder) -> Choice:
-    """What a spec has become on this machine."""
+    """The choice of a spec, with its embedder on this machine."""
     return Choice(spec=spec, model=embedder.model, dimensions=embedder.dimensions)
 
 
 async def chosen(redis: Client) -> EmbedderRecord | None:
-    """The record; None in a log that no process has opened yet."""
+    """The record; None in a log that was never opened."""
     raw = await redis.get(EMBEDDER)
     return json.decode(raw, type=EmbedderRecord) if raw else None
 
 
 async def models_of(redis: Client, embedder: Embedder) -> list[str]:
-    """Every model that may have left vectors in the cache, that of `embedder` among them."""
+    """Every model that may have left vectors in the cache, including that of `embedder`."""
     record = await chosen(redis)
     return list(dict.fromkeys([embedder.model, *(record.models if record else ())]))
 
@@ -71,8 +71,8 @@ async def announce(redis: Client, choice: Choice) -> None:
 async def make_live(redis: Client, before: Choice, after: Choice, who: str) -> None:
     """Switch from one to another, in one transaction; does nothing when `after` is live.
 
-    Raises LeaseLost when `who` has no longer the lease on snapshots: another may have trimmed the feeds before what
-    was written under it. Raises WrongRebuildState when neither is live.
+    Raises LeaseLost when `who` no longer has the lease on snapshots: another process may have trimmed the feeds before
+    what was written under it. Raises WrongRebuildState when neither is live.
     """
 
     def switch(record: EmbedderRecord) -> EmbedderRecord:
@@ -115,21 +115,19 @@ logger = logging.getLogger(__name__)
 AGAIN_AFTER_S = 30.0
 """A live embedder that was unavailable is tried again."""
 BUILT_IN = frozenset({"default", "none"})
-"""Embedders that need no setting to stay the live ones: they reach no host and no folder but the model's own."""
+"""Embedders that need no setting to remain live: they use no host, and no folder except the model's own."""
 BUILT = 2
 """Embedders in memory: the live one, and that of a rebuild."""
 
 
 class LiveEmbedder:
-    """Follows the log's record. Vectors of two models never meet: what another model would make is not made."""
+    """Follows the log's record. Vectors of two models never meet: those of any other model are not made."""
 
     def __init__(self, redis: Client, build: Callable[[str], Embedder], named: frozenset[str]) -> None:
-        """`build` makes an embedder of a spec; it is called in a thread, for one spec at a time.
-
-        `named` are the specs that the settings name.
-        """
+        """`build` makes an embedder of a spec; it is called in a thread, for one spec at a time. `named` are the specs
+        in the settings."""
         self._redis, self._build, self.named = redis, build, named
-        self._made: OrderedDict[str, Embedder] = OrderedDict()
+        self._embedders: OrderedDict[str, Embedder] = OrderedDict()
         self._one_at_a_time = asyncio.Lock()
         self._live: tuple[Choice, Embedder] | None = None
         self._tried_at = 0.0
@@ -137,9 +135,9 @@ class LiveEmbedder:
         """The spec that it was started with."""
 
     async def start(self, configured: str) -> Embedder:
-        """The live embedder; in a new log that is the configured one, and says so where it is another.
+        """The live embedder; in a new log that is the configured one. Logs a warning if they differ.
 
-        Raises EmbeddingError when the one that was to be declared cannot be had.
+        Raises EmbeddingError when the configured one of a new log cannot be built.
         """
         self.configured = configured = configured or "default"
         if await chosen(self._redis) is None:
@@ -156,7 +154,7 @@ class LiveEmbedder:
 
     @property
     def current(self) -> Embedder:
-        """The one that was live at the last look."""
+        """The one that was live at the last refresh."""
         assert self._live is not None, "it was not started"
         return self._live[1]
 
@@ -166,7 +164,7 @@ class LiveEmbedder:
         return self._live[0].spec if self._live is not None else self.configured
 
     async def refresh(self) -> Embedder:
-        """Look again: one round trip, and some seconds where the embedder has changed."""
+        """Read the record again: one round trip, and some seconds if the embedder has changed."""
         record = await chosen(self._redis)
         choice = record.live if record is not None else self._live[0] if self._live is not None else None
         assert choice is not None, "it was declared when this was started"
@@ -178,21 +176,21 @@ class LiveEmbedder:
         return live[1]
 
     async def built(self, spec: str) -> Embedder:
-        """The embedder of a spec; raises EmbedderNotNamed, and EmbeddingError when it cannot be had."""
+        """The embedder of a spec; raises EmbedderNotNamed, and EmbeddingError when it cannot be built."""
         if spec not in self.named and spec not in BUILT_IN:
             raise EmbedderNotNamed
         async with self._one_at_a_time:
-            if spec not in self._made:
-                self._made[spec] = await asyncio.to_thread(self._build, spec)
-            self._made.move_to_end(spec)
-            while len(self._made) > BUILT:
-                self._made.popitem(last=False)
-            return self._made[spec]
+            if spec not in self._embedders:
+                self._embedders[spec] = await asyncio.to_thread(self._build, spec)
+            self._embedders.move_to_end(spec)
+            while len(self._embedders) > BUILT:
+                self._embedders.popitem(last=False)
+            return self._embedders[spec]
 
     async def _embedder_of(self, choice: Choice) -> Embedder:
         try:
             embedder = await self.built(choice.spec)
-        except Exception as error:  # whatever a library raises: words are still found
+        except Exception as error:  # of any library: search by words still works
             logger.error("the live embedder %s cannot be had: %s", choice.spec, error)
             return Unavailable(choice.model, choice.dimensions, str(error) or type(error).__name__)
         if (embedder.model, embedder.dimensions) == (choice.model, choice.dimensions):

@@ -2,8 +2,8 @@
 
 The one file that imports onnxruntime and tokenizers.
 
-Guarantee: a text's vector does not depend on the texts embedded with it, because the exported model quantises each
-token by itself (see `bert_graph.py`). So a replay gives the vectors that were live, however it was batched.
+Guarantee: a text's vector does not depend on the texts embedded with it, because the exported model quantizes each
+token separately (see `distill.py`). So a replay gives the vectors that were live, in whatever batches.
 """
 
 import os
@@ -30,8 +30,8 @@ from projections.vectors.static import StaticTable, load
 # Rows times longest row of one run: bounds what a run allocates (measured: 65 MB over an idle session).
 PADDED_TOKENS_PER_RUN = 2048
 ROWS_PER_RUN = 64
-# Tokenizing costs by the text's length while only its first 256 tokens count. What lies behind this many characters
-# can matter only when they are nearly all blanks or unbroken runs.
+# Tokenizing costs by the text's length while only its first 256 tokens count. Text after this many characters matters
+# only when they are nearly all blanks or unbroken runs.
 MAX_CHARACTERS = 32_768
 
 

@@ -25,9 +25,8 @@ CHARACTERS_PER_TOKEN = 2
 
 
 class OpenAICompatibleEmbedder:
-    """A remote model. Retries what may pass (429, 5xx, no connection, timeout) and raises EmbeddingServiceUnavailable
-    when it did not; anything else refused is EmbeddingServiceRefused, and a wrong answer InvalidEmbeddingResponse.
-    """
+    """A remote model. Retries temporary failures (429, 5xx, no connection, timeout), then raises
+    EmbeddingServiceUnavailable; any other error is EmbeddingServiceRefused, a wrong answer InvalidEmbeddingResponse."""
 
     def __init__(
         self,
@@ -102,16 +101,15 @@ class OpenAICompatibleEmbedder:
             vectors = np.array([row["embedding"] for row in rows], dtype=np.float32)
         except (ValueError, TypeError, KeyError) as error:
             raise InvalidEmbeddingResponse(self._url, f"not an embeddings answer: {error!r}") from error
+        error = ""
         if indexes != list(range(expected)):
-            raise InvalidEmbeddingResponse(
-                self._url, f"{expected} texts sent, {len(indexes)} rows with other indexes back"
-            )
-        if vectors.shape != (expected, self.dimensions):
-            raise InvalidEmbeddingResponse(
-                self._url, f"vectors of {vectors.shape[-1]} dimensions, not {self.dimensions}"
-            )
-        if not np.isfinite(vectors).all() or not vectors.any(axis=1).all():
-            raise InvalidEmbeddingResponse(self._url, "a vector is zero or not finite")
+            error = f"{expected} texts sent, {len(indexes)} rows with other indexes back"
+        elif vectors.shape != (expected, self.dimensions):
+            error = f"vectors of {vectors.shape[-1]} dimensions, not {self.dimensions}"
+        elif not np.isfinite(vectors).all() or not vectors.any(axis=1).all():
+            error = "a vector is zero or not finite"
+        if error:
+            raise InvalidEmbeddingResponse(self._url, error)
         return unit_rows(vectors)
 
 
