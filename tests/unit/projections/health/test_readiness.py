@@ -14,20 +14,20 @@ def well(**changes: Any) -> Sample:
     return replace(Sample(workers=1, log_file_ok=True), **changes)
 
 
-def codes(found: Readiness) -> list[str]:
+def codes(result: Readiness) -> list[str]:
     """The conditions, in their order."""
-    return [condition.code for condition in found.conditions]
+    return [condition.code for condition in result.conditions]
 
 
 def test_in_good_health_there_is_nothing_to_tell():
-    found = readiness(well(), None)
-    assert found.conditions == []
-    assert found.stopped is None
+    result = readiness(well(), None)
+    assert result.conditions == []
+    assert result.stopped is None
     assert readiness(well(log_file_ok=None), None).conditions == []
 
 
 @pytest.mark.parametrize(
-    ("sample", "code", "told"),
+    ("sample", "code", "message"),
     [
         (well(log_file_ok=False), "log_file", "append-only file"),
         (well(index_ready=False), "index", "the index is loading"),
@@ -36,11 +36,11 @@ def test_in_good_health_there_is_nothing_to_tell():
         (well(workers=0, lag={0: 1}, oldest_pending_s=15.0), "stalled", "no worker is alive, and events wait for 15 s"),
     ],
 )
-def test_what_stops_reads_or_writes_is_named(sample: Sample, code: str, told: str):
+def test_what_stops_reads_or_writes_is_named(sample: Sample, code: str, message: str):
     stopped = readiness(sample, None).stopped
     assert stopped is not None
     assert stopped.code == code
-    assert told in stopped.message
+    assert message in stopped.message
 
 
 @pytest.mark.parametrize(
@@ -54,40 +54,35 @@ def test_what_stops_reads_or_writes_is_named(sample: Sample, code: str, told: st
     ],
 )
 def test_what_is_only_to_be_looked_at_stops_nothing_and_is_no_illness(sample: Sample, code: str):
-    found = readiness(sample, None)
-    assert codes(found) == [code]
-    assert found.stopped is None
-    assert found.impaired == []
+    result = readiness(sample, None)
+    assert codes(result) == [code]
+    assert result.stopped is None
+    assert result.impaired == []
 
 
 def test_refused_writes_and_missing_workers_limit_and_do_not_stop():
     """A process that is taken out of service because it refuses writes would answer no reads either."""
     sample = well(workers=0, lag={0: 10})
-    found = readiness(sample, decide(sample, Limits(lag=10)))
-    assert codes(found) == ["overloaded", "no_worker"]
-    assert found.stopped is None
-    assert found.impaired == found.conditions
+    result = readiness(sample, decide(sample, Limits(lag=10)))
+    assert codes(result) == ["overloaded", "no_worker"]
+    assert result.stopped is None
+    assert result.impaired == result.conditions
 
 
-def test_a_node_of_a_cluster_that_is_away_limits_and_does_not_stop():
-    found = readiness(well(away=[3, 7]), None)
-    assert codes(found) == ["store_partial"]
-    assert found.stopped is None
-    assert "partitions 3, 7 take no writes" in found.conditions[0].message
-
-
-def test_a_job_server_that_is_away_limits_and_does_not_stop():
-    found = readiness(well(jobs_trouble="connection refused"), None)
-    assert codes(found) == ["jobs"]
-    assert found.stopped is None
-
-
-def test_an_index_that_is_not_ready_for_some_partitions_limits_and_does_not_stop():
-    found = readiness(well(index_ready=False, index_partly=True, index_trouble="partition 3 is behind"), None)
-    assert codes(found) == ["index_partial"]
-    assert found.stopped is None
-    assert found.impaired == found.conditions
-    assert found.conditions[0].message == "partition 3 is behind"
+@pytest.mark.parametrize(
+    ("sample", "code", "message"),
+    [
+        (well(away=[3, 7]), "store_partial", "partitions 3, 7 take no writes"),
+        (well(jobs_trouble="connection refused"), "jobs", "connection refused"),
+        (well(index_ready=False, index_partly=True, index_trouble="3 is behind"), "index_partial", "3 is behind"),
+    ],
+)
+def test_what_works_in_part_limits_and_does_not_stop(sample: Sample, code: str, message: str):
+    result = readiness(sample, None)
+    assert codes(result) == [code]
+    assert result.stopped is None
+    assert result.impaired == result.conditions
+    assert message in result.conditions[0].message
 
 
 def test_work_that_waits_long_while_a_worker_lives_is_late_and_not_stalled():
@@ -99,7 +94,7 @@ def test_a_moment_after_a_switch_is_no_condition():
 
 
 def test_a_log_that_does_not_answer_stops_everything():
-    found = unavailable("connection refused")
-    assert found.stopped is not None
-    assert found.stopped.message == "the log does not answer: connection refused"
-    assert found.impaired == [], "the doors that ask have asked the log themselves"
+    result = unavailable("connection refused")
+    assert result.stopped is not None
+    assert result.stopped.message == "the log does not answer: connection refused"
+    assert result.impaired == [], "the doors that ask have asked the log themselves"

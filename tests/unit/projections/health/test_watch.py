@@ -6,9 +6,14 @@ from ingest.errors import Overloaded
 from projections.health.watch import Room
 
 
-def test_writes_use_up_the_room_until_the_next_look():
+@pytest.fixture
+def room() -> Room:
     room = Room()
     room.update(room.ended, 100)
+    return room
+
+
+def test_writes_use_up_the_room_until_the_next_look(room: Room):
     with room.taken(60):
         pass
     with pytest.raises(Overloaded) as refused, room.taken(60):
@@ -19,21 +24,10 @@ def test_writes_use_up_the_room_until_the_next_look():
         pass
 
 
-def test_a_write_that_was_under_way_during_a_look_counts_after_it():
-    room = Room()
-    room.update(room.ended, 100)
+def test_a_write_that_was_under_way_during_a_look_counts_after_it(room: Room):
     with room.taken(60):
         ended = room.ended
     room.update(ended, 100)
-    with pytest.raises(Overloaded), room.taken(60):
-        pass
-
-
-def test_a_failed_look_gives_no_room_back():
-    room = Room()
-    room.update(room.ended, 100)
-    with room.taken(60):
-        pass
     with pytest.raises(Overloaded), room.taken(60):
         pass
 
