@@ -8,9 +8,9 @@ from starlette.requests import Request
 
 from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.endpoints import MAX_LIMIT, Arguments, call_of, reading, settings, views
-from api.dialects.agentmemory.lessons import lesson_hint
 from api.dialects.agentmemory.operations import success
 from api.dialects.agentmemory.records import Record
+from api.dialects.agentmemory.work import lesson_hint
 from api.importing.sessions import UNKNOWN_PROJECT
 from ingest.errors import ProjectionBehind, ReaderUnknown
 from ingest.platform.clock import system_clock

@@ -16,15 +16,13 @@ from typing import Any, Literal, cast, get_args
 from starlette.requests import Request
 
 from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.actions import action_record, edge_records
 from api.dialects.agentmemory.endpoints import Arguments, call_of, object_in
 from api.dialects.agentmemory.importer import END, NOT_TAKEN, SESSION, SYSTEM, Export
-from api.dialects.agentmemory.lessons import lesson_record
 from api.dialects.agentmemory.memories import relation_record
 from api.dialects.agentmemory.operations import EXPORT, failure, fields, success
 from api.dialects.agentmemory.records import Record
 from api.dialects.agentmemory.sessions import AT_ONCE, session_records
-from api.dialects.agentmemory.slots import slot_record
+from api.dialects.agentmemory.work import action_record, edge_records, lesson_record, slot_record
 from api.http.http import body
 from api.importing.mapping import SOURCE, ImportRow, Mapped, Step, checked, event_id, events_of
 from api.services import services

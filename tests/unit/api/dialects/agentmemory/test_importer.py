@@ -8,8 +8,7 @@ from imported import documents, events
 
 from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.importer import Export
-from api.dialects.agentmemory.lessons import lesson_record
-from api.dialects.agentmemory.slots import slot_record
+from api.dialects.agentmemory.work import lesson_record, slot_record
 from api.importing.mapping import ImportRow, Record
 from ingest.errors import CommandRejected
 from projections.documents.actions import Action

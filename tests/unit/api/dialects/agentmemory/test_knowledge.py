@@ -5,7 +5,7 @@ from typing import Any
 from factories import NOW
 
 from api.dialects.agentmemory.knowledge import crystal_record, fact_record, procedure_record
-from api.dialects.agentmemory.observing import film as film_of
+from api.dialects.agentmemory.sessions import film as film_of
 
 KEPT: dict[str, Any] = {
     "id": "mem_1", "importance": 5.0, "derived_from": ["sum_1", "mem_2"], "project": "shop", "files": ["a.py"],

@@ -2,7 +2,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from api.dialects.agentmemory.observing import moment_of
+from api.dialects.agentmemory.sessions import moment_of
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 

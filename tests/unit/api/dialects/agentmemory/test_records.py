@@ -5,9 +5,14 @@ import pytest
 from factories import NOW
 
 from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.actions import action_record, edge_records
-from api.dialects.agentmemory.lessons import LESSON_CHARS, lesson_hint, lesson_record
-from api.dialects.agentmemory.slots import slot_record
+from api.dialects.agentmemory.work import (
+    LESSON_CHARS,
+    action_record,
+    edge_records,
+    lesson_hint,
+    lesson_record,
+    slot_record,
+)
 from api.importing import sessions
 from ingest.commands.decide import Observe, Remember
 from ingest.ids import DocumentId
