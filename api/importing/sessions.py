@@ -54,26 +54,10 @@ def hook_observation(
     )
 
 
-def started(
-    project: str,
-    session_id: str,
-    at: datetime,
-    *,
-    cwd: str = "",
-    title: str = "",
-    agent: str = "",
-    agent_type: str = "",
-) -> Step:
-    """The session is opened."""
-    command = TrackSession(
-        project=project,
-        session_id=session_id,
-        status="started",
-        agent_id=agent,
-        cwd=cwd,
-        title=beginning(title, TITLE_CHARS),
-        agent_type=agent_type,
-    )
+def started(project: str, session_id: str, at: datetime, *, title: str = "", **fields: str) -> Step:
+    """The session is opened; `fields` are more of the command's."""
+    title = beginning(title, TITLE_CHARS)
+    command = TrackSession(project=project, session_id=session_id, status="started", title=title, **fields)
     return Step(command, _key("started", project, session_id), at)
 
 

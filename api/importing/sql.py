@@ -6,6 +6,7 @@ Nothing is held open between pages. The one file that imports psycopg, which com
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, LiteralString, NamedTuple, TypeAlias, cast
 from urllib.parse import urlsplit
@@ -48,7 +49,7 @@ class Sqlite:
         self._connection.set_progress_handler(lambda: time.monotonic() > self._ends_s, STEPS)
         self._connection.row_factory = sqlite3.Row
         # text as it was meant, should somebody have stored other bytes
-        self._connection.text_factory = lambda stored: stored.decode("utf-8", "replace")
+        self._connection.text_factory = partial(str, encoding="utf-8", errors="replace")
 
     def ask(self, query: str, parameters: Sequence[object] = ()) -> list[dict[str, Any]]:
         """The rows of a query, by column; raises Unusable."""

@@ -159,7 +159,7 @@ def turn(row: ImportRow, at: datetime) -> Mapped:
     steps: list[Step] = []
     if record.get("first"):
         cwd = text(record, "project")
-        steps.append(sessions.started(project, session_id, at, cwd=cwd, agent=AGENT, agent_type=ANTIGRAVITY))
+        steps.append(sessions.started(project, session_id, at, cwd=cwd, agent_id=AGENT, agent_type=ANTIGRAVITY))
     command = observed(session_id, project, needed(record, "prompt"), needed(record, "response"))
     steps.append(Step(command, f"{TURN}\0{row.name}", at))
     return Mapped(steps)

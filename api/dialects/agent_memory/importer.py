@@ -49,17 +49,9 @@ STATUSES, SEVERITIES = ("active", "completed", "failed"), ("critical", "warning"
 
 def mapped(row: ImportRow, tenant: str) -> Mapped:
     """What a row says; raises CommandRejected when it cannot be taken."""
-    match row.kind:
-        case "session":
-            return _session(row.value)
-        case "prompt":
-            return prompt(row)
-        case "observation":
-            return observation(row, SYSTEM)
-        case "lesson":
-            return _lesson(row, tenant)
-        case _:
-            return _end(row.value)
+    if row.kind == LESSON_ROW:
+        return _lesson(row, tenant)
+    return observation(row, SYSTEM) if row.kind == OBSERVATION else _MAPPINGS[row.kind](row)
 
 
 def observation(row: ImportRow, system: str) -> Mapped:
@@ -95,7 +87,8 @@ def session_of(record: Record) -> str:
     return text(record, "session") or needed(record, "session_id")
 
 
-def _session(record: Record) -> Mapped:
+def _session(row: ImportRow) -> Mapped:
+    record = row.value
     project, session_id, at = project_of(record), session_of(record), when(record, "started_at")
     path, kind = text(record, "project_path"), text(record, "agent_type")
     return Mapped([sessions.started(project, session_id, at, cwd=path, agent_type=kind[:NAME_CHARS])])
@@ -109,8 +102,9 @@ def prompt(row: ImportRow, *times: str) -> Mapped:
     return Mapped([sessions.prompted(project_of(record), session_of(record), needed(record, "prompt_text"), key, at)])
 
 
-def _end(record: Record) -> Mapped:
+def _end(row: ImportRow) -> Mapped:
     """What a session came to, and that it is over."""
+    record = row.value
     project, session_id, status = project_of(record), session_of(record), text(record, "status")
     at = when_given(record, "completed_at") or when(record, "started_at")
     steps: list[Step] = []
@@ -125,6 +119,9 @@ def _end(record: Record) -> Mapped:
     if not steps:
         raise CommandRejected("the session goes on there")
     return Mapped(steps)
+
+
+_MAPPINGS = {SESSION: _session, PROMPT: prompt, END: _end}
 
 
 def _lesson(row: ImportRow, tenant: str) -> Mapped:

@@ -5,7 +5,7 @@ they are over; then memories, a version after the one it follows, and what refer
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from functools import cached_property
 from itertools import islice
@@ -119,6 +119,11 @@ class Export:
         for edge in records(export, "actionEdges"):
             self._edges.setdefault(text(edge, "sourceActionId"), []).append(edge)
         self._superseded = {name for memory in self._memories.values() for name in follows(memory)}
+        self._mappings: dict[str, Callable[[ImportRow], Mapped]] = {
+            SESSION: self._session, OBSERVATION_ROW: self._observation, SUMMARY: self._summary, END: self._end,
+            MEMORY_ROW: self._memory, LESSON: lambda row: lesson(row, tenant), SLOT: slot, ACTION_ROW: self._action,
+            RELATION: self._relation,
+        }  # fmt: skip
 
     def _by_id(self, field: str) -> dict[str, Record]:
         return {text(record, "id"): record for record in records(self._export, field) if text(record, "id")}
@@ -149,37 +154,20 @@ class Export:
 
     def mapped(self, row: ImportRow) -> Mapped:
         """What a row says; raises CommandRejected when it cannot be taken."""
-        record = row.value
-        match row.kind:
-            case "session":
-                return self._session(row.name, record)
-            case "observation":
-                return self._observation(row)
-            case "summary":
-                return self._summary(record)
-            case "session end":
-                return self._end(row.name, record)
-            case "memory":
-                return self._memory(row)
-            case "lesson":
-                return lesson(row, self.tenant)
-            case "slot":
-                return slot(record)
-            case "action":
-                return self._action(row)
-            case "relation":
-                return self._relation(row)
-            case _:
-                raise CommandRejected("made anew here, or without a counterpart")
+        mapping = self._mappings.get(row.kind)
+        if mapping is None:
+            raise CommandRejected("made again here, or without a counterpart")
+        return mapping(row)
 
-    def _session(self, name: str, record: Record) -> Mapped:
-        """A session and, where commits were made in it, that they were."""
+    def _session(self, row: ImportRow) -> Mapped:
+        """A session and the commits that were made in it."""
+        name, record = row.name, row.value
         needed(record, "id")
         project, at, lost = project_of(record), when(record, "startedAt"), list[str]()
         summary: Any = record.get("summary")
         title = " ".join(((summary if isinstance(summary, str) else "") or text(record, "firstPrompt")).split())
         agent = text(record, "agentId")
-        steps = [sessions.started(project, name, at, cwd=text(record, "cwd"), title=title, agent=agent)]
+        steps = [sessions.started(project, name, at, cwd=text(record, "cwd"), title=title, agent_id=agent)]
         for sha in names(record, "commitShas", lost):
             linked = LinkCommit(project=project, session_id=name, commit=sha)
             steps.append(Step(linked, f"commit\0{sha}\0{name}", at))
@@ -206,8 +194,9 @@ class Export:
         step = Step(observed, f"{OBSERVATION_ROW}\0{name}", at, compressed(record, observed.kind, content, data, lost))
         return Mapped([step], lost)
 
-    def _summary(self, record: Record) -> Mapped:
-        session_id, lost = needed(record, "sessionId"), list[str]()
+    def _summary(self, row: ImportRow) -> Mapped:
+        record, lost = row.value, list[str]()
+        session_id = needed(record, "sessionId")
         session = self._sessions.get(session_id)
         if session is None:
             raise CommandRejected("its session is not in the export", "sessionId")
@@ -225,14 +214,14 @@ class Export:
         )
         return Mapped([step], lost)
 
-    def _end(self, name: str, record: Record) -> Mapped:
-        status = text(record, "status")
+    def _end(self, row: ImportRow) -> Mapped:
+        record, status = row.value, text(row.value, "status")
         at = when_given(record, "endedAt")
         if at is None and status in ("", "active"):
             raise CommandRejected("the session goes on there")
         outcome = "failed" if status in ("failed", "abandoned") else "completed"
         at = at or when_given(record, "updatedAt") or when(record, "startedAt")
-        return Mapped([sessions.ended(project_of(record), name, at, outcome=outcome)])
+        return Mapped([sessions.ended(project_of(record), row.name, at, outcome=outcome)])
 
     def _memory(self, row: ImportRow) -> Mapped:
         """A memory; one that follows another is its next version."""
@@ -447,8 +436,9 @@ def lesson(row: ImportRow, tenant: str) -> Mapped:
     return Mapped(steps, lost)
 
 
-def slot(record: Record) -> Mapped:
+def slot(row: ImportRow) -> Mapped:
     """A slot as it was created and as it was last written."""
+    record = row.value
     created = when_given(record, "createdAt") or when_given(record, "updatedAt")
     if created is None:
         raise CommandRejected("nobody has written to it", "content")

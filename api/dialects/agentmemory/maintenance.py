@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from msgspec.structs import asdict
 from redis.exceptions import RedisError
@@ -200,41 +200,27 @@ FLAGS = (
 )  # fmt: skip
 
 
-class Process(NamedTuple):
-    """What the process uses: bytes of memory, seconds of processor time until `at`."""
-
-    rss: int
-    user_s: float
-    cpu_s: float
-    at: float
-
-
-def measured() -> Process:
-    """What this process uses now."""
-    times = os.times()
-    try:
-        rss = int(Path("/proc/self/statm").read_bytes().split()[1]) * _PAGE_BYTES
-    except OSError:  # no Linux: the most it ever used
-        rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    return Process(rss, times.user, times.user + times.system, time.monotonic())
-
-
 class Meter:
     """Measures the process from one call to the next."""
 
     def __init__(self) -> None:
+        times = os.times()
         self.started = time.monotonic()
-        self._last = measured()
+        self._last_cpu_s, self._last_at = times.user + times.system, self.started
 
     def used(self) -> dict[str, Any]:
         """Memory, and processor use since the last call: 100 percent is one processor, fully used."""
-        now, last = measured(), self._last
-        elapsed = now.at - last.at
-        percent = 100 * (now.cpu_s - last.cpu_s) / elapsed if elapsed > 0 else 0.0
+        times, now = os.times(), time.monotonic()
+        try:
+            rss = int(Path("/proc/self/statm").read_bytes().split()[1]) * _PAGE_BYTES
+        except OSError:  # no Linux: the most it ever used
+            rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        cpu_s, elapsed = times.user + times.system, now - self._last_at
+        percent = 100 * (cpu_s - self._last_cpu_s) / elapsed if elapsed > 0 else 0.0
         if elapsed >= LOOK_S:
-            self._last = now
-        memory = {"heapUsed": now.rss, "heapTotal": now.rss, "rss": now.rss, "external": 0}
-        cpu = {"userMicros": int(now.user_s * 1e6), "systemMicros": int((now.cpu_s - now.user_s) * 1e6)}
+            self._last_cpu_s, self._last_at = cpu_s, now
+        memory = {"heapUsed": rss, "heapTotal": rss, "rss": rss, "external": 0}
+        cpu = {"userMicros": int(times.user * 1e6), "systemMicros": int(times.system * 1e6)}
         return {"memory": memory, "cpu": {**cpu, "percent": round(percent, 2)}}
 
 
