@@ -99,7 +99,7 @@ def handlers(fault_answer: FaultAnswer) -> dict[Any, Any]:
         return answer
 
     async def on_disconnect(request: Request, error: Exception) -> Response:
-        return fault_answer(400, "the request was not complete", error)  # nobody reads this, and nothing was stored
+        return fault_answer(400, "the request was not complete", error)  # the client is gone, and nothing was stored
 
     async def on_bug(request: Request, error: Exception) -> Response:
         logger.exception("%s %s failed", request.method, route_of(request.scope), exc_info=error)

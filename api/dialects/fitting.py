@@ -14,10 +14,10 @@ import msgspec
 
 from ingest.secrets.scrub import MAX_DEPTH, scrub_text
 
+# Of the data as JSON; an event has 1 MiB, with everything around it.
 MAX_BYTES = 900 << 10
-"""Of the data as JSON; an event has 1 MiB, with everything around it."""
+# Characters that a text is cut to; the next one is tried when all of it is still too big.
 CAPS = (65_536, 4_096)
-"""Characters that a text is cut to; the next one is tried when all of it is still too big."""
 MAX_FIELDS = 64
 """Kept of an object that is big by the number of its parts."""
 DEPTH = MAX_DEPTH - 8

@@ -44,7 +44,7 @@ class SessionProjects:
     def of(self, tenant: str, projects: tuple[str, ...], shared: SharedPositions | None = None) -> "SessionProjects":
         """The same homes, as far as they are of one tenant, and of those who may see the same projects of it.
 
-        `shared` is told of writes to sessions, for the other processes on this port.
+        `shared` gets writes to sessions, for the other processes on this port.
         """
         theirs = copy(self)
         theirs._whose, theirs._shared = Owner(tenant, projects), shared
@@ -76,7 +76,7 @@ class SessionProjects:
             self._shared.wrote(_writer(self._whose.tenant, session_id), written)
 
     def forget(self, session_id: str) -> None:
-        """Nothing is known of a session any more: it was forgotten, and may begin anew elsewhere."""
+        """Drop a session that was deleted: it can start again in another project."""
         self._homes.pop((self._whose, session_id), None)
 
 
@@ -90,7 +90,7 @@ def _writer(tenant: str, session_id: str) -> str:
 
 
 def homes(request: Request) -> SessionProjects:
-    """The homes that this process knows, as far as whoever asks may know them."""
+    """The cached homes, as far as the caller can read them."""
     dependencies = services(request)
     projects: SessionProjects = request.app.state.homes
     return projects.of(dependencies.tenant, dependencies.key_scope.projects, dependencies.last_writes.shared)

@@ -1,4 +1,4 @@
-"""Claude Code's transcripts: what was asked, answered and done, from the lines of one. Pure.
+"""Claude Code's transcripts: prompts, answers and tool calls, from the lines of one. Pure.
 
 A tool call and its result are one observation, as its hook would have reported it; its line is the result's.
 """
@@ -111,7 +111,7 @@ def _row(entry: Record, name: str, **fields: object) -> ImportRow:
 
 
 def _nothing(entry: Record | None) -> str:
-    """Why a line comes to nothing by itself."""
+    """Why a line alone gives no row."""
     if entry is None:
         return "no JSON object"
     kind = text(entry, "type") or "no type"

@@ -1,4 +1,4 @@
-"""What an import makes of a row of another system: commands, each with the time and a name that the row gives. Pure.
+"""The commands for a row of another system, each with the time and a name from the row. Pure.
 
 Event ids are hashes of the system and what the row is called there, so the same row makes the same events every time.
 """
@@ -130,7 +130,7 @@ def whole(row: Record, field: str) -> int:
 
 
 def texts(row: Record, field: str, lost: list[str]) -> list[str]:
-    """The texts of a list, which may be JSON in a text; what is none is lost, and said so."""
+    """The texts of a list, which may be JSON in a text; `lost` names what is not a text."""
     value: Any = row.get(field)
     if isinstance(value, str):
         if not value.strip():
@@ -161,7 +161,7 @@ def names(row: Record, field: str, lost: list[str]) -> list[str]:
 
 
 def when(row: Record, *fields: str) -> datetime:
-    """The time in the first of the fields that has one; raises CommandRejected when there is none.
+    """The time in the first of the fields that has one; raises CommandRejected if none has.
 
     A text is ISO 8601, in UTC when it names no zone; a number counts seconds or, when it is too big for that,
     milliseconds since 1970.
@@ -185,7 +185,7 @@ def when(row: Record, *fields: str) -> datetime:
 
 
 def when_given(row: Record, *fields: str) -> datetime | None:
-    """Like `when`, None when there is none."""
+    """Like `when`, but None without a time."""
     return when(row, *fields) if any(row.get(field) not in (None, "") for field in fields) else None
 
 

@@ -105,7 +105,7 @@ class StateFile:
         self.path = folder / f"{digest}.json"
 
     def read(self) -> ImportState | None:
-        """The state that was saved last; None when there is none."""
+        """The state that was saved last, if any."""
         try:
             return msgspec.json.decode(self.path.read_bytes(), type=ImportState)
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
@@ -131,8 +131,8 @@ def state_folder() -> Path:
 BATCH, MAX_BATCH = 500, 5_000
 """Events of a chunk: what the server appends at once; and the most that can be asked for."""
 MAX_CHUNK_BYTES = 4 << 20
+# Rows that come to nothing are not sent; they end a chunk, so that the state follows.
 ROWS_PER_SAVE = 10_000
-"""Rows that come to nothing are not sent; they end a chunk, so that the state follows."""
 
 
 Sender = Callable[[bytes, int], Imported]
@@ -156,7 +156,7 @@ def server(post: Callable[[str, bytes], Any], tenant: str) -> Sender:
 
 
 class Run:
-    """One import. `on_rows` is told how many rows were dealt with, `save` keeps the state."""
+    """One import. `on_rows` gets the number of rows that are done, `save` stores the state."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Sessions of other systems: opened, summarised, ended, and what was asked in them. Pure.
+"""Sessions of other systems: opened, summarised, ended, and the prompts in them. Pure.
 
 A summary counts only in a session that the same import opened: of a session that was there already, the summary is
 its own.
@@ -22,7 +22,7 @@ PROMPT = "prompt_submit"
 KIND_CHARS = 64
 UNKNOWN_PROJECT = "unknown"
 HOOK_FIELD = "hookType"
-"""Metadata that keeps which hook an observation is from. In the data it would be taken for what was observed."""
+"""Metadata that keeps which hook an observation is from. In the data it would look like part of the observation."""
 IMAGE_FIELD, MODALITY_FIELD = "imageData", "modality"
 """Metadata that keeps which image an observation was of."""
 
@@ -160,7 +160,7 @@ def history(
 
 
 def _left(began_with: float, created: datetime, confirmed: Sequence[datetime], until: datetime) -> float:
-    """What the fold makes of a history; it grows with the beginning."""
+    """The confidence that the fold computes from a history; it grows with the initial one."""
     confidence, last = began_with, created
     for at in confirmed:
         confidence, last = strengthened(decayed(confidence, DECAY_RATE, weeks_since(last, at))), at

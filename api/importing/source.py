@@ -110,10 +110,10 @@ def fingerprint_of(value: Any) -> str:
     return blake2b(msgspec.json.encode(value), digest_size=16).hexdigest()
 
 
+# Of a JSON document, which is read whole and then takes some ten times as much memory.
 MAX_DOCUMENT_BYTES = 512 << 20
-"""Of a JSON document, which is read whole and then takes some ten times as much memory."""
+# A longer line is skipped: nothing of it would fit into an event.
 MAX_LINE_BYTES = 32 << 20
-"""A longer line is passed over: nothing of it would fit into an event."""
 _SQLITE = b"SQLite format 3\0"
 
 
@@ -141,7 +141,7 @@ def document(path: Path) -> Any:
 
 
 def decoded(content: bytes, what: str) -> Any:
-    """The JSON value, its half surrogate pairs repaired; raises Unusable when it is none."""
+    """The JSON value, its half surrogate pairs repaired; raises Unusable for anything else."""
     try:
         return msgspec.json.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -153,7 +153,7 @@ def decoded(content: bytes, what: str) -> Any:
 
 
 def listed(value: Any, *fields: str) -> list[Any] | None:
-    """The list that a document is, or has in one of the fields; None when there is none."""
+    """The list that a document is, or has in one of the fields, if any."""
     if isinstance(value, list):
         return cast("list[Any]", value)
     if isinstance(value, dict):
@@ -217,7 +217,7 @@ def _object(text: bytes) -> Record | None:
 
 
 def list_in(path: Path, *fields: str) -> list[Record]:
-    """The objects of the list in a file; what is none of them becomes an empty one, and is refused with a reason."""
+    """The objects of the list in a file; anything else becomes an empty one, and is rejected with a reason."""
     items = listed(document(path), *fields)
     if items is None:
         raise Unusable(f"{path} has no list, nor an object with one as {' or '.join(map(repr, fields))}")
@@ -231,10 +231,10 @@ def rows_by_time(records: list[Record], kind: str, time: str) -> list[ImportRow]
 
 
 TIMEOUT_S = 60.0
+# How long a request is repeated while the server is busy or away; the pause doubles.
 PATIENCE_S, FIRST_PAUSE_S = 10.0, 0.2
-"""How long a request is repeated while the server is busy or away; the pause doubles."""
+# Items of one list that are gathered at most: they are all in memory.
 MAX_ITEMS = 2_000_000
-"""Items of one list that are gathered at most: they are all in memory."""
 
 
 def is_url(location: str) -> bool:

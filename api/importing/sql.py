@@ -15,14 +15,14 @@ from api.importing.mapping import ImportRow
 from api.importing.source import Cursor, Map, Placed, Source, Unusable
 
 PAGE = 1_000
+# How long a reader of a SQLite file waits for its owner's lock.
 BUSY_S = 10.0
-"""How long a reader of a SQLite file waits for its owner's lock."""
 CONNECT_S = 10
+# A query that takes longer is ended: what is behind a table need not end. A page takes milliseconds by an index; a
+# count or a sort of some million rows without one takes a minute.
 QUERY_S = 300.0
-"""A query that takes longer is ended: what is behind a table need not end. A page takes milliseconds by an index; a
-count or a sort of some million rows without one takes a minute."""
+# Of SQLite's virtual machine, between two looks at the clock: about a millisecond.
 STEPS = 100_000
-"""Of SQLite's virtual machine, between two looks at the clock: about a millisecond."""
 
 
 class Section(NamedTuple):
@@ -35,7 +35,7 @@ class Section(NamedTuple):
 
 
 class Sqlite:
-    """A SQLite file that is only read; raises Unusable when it is none."""
+    """A SQLite file that is only read; raises Unusable for any other file."""
 
     mark = "?"
 
@@ -110,7 +110,7 @@ class Postgres:
             raise self._unusable(error) from None
 
     def columns(self, table: str) -> set[str]:
-        """The columns of a table; empty when there is none."""
+        """The columns of a table; empty if it does not exist."""
         query = "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped"
         return {row["attname"] for row in self.ask(query, [table])}
 

@@ -97,7 +97,7 @@ class LinesSource(Source):
 
 
 def command(row: ImportRow, at: datetime) -> Mapped:
-    """The command of a line, which happened when it says, else `at`; raises CommandRejected when it is none.
+    """The command of a line, which happened when it says, else `at`; raises CommandRejected for any other line.
 
     Without an `event_id` it is known by its place and its text: the same line in the same place is the same event.
     """
@@ -181,7 +181,7 @@ def conversation_rows(file: Path) -> Iterator[ImportRow]:
 
 TRANSCRIPT = Path(".system_generated/logs/transcript.jsonl")
 MAX_BYTES = 64 << 20
-"""A transcript over this is passed over."""
+"""A larger transcript is skipped."""
 _REQUEST = re.compile(r"<USER_REQUEST>(.*?)</USER_REQUEST>", re.DOTALL)
 _MAPPING = re.compile(r"(?:^|\n)[ \t]*\[?((?:file:|/|~|[A-Za-z]:[\\/])[^\]\n]*?)\]?[ \t]+->[ \t]+\[?[^\]\n]+\]?")
 _TEXT_FIELDS = ("content", "text", "message", "response", "user_response", "prompt")
@@ -228,7 +228,7 @@ def conversation(path: Path, name: str) -> Conversation:
 
 
 def turns(lines: Iterable[str]) -> Iterator[Turn]:
-    """The turns of a transcript; a prompt without an answer is none."""
+    """The turns of a transcript; a prompt without an answer is ignored."""
     prompt = ""
     for line in lines:
         entry = _entry(line)

@@ -118,7 +118,7 @@ class Triggered(Struct, frozen=True, kw_only=True):
 
 
 class Numbered(NamedTuple):
-    """What an observation goes by: its own number, its session's and its project's."""
+    """The numbers of an observation, its session and its project."""
 
     observation: int
     session: int

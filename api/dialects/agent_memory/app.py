@@ -85,7 +85,7 @@ def create_app(settings: Settings, gateway: Gateway) -> Starlette:
 
 
 def fault_answer(status: int, message: str, error: Exception) -> Response:
-    """The answer to a fault; what a rule of ours refuses is told like a value of the wrong type."""
+    """The answer to an error; a refusal by one of our rules looks like a value of the wrong type."""
     if status == 422 and isinstance(error, CommandRejected):
         error = unprocessable(error.message, *(error.field.split(".") if error.field else ()))
     return detail_answer(status, message, error)

@@ -45,7 +45,7 @@ def _session(record: Record) -> Mapped:
 
 
 def _summary(row: ImportRow) -> Mapped:
-    """A summary: what was asked is its title, the rest its narrative."""
+    """A summary: the request is its title, the rest its narrative."""
     record, lost = row.value, list[str]()
     request = " ".join(text(record, "request").split())
     parts = [f"{title}: {part}" for field, title in _PARTS.items() if (part := text(record, field).strip())]

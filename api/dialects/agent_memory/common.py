@@ -1,6 +1,6 @@
 """What the endpoints share: bodies and query strings, the context of a request, the numbers of documents, the state.
 
-Unknown keys of a body are passed over.
+Unknown keys of a body are ignored.
 """
 
 import asyncio

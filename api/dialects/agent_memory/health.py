@@ -23,8 +23,8 @@ from projections.rebuilding.reembedding import ReEmbedding
 logger = logging.getLogger(__name__)
 
 DATABASE_WITHIN_S = 0.2
+# Hooks allow half a second for all of it; a search that is under way takes the index some ten milliseconds.
 COUNTED_WITHIN_S = 0.025
-"""Hooks allow half a second for all of it; a search that is under way takes the index some ten milliseconds."""
 _PROVIDERS = {"default": "onnx"}
 
 
@@ -108,7 +108,7 @@ async def _database(request: Request) -> dict[str, Any]:
         return {"status": "error", "error": str(error) or type(error).__name__}
     version = about.get("valkey_version") or about.get("redis_version", "")
     name = about.get("server_name") or "redis"
-    details = {"version": f"{name} {version}", "pgvector": True}  # it stands for "vectors can be searched"
+    details = {"version": f"{name} {version}", "pgvector": True}  # which means that vectors can be searched
     for condition in services(request).watch.readiness.impaired:
         return {"status": "error", "error": condition.message, **details}
     return {"status": "ok", **details}
@@ -128,7 +128,7 @@ def _embeddings(request: Request) -> dict[str, Any]:
 
 
 async def _observations(request: Request) -> int:
-    """How many observations there are; the last known count where the index is busy, -1 where there is none."""
+    """How many observations there are; the last known count while the index is busy, -1 before the first."""
     try:
         async with asyncio.timeout(COUNTED_WITHIN_S):
             state(request).observations = await listed(request).observation_count(context_of(request).reader())

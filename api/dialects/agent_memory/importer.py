@@ -1,7 +1,7 @@
 """agent-memory: sessions, observations and rules, as its tables and its REST answers have them. Pure.
 
-A row of the REST API has the session's number where a table's row, joined, has its name; who reads the rows puts the
-name into `session`.
+A row of the REST API has the session's number where a table's row, joined, has its name; the reader of the rows puts
+the name into `session`.
 """
 
 from collections.abc import Iterator
@@ -241,7 +241,7 @@ def _server_rows(contents: AgentMemory) -> Iterator[ImportRow]:
 
 
 def agent_memory_sections(database: Database) -> list[Section]:
-    """The sections of an agent-memory database. Raises Unusable when it is none."""
+    """The sections of an agent-memory database. Raises Unusable for any other."""
     if not {"session_id", "project_id"} <= database.columns("mem_sessions"):
         raise Unusable("this is no database of agent-memory: it has no table `mem_sessions`")
     sessions = (

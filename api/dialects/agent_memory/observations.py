@@ -259,7 +259,7 @@ async def recalled(context: Call, request: RecallRequest) -> tuple[RecallAnswer,
 
 
 async def observation_of(context: Call, number: int) -> Found | None:
-    """What goes by a number; None when there is nothing that the reader may see."""
+    """The document with a number; None if the reader cannot read it."""
     (name,) = await context.queries.numbers(context.tenant, "observation").ids([number])
     return None if name is None else (await observations_of(context, [name])).get(name)
 

@@ -18,7 +18,7 @@ What else is remembered is found by searches, too, and shown as an observation:
 | summary | `discovery` | its title, its narrative; `facts` are the decisions |
 
 A lesson is a rule with a title; a global one is in the nameless project. Ours are one for each text, and fade when
-nobody confirms them; agent-memory's stay until they are switched off. `completing` makes up for both.
+they are not confirmed; agent-memory's stay until they are switched off. `completing` makes up for both.
 """
 
 from contextlib import suppress

@@ -154,7 +154,7 @@ SKIPPED = frozenset(
 )  # fmt: skip
 """Tools whose use says nothing about the work."""
 _NO_ANSWER = '""'
-"""What the hook makes of a response that is not there."""
+"""What the hook sends for a missing response."""
 _SPOOLED_AT = re.compile(r"(\d{13})-")
 """How the name of a spool file begins: the milliseconds at which it was written."""
 MAX_FILES = 10_000
@@ -266,7 +266,7 @@ def hook_spool(settings: Settings) -> Spool:
 
 
 async def queue(request: Request) -> Response:
-    """Record the use of a tool; nobody waits until it is projected. Of 13 tools only the session is taken note of.
+    """Record the use of a tool, without waiting until it is projected. Of 13 tools only the session is recorded.
 
     A refusal would be a lost event, for the hook reads no answer: only what is no JSON, or no item, is refused.
     """

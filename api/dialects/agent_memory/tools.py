@@ -27,7 +27,7 @@ async def guide(context: Call, arguments: dict[str, Any]) -> ToolAnswer:
 
 
 def refused(tool: Tool, error: Exception) -> ToolAnswer:
-    """How a fault is told: bad arguments as an error, whatever else as the tool's answer."""
+    """The answer to an error: invalid arguments are an error, everything else is the tool's answer."""
     match error:
         case BadArgument(message=message):
             return ToolAnswer(f"Input validation error: {message}", is_error=True)

@@ -1,6 +1,6 @@
 """The application of agentd-memory and its endpoints.
 
-What one client wrote every client reads next: reads wait for the last write through this API, whoever made it.
+What one client wrote every client reads next: reads wait for the last write through this API, by any client.
 """
 
 import asyncio
@@ -91,7 +91,7 @@ class ServiceMetrics(Collector):
 
 
 class AgentdState:
-    """`strict`: whoever does not say who asks sees only what is public."""
+    """`strict`: a request without an actor reads only public memories."""
 
     def __init__(self, settings: Settings) -> None:
         self.metrics = ServiceMetrics()
@@ -103,12 +103,12 @@ EVERY_CLIENT = "agentd"
 """Under whose name the last write through this API is kept."""
 MAX_QUERY_CHARS = 20_000
 """Of a query, what is searched for."""
+# A log that says nothing for so long is away; clients wait 3 s for the health.
 ANSWERS_WITHIN_S = 2.0
-"""A log that says nothing for so long is away; clients wait 3 s for the health."""
 
 
 async def health(request: Request) -> Response:
-    """Whether it can be used; 503 when it cannot, 200 and `degraded` while it can be read only or nobody projects."""
+    """Whether it can be used; 503 if not, 200 and `degraded` while it is read-only or no worker projects."""
     dependencies = services(request)
     wrong = dependencies.watch.readiness.impaired
     index = next((condition.message for condition in wrong if condition.code == "index"), "")
@@ -145,7 +145,7 @@ async def create(request: Request) -> Response:
 
 
 async def listed(request: Request) -> Response:
-    """Memories, newest first. Who may find them does not count, unless `as_actor` says who asks."""
+    """Memories, newest first, of any visibility unless `as_actor` names the reader."""
     body, context, dependencies = agentd.listing(request.query_params), _context_of(request), services(request)
     if body.created_by == "":
         return Json(Page(items=[], total=0, limit=body.limit, offset=body.offset))
@@ -181,7 +181,7 @@ async def get(request: Request) -> Response:
 
 
 async def delete(request: Request) -> Response:
-    """Delete a memory, for good; false when there is none."""
+    """Delete a memory permanently; false if it does not exist."""
     name, context = agentd.memory_name(request), _context_of(request)
     reader = _reader(request, request.query_params.get("as_actor"))
     try:
@@ -202,7 +202,7 @@ async def show(request: Request) -> Response:
     body = await agentd.read_body(request, Show, refused=("visibility",))
     actor = body.as_actor
     acting = None if actor is None else reader_of(context.tenant, "shared", "", actor, context.key_scope)
-    # who acts is asked of the memory, whoever may see it; but a key for some agents sees only what they may
+    # The memory decides whether the actor may change it, not its readers; but a key for some agents reads only theirs.
     reader = acting if acting and context.key_scope.agents else context.operator() if acting else _reader(request, None)
     memory = await _current(context, name, reader)
     if actor is not None:
@@ -262,7 +262,7 @@ def _context_of(request: Request) -> Call:
 
 
 def _reader(request: Request, actor: str | None) -> Reader:
-    """Who reads: everybody reads everything, unless they say who they are, or the server is strict."""
+    """The reader: of everything, unless the request names an actor or the server is strict."""
     dependencies = services(request)
     if actor is None and dependencies.scope == "shared" and not _state(request).strict:
         return dependencies.operator()

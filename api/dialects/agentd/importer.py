@@ -1,6 +1,6 @@
 """agentd: memories with readers. Pure.
 
-agentd knows no projects; a memory goes to PROJECT, or to the one the import is told. Nothing is superseded there, so
+agentd knows no projects; a memory goes to PROJECT, or to the project of the import. Nothing is superseded there, so
 nothing is here.
 """
 

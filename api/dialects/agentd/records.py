@@ -2,7 +2,7 @@
 
 A memory's id there, `mem_<unix ms>_<8 hex>`, is kept as metadata, and the id of our document follows from it, as that
 of an imported memory does: it is found without a search, and a memory that moved here is called what it was called.
-What was written into the project natively or by another API has only our own id, and goes by that.
+What was written into the project natively or by another API has only our own id, and is called by it.
 """
 
 import re
@@ -91,7 +91,7 @@ def recorded(command: Remember, caller: Caller, position: str) -> Memory:
 
 
 def view(memory: Memory) -> MemoryView:
-    """A memory for a client. Its times are whole milliseconds, which is what lists and searches go by."""
+    """A memory for a client. Its times are whole milliseconds, as lists and searches compare them."""
     created = to_the_ms(memory.occurred_at)
     changed = memory.updated_at != memory.recorded_at
     return MemoryView(

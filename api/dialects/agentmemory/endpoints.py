@@ -1,6 +1,6 @@
 """Endpoints of the agentmemory API: requests are read leniently, by the schema that describes them.
 
-A body is JSON whatever its content type, an empty one is `{}`; unknown keys and nulls are passed over. A request that
+A body is JSON whatever its content type, an empty one is `{}`; unknown keys and nulls are ignored. A request that
 cannot be read is 400 `{"error": text}`, a function that could not do it 200 `{"success": false, "error": text}`.
 """
 
@@ -81,7 +81,7 @@ async def read_body(request: Request, schema: Schema) -> Arguments:
 
 
 def read_query(request: Request, schema: Schema) -> Arguments:
-    """The same of the query string; an empty value is none. Raises BadArgument."""
+    """The same of the query string; an empty value is absent. Raises BadArgument."""
     return lenient.read({name: value for name, value in request.query_params.items() if value}, schema)
 
 
@@ -133,7 +133,7 @@ def session_of(located: Located) -> Session:
 
 
 async def written_document(call: Call, name: str, agent: str) -> dict[str, Any] | None:
-    """A document that was just written, as readers get it; None when it is not projected in time, or nobody reads."""
+    """A document that was just written, as readers get it; None if it is not projected in time, or has no reader."""
     try:
         reader = call.reader(agent)
     except ReaderUnknown:  # it is stored all the same

@@ -87,13 +87,13 @@ _LISTS = {
 _MEMORY_ID = "agentmemory_id"
 """Metadata that keeps the id a memory had."""
 _CONDENSED = ("project", "agent_id", "session_id", "content", "importance", "memory_type", "tags", "metadata")
-"""What a memory that was made of several says of itself."""
+"""The fields of a memory that was made of several."""
 
 
 class Export:
     """An export object, and where the things in it will be here. `export` may be a page or a whole one.
 
-    Raises CommandRejected when it is none.
+    Raises CommandRejected for anything else.
     """
 
     def __init__(self, export: Mapping[str, Any], tenant: str) -> None:
@@ -557,7 +557,7 @@ def rows_of(kind: str, export: Mapping[str, Any], field: str) -> Iterator[Import
 
 
 def listed(export: Mapping[str, Any], field: str) -> list[Any]:
-    """What a list has; nothing when there is none."""
+    """The items of a list; none if it is missing."""
     value: Any = export.get(field)
     return cast("list[Any]", value) if isinstance(value, list) else []
 

@@ -174,10 +174,10 @@ def audit_record(entry: AuditEntry) -> dict[str, Any]:
     }
 
 
+# A store that takes longer to respond counts as unavailable.
 PING_S = 2.0
-"""A store that takes longer to respond counts as unavailable."""
+# Calls closer together are compared with the same earlier measurement.
 LOOK_S = 1.0
-"""Calls closer together are compared with the same earlier measurement."""
 LAG_WARN_MS = 500.0
 DEGRADED_BEHIND = 10_000
 """Events that are not projected yet."""

@@ -43,7 +43,7 @@ class _ToolCall(Deferred):
 
 
 def refused(tool: Tool, error: Exception) -> ToolAnswer:
-    """How a fault is told: an argument at fault is an error that names it, what the function refuses is its answer."""
+    """The answer to an error: an invalid argument is an error that names it, a refusal the function's answer."""
     if isinstance(error, BadArgument):
         return _bad_argument(error.field, error.message)
     if isinstance(error, CommandRejected):
@@ -72,7 +72,7 @@ Properties = Mapping[str, Schema]
 NUMBER: Schema = {"type": "number"}
 BOOLEAN: Schema = {"type": "boolean"}
 NAMES: Schema = {"type": ["string", "array"], "items": {"type": "string"}}
-"""A list; a text with commas is taken for one."""
+"""A list, or one text with commas."""
 ANYTHING: Schema = {}
 
 
@@ -82,7 +82,7 @@ def text(description: str = "", default: str | None = None) -> Schema:
 
 
 def number(default: float | None = None, description: str = "") -> Schema:
-    """The schema of a number; numeric text is taken for one."""
+    """The schema of a number, or numeric text."""
     return _described(NUMBER, description, default)
 
 
@@ -92,7 +92,7 @@ def boolean(default: bool, description: str = "") -> Schema:
 
 
 def names(description: str) -> Schema:
-    """The schema of a list; a text with commas is taken for one."""
+    """The schema of a list, or one text with commas."""
     return _described(NAMES, description + " A list, or one text with commas.", None)
 
 
@@ -204,7 +204,7 @@ OF_SESSION: Properties = {**texts("sessionId", "agentId"), "limit": number(MAX_O
 DRY_RUN: Properties = {"dryRun": BOOLEAN}
 CALL: Properties = {"name": text(), "arguments": {"type": "object"}}
 DELETE: Properties = {"memoryIds": {"type": "array", "items": text()}, "reason": text()}
-"""No text with commas is taken for the list here: what is deleted is gone."""
+"""One text with commas is no list here, because what is deleted is gone."""
 EXPORT: Properties = {"exportData": {"type": "object"}, "strategy": text(default="merge")}
 _ACTION: Properties = {"title": text(), "description": text(), "priority": NUMBER, "status": text(STATUSES)}
 _NO_SESSION = {400: "The session is missing."}
@@ -213,7 +213,7 @@ _WRITTEN = {**_NO_SLOT, 413: "The text would exceed the slot's limit; says its s
 _NO_ACTION = {400: "A field cannot be read.", 404: "There is no such action."}
 
 OPERATIONS: tuple[Operation, ...] = (
-    # What the server says of itself
+    # About the server
     Operation("maintenance:health", "How the server is.", ANY, route="GET health",
         errors={503: "the log does not answer, or nobody projects"}),
     Operation("maintenance:flags", "What is switched on.", ANY, route="GET config/flags"),
@@ -226,7 +226,7 @@ OPERATIONS: tuple[Operation, ...] = (
         errors={404: "no such action"}),
     Operation("endpoints:call", "Call a tool; what goes wrong in it is in the answer's text.", ANY, CALL, ("name",),
         route="POST mcp/call"),
-    # Searching, and what agents are told without asking
+    # Searching, and context for agents
     Operation("searching:recall", "Search past observations and memories. Use it before you assume or redo work.", READ,
         {"query": QUERY, "limit": LIMIT}, ("query",),
         {"format": text(), "token_budget": NUMBER, **texts("agentId", "project")}, "memory_recall", "POST search",

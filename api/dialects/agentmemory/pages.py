@@ -31,18 +31,18 @@ from projections.queries.log_events import EventFilter
 from projections.queries.views import view
 
 logger = logging.getLogger(__name__)
+# Older pages join a stream at the root when the first does not answer; nothing they send is needed.
 PATHS = ("/stream/mem-live/viewer", "/")
-"""Older pages join a stream at the root when the first does not answer; nothing they send is needed."""
 MAX_VIEWERS = 100
+# Of a viewer; viewers that wait for the same frame share it.
 MAX_WAITING_CHARS = 4 << 20
-"""Of a viewer; a frame is kept once, whoever waits for it."""
 AT_ONCE = 200
 PAUSE_S = 0.1
+# How much is sent before viewers and other requests get a turn: a viewer that keeps reading never falls behind.
 SLICE_CHARS, SLICE_S = 128 << 10, 0.005
-"""How much is sent before viewers, and everybody else, have their turn: one that reads on never falls behind."""
 CLOSE_S = 1.0
+# Of what came as it was; a whole screenshot is left out, and the frame says so.
 MAX_RAW_BYTES = 128 << 10
-"""Of what came as it was; a whole screenshot is left out, and the frame says so."""
 _RAW = ("raw", "toolName", "toolInput", "toolOutput", "userPrompt")
 _BOTH = ("id", "sessionId", "timestamp", "hookType", "project", "agentId")
 
@@ -127,7 +127,7 @@ class Audience:
             self._following = asyncio.create_task(self._follow(), name="viewers")
 
     async def stop(self) -> None:
-        """Stop following the log once nobody watches."""
+        """Stop following the log once there are no viewers."""
         if self._following is not None:
             following, self._following = self._following, None
             await end(following)
@@ -214,7 +214,7 @@ def frames(observation: Observation) -> tuple[str, str]:
 
 
 def _frame(form: str, observation: Mapping[str, Any]) -> bytes:
-    """Pages of both generations take it: older ones go by `type`, newer ones by `event_type`."""
+    """Pages of both generations take it: older ones read `type`, newer ones `event_type`."""
     session = observation["sessionId"]
     return msgspec.json.encode(
         {

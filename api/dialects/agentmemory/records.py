@@ -39,14 +39,14 @@ _STATUS = {"ended": "completed"}
 
 
 def kind_of(given: str | None) -> MemoryKind:
-    """The kind a caller names; what is none of them is a fact."""
+    """The kind a caller names; any other name is a fact."""
     return MEMORY_KINDS.get((given or "").strip().lower(), "fact")
 
 
 def classified(kind: MemoryKind, sources: Iterable[str] = ()) -> Record:
     """What of a Remember command keeps a memory's kind, and which observations it is said to be from.
 
-    Those are told, and no more: nothing says that it was made of them. Of many, as many as metadata has room for.
+    They are stored and shown, but are not its sources. Of many, as many as the metadata has room for.
     """
     named = ",".join(distinct(source.strip() for source in sources if "," not in source))
     if len(named.encode()) > SOURCES_BYTES:

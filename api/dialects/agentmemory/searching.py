@@ -88,8 +88,8 @@ async def bridge(call: Call) -> Record:
 
 WINDOW_S = 30.0
 MAX_SEARCHERS = 10_000
+# The index is loading, or no reader is named: there are no results, and the answer says why.
 UNANSWERED = (ProjectionBehind, ReaderUnknown)
-"""The index is loading, or nobody says who reads: there are no results, and the answer says why."""
 OURS = "viewer"
 """The page that comes with the server: a person looks, no agent."""
 CAVEAT = (
@@ -99,8 +99,8 @@ CAVEAT = (
 QUERY_CHARS = 20_000
 MAX_EXPANDED = 20
 LESSONS_SHOWN = 5
+# Memories compared with a new one, those that share most of its words.
 ALIKE_LOOKED_AT = 20
-"""Memories compared with a new one, those that share most of its words."""
 ALIKE_CHARS = 2_000
 
 

@@ -46,15 +46,15 @@ from projections.queries.views import view
 
 logger = logging.getLogger(__name__)
 TITLE_CHARS = 200
+# A session's start waits no longer for its context; hooks give up after 0.7 s.
 CONTEXT_S = 0.25
-"""A session's start waits no longer for its context; hooks give up after 0.7 s."""
+# Nor for what was written to the session before.
 KNOWN_S = 0.4
-"""Nor for what was written to the session before."""
 SESSIONS = 20
 """Listed without a limit."""
 MAX_SESSIONS = 500
+# Summaries read side by side.
 AT_ONCE = 8
-"""Summaries read side by side."""
 
 
 async def start(request: Request, arguments: Arguments) -> Record:
@@ -249,8 +249,8 @@ async def _commits(call: Call, reader: Reader, filters: dict[str, str], limit: i
     return matches[:limit]
 
 
+# A body over this is made to fit in a thread, so that the event loop can serve other requests.
 IN_THREAD_BYTES = 1 << 18
-"""A body over this is made to fit in a thread: the event loop serves others meanwhile."""
 
 
 async def observe(request: Request, arguments: Arguments) -> Record:

@@ -50,8 +50,8 @@ from projections.queries.views import Page, view
 from projections.services import Queries
 
 Strategy = Literal["merge", "replace", "skip"]
+# A bigger export is for `mnemolog import agentmemory`, which reads it from a file.
 MAX_IMPORT_BYTES = 64 << 20
-"""A bigger export is for `mnemolog import agentmemory`, which reads it from a file."""
 MAX_IMPORT_VALUES = 2_000_000
 LIMITS = {"sessions": 10_000, "memories": 50_000, "summaries": 10_000}
 MAX_PER_SESSION, MAX_OBSERVATIONS = 5_000, 500_000
@@ -59,10 +59,10 @@ STRATEGIES: dict[str, Strategy] = {strategy: strategy for strategy in get_args(S
 FIRST, LAST = (0, 3, 0), (0, 9, 29)
 """Versions of agentmemory whose exports are read; our own are, too."""
 _VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})\.(\d{1,4})")
+# An export is in memory as long as it is imported.
 _one_at_a_time = asyncio.Semaphore(1)
-"""An export is in memory as long as it is imported."""
+# Mapped in a thread, looked up and appended at a time.
 ROWS = 200
-"""Mapped in a thread, looked up and appended at a time."""
 OVERLOADED_S = 30
 MAX_REFUSALS = 20
 """Listed in the answer; all are counted."""
@@ -139,8 +139,8 @@ class ExportImport:
     async def run(self, export: Mapping[str, Any]) -> None:
         """Import an export; with `skip`, existing documents stay as they are; with `replace`, all others are deleted.
 
-        Raises CommandRejected when it is none. Raises Overloaded or LogUnavailable on the way: repeating all of it is
-        safe.
+        Raises CommandRejected for anything else. Raises Overloaded or LogUnavailable on the way: repeating all of it
+        is safe.
         """
         operations, queries = self._call.operations, self._call.queries
         await operations.current.settle()
@@ -260,10 +260,10 @@ def _location(step: Step, tenant: str, partitions: int) -> tuple[int, DocumentId
     return partition_of(decision.route, partitions), DocumentId(decision.subject)
 
 
+# For sessions with their observations; clients wait 15 s for all of it.
 DEADLINE_S = 10.0
-"""For sessions with their observations; clients wait 15 s for all of it."""
+# For the rest.
 LAST_S = 13.0
-"""For the rest."""
 PAGE = 500
 MAX_SESSIONS = 10_000
 MAX_PAGE_SESSIONS = 1_000
@@ -288,7 +288,7 @@ async def get_export(call: Call, arguments: Arguments) -> Record:
 async def export(call: Call, arguments: Arguments) -> Record:
     """The export; sessions are paged by `maxSessions` and `offset`, the rest is always there.
 
-    While a node of the log's cluster is away it fails: one that lacks partitions would be taken for all there is.
+    It fails while a node of the log's cluster is away: an export without some partitions would look complete.
     """
     with whole_reads():
         return await _export(call, arguments)
@@ -348,7 +348,7 @@ async def _observations(queries: Queries, reader: Reader, session: Record) -> li
 async def _of_project(queries: Queries, reader: Reader, project: str) -> dict[str, list[Record]]:
     """What a project has beside sessions, by the name of its list; optional lists only if there is anything.
 
-    Summaries as readers get them: sessions are told with them.
+    Summaries as readers get them: sessions are shown with them.
     """
 
     def turns(listing: Callable[..., Awaitable[Page[Record]]]) -> AsyncIterator[Record]:

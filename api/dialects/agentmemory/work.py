@@ -256,7 +256,7 @@ async def _current(call: Call, arguments: Arguments) -> dict[str, Any]:
 
 
 def slot_record(slot: View) -> Record:
-    """A slot. One that nobody has written to has no times."""
+    """A slot; without times if it was never written."""
     fields = "label content size size_limit description pinned read_only scope created_at updated_at"
     return renamed(slot, fields) | without_empty(renamed(slot, "project"))
 

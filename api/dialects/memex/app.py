@@ -53,8 +53,8 @@ ABOUT = About(
     "memex", VERSION, "Memory of agents about users, by meaning and recency.", FAULT, partial(usual, away=502),
     pages=("docs", "redoc"),
 )  # fmt: skip
+# How long a search or a count waits for what its agent wrote; then it fails, rather than to leave something out.
 WAIT_S = 5.0
-"""How long a search or a count waits for what its agent wrote; then it fails, rather than to leave something out."""
 PING_S = 2.0
 _INVALID = {422: "The request does not fit."}
 _TOO_OFTEN = {429: "More often than the agent may in a minute."}
@@ -296,8 +296,8 @@ class Instrument:
 
 
 RETRY_AFTER_S = 60
+# Agents counted in a minute; the first of them is forgotten for one more.
 MAX_AGENTS = 100_000
-"""Agents counted in a minute; the first of them is forgotten for one more."""
 
 
 class TooOften(Overloaded):

@@ -58,7 +58,7 @@ def open_source(request: ImportRequest) -> Source:
 
 
 def memex_sections(database: Database) -> list[Section]:
-    """The one section of a memex database. Raises Unusable when it is none."""
+    """The one section of a memex database. Raises Unusable for any other."""
     columns = ("id", "agent_id", "user_id", "content", "importance", "memory_type", "created_at")
     if not set(columns) <= database.columns("memories"):
         raise Unusable("this is no database of memex: it has no table `memories` with agents and users")

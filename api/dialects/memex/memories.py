@@ -79,7 +79,7 @@ async def search(
 
 
 async def delete(context: Call, agent: str, uuid: UUID) -> bool:
-    """Forget a memory of the agent's, and what it stands for; false when there is no such memory of its own."""
+    """Delete a memory of the agent's, and what it was condensed from; false if the agent has no such memory."""
     name, reader = memory_id_of(uuid), context.reader(agent)
     try:
         if name is None or not is_found(await context.operations.memories.find(name, reader), agent):
@@ -96,7 +96,7 @@ async def delete(context: Call, agent: str, uuid: UUID) -> bool:
 async def count(context: Call, agent: str, user: str) -> int:
     """How much an agent remembers of a user."""
     if not agent or not user:
-        return 0  # nobody stores under an empty name, and one would not narrow the count
+        return 0  # no memory has an empty name, and it would not narrow the count
     reader = context.reader(agent)
     return await context.queries.lookup.count(reader, PROJECT, kinds=["memory"], agent_id=agent, user_id=user)
 

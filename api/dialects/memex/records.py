@@ -1,7 +1,7 @@
 """memex's memories as ours: a project of their own, UUIDs for our ids, its 0 to 2 for our 0 to 10. Pure.
 
-memex knows no visibility and no projects: an agent finds what it stored for a user. So memories are public, and whoever
-reads them here narrows by agent and user, both.
+memex knows no visibility and no projects: an agent finds what it stored for a user. So memories are public, and
+reads here filter by agent and user, both.
 """
 
 from datetime import UTC, datetime
@@ -41,13 +41,13 @@ class Shown(Struct, frozen=True, kw_only=True):
 
 
 def uuid_of(memory: str) -> UUID:
-    """The UUID, version 4 in shape, that stands for a memory's id `mem_<20 hex>`."""
+    """The UUID, version 4 in shape, of a memory's id `mem_<20 hex>`."""
     digits = memory.removeprefix(f"{MEMORY}_")
     return UUID(f"{digits[:12]}4{digits[12:15]}8{digits[15:18]}{_NODE}{digits[18:]}")
 
 
 def memory_id_of(uuid: UUID) -> DocumentId | None:
-    """The memory's id that a UUID stands for; None when it is none of ours."""
+    """The memory's id of a UUID; None if the UUID was not made here."""
     digits = uuid.hex
     if digits[12] != "4" or digits[16] != "8" or digits[20:30] != _NODE:
         return None

@@ -21,7 +21,7 @@ def output_schema(name: str) -> dict[str, Any]:
 
 
 def refused(tool: Tool, error: Exception) -> ToolAnswer:
-    """How a fault is told: as an error, with what is wrong and whether to try again."""
+    """The answer to an error: what is wrong, and whether to try again."""
     match error:
         case BadArgument(message=message):
             return _failed(tool, f"validation error: {message}")
