@@ -9,7 +9,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.http.http import MAX_BODY_BYTES, Json, body, parsed
+from api.http.http import Json, body, parsed
 from api.http.openapi import TEXT
 from ingest.commands.parse import check_values
 from ingest.errors import MalformedRequest, MnemologError
@@ -53,13 +53,13 @@ def detail_answer(status: int, message: str, error: Exception) -> Response:
 _PHRASES = {404: "Not Found", 405: "Method Not Allowed"}
 
 
-async def read_model(model: type[M], request: Request, content_type: str, limit: int = MAX_BODY_BYTES) -> M:
-    """The body as `model`; what does not call itself anything calls itself `content_type`.
+async def read_model(model: type[M], request: Request, content_type: str = "application/json") -> M:
+    """The body as `model`; without a content type it is read as `content_type`.
 
     Raises Unprocessable or RequestTooLarge.
     """
     stated = request.headers.get("content-type", content_type)
-    return await parsed(await body(request, limit), lambda raw: parse(model, raw, stated))
+    return await parsed(await body(request), lambda raw: parse(model, raw, stated))
 
 
 def parse(model: type[M], raw: bytes, content_type: str = "application/json") -> M:

@@ -5,14 +5,14 @@ Unknown keys of a body are ignored.
 
 import asyncio
 from collections.abc import Sequence
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field
 from starlette.requests import Request
 
 from api.dialects.agent_memory.answers import Numbered
 from api.dialects.agent_memory.records import ObservationType
-from api.dialects.errors import Unprocessable, read_model
+from api.dialects.errors import Unprocessable
 from api.services import READER_HEADER, services
 from ingest.names import header_name
 from ingest.platform.settings import Settings
@@ -138,8 +138,6 @@ class ReEmbedQuery(BaseModel):
     batch_size: Annotated[int, Field(ge=1)] = 100
 
 
-M = TypeVar("M", bound=BaseModel)
-
 SOURCE = "agent-memory"
 """Where an event came from, as events name it."""
 HOOKS = "agent-memory's hooks"
@@ -155,11 +153,6 @@ def listed(request: Request) -> Listed:
     """The queries that list documents."""
     dependencies = services(request)
     return Listed(dependencies.search_index, dependencies.operations.current.documents)
-
-
-async def read_body(request: Request, model: type[M]) -> M:
-    """The body. Raises Unprocessable, or RequestTooLarge."""
-    return await read_model(model, request, "application/json")
 
 
 def unprocessable(message: str, *where: str, given: object = None) -> Unprocessable:

@@ -26,12 +26,11 @@ from api.dialects.agent_memory.common import (
     context_of,
     listed,
     numbers,
-    read_body,
     unprocessable,
 )
 from api.dialects.agent_memory.observations import MAX_RESULTS, observation_of, recalled
 from api.dialects.agent_memory.records import completing, graver, name_of, wanted_project
-from api.dialects.errors import parse_query, path_value
+from api.dialects.errors import parse_query, path_value, read_model
 from api.http.http import Json
 from ingest.commands.decide import RecordLesson, ReinforceLesson, ReviseLesson, TriggerLesson
 from ingest.commands.parse import parse_object
@@ -48,7 +47,7 @@ from projections.queries.recall import RecallRequest
 
 async def create(request: Request) -> Response:
     """State a rule. One that was stated before is the same lesson, with what is said of it now."""
-    body = await read_body(request, NewLesson)
+    body = await read_model(NewLesson, request)
     _check(body.rule, body.trigger_pattern)
     context, sources = context_of(request), list[str]()
     if body.source_observation_id is not None:
@@ -90,7 +89,7 @@ async def match(request: Request) -> Response:
 async def patch(request: Request) -> Response:
     """Change a lesson. What is null stays as it is, so nothing can be taken away."""
     number = path_value(int, request, "id")
-    changes = (await read_body(request, LessonChanges)).model_dump(exclude_none=True)
+    changes = (await read_model(LessonChanges, request)).model_dump(exclude_none=True)
     if not changes:
         raise HTTPException(400, "Nothing to update")
     _check(changes.get("rule"), changes.get("trigger_pattern"))

@@ -30,7 +30,6 @@ from api.dialects.agent_memory.common import (
     listed,
     numbered,
     numbers,
-    read_body,
 )
 from api.dialects.agent_memory.records import (
     FOUND,
@@ -44,7 +43,7 @@ from api.dialects.agent_memory.records import (
     types_of,
     wanted_project,
 )
-from api.dialects.errors import parse_query, path_value
+from api.dialects.errors import parse_query, path_value, read_model
 from api.dialects.session_projects import homes, settled
 from api.http.http import Json
 from ingest.commands.decide import TrackSession
@@ -72,7 +71,7 @@ _MODES: dict[str, Literal["hybrid", "lexical", "vector"]] = {"hybrid": "hybrid",
 
 async def create(request: Request) -> Response:
     """Make an observation. It goes to the project it names, also when its session is at home in another one."""
-    body = await read_body(request, NewObservation)
+    body = await read_model(NewObservation, request)
     project, session, now = name_of(body.project), name_of(body.session_id), system_clock()
     fields = ObservationFields(**body.model_dump(exclude={"project", "session_id"}))
     context = context_of(request)
@@ -111,7 +110,7 @@ async def get(request: Request) -> Response:
 
 async def search(request: Request) -> Response:
     """What matches, best first, also what was remembered elsewhere; nothing for a mode or types that there are not."""
-    body = await read_body(request, SearchBody)
+    body = await read_model(SearchBody, request)
     types = [kind for name in body.type or () if name in TYPES for kind in types_of(name)]
     hits: list[tuple[Found, float | None]] = []
     context = context_of(request)

@@ -32,11 +32,10 @@ from api.dialects.agent_memory.common import (
     context_of,
     listed,
     numbers,
-    read_body,
     state,
 )
 from api.dialects.agent_memory.records import AGENT_TYPE, name_of, project_of, wanted_project
-from api.dialects.errors import Unprocessable, parse, parse_query
+from api.dialects.errors import Unprocessable, parse, parse_query, read_model
 from api.dialects.fitting import fitted
 from api.dialects.session_projects import home_of, homes, settled
 from api.http.http import Json, body, parsed
@@ -55,7 +54,7 @@ OURS = {theirs: ours for ours, theirs in STATUSES.items()}
 
 async def create(request: Request) -> Response:
     """Begin a session. AlreadyThere when one of its id was heard of, also by the queue, whatever its project."""
-    body = await read_body(request, NewSession)
+    body = await read_model(NewSession, request)
     session, project = name_of(body.session_id), name_of(body.project)
     home, is_new = await settled(request, session, project, "")
     if not is_new:
@@ -85,7 +84,7 @@ async def create(request: Request) -> Response:
 
 async def patch(request: Request) -> Response:
     """Say what became of a session: that it goes on, is over or failed, or what it came to."""
-    changes = await read_body(request, SessionChanges)
+    changes = await read_model(SessionChanges, request)
     if not changes.status and not changes.summary:
         raise HTTPException(400, "Nothing to update: give a status or a summary")
     session = name_of(request.path_params["session_id"])

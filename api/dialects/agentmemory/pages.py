@@ -8,7 +8,6 @@ in PAUSE_S, some are skipped.
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Coroutine, Mapping
 from typing import Any
 
@@ -51,9 +50,8 @@ class Viewer:
     """What one viewer has not been sent yet."""
 
     def __init__(self) -> None:
-        self._waiting: deque[str] = deque()
+        self._waiting: asyncio.Queue[str] = asyncio.Queue()
         self._chars = 0
-        self._more = asyncio.Event()
         self.too_slow = asyncio.Event()
         """Set once its queue is full: what it would see has gaps, so it is disconnected."""
         self.key_revoked = False
@@ -64,16 +62,12 @@ class Viewer:
         if self._chars + len(frame) > MAX_WAITING_CHARS:
             self.too_slow.set()
             return
-        self._waiting.append(frame)
+        self._waiting.put_nowait(frame)
         self._chars += len(frame)
-        self._more.set()
 
     async def next(self) -> str:
         """The frame that waits longest, once there is one."""
-        while not self._waiting:
-            self._more.clear()
-            await self._more.wait()
-        frame = self._waiting.popleft()
+        frame = await self._waiting.get()
         self._chars -= len(frame)
         return frame
 

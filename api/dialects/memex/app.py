@@ -4,7 +4,7 @@ import asyncio
 import time
 from datetime import datetime
 from functools import partial
-from typing import Literal, TypeVar
+from typing import Literal
 from uuid import UUID
 
 from prometheus_client import (
@@ -16,7 +16,6 @@ from prometheus_client import (
     Summary,
     generate_latest,
 )
-from pydantic import BaseModel
 from redis.exceptions import RedisError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -43,9 +42,6 @@ from ingest.platform.connections import PoolSize, pool_size
 from ingest.platform.settings import Settings
 from ingest.roles import ANY, METRICS, READ, READ_WRITE, WRITE
 from mcp_gateway.server import Gateway
-from mcp_gateway.tools.tool import Call
-
-M = TypeVar("M", bound=BaseModel)
 
 SOURCE = "memex"
 """Where an event came from, as events name it."""
@@ -63,10 +59,15 @@ _BROKEN = {502: "The log or the index does not answer."}
 
 async def create(request: Request) -> Response:
     """Store a memory; the same text again is another one."""
-    body = await _read_body(MemoryCreate, request)
+    body = await read_model(MemoryCreate, request, "")
     state(request).creates.count(body.agent_id, system_clock())
     stored = await memories.keep(
-        _context_of(request), body.agent_id, body.user_id, body.content, body.memory_type.value, body.importance
+        services(request).call(SOURCE),
+        body.agent_id,
+        body.user_id,
+        body.content,
+        body.memory_type.value,
+        body.importance,
     )
     state(request).metrics.done("create")
     return Json(stored, 201)
@@ -74,13 +75,19 @@ async def create(request: Request) -> Response:
 
 async def search(request: Request) -> Response:
     """What an agent remembers of a user, best first."""
-    body = await _read_body(MemorySearch, request)
+    body = await read_model(MemorySearch, request, "")
     state(request).searches.count(body.agent_id, system_clock())
     await _caught_up(request, body.agent_id)
     _watch_embedding(request)
     kind = None if body.memory_type is None else body.memory_type.value
     records, _ = await memories.search(
-        _context_of(request), body.agent_id, body.user_id, body.query, kind, top_k=body.top_k, alpha=body.alpha
+        services(request).call(SOURCE),
+        body.agent_id,
+        body.user_id,
+        body.query,
+        kind,
+        top_k=body.top_k,
+        alpha=body.alpha,
     )
     state(request).metrics.done("search")
     return Json(Found(records, body.query, len(records)))
@@ -89,7 +96,7 @@ async def search(request: Request) -> Response:
 async def delete(request: Request) -> Response:
     """Forget a memory of an agent's, for good."""
     memory, whose = read_all(lambda: path_value(UUID, request, "memory_id"), lambda: parse_query(OfAgent, request))
-    if not await memories.delete(_context_of(request), whose.agent_id, memory):
+    if not await memories.delete(services(request).call(SOURCE), whose.agent_id, memory):
         raise HTTPException(404, "Memory not found, or it does not belong to this agent.")
     state(request).metrics.done("delete")
     return Response(status_code=204)
@@ -99,7 +106,7 @@ async def count(request: Request) -> Response:
     """How much an agent remembers of a user."""
     pair = parse_query(OfPair, request)
     await _caught_up(request, pair.agent_id)
-    total = await memories.count(_context_of(request), pair.agent_id, pair.user_id)
+    total = await memories.count(services(request).call(SOURCE), pair.agent_id, pair.user_id)
     return Json(Counted(pair.agent_id, pair.user_id, total))
 
 
@@ -144,10 +151,6 @@ ENDPOINTS = documented(
 )  # fmt: skip
 
 
-async def _read_body(model: type[M], request: Request) -> M:
-    return await read_model(model, request, "")
-
-
 async def _caught_up(request: Request, agent: str) -> None:
     """Wait for what the agent wrote through this process; raises ProjectionBehind where that takes too long."""
     dependencies = services(request)
@@ -160,10 +163,6 @@ async def _caught_up(request: Request, agent: str) -> None:
 def _watch_embedding(request: Request) -> None:
     """From now on, count the queries that this process embeds, whichever API they come in by."""
     services(request).queries.recall.vectors.watch = state(request).metrics.embedded
-
-
-def _context_of(request: Request) -> Call:
-    return services(request).call(SOURCE)
 
 
 def create_app(settings: Settings, gateway: Gateway) -> Starlette:
