@@ -38,11 +38,11 @@ def endpoint(operation: Operation) -> Endpoint:
     parameters = list(signature(handler).parameters)
 
     async def handle(request: Request) -> Response:
-        given: list[Any] = [call_of(request) if parameters[0] == "call" else request]
+        arguments: list[Mapping[str, Any]] = []
         if len(parameters) == 2:
-            arguments = read_query(request, schema or {}) if in_query else await read_body(request, schema or {})
-            given.append(arguments | request.path_params)
-        result = await handler(*given)
+            read = read_query(request, schema or {}) if in_query else await read_body(request, schema or {})
+            arguments.append(read | request.path_params)
+        result = await handler(call_of(request) if parameters[0] == "call" else request, *arguments)
         if isinstance(result, Response):
             return result
         return Json(result, 200 if result.get("success") is False else operation.status)

@@ -81,7 +81,7 @@ async def enrich(call: Call, arguments: Arguments) -> Record:
     return {"context": enrichment.context, "truncated": enrichment.truncated}
 
 
-async def bridge(call: Call) -> Record:
+async def bridge(request: Request) -> Record:
     """Hooks ask for this before they ask for a context; nothing has to be synchronised here."""
     return success(skipped=True, reason="memories are kept here and not in files")
 

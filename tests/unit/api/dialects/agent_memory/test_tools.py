@@ -33,9 +33,9 @@ def seen(said: ObservationFields = SAID) -> Observation:
 def lesson(project: str = "", **data: Any) -> Lesson:
     event = learned(1, "never force-push " + "x" * 100, **data)
     assert isinstance(event.data, LessonRecorded)
-    known = evolve(None, event, event.data)
-    assert known is not None
-    return known.model_copy(update={"project": project})
+    stored = evolve(None, event, event.data)
+    assert stored is not None
+    return stored.model_copy(update={"project": project})
 
 
 @pytest.mark.parametrize(

@@ -106,14 +106,7 @@ def test_a_memory_comes_back_as_it_was():
 
 def test_versions_follow_each_other_in_whatever_order_they_are_listed():
     third = {**MEMORY, "id": "mem_3", "parentId": "mem_2", "version": 3, "content": "rounds once", "createdAt": LAST}
-    second = {
-        **MEMORY,
-        "id": "mem_2",
-        "supersedes": ["mem_1"],
-        "version": 2,
-        "content": "rounds late",
-        "isLatest": False,
-    }
+    second = dict(MEMORY, id="mem_2", supersedes=["mem_1"], version=2, content="rounds late", isLatest=False)
     memories = found(Memory, memories=[third, {**second, "createdAt": LATER}, {**MEMORY, "isLatest": False}])
     by_version = {memory.version: memory for memory in memories}
     assert [by_version[number].content for number in (1, 2, 3)] == [MEMORY["content"], "rounds late", "rounds once"]
@@ -158,21 +151,13 @@ def test_a_lesson_is_as_sure_as_it_was():
     }  # fmt: skip
     (lesson,) = found(Lesson, lessons=[known])
     shown = lesson_record(view(lesson), lesson.confidence)
-    assert {name: shown[name] for name in known.keys() - {"id"}} == {
-        name: known[name] for name in known.keys() - {"id"}
-    }
+    assert {"id": "lsn_1", **{name: shown[name] for name in known.keys() - {"id"}}} == known
     assert refused(lessons=[{**known, "deleted": True}]) == ["lesson lsn_1 deleted"]
 
 
 def test_a_lesson_that_should_have_faded_more_is_as_sure_as_it_was_since_it_was_confirmed():
-    known = {
-        "id": "lsn_1",
-        "content": "Sum",
-        "confidence": 0.95,
-        "reinforcements": 1,
-        "createdAt": "2025-06-01T00:00:00Z",
-    }
-    read = export(lessons=[{**known, "lastReinforcedAt": LATER}])
+    times = {"createdAt": "2025-06-01T00:00:00Z", "lastReinforcedAt": LATER}
+    read = export(lessons=[{"id": "lsn_1", "content": "Sum", "confidence": 0.95, "reinforcements": 1, **times}])
     (row,) = read.rows()
     assert [one.partition(":")[0] for one in read.mapped(row).lost] == ["createdAt"]
     (lesson,) = documents(events("agentmemory", read.mapped, [row]), Lesson)
@@ -187,21 +172,12 @@ def test_a_slot_keeps_its_times_and_limits():
     (slot,) = found(Slot, slots=[known])
     shown = slot_record(view(slot))
     assert {name: shown[name] for name in known} == known
-    assert refused(slots=[{**known, "createdAt": None, "updatedAt": None}, {**known, "label": "Bad Label"}]) == [
-        "slot guidance content",
-        "slot Bad Label label",
-    ]
+    broken = [{**known, "createdAt": None, "updatedAt": None}, {**known, "label": "Bad Label"}]
+    assert refused(slots=broken) == ["slot guidance content", "slot Bad Label label"]
 
 
 def test_an_action_waits_for_what_it_requires_and_keeps_its_result():
-    base: dict[str, Any] = {
-        "description": "",
-        "priority": 2,
-        "tags": [],
-        "createdAt": AT,
-        "updatedAt": AT,
-        "project": "shop",
-    }
+    base = {"description": "", "priority": 2, "tags": [], "createdAt": AT, "updatedAt": AT, "project": "shop"}
     actions: list[dict[str, Any]] = [
         {**base, "id": "act_2", "title": "release", "status": "blocked", "parentId": "act_1"},
         {**base, "id": "act_1", "title": "fix", "status": "done", "result": "fixed", "updatedAt": LATER},

@@ -1,0 +1,3 @@
+"""The views of documents, which importing their queries registers."""
+
+import projections.services as services  # noqa: F401
