@@ -56,10 +56,6 @@ def endpoint(operation: Operation) -> Endpoint:
     )  # fmt: skip
 
 
-def _headers(endpoint: Endpoint) -> Mapping[str, RequestHeader]:
-    return {"X-Agent-Id": RequestHeader("The calling agent, where the request does not name one.")}
-
-
 ABOUT = About(
     "agentmemory",
     maintenance.version(),
@@ -67,7 +63,7 @@ ABOUT = About(
     "text, null is absent, unknown keys are ignored.",
     fields({"error": text()}, ("error",)),
     partial(usual, invalid=400),
-    _headers,
+    lambda endpoint: {"X-Agent-Id": RequestHeader("The calling agent, where the request does not name one.")},
     below="/agentmemory",
 )
 ENDPOINTS = documented(

@@ -108,16 +108,12 @@ def texts(*properties: str) -> dict[str, Schema]:
 
 def fields(properties: Properties, required: tuple[str, ...] = ()) -> Schema:
     """The schema of a body or a query string; without descriptions, which are for models."""
-    return {
-        "type": "object",
-        "properties": {name: _plain(one) for name, one in properties.items()},
-        "required": [*required],
-    }
-
-
-def _plain(schema: Schema) -> Schema:
-    plain = {name: value for name, value in schema.items() if name != "description"}
-    return {**plain, "type": sorted(plain["type"])} if isinstance(plain.get("type"), list) else plain
+    plain: dict[str, dict[str, Any]] = {}
+    for name, schema in properties.items():
+        plain[name] = {word: value for word, value in schema.items() if word != "description"}
+        if isinstance(plain[name].get("type"), list):
+            plain[name]["type"] = sorted(plain[name]["type"])
+    return {"type": "object", "properties": plain, "required": [*required]}
 
 
 class Operation(NamedTuple):
@@ -425,9 +421,9 @@ OPERATIONS: tuple[Operation, ...] = (
 )  # fmt: skip
 """Tools are listed in this order."""
 
-_TOOLS = [one for one in OPERATIONS if one.tool]
-AGENTMEMORY = tuple(one.as_tool() for one in _TOOLS if not one.plugin)
-PLUGIN = tuple(one.as_tool() for one in _TOOLS if one.plugin)
+_TOOLS = [operation for operation in OPERATIONS if operation.tool]
+AGENTMEMORY = tuple(operation.as_tool() for operation in _TOOLS if not operation.plugin)
+PLUGIN = tuple(operation.as_tool() for operation in _TOOLS if operation.plugin)
 AGENTMEMORY_PROFILE = ToolProfile(
     "agentmemory",
     (*AGENTMEMORY, *PLUGIN),
