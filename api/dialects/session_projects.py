@@ -53,7 +53,7 @@ class SessionProjects:
     def __len__(self) -> int:
         return len(self._homes)
 
-    def known(self, session_id: str) -> SessionProject | None:
+    def get(self, session_id: str) -> SessionProject | None:
         """The home of a session, if it is known."""
         if (name := (self._whose, session_id)) in self._homes:
             self._homes.move_to_end(name)
@@ -61,7 +61,7 @@ class SessionProjects:
 
     def settle(self, session_id: str, project: str, agent: str) -> SessionProject:
         """Take note of a session's home, unless it has one; returns the one it has, with an agent once one is named."""
-        home = self.known(session_id) or SessionProject(project, agent, Token())
+        home = self.get(session_id) or SessionProject(project, agent, Token())
         home = self._homes[self._whose, session_id] = home._replace(agent=home.agent or agent)
         if len(self._homes) > self._limit:
             self._homes.popitem(last=False)
@@ -102,14 +102,14 @@ async def home_of(request: Request, session_id: str) -> SessionProject | None:
     Raises ProjectionBehind for one that another process on this port wrote to, when that is not projected in time.
     """
     cached = homes(request)
-    if home := cached.known(session_id):
+    if home := cached.get(session_id):
         return home
     dependencies = services(request)
     if elsewhere := written_elsewhere(dependencies.last_writes.shared, dependencies.tenant, session_id):
         await dependencies.search_index.wait_for(elsewhere)
     located = await dependencies.queries.sessions.named(dependencies.operator(), session_id)
     if not located or not isinstance(session := located[0].document, Session):
-        return cached.known(session_id)  # a concurrent request may have settled it
+        return cached.get(session_id)  # a concurrent request may have settled it
     return cached.settle(session_id, session.project, session.agent_id)
 
 

@@ -221,9 +221,9 @@ def observation_placed(number: int, document: Found, position: str) -> dict[str,
     return _line(number, document, position=position)
 
 
-def _line(number: int, document: Found, **shown: str) -> dict[str, Any]:
+def _line(number: int, document: Found, **more: str) -> dict[str, Any]:
     fields, created = fields_of(document), time_text(time_of(document))
-    return {"id": number, "title": fields.title, "type": fields.type, **shown, "created_at": created}
+    return {"id": number, "title": fields.title, "type": fields.type, **more, "created_at": created}
 
 
 def observation_in_full(number: int, document: Found) -> dict[str, Any]:

@@ -15,9 +15,9 @@ from api.dialects.memex.records import (
     Shown,
     is_found,
     memory_id_of,
+    memory_record,
+    record_at_once,
     remember,
-    shown,
-    shown_at_once,
 )
 from ingest.commands.command import EVERYBODY
 from ingest.errors import CommandRejected, NotFound
@@ -38,7 +38,7 @@ async def keep(context: Call, agent: str, user: str, content: str, memory_type: 
         raise CommandRejected(f"{EVERYBODY} stands for every agent here; take another name", "agent_id")
     now = system_clock()
     command = remember(agent, user, content, memory_type, importance, now)
-    return shown_at_once(command, (await context.write(command)).id, now)
+    return record_at_once(command, (await context.write(command)).id, now)
 
 
 async def search(
@@ -71,7 +71,7 @@ async def search(
     )
     recalled = await context.queries.recall.found(request, context.reader(agent))
     records = [
-        shown(document, hit.score)
+        memory_record(document, hit.score)
         for hit, document, _ in recalled.hits
         if isinstance(document, Memory) and document.is_latest
     ]

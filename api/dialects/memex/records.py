@@ -76,19 +76,19 @@ def remember(
     )
 
 
-def shown(memory: Memory, score: float | None = None) -> Shown:
+def memory_record(memory: Memory, score: float | None = None) -> Shown:
     """A memory, with its score rounded as memex rounds it."""
     score = None if score is None else round(score, 4)
-    return _shown(memory, memory.id, memory.content, importance_of(memory), memory.occurred_at, score)
+    return _record(memory, memory.id, memory.content, importance_of(memory), memory.occurred_at, score)
 
 
-def shown_at_once(command: Remember, memory: str, created_at: datetime) -> Shown:
+def record_at_once(command: Remember, memory: str, created_at: datetime) -> Shown:
     """The memory that a command becomes, before it is projected."""
     importance = float(command.metadata[IMPORTANCE])
-    return _shown(command, memory, scrub_text(command.content), importance, created_at)
+    return _record(command, memory, scrub_text(command.content), importance, created_at)
 
 
-def _shown(
+def _record(
     of: Memory | Remember, name: str, content: str, importance: float, created: datetime, score: float | None = None
 ) -> Shown:
     return Shown(

@@ -5,7 +5,7 @@ def test_a_session_keeps_its_first_home():
     homes = SessionProjects()
     assert homes.settle("s", "shop", "").project == "shop"
     assert homes.settle("s", "other", "").project == "shop"
-    assert homes.known("t") is None
+    assert homes.get("t") is None
 
 
 def test_the_first_agent_that_is_named_is_the_sessions():
@@ -29,10 +29,10 @@ def test_the_session_that_was_asked_about_longest_ago_is_let_go_first():
     homes = SessionProjects(limit=2)
     homes.settle("a", "p", "")
     homes.settle("b", "p", "")
-    homes.known("a")
+    homes.get("a")
     homes.settle("c", "p", "")
     assert len(homes) == 2
-    assert homes.known("b") is None
+    assert homes.get("b") is None
 
 
 def test_a_session_that_was_forgotten_may_begin_elsewhere():

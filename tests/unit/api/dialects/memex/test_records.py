@@ -13,9 +13,9 @@ from api.dialects.memex.records import (
     TYPES,
     is_found,
     memory_id_of,
+    memory_record,
+    record_at_once,
     remember,
-    shown,
-    shown_at_once,
     time_text,
     uuid_of,
 )
@@ -88,21 +88,21 @@ def test_a_memory_is_shown_at_once_as_it_is_found_later():
     event = decide(command, Caller(TENANT), EventId("e1"), remembered(1, "x").envelope.occurred_at).event
     assert isinstance(event.data, MemoryRecorded)
     stored = memory(Recorded(place(1), *event), event.data)
-    at_once = shown_at_once(command, stored.id, when)
-    assert at_once == shown(stored)
+    at_once = record_at_once(command, stored.id, when)
+    assert at_once == memory_record(stored)
     assert at_once.created_at == "2026-01-31T12:00:00.000120Z"
     assert (at_once.importance, at_once.score) == (1.37, None)
     assert "red" not in at_once.content
 
 
 def test_a_score_has_four_decimals():
-    assert shown(kept(), 0.123456).score == 0.1235
+    assert memory_record(kept(), 0.123456).score == 0.1235
 
 
 def test_the_importance_of_what_memex_did_not_give_is_on_its_scale():
-    assert shown(replace(kept(), metadata={}, importance=8.0)).importance == 1.6
-    assert shown(replace(kept(0.5), metadata={IMPORTANCE: "high"})).importance == 0.5
-    assert shown(replace(kept(), metadata={}, importance=1.0, condensed=["mem_1"])).importance == 1.0
+    assert memory_record(replace(kept(), metadata={}, importance=8.0)).importance == 1.6
+    assert memory_record(replace(kept(0.5), metadata={IMPORTANCE: "high"})).importance == 0.5
+    assert memory_record(replace(kept(), metadata={}, importance=1.0, condensed=["mem_1"])).importance == 1.0
 
 
 def test_a_time_without_a_fraction_has_microseconds_too():
