@@ -61,14 +61,8 @@ async def create(request: Request) -> Response:
     """Store a memory; the same text again is another one."""
     body = await read_model(MemoryCreate, request, "")
     state(request).creates.count(body.agent_id, system_clock())
-    stored = await memories.keep(
-        services(request).call(SOURCE),
-        body.agent_id,
-        body.user_id,
-        body.content,
-        body.memory_type.value,
-        body.importance,
-    )
+    call, kind = services(request).call(SOURCE), body.memory_type.value
+    stored = await memories.keep(call, body.agent_id, body.user_id, body.content, kind, body.importance)
     state(request).metrics.done("create")
     return Json(stored, 201)
 
@@ -79,15 +73,9 @@ async def search(request: Request) -> Response:
     state(request).searches.count(body.agent_id, system_clock())
     await _caught_up(request, body.agent_id)
     _watch_embedding(request)
-    kind = None if body.memory_type is None else body.memory_type.value
+    call, kind = services(request).call(SOURCE), None if body.memory_type is None else body.memory_type.value
     records, _ = await memories.search(
-        services(request).call(SOURCE),
-        body.agent_id,
-        body.user_id,
-        body.query,
-        kind,
-        top_k=body.top_k,
-        alpha=body.alpha,
+        call, body.agent_id, body.user_id, body.query, kind, top_k=body.top_k, alpha=body.alpha
     )
     state(request).metrics.done("search")
     return Json(Found(records, body.query, len(records)))
