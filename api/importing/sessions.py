@@ -54,7 +54,7 @@ def hook_observation(
     )
 
 
-def started(project: str, session_id: str, at: datetime, *, title: str = "", **fields: str) -> Step:
+def started(project: str, session_id: str, at: datetime, *, title: str = "", **fields: Any) -> Step:
     """The session is opened; `fields` are more of the command's."""
     title = beginning(title, TITLE_CHARS)
     command = TrackSession(project=project, session_id=session_id, status="started", title=title, **fields)
