@@ -56,6 +56,10 @@ def endpoint(operation: Operation) -> Endpoint:
     )  # fmt: skip
 
 
+def _headers(endpoint: Endpoint) -> Mapping[str, RequestHeader]:
+    return {"X-Agent-Id": RequestHeader("The calling agent, where the request does not name one.")}
+
+
 ABOUT = About(
     "agentmemory",
     maintenance.version(),
@@ -63,7 +67,7 @@ ABOUT = About(
     "text, null is absent, unknown keys are ignored.",
     fields({"error": text()}, ("error",)),
     partial(usual, invalid=400),
-    lambda endpoint: {"X-Agent-Id": RequestHeader("The calling agent, where the request does not name one.")},
+    _headers,
     below="/agentmemory",
 )
 ENDPOINTS = documented(
