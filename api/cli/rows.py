@@ -34,7 +34,6 @@ Url = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 Reader = Annotated[str, typer.Option("--agent", "-a", help="Read as this agent, including its private memories.")]
-EventName = Annotated[str, typer.Option(help="Event id; sending the same id again stores nothing twice.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 _SERVER: dict[str, tuple[Any, Any]] = {"url": (Url, None), "as_json": (AsJson, False)}
@@ -67,22 +66,14 @@ def argument(help: str, default: Any = ..., *, field: str = "", metavar: str | N
     return Param(str, typer.Argument(default, help=help, metavar=metavar), field, sent)
 
 
-def option(
-    kind: Any,
-    default: Any,
-    help: str,
-    *names: str,
-    field: str = "",
-    sent: Callable[[Any], Any] | None = None,
-    **more: Any,
-) -> Param:
+def option(kind: Any, default: Any, help: str, *names: str, field: str = "", sent: Any = same, **more: Any) -> Param:
     """An option; without `names`, it is called after its parameter."""
-    return Param(kind, typer.Option(default, *names, help=help, **more), field, sent or same)
+    return Param(kind, typer.Option(default, *names, help=help, **more), field, sent)
 
 
-def flag(help: str, name: str, *, sent: Any = "true", field: str = "") -> Param:
-    """An option that fills a field when given."""
-    return option(bool, False, help, name, field=field, sent=lambda given: sent if given else None)
+def flag(help: str, name: str, *, field: str = "") -> Param:
+    """An option that makes a field true when given."""
+    return option(bool, False, help, name, field=field, sent=lambda given: "true" if given else None)
 
 
 class Do(NamedTuple):
@@ -118,9 +109,9 @@ def moment(name: str) -> Callable[[str], str]:
     return read
 
 
-def most(default: int, *, least: int = 1, limit: int = 1000, help: str = "Maximum number of results.") -> Param:
+def most(default: int, limit: int = 1000) -> Param:
     """The option that limits a listing."""
-    return option(int, default, help, "--limit", "-n", min=least, max=limit)
+    return option(int, default, "Maximum number of results.", "--limit", "-n", min=1, max=limit)
 
 
 AGENT_READS = option(str, "", "Read as this agent, including its private memories.", "--agent", "-a")
