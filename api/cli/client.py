@@ -115,6 +115,15 @@ class ApiClient:
         given = {name: value for name, value in (params or {}).items() if value is not None and value != ""}
         return self._send("GET", path, params=given)
 
+    def find(self, path: str, params: Mapping[str, Any] | None = None) -> Any:
+        """Like `get`; None if it does not exist."""
+        try:
+            return self.get(path, params)
+        except ClientError as error:
+            if error.status != 404:
+                raise
+            return None
+
     def look(self, path: str) -> tuple[int, Any]:
         """Status and decoded body, without retries; a 503 is an answer here. Raises ClientError."""
         with self._connection():

@@ -16,7 +16,7 @@ from rich.text import Text
 from api.cli.client import ApiClient, ClientError, ServerUnreachable, probe
 from api.cli.output import FAILED, Output, plain
 from api.cli.rows import Url, on_machine
-from api.cli.server import status_of
+from api.cli.server import status_of, troubles_in
 from ingest.errors import InvalidSetting, MnemologError, ServerStartFailed
 from ingest.platform.addresses import client_key
 from ingest.platform.processes import release
@@ -219,13 +219,12 @@ def _server(settings: Settings, url: str, environ: Mapping[str, str], *, named: 
             except ClientError as error:
                 yield Finding("diagnosis", "note", f"this key has no access: {error}")
                 return
-            conditions = {condition["message"] for condition in state["degraded"]}
-            troubles = [check for check in checks if check["status"] != "pass" and check["message"] not in conditions]
+            troubles = troubles_in(checks, state)
             for check in troubles:
                 status = "problem" if check["status"] == "fail" else "note"
                 advice = "mnemolog reconcile" if check["fixable"] else ""
                 yield Finding(f"{check['category']}/{check['name']}", status, check["message"], advice)
-            if not troubles and not conditions:
+            if not troubles and not state["degraded"]:
                 yield Finding("diagnosis", "ok", f"{len(checks)} checks passed")
     except ServerUnreachable:
         yield Finding("server", "problem" if named else "note", f"none at {url}", "start it: mnemolog up")

@@ -10,7 +10,7 @@ import msgspec
 import typer
 from rich.text import Text
 
-from api.cli.client import ApiClient, ClientError
+from api.cli.client import ApiClient
 from api.cli.output import FAILED, Output, WrongCommand, one_line, plain
 from api.cli.rows import Do, Param, Values, add_rows, on_server, option, table
 
@@ -152,26 +152,20 @@ def _selected(position: str, code: str, event_type: str, partition: int | None) 
 
 
 def _all(client: ApiClient, what: str, body: dict[str, Any]) -> list[str]:
+    """Do it with all of them, a page at a time; returns their positions."""
     positions: list[str] = []
-    cursor: str | None = None
-    while True:
-        done = client.post(f"{PATH}/{what}", body if cursor is None else {**body, "cursor": cursor})
-        positions += done["positions"]
-        cursor = done["next"]
-        if cursor is None:
-            return positions
+    page: dict[str, Any] = {"next": ""}
+    while page["next"] is not None:
+        page = client.post(f"{PATH}/{what}", {**body, **({"cursor": page["next"]} if page["next"] else {})})
+        positions += page["positions"]
+    return positions
 
 
 def _tried(client: ApiClient, position: str, deadline: float) -> dict[str, Any] | None:
     """The dead letter after a worker tried it, or at the deadline; None if it was applied."""
     while True:
-        try:
-            letter = client.get(f"{PATH}/{position}")
-        except ClientError as error:
-            if error.status != 404:
-                raise
-            return None
-        if not letter["redrive_requested"] or time.monotonic() > deadline:
+        letter: dict[str, Any] | None = client.find(f"{PATH}/{position}")
+        if letter is None or not letter["redrive_requested"] or time.monotonic() > deadline:
             return letter
         time.sleep(POLL_S)
 

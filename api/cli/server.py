@@ -179,18 +179,22 @@ def health(output: Output, client: ApiClient) -> None:
     output.line(Text(plain(word), style=f"bold {_COLORS.get(word, 'red')}"))
     if not ready:
         output.line(Text(plain(state["detail"])))
-    conditions = {condition["message"]: condition["code"] for condition in state.get("degraded", ())}
-    for message, code in conditions.items():
-        output.line(Text(f"{code}: {plain(message)}"))
-    for check in checks:
-        if check["status"] != "pass" and check["message"] not in conditions:  # a condition is in both answers
-            output.line(Text(f"{check['category']}/{check['name']}: {plain(check['message'])}"))
+    for condition in state.get("degraded", ()):
+        output.line(Text(f"{condition['code']}: {plain(condition['message'])}"))
+    for check in troubles_in(checks, state):
+        output.line(Text(f"{check['category']}/{check['name']}: {plain(check['message'])}"))
     if "vitals" in state:
         rows = fields_table(figures(state["vitals"], state["lag"]))
         rows.columns[0].style = ""
         output.show(rows)
     if not ready:
         raise typer.Exit(FAILED)
+
+
+def troubles_in(checks: list[dict[str, Any]], state: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The checks that failed, without the conditions that `/readyz` also reports."""
+    conditions = {condition["message"] for condition in state.get("degraded", ())}
+    return [check for check in checks if check["status"] != "pass" and check["message"] not in conditions]
 
 
 def status_of(state: Mapping[str, Any]) -> str:

@@ -227,12 +227,7 @@ def show_session(
     path = f"/v1/sessions/{quote(session_id, safe='')}"
     session = client.get(path, {"project": project})
     in_project = {"project": session["project"]}
-    summary: dict[str, Any] | None = None
-    try:
-        summary = client.get(f"{path}/summary", in_project)
-    except ClientError as error:
-        if error.status != 404:
-            raise
+    summary: dict[str, Any] | None = client.find(f"{path}/summary", in_project)
     turns = client.get(f"{path}/observations", {**in_project, "limit": limit, "cursor": cursor})
     output.document({"session": session, "summary": summary, "turns": turns})
     output.show(*parts(session))
@@ -337,11 +332,7 @@ def _forget_documents(output: Output, client: ApiClient, ids: list[str], reason:
     agreed(output, f"Permanently delete {'this' if len(ids) == 1 else f'these {len(ids)}'}?", yes)
     answers = [client.delete(path, {"reason": reason}) for path in paths]
     for path, answer in zip(paths, answers, strict=True):
-        try:  # returns when reads no longer find it
-            client.get(path, {"after": answer["position"]})
-        except ClientError as error:
-            if error.status != 404:
-                raise
+        client.find(path, {"after": answer["position"]})  # returns when reads no longer find it
         output.line(Text(f"forgotten {plain(answer['id'])} at {answer['position']}"))
     output.document({"forgotten": answers})
 
