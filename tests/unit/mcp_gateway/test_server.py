@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Literal
 
 import httpx2
@@ -24,7 +24,6 @@ from mcp_gateway.tools.tool import Call, LastWrites, Tool, ToolAnswer, dialect_t
 from projections.documents.access import Reader
 from projections.queries.context import ContextRequest
 from projections.queries.recall import RecallRequest, RecallResult
-from projections.services import Queries
 
 from .conftest import ScriptedOperations, ScriptedQueries, memory
 
@@ -334,60 +333,56 @@ async def test_a_write_of_unknown_outcome_names_the_event_id_that_makes_a_retry_
     assert repr(EventId(failing.event_ids[0])) in said
 
 
-@asynccontextmanager
-async def serving(
-    commands: CommandHandler,
-    queries: Queries,
-    host: str = "127.0.0.1",
-    profile: str = "native",
-    hosts: Sequence[str] = (),
-    **headers: str,
-) -> AsyncGenerator[httpx2.AsyncClient]:
-    """An HTTP client of an application that serves the gateway, inside the process."""
-    gateway = Gateway(PROFILES, host, profile, hosts)
-    call = Call(commands, queries, ScriptedOperations(commands).as_operations(), "default", LastWrites())
-    gateway.connect(lambda scope, agent: call._replace(agent=agent))
-    transport = httpx2.ASGITransport(Starlette(routes=[gateway.route]))
-    async with gateway.running(), httpx2.AsyncClient(transport=transport, headers=headers) as http:
-        yield http
+Serving = Callable[..., AbstractAsyncContextManager[httpx2.AsyncClient]]
 
 
-CALL = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "tools/call",
-    "params": {"name": "remember", "arguments": GOOD["remember"]},
-}
+@pytest.fixture
+def serving(commands: CommandHandler, queries: ScriptedQueries) -> Serving:
+    """`serving(host, profile, hosts, headers)` is an HTTP client of an application that serves the gateway."""
+
+    @asynccontextmanager
+    async def serve(
+        host: str = "127.0.0.1", profile: str = "native", hosts: Sequence[str] = (), **headers: str
+    ) -> AsyncGenerator[httpx2.AsyncClient]:
+        gateway = Gateway(PROFILES, host, profile, hosts)
+        operations = ScriptedOperations(commands).as_operations()
+        call = Call(commands, queries.as_queries(), operations, "default", LastWrites())
+        gateway.connect(lambda scope, agent: call._replace(agent=agent))
+        transport = httpx2.ASGITransport(Starlette(routes=[gateway.route]))
+        async with gateway.running(), httpx2.AsyncClient(transport=transport, headers=headers) as http:
+            yield http
+
+    return serve
+
+
+def client_of(http: httpx2.AsyncClient, query: str = "", **options: Any) -> Client:
+    return Client(streamable_http_client(f"http://localhost:3111/mcp{query}", http_client=http), **options)
+
+
+PARAMS = {"name": "remember", "arguments": GOOD["remember"]}
+CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": PARAMS}
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto", "2026-07-28"])
-async def test_old_and_new_clients_are_served(
-    commands: CommandHandler, queries: ScriptedQueries, mode: Literal["legacy", "auto"]
-):
-    async with serving(commands, queries.as_queries()) as http:
-        transport = streamable_http_client("http://localhost:3111/mcp", http_client=http)
-        async with Client(transport, mode=mode) as client:
-            assert [tool.name for tool in (await client.list_tools()).tools] == list(TOOLS)
-            assert not (await client.call_tool("remember", GOOD["remember"])).is_error
+async def test_old_and_new_clients_are_served(serving: Serving, mode: Literal["legacy", "auto"]):
+    async with serving() as http, client_of(http, mode=mode) as client:
+        assert [tool.name for tool in (await client.list_tools()).tools] == list(TOOLS)
+        assert not (await client.call_tool("remember", GOOD["remember"])).is_error
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 async def test_an_unknown_tool_is_a_protocol_error_that_lists_the_tools(
-    commands: CommandHandler, queries: ScriptedQueries, mode: Literal["legacy", "auto"]
+    serving: Serving, mode: Literal["legacy", "auto"]
 ):
-    async with serving(commands, queries.as_queries()) as http:
-        transport = streamable_http_client("http://localhost:3111/mcp", http_client=http)
-        async with Client(transport, mode=mode) as client:
-            with pytest.raises(MCPError, match="tools: recall, remember") as raised:
-                await client.call_tool("forgett", {})
-            assert raised.value.code == types.INVALID_PARAMS
+    async with serving() as http, client_of(http, mode=mode) as client:
+        with pytest.raises(MCPError, match="tools: recall, remember") as raised:
+            await client.call_tool("forgett", {})
+        assert raised.value.code == types.INVALID_PARAMS
 
 
 @pytest.mark.parametrize("path", ["/mcp", "/mcp/"])
-async def test_a_bare_post_is_answered_as_json_under_both_spellings(
-    commands: CommandHandler, queries: ScriptedQueries, path: str
-):
-    async with serving(commands, queries.as_queries()) as http:
+async def test_a_bare_post_is_answered_as_json_under_both_spellings(serving: Serving, path: str):
+    async with serving() as http:
         answer = await http.post(f"http://localhost:3111{path}", json=CALL, headers={"accept": "application/json"})
         assert answer.status_code == 200
         assert answer.json()["result"]["content"][0]["text"].startswith("remembered as mem_")
@@ -396,10 +391,8 @@ async def test_a_bare_post_is_answered_as_json_under_both_spellings(
 @pytest.mark.parametrize(
     ("method", "path", "status"), [("GET", "/mcp", 405), ("DELETE", "/mcp", 405), ("POST", "/mcpx", 404)]
 )
-async def test_only_post_is_served(
-    commands: CommandHandler, queries: ScriptedQueries, method: str, path: str, status: int
-):
-    async with serving(commands, queries.as_queries()) as http:
+async def test_only_post_is_served(serving: Serving, method: str, path: str, status: int):
+    async with serving() as http:
         assert (await http.request(method, f"http://localhost:3111{path}")).status_code == status
 
 
@@ -415,9 +408,9 @@ async def test_only_post_is_served(
     ],
 )
 async def test_a_server_on_loopback_refuses_other_names(
-    commands: CommandHandler, queries: ScriptedQueries, host: str, url: str, origin: str, status: int
+    serving: Serving, host: str, url: str, origin: str, status: int
 ):
-    async with serving(commands, queries.as_queries(), host) as http:
+    async with serving(host) as http:
         headers = {"accept": "application/json", **({"origin": origin} if origin else {})}
         assert (await http.post(url, json=CALL, headers=headers)).status_code == status
 
@@ -432,21 +425,17 @@ async def test_a_server_on_loopback_refuses_other_names(
     ],
 )
 async def test_a_server_on_loopback_goes_by_the_names_that_its_settings_add(
-    commands: CommandHandler, queries: ScriptedQueries, host: str, name: str, status: int
+    serving: Serving, host: str, name: str, status: int
 ):
-    async with serving(commands, queries.as_queries(), host, hosts=["memory.example"]) as http:
+    async with serving(host, hosts=["memory.example"]) as http:
         answer = await http.post(f"http://{name}/mcp", json=CALL, headers={"accept": "application/json"})
         assert answer.status_code == status
 
 
-async def test_the_agent_header_names_the_agent_unless_the_arguments_do(
-    commands: CommandHandler, queries: ScriptedQueries
-):
-    async with serving(commands, queries.as_queries(), **{AGENT_HEADER: "ada"}) as http:
-        transport = streamable_http_client("http://localhost:3111/mcp", http_client=http)
-        async with Client(transport) as client:
-            await client.call_tool("recall", {"query": "tea"})
-            await client.call_tool("recall", {"query": "tea", "agent_id": "bob"})
+async def test_the_agent_header_names_the_agent_unless_the_arguments_do(serving: Serving, queries: ScriptedQueries):
+    async with serving(**{AGENT_HEADER: "ada"}) as http, client_of(http) as client:
+        await client.call_tool("recall", {"query": "tea"})
+        await client.call_tool("recall", {"query": "tea", "agent_id": "bob"})
     assert [reader.agent_id for _, reader in queries.asked] == ["ada", "bob"]
 
 
@@ -455,31 +444,25 @@ async def test_the_agent_header_names_the_agent_unless_the_arguments_do(
     ("profile", "name"), [("memex", "memex"), ("agent-memory", "agent-memory"), ("all", "mnemolog")]
 )
 async def test_a_request_chooses_its_profile(
-    commands: CommandHandler, queries: ScriptedQueries, profile: str, name: str, mode: Literal["legacy", "auto"]
+    serving: Serving, profile: str, name: str, mode: Literal["legacy", "auto"]
 ):
     """The query parameter goes before the server's own choice, and the server goes by the name its clients know."""
-    async with serving(commands, queries.as_queries()) as http:
-        transport = streamable_http_client(f"http://localhost:3111/mcp?profile={profile}", http_client=http)
-        async with Client(transport, mode=mode) as client:
-            listed = [tool.name for tool in (await client.list_tools()).tools]
-            assert listed == list(PROFILES.offer(PROFILES.chosen(profile)).tools)
-            if mode == "legacy":
-                assert client.server_info is not None
-                assert client.server_info.name == name
+    async with serving() as http, client_of(http, f"?profile={profile}", mode=mode) as client:
+        listed = [tool.name for tool in (await client.list_tools()).tools]
+        assert listed == list(PROFILES.offer(PROFILES.chosen(profile)).tools)
+        if mode == "legacy":
+            assert client.server_info is not None
+            assert client.server_info.name == name
 
 
-async def test_the_setting_chooses_where_a_request_does_not(commands: CommandHandler, queries: ScriptedQueries):
-    async with serving(commands, queries.as_queries(), profile="agentmemory") as http:
-        transport = streamable_http_client("http://localhost:3111/mcp", http_client=http)
-        async with Client(transport) as client:
-            listed = [tool.name for tool in (await client.list_tools()).tools]
-            assert listed == [tool.name for tool in PROFILES["agentmemory"].tools]
+async def test_the_setting_chooses_where_a_request_does_not(serving: Serving):
+    async with serving(profile="agentmemory") as http, client_of(http) as client:
+        listed = [tool.name for tool in (await client.list_tools()).tools]
+        assert listed == [tool.name for tool in PROFILES["agentmemory"].tools]
 
 
-async def test_an_unknown_profile_is_a_protocol_error_that_lists_the_known_ones(
-    commands: CommandHandler, queries: ScriptedQueries
-):
-    async with serving(commands, queries.as_queries()) as http:
+async def test_an_unknown_profile_is_a_protocol_error_that_lists_the_known_ones(serving: Serving):
+    async with serving() as http:
         answer = await http.post("http://localhost:3111/mcp?profile=memexx", json=CALL)
         assert answer.status_code == 400
         told = answer.json()

@@ -63,11 +63,7 @@ STARTED: dict[str, Any] = {
             cursor("postToolUseFailure", **SHELL, error_message="timed out after 30s", failure_type="timeout"),
             {
                 "kind": "post_tool_failure",
-                "data": {
-                    "tool_name": "Shell",
-                    "tool_input": {"command": "npm test"},
-                    "error": "timed out after 30s",
-                },
+                "data": {"tool_name": "Shell", "tool_input": {"command": "npm test"}, "error": "timed out after 30s"},
             },
         ),
         (
@@ -124,11 +120,7 @@ STARTED: dict[str, Any] = {
             gemini("AfterAgent", prompt="why?", prompt_response="It was the index.", stop_hook_active=False),
             {"type": "observe", "kind": "conversation", "content": "It was the index."},
         ),
-        (
-            GEMINI_CLI,
-            gemini("SessionEnd", reason="exit"),
-            {"type": "session", "status": "ended", "reason": "exit"},
-        ),
+        (GEMINI_CLI, gemini("SessionEnd", reason="exit"), {"type": "session", "status": "ended", "reason": "exit"}),
         (CODEX, codex("SessionStart", source="startup"), {**STARTED, "agent_type": "codex"}),
         (
             CODEX,

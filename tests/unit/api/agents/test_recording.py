@@ -240,10 +240,7 @@ def test_a_checkout_is_called_after_its_remote(url: str, name: str, tmp_path: Pa
 
 def test_two_folders_of_one_name_are_two_projects_where_they_have_remotes(tmp_path: Path):
     one, other = (a_checkout(tmp_path / who / "backend", f"git@host:{who}/backend.git") for who in ("acme", "umbra"))
-    assert (project_of(str(one), {}), project_of(str(other), {})) == (
-        "acme/backend",
-        "umbra/backend",
-    )
+    assert (project_of(str(one), {}), project_of(str(other), {})) == ("acme/backend", "umbra/backend")
 
 
 def test_the_remote_origin_comes_before_others(tmp_path: Path):
@@ -323,13 +320,7 @@ def test_a_server_that_would_take_long_to_find_is_not_looked_for(url: str):
 
 
 @pytest.mark.parametrize(
-    "environ",
-    [
-        {},
-        {"MNEMOLOG_PORT": "4000"},
-        {"MNEMOLOG_SPOOL": "/srv/spool"},
-        {"XDG_STATE_HOME": "/x"},
-    ],
+    "environ", [{}, {"MNEMOLOG_PORT": "4000"}, {"MNEMOLOG_SPOOL": "/srv/spool"}, {"XDG_STATE_HOME": "/x"}]
 )
 def test_hook_and_server_agree_on_the_spool_folder(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("HOME", "/home/ada")
