@@ -19,7 +19,8 @@ from api.cli.rows import Yes, on_machine
 from ingest.platform.addresses import client_key
 from ingest.platform.settings import Settings, from_environment
 
-S, R = TypeVar("S"), TypeVar("R")
+S = TypeVar("S")
+R = TypeVar("R")
 
 USUAL_URL = "http://127.0.0.1:3111"
 """The default server of hooks and bridge."""

@@ -240,6 +240,10 @@ def _page_lines(page: AgentdPage, values: Values) -> Iterator[str]:
         (console if console.is_terminal else Console(width=WIDE)).print(table)
 
 
+def _deletion_lines(answer: AgentdDeletion, values: Values) -> Iterator[str]:
+    yield f"Memory {values['id']} {'deleted' if answer.deleted else 'not found'}."
+
+
 def _memory_lines(*titles: str) -> Callable[[AgentdMemory, Values], Iterator[str]]:
     """Lines of a memory, below a title, which can name its id."""
 
@@ -327,7 +331,7 @@ COMMANDS = (
             "query": Param(str, typer.Argument(..., help="What to look for, in plain language.")),
             "as_actor": option(str | None, None, "Who asks; also finds their own memories."),
             "kind": KIND,
-            "tags": LIST._replace(sent=lambda text: names_in(text) or None),
+            "tags": option(str, "", "Comma-separated.", sent=lambda text: names_in(text) or None),
             "limit": Param(int, typer.Option(10, min=0)),
             "since": option(
                 str, "", "Created at or after this time: 2026-01-31T12:00:00Z.", field="from", sent=_utc("--since")
@@ -336,10 +340,7 @@ COMMANDS = (
         },
         _matches_lines,
     ),
-    Command(
-        "forget", "DELETE /memories/{id}", "Delete a memory.", AgentdDeletion, ID,
-        lambda answer, values: iter([f"Memory {values['id']} {'deleted' if answer.deleted else 'not found'}."]),
-    ),
+    Command("forget", "DELETE /memories/{id}", "Delete a memory.", AgentdDeletion, ID, _deletion_lines),
     Command(
         "list", "GET /memories", "List memories, newest first.", AgentdPage,
         {

@@ -107,6 +107,10 @@ def _memory_cells(memory: Mapping[str, Any]) -> Iterator[Text | str]:
     )
 
 
+def _show_history(output: Output, client: ApiClient, answer: Any, values: Values) -> None:
+    output.show(history_table(answer["items"], values["id"]))
+
+
 MEMORY_ID = argument("Id of the memory, or of any of its versions.", field="id", metavar="ID")
 MEMORIES = (
     Do(
@@ -124,7 +128,7 @@ MEMORIES = (
     Do(
         "history", "GET /v1/memories/{id}/history", "List every version of a memory, oldest first.",
         {"memory_id": MEMORY_ID, "agent": AGENT_READS}, "memories history mem_9e710a163bd72db5a7de",
-        lambda output, client, answer, values: output.show(history_table(answer["items"], values["id"])),
+        _show_history,
     ),
     Do(
         "revise", "PATCH /v1/memories/{id}",
@@ -280,6 +284,10 @@ def _slot_cells(slot: Mapping[str, Any]) -> Iterator[Text | str]:
     yield text.append(f" ({', '.join(marks)})", style="dim") if marks else text
 
 
+def _show_slot(output: Output, client: ApiClient, slot: Any, values: Values) -> None:
+    output.line(Text(plain(slot["content"])))
+
+
 def _slot_question(values: Values) -> str:
     owner = "all projects" if values["scope"] == "global" else f"project {values['project']!r}"
     return f"Delete the slot {values['label']!r} of {owner}?"
@@ -301,7 +309,7 @@ SLOTS = (
         "get", "GET /v1/slots/{label}", "Print the text of a slot: the project's, otherwise the global one.",
         {"label": LABEL, "project": SLOT_PROJECT, "agent": AGENT_READS},
         "slots get pending_items --project shop",
-        lambda output, client, slot, values: output.line(Text(plain(slot["content"]))),
+        _show_slot,
     ),
     Do(
         "set", "POST /v1/slots", "Replace the text of a slot; creates the slot if needed.",

@@ -37,11 +37,13 @@ Reader = Annotated[str, typer.Option("--agent", "-a", help="Read as this agent, 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 _SERVER: dict[str, tuple[Any, Any]] = {"url": (Url, None), "as_json": (AsJson, False)}
-CONTEXT = {"context": (typer.Context, inspect.Parameter.empty)}
+CONTEXT: dict[str, tuple[Any, Any]] = {"context": (typer.Context, inspect.Parameter.empty)}
 _NAMED = ("__name__", "__doc__", "__module__")
 """Of a decorated command: not its annotations, which typer would read instead of the signature."""
 
 Values: TypeAlias = dict[str, Any]
+Sent: TypeAlias = Callable[[Any], Any]
+"""What is sent for a value of the command line."""
 Show: TypeAlias = Callable[[Output, ApiClient, Any, Values], None]
 """Prints an answer for people; the values are those of the command line."""
 
@@ -57,7 +59,7 @@ class Param(NamedTuple):
     kind: Any
     info: Any
     field: str = ""
-    sent: Callable[[Any], Any] = same
+    sent: Sent = same
 
 
 def argument(help: str, default: Any = ..., *, field: str = "", metavar: str | None = None) -> Param:
@@ -66,7 +68,7 @@ def argument(help: str, default: Any = ..., *, field: str = "", metavar: str | N
     return Param(str, typer.Argument(default, help=help, metavar=metavar), field, sent)
 
 
-def option(kind: Any, default: Any, help: str, *names: str, field: str = "", sent: Any = same, **more: Any) -> Param:
+def option(kind: Any, default: Any, help: str, *names: str, field: str = "", sent: Sent = same, **more: Any) -> Param:
     """An option; without `names`, it is called after its parameter."""
     return Param(kind, typer.Option(default, *names, help=help, **more), field, sent)
 
@@ -178,7 +180,7 @@ def filled(route: str, values: Values) -> tuple[str, str, Values]:
 
 
 def with_options(
-    run: Callable[..., None], params: Iterable[inspect.Parameter] = (), **options: tuple[Any, Any]
+    run: Callable[..., None], params: Iterable[inspect.Parameter] = (), /, **options: tuple[Any, Any]
 ) -> Callable[..., None]:
     """The function with the parameters that typer reads; each option has its type and its default."""
     more = (
