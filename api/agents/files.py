@@ -68,7 +68,13 @@ def _json(*, comments: bool) -> Format:
 
 JSON, JSON_WITH_COMMENTS = _json(comments=False), _json(comments=True)
 TOML = Format(toml_text.parse, toml_text.rewrite)
-TEXT = Format(str, lambda text, new: new)
+
+
+def _replaced(_: str, new: str) -> str:
+    return new
+
+
+TEXT = Format(str, _replaced)
 """The value is the text itself."""
 
 
@@ -221,10 +227,13 @@ def together(files: list[Setup]) -> list[Setup]:
 
 
 def _one_after_the_other(first: Setup, second: Setup) -> Setup:
-    return first._replace(
-        install=lambda value: second.install(first.install(value)),
-        remove=lambda value: second.remove(first.remove(value)),
-    )
+    def install(value: Any) -> Any:
+        return second.install(first.install(value))
+
+    def remove(value: Any) -> Any:
+        return second.remove(first.remove(value))
+
+    return first._replace(install=install, remove=remove)
 
 
 def _claude(scope: Scope, system: System) -> Path:
