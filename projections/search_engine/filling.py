@@ -101,7 +101,7 @@ class PartitionFiller:
                 self.error = str(error) or type(error).__name__
             except Exception as error:
                 self.error = repr(error)
-                logger.exception("search index: %s could not be filled", self._place)
+                logger.exception("search index: %s could not be filled", self._title)
             await asyncio.sleep(AGAIN_AFTER_S)
 
     @property
