@@ -1,8 +1,9 @@
 """Who sees a memory: every way of reading x every visibility x every reader, natively and through the dialects.
 
 The table READS is complete: a test compares it with the routes of the application and with the tools, resources and
-prompts of every MCP profile. A route in neither READS nor CANNOT_SHOW fails it. The planted mark is in every text of the
-memory: no byte of an answer to a reader without access may contain it, an answer to a reader with access must."""
+prompts of every MCP profile. A route in neither READS nor CANNOT_SHOW fails it. The planted mark is in every text of
+the memory: no byte of an answer to a reader without access contains it, every answer to a reader with access does.
+"""
 
 import itertools
 from collections.abc import Sequence
