@@ -20,14 +20,14 @@ def refusals(answer: httpx.Response) -> list[Refusal]:
     assert answer.status_code == 422, (answer.status_code, answer.text)
     assert answer.headers["content-type"] == "application/json"
     assert answer.json().keys() == {"detail"}
-    found: list[Refusal] = []
-    for one in answer.json()["detail"]:
-        assert ALWAYS <= one.keys() <= ALWAYS | {"ctx"}
-        assert isinstance(one["msg"], str)
-        assert one["msg"]
-        found.append(Refusal(one["type"], one["loc"], one["input"]))
-    assert found
-    return found
+    results: list[Refusal] = []
+    for row in answer.json()["detail"]:
+        assert ALWAYS <= row.keys() <= ALWAYS | {"ctx"}
+        assert isinstance(row["msg"], str)
+        assert row["msg"]
+        results.append(Refusal(row["type"], row["loc"], row["input"]))
+    assert results
+    return results
 
 
 def places(answer: httpx.Response) -> list[list[str | int]]:

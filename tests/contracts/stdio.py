@@ -50,7 +50,7 @@ class Stdio:
 
     def tools(self) -> dict[str, dict[str, Any]]:
         """The tools by name."""
-        return {one["name"]: one for one in self.ask("tools/list")["result"]["tools"]}
+        return {tool["name"]: tool for tool in self.ask("tools/list")["result"]["tools"]}
 
     def call(self, tool: str, **arguments: Any) -> Called:
         """Call a tool; its answer is exactly one text."""

@@ -53,12 +53,12 @@ class Clients:
         await self.post(self.doors.agentmemory, "/agentmemory/lessons", content=f"Close the {word} valve", project=word)
 
     async def agentmemory_observation(self, word: str) -> None:
-        told = {"sessionId": word, "project": word, "text": f"The {word} valve is open"}
-        await self.post(self.doors.agentmemory, "/agentmemory/agent/observe", **told)
+        fields = {"sessionId": word, "project": word, "text": f"The {word} valve is open"}
+        await self.post(self.doors.agentmemory, "/agentmemory/agent/observe", **fields)
 
     async def agent_memory_observation(self, word: str) -> None:
-        told = {"session_id": word, "project": word, "title": f"The {word} valve leaks"}
-        await self.post(self.doors.agent_memory, "/api/observations", **told)
+        fields = {"session_id": word, "project": word, "title": f"The {word} valve leaks"}
+        await self.post(self.doors.agent_memory, "/api/observations", **fields)
 
     async def agent_memory_saved(self, word: str) -> None:
         assert not self.mcp.call("save_memory", text=f"The {word} valve was replaced", project=word).failed
@@ -70,45 +70,47 @@ class Clients:
 
     async def agent_memory_summary(self, word: str) -> None:
         await self.post(self.doors.agent_memory, "/api/sessions", session_id=word, project=f"p{word[1:]}")
-        told = {"summary": f"The {word} valve was found and closed."}
-        answer = await self.http.patch(f"{self.doors.agent_memory}/api/sessions/{word}", json=told)
+        fields = {"summary": f"The {word} valve was found and closed."}
+        answer = await self.http.patch(f"{self.doors.agent_memory}/api/sessions/{word}", json=fields)
         assert answer.status_code == 200, answer.text
 
     async def agentd_memory(self, word: str) -> None:
         await self.post(self.doors.agentd, "/memories", content=f"The {word} valve is new", created_by="ada")
 
     async def memex_memory(self, word: str) -> None:
-        told = {"agent_id": "ada", "user_id": USER, "content": f"grace likes the {word} valve"}
-        await self.post(self.doors.memex, "/v1/memories", **told)
+        fields = {"agent_id": "ada", "user_id": USER, "content": f"grace likes the {word} valve"}
+        await self.post(self.doors.memex, "/v1/memories", **fields)
 
     # readers: whether the word is in what a search answers
 
     async def native_recall(self, word: str) -> bool:
-        found = await self.post(self.doors.agentmemory, "/v1/recall", query=f"{word} valve", limit=20)
-        return word in str(found["results"])
+        results = await self.post(self.doors.agentmemory, "/v1/recall", query=f"{word} valve", limit=20)
+        return word in str(results["results"])
 
     async def agentmemory_search(self, word: str) -> bool:
-        found = await self.post(self.doors.agentmemory, "/agentmemory/search", query=f"{word} valve", limit=20)
-        return word in str(found["results"])
+        results = await self.post(self.doors.agentmemory, "/agentmemory/search", query=f"{word} valve", limit=20)
+        return word in str(results["results"])
 
     async def agentmemory_smart_search(self, word: str) -> bool:
-        found = await self.post(self.doors.agentmemory, "/agentmemory/smart-search", query=f"{word} valve", limit=20)
-        return word in str([found["results"], found["lessons"]])
+        results = await self.post(self.doors.agentmemory, "/agentmemory/smart-search", query=f"{word} valve", limit=20)
+        return word in str([results["results"], results["lessons"]])
 
     async def agent_memory_search(self, word: str) -> bool:
-        found = await self.post(self.doors.agent_memory, "/api/observations/search", query=f"{word} valve", limit=20)
-        return word in str(found["observations"])
+        results = await self.post(self.doors.agent_memory, "/api/observations/search", query=f"{word} valve", limit=20)
+        return word in str(results["observations"])
 
     async def agent_memory_mcp(self, word: str) -> bool:
         return word in self.mcp.call("search", query=f"{word} valve").text
 
     async def agentd_search(self, word: str) -> bool:
-        found = await self.post(self.doors.agentd, "/memories/search", query=f"{word} valve", as_actor="ada", limit=20)
-        return word in str(found)
+        results = await self.post(
+            self.doors.agentd, "/memories/search", query=f"{word} valve", as_actor="ada", limit=20
+        )
+        return word in str(results)
 
     async def memex_search(self, word: str) -> bool:
-        asked = {"agent_id": "ada", "user_id": USER, "query": f"{word} valve"}
-        return word in str((await self.post(self.doors.memex, "/v1/memories/search", **asked))["results"])
+        query = {"agent_id": "ada", "user_id": USER, "query": f"{word} valve"}
+        return word in str((await self.post(self.doors.memex, "/v1/memories/search", **query))["results"])
 
 
 @pytest.fixture
@@ -169,26 +171,30 @@ async def test_what_agent_memorys_search_finds_is_read_by_its_id_and_filtered_by
     await clients.native("/v1/lessons", name, project=name, title="Night valves")
     await clients.native("/v1/observations", name, project=name, session_id=name, kind="decision")
 
-    async def search(**asked: Any) -> list[dict[str, Any]]:
-        body = {"query": name, "project": name, **asked}
+    async def search(**query: Any) -> list[dict[str, Any]]:
+        body = {"query": name, "project": name, **query}
         return (await clients.post(base, "/api/observations/search", **body))["observations"]
 
     async def all_there() -> bool:
         return len(await search()) == 3
 
     await wait_until(all_there, PATIENT_S)
-    by_type = {one["type"]: one for one in await search()}
+    by_type = {item["type"]: item for item in await search()}
     assert by_type.keys() == {"pattern", "gotcha", "decision"}
     assert by_type["pattern"]["concepts"] == ["night"]
     assert by_type["gotcha"]["title"] == "Night valves"
-    for kind, one in by_type.items():
-        assert [found["id"] for found in await search(type=[kind])] == [one["id"]]
-        read = (await api.get(f"{base}/api/observations/{one['id']}")).json()
-        assert read == {**one, "score": None, "has_embedding": read["has_embedding"]}  # it may just have got its vector
+    for kind, item in by_type.items():
+        assert [result["id"] for result in await search(type=[kind])] == [item["id"]]
+        read = (await api.get(f"{base}/api/observations/{item['id']}")).json()
+        assert read == {
+            **item,
+            "score": None,
+            "has_embedding": read["has_embedding"],
+        }  # it may just have got its vector
         assert read["narrative"] == f"The {name} valve is closed at night"
-        shown = clients.mcp.call("get_observations", ids=[one["id"]]).text
+        shown = clients.mcp.call("get_observations", ids=[item["id"]]).text
         assert name in shown
-        placed = clients.mcp.call("timeline", anchor=one["id"]).text
+        placed = clients.mcp.call("timeline", anchor=item["id"]).text
         assert placed.count('"position"') == 1
     assert await search(project=f"{name}-other") == []
     assert len(await search(limit=2)) == 2
@@ -203,9 +209,9 @@ async def test_agent_memorys_list_has_memories_by_when_they_were_made(clients: C
     await clients.native("/v1/memories", name, project=name)
     await clients.post(base, "/api/observations", session_id=name, project=name, title="last")
 
-    async def listed(**asked: Any) -> list[str]:
-        answer = await clients.http.get(f"{base}/api/observations", params={"project": name, **asked})
-        return [one["title"] for one in answer.json()]
+    async def listed(**query: Any) -> list[str]:
+        answer = await clients.http.get(f"{base}/api/observations", params={"project": name, **query})
+        return [row["title"] for row in answer.json()]
 
     async def all_there() -> bool:
         return len(await listed()) == 3
@@ -224,12 +230,12 @@ async def test_private_memories_of_others_are_found_at_no_door(clients: Clients,
         return await clients.native_recall(name)
 
     await wait_until(seen, PATIENT_S)
-    found = await clients.post(clients.doors.agent_memory, "/api/observations/search", query=name, project=name)
-    assert len(found["observations"]) == 1
+    results = await clients.post(clients.doors.agent_memory, "/api/observations/search", query=name, project=name)
+    assert len(results["observations"]) == 1
     assert clients.mcp.call("search", query=name, project=name).text.count('"id"') == 1
-    for asked in ({"project": name}, {"project": name, "query": name}):
-        told = await clients.post(clients.doors.agentmemory, "/v1/context", **asked)
-        assert not any(private["id"] in block["sources"] for block in told["blocks"])
+    for query in ({"project": name}, {"project": name, "query": name}):
+        answer = await clients.post(clients.doors.agentmemory, "/v1/context", **query)
+        assert not any(private["id"] in block["sources"] for block in answer["blocks"])
 
 
 # contexts
@@ -241,27 +247,29 @@ async def test_a_context_without_a_query_tells_memories_and_lessons_at_every_doo
 ):
     ours = clients.doors.agentmemory
     for n in range(6):
-        told = {"project": name, "session_id": f"{name}-{n}", "kind": "decision"}
+        fields = {"project": name, "session_id": f"{name}-{n}", "kind": "decision"}
         text = (
             f"We decided to keep `some_identifier_{n}` in /srv/{name}/module_{n}/file_{n}.py because "
             + "it works " * 30
         )
-        await clients.post(ours, "/v1/observations", content=text, **told)
+        await clients.post(ours, "/v1/observations", content=text, **fields)
     await clients.native("/v1/memories", f"{name}-weak", project=name, importance=1)
     await clients.native("/v1/memories", f"{name}-vital", project=name, importance=10)
     accepted = await clients.post(ours, "/v1/lessons", content=f"Warm {name} up first", project=name, confidence=0.9)
-    asked = {"project": name, "token_budget": budget}
+    query = {"project": name, "token_budget": budget}
 
-    native = await clients.post(ours, "/v1/context", after=accepted["position"], **asked)
+    native = await clients.post(ours, "/v1/context", after=accepted["position"], **query)
     started = {"sessionId": f"{name}-new", "project": name, "cwd": "/w"}
-    for told in (
+    for fields in (
         native["context"],
         (await clients.post(ours, "/agentmemory/context", sessionId="x", project=name, budget=budget))["context"],
         (await clients.post(ours, "/agentmemory/session/start", **started))["context"],
     ):
-        assert f"The {name}-vital valve" in told
-        assert f"Warm {name} up first" in told
-    kinds = [one["kind"] for one in native["blocks"] if one["kind"] != "slot"]  # slots of all projects are there, too
+        assert f"The {name}-vital valve" in fields
+        assert f"Warm {name} up first" in fields
+    kinds = [
+        block["kind"] for block in native["blocks"] if block["kind"] != "slot"
+    ]  # slots of all projects are there, too
     assert kinds[:2] == ["memories", "lessons"]
     before, *_ = native["context"].partition(f"{name}-vital")
     assert f"{name}-weak" not in before, "memories that other tests left for all projects may take its place, too"

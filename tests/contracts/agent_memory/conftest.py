@@ -41,9 +41,9 @@ class Rest:
         answer = await self.http.post("/api/queue", json=report(session, cwd, **more))
         assert (answer.status_code, answer.json()) == (200, {"status": "queued"})
 
-    async def listed(self, what: str, **asked: Any) -> list[dict[str, Any]]:
+    async def listed(self, what: str, **options: Any) -> list[dict[str, Any]]:
         """A list of observations, sessions or lessons; a bare array."""
-        answer = await self.http.get(f"/api/{what}", params=asked)
+        answer = await self.http.get(f"/api/{what}", params=options)
         assert answer.text.startswith("[")
         return done(answer)
 
@@ -54,34 +54,34 @@ class Rest:
             return len(await self.listed("observations", project=project, limit=100)) >= count
 
         await wait_until(all_there, PATIENT_S)
-        found = await self.listed("observations", project=project, limit=100)
-        assert len(found) == count
-        return found
+        results = await self.listed("observations", project=project, limit=100)
+        assert len(results) == count
+        return results
 
-    async def search(self, query: str, **asked: Any) -> dict[str, Any]:
+    async def search(self, query: str, **options: Any) -> dict[str, Any]:
         """The answer to a search."""
-        return done(await self.http.post("/api/observations/search", json={"query": query, **asked}))
+        return done(await self.http.post("/api/observations/search", json={"query": query, **options}))
 
-    async def hits(self, query: str, **asked: Any) -> list[int]:
+    async def hits(self, query: str, **options: Any) -> list[int]:
         """The ids that a search finds, the best first."""
-        return [one["id"] for one in (await self.search(query, **asked))["observations"]]
+        return [observation["id"] for observation in (await self.search(query, **options))["observations"]]
 
-    async def matched(self, tool: str, preview: str | None = None, **asked: Any) -> list[int]:
+    async def matched(self, tool: str, preview: str | None = None, **options: Any) -> list[int]:
         """The ids of the lessons about the use of a tool."""
-        asked = {"tool_name": tool, **({} if preview is None else {"tool_input_preview": preview}), **asked}
-        return [one["id"] for one in done(await self.http.get("/api/lessons/match", params=asked))]
+        options = {"tool_name": tool, **({} if preview is None else {"tool_input_preview": preview}), **options}
+        return [lesson["id"] for lesson in done(await self.http.get("/api/lessons/match", params=options))]
 
 
 async def well(http: httpx.AsyncClient, url: str = "/api/health") -> dict[str, Any]:
     """What the health says once all of its parts answered in time: on a busy machine one of them may not, at first."""
-    told: list[dict[str, Any]] = []
+    entries: list[dict[str, Any]] = []
 
     async def all_parts() -> bool:
-        told.append(done(await http.get(url)))
-        return told[-1]["db"]["status"] == "ok" and min(told[-1]["queue"].values()) >= 0
+        entries.append(done(await http.get(url)))
+        return entries[-1]["db"]["status"] == "ok" and min(entries[-1]["queue"].values()) >= 0
 
     await wait_until(all_parts, PATIENT_S)
-    return told[-1]
+    return entries[-1]
 
 
 def done(answer: httpx.Response) -> Any:

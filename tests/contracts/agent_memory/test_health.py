@@ -92,10 +92,10 @@ async def test_re_embedding_is_one_job_at_a_time_that_can_be_followed_and_cancel
 
 
 @pytest.mark.covers("POST /api/admin/re-embed")
-@pytest.mark.parametrize("asked", [{"only_missing": "perhaps"}, {"batch_size": "many"}])
-async def test_re_embedding_refuses_what_is_no_setting(rest: Rest, asked: dict[str, str]):
-    answer = await rest.http.post("/api/admin/re-embed", params=asked)
-    assert places(answer) == [["query", next(iter(asked))]]
+@pytest.mark.parametrize("options", [{"only_missing": "perhaps"}, {"batch_size": "many"}])
+async def test_re_embedding_refuses_what_is_no_setting(rest: Rest, options: dict[str, str]):
+    answer = await rest.http.post("/api/admin/re-embed", params=options)
+    assert places(answer) == [["query", next(iter(options))]]
 
 
 @pytest.mark.covers("GET /api/health")

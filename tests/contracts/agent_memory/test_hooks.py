@@ -61,8 +61,8 @@ async def test_a_session_start_sees_critical_lessons_of_other_projects(rest: Res
     """Its third request names no project."""
     other = await rest.learn(f"{name} other", project=f"{name}-2", severity="critical")
     everywhere = done(await rest.http.get("/api/lessons?active=true&limit=5&severity=critical"))
-    assert other["id"] in [one["id"] for one in everywhere]
-    assert {one["severity"] for one in everywhere} == {"critical"}
+    assert other["id"] in [item["id"] for item in everywhere]
+    assert {item["severity"] for item in everywhere} == {"critical"}
     assert len(everywhere) <= 5
 
 
@@ -87,10 +87,10 @@ async def test_a_tool_about_to_run_is_matched_by_its_form_encoded_preview(
     rest: Rest, name: str, tool: str, preview: str
 ):
     lesson = await rest.learn(name, project=name, severity="critical", trigger_tool=tool, trigger_pattern="--FORCE")
-    asked = urlencode({"tool_name": tool, "tool_input_preview": preview, "project": name})
-    found = done(await rest.http.get(f"/api/lessons/match?{asked}"))
+    query = urlencode({"tool_name": tool, "tool_input_preview": preview, "project": name})
+    results = done(await rest.http.get(f"/api/lessons/match?{query}"))
     assert {"id": lesson["id"], "severity": "critical", "project_name": name, "rule": name} in [
-        {key: one[key] for key in ("id", "severity", "project_name", "rule")} for one in found
+        {key: result[key] for key in ("id", "severity", "project_name", "rule")} for result in results
     ]
 
 
@@ -98,8 +98,10 @@ async def test_a_tool_about_to_run_is_matched_by_its_form_encoded_preview(
 async def test_a_tool_in_no_project_is_told_of_global_lessons_alone(rest: Rest, name: str):
     everywhere = await rest.learn(f"{name} everywhere", trigger_tool=name)
     await rest.learn(f"{name} own", trigger_tool=name, project=name)
-    found = done(await rest.http.get(f"/api/lessons/match?{urlencode({'tool_name': name, 'tool_input_preview': ''})}"))
-    assert [(one["id"], one["project_name"]) for one in found] == [(everywhere["id"], None)]
+    results = done(
+        await rest.http.get(f"/api/lessons/match?{urlencode({'tool_name': name, 'tool_input_preview': ''})}")
+    )
+    assert [(result["id"], result["project_name"]) for result in results] == [(everywhere["id"], None)]
 
 
 @pytest.mark.covers("POST /api/queue")
@@ -125,7 +127,7 @@ async def test_a_session_end_completes_what_reports_began(rest: Rest, name: str)
     assert done(answer) == {"status": "updated"}
 
     async def completed() -> bool:
-        return [one["status"] for one in await rest.listed("sessions", project=name)] == ["completed"]
+        return [row["status"] for row in await rest.listed("sessions", project=name)] == ["completed"]
 
     await wait_until(completed, PATIENT_S)
 

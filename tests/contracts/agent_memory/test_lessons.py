@@ -16,8 +16,8 @@ KEYS = {
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 
 
-async def ids(rest: Rest, **asked: Any) -> list[int]:
-    return [one["id"] for one in await rest.listed("lessons", **asked)]
+async def ids(rest: Rest, **options: Any) -> list[int]:
+    return [row["id"] for row in await rest.listed("lessons", **options)]
 
 
 async def change(rest: Rest, lesson: dict[str, Any], **changes: Any) -> dict[str, Any]:
@@ -27,13 +27,13 @@ async def change(rest: Rest, lesson: dict[str, Any], **changes: Any) -> dict[str
 @pytest.mark.covers("POST /api/lessons", "GET /api/lessons")
 async def test_a_lesson_is_answered_whole(rest: Rest, name: str):
     source = await rest.observe(name, "It broke")
-    told = {
+    fields = {
         "title": "No force", "rule": f"Never push {name} by force", "severity": "critical", "project": name,
         "trigger_tool": "Bash", "trigger_pattern": "push.*-f", "source_observation_id": source["id"],
     }  # fmt: skip
-    made = done(await rest.http.post("/api/lessons", json=told))
+    made = done(await rest.http.post("/api/lessons", json=fields))
     assert made.keys() == KEYS
-    assert {key: made[key] for key in told if key != "project"} == {k: v for k, v in told.items() if k != "project"}
+    assert {key: made[key] for key in fields if key != "project"} == {k: v for k, v in fields.items() if k != "project"}
     assert (made["project_name"], made["project_id"]) == (name, source["project_id"])
     assert (made["trigger_count"], made["last_triggered_at"], made["active"]) == (0, None, True)
     assert TIME.fullmatch(made["created_at"])
@@ -110,9 +110,9 @@ async def test_lessons_that_are_switched_off_are_listed_when_asked_for(rest: Res
 
 
 @pytest.mark.covers("GET /api/lessons")
-@pytest.mark.parametrize("asked", [{"limit": "101"}, {"limit": "-1"}, {"active": "perhaps"}])
-async def test_a_list_that_cannot_be_is_refused(rest: Rest, asked: dict[str, str]):
-    assert places(await rest.http.get("/api/lessons", params=asked)) == [["query", next(iter(asked))]]
+@pytest.mark.parametrize("options", [{"limit": "101"}, {"limit": "-1"}, {"active": "perhaps"}])
+async def test_a_list_that_cannot_be_is_refused(rest: Rest, options: dict[str, str]):
+    assert places(await rest.http.get("/api/lessons", params=options)) == [["query", next(iter(options))]]
 
 
 @pytest.mark.covers("PATCH /api/lessons/{id}")
@@ -180,11 +180,11 @@ async def test_a_trigger_of_an_unknown_lesson_is_fine(rest: Rest):
 async def test_a_match_says_what_the_hook_shows(rest: Rest, name: str):
     made = await rest.learn(name, project=name, severity="info", trigger_tool=name)
     everywhere = await rest.learn(f"{name} everywhere", severity="critical", trigger_tool=name)
-    asked = {"tool_name": name, "project": name}
-    found = done(await rest.http.get("/api/lessons/match", params=asked))
+    query = {"tool_name": name, "project": name}
+    results = done(await rest.http.get("/api/lessons/match", params=query))
     keys = ("id", "title", "rule", "severity", "project_name", "trigger_count")
-    assert [one for one in found if one["id"] in (made["id"], everywhere["id"])] == [
-        {key: one[key] for key in keys} for one in (everywhere, made)
+    assert [result for result in results if result["id"] in (made["id"], everywhere["id"])] == [
+        {key: result[key] for key in keys} for result in (everywhere, made)
     ]
 
 
@@ -216,13 +216,13 @@ async def test_a_match_is_no_trigger(rest: Rest, name: str):
 async def test_a_lesson_is_matched_by_tool_and_pattern(
     rest: Rest, name: str, lesson: dict[str, Any], tool: str, preview: str | None, *, matches: bool
 ):
-    told = {key: value.format(name) if isinstance(value, str) else value for key, value in lesson.items()}
-    active = told.pop("active", True)
-    made = await rest.learn(name, project=name, severity="critical", **told)
+    fields = {key: value.format(name) if isinstance(value, str) else value for key, value in lesson.items()}
+    active = fields.pop("active", True)
+    made = await rest.learn(name, project=name, severity="critical", **fields)
     if not active:
         await change(rest, made, active=False)
-    found = await rest.matched(tool.format(name), preview, project=name)
-    assert (made["id"] in found) is matches
+    results = await rest.matched(tool.format(name), preview, project=name)
+    assert (made["id"] in results) is matches
 
 
 @pytest.mark.covers("GET /api/lessons/match")
@@ -240,19 +240,19 @@ async def test_a_match_is_of_the_project_and_of_all(rest: Rest, name: str):
 @pytest.mark.covers("GET /api/lessons/match")
 async def test_the_five_gravest_of_however_many_are_told(rest: Rest, name: str):
     """Those that the pattern leaves out do not count: all candidates are looked at."""
-    told = {"project": name, "severity": "critical", "trigger_tool": name, "trigger_pattern": "never there"}
-    await asyncio.gather(*(rest.learn(f"{name} x{number}", **told) for number in range(22)))
+    fields = {"project": name, "severity": "critical", "trigger_tool": name, "trigger_pattern": "never there"}
+    await asyncio.gather(*(rest.learn(f"{name} x{number}", **fields) for number in range(22)))
     made = {
         kind: [
             (await rest.learn(f"{name} {kind}{n}", project=name, severity=kind, trigger_tool=name))["id"] for n in "ab"
         ]
         for kind in ("info", "warning", "critical")
     }
-    found = await rest.matched(name, "something", project=name)
-    assert len(found) == 5
-    assert set(found[:2]) == set(made["critical"])
-    assert set(found[2:4]) == set(made["warning"])
-    assert found[4] in made["info"]
+    results = await rest.matched(name, "something", project=name)
+    assert len(results) == 5
+    assert set(results[:2]) == set(made["critical"])
+    assert set(results[2:4]) == set(made["warning"])
+    assert results[4] in made["info"]
 
 
 @pytest.mark.covers("GET /api/lessons/match")

@@ -51,8 +51,8 @@ def created(mcp: Stdio, rule: str, **more: Any) -> dict[str, Any]:
     return json.loads(answer.text)
 
 
-def found(mcp: Stdio, query: str, **asked: Any) -> list[dict[str, Any]]:
-    answer = mcp.call("search_lessons", query=query, **asked)
+def found(mcp: Stdio, query: str, **options: Any) -> list[dict[str, Any]]:
+    answer = mcp.call("search_lessons", query=query, **options)
     assert (answer.failed, answer.structured) == (False, None), answer.text
     return json.loads(answer.text)
 
@@ -88,8 +88,10 @@ def test_a_tool_says_what_it_takes(mcp: Stdio, tool: str):
     schema = described["inputSchema"]
     assert described["description"]
     assert "outputSchema" not in described
-    assert {key: one["type"] for key, one in schema.get("properties", {}).items()} == types
-    assert {key: one["default"] for key, one in schema.get("properties", {}).items() if "default" in one} == defaults
+    assert {key: property_["type"] for key, property_ in schema.get("properties", {}).items()} == types
+    assert {
+        key: property_["default"] for key, property_ in schema.get("properties", {}).items() if "default" in property_
+    } == defaults
     assert schema.get("required", []) == required
     if tool in ("search", "get_observations"):
         assert schema.get("additionalProperties", True) is True
@@ -115,12 +117,12 @@ def test_a_tool_that_there_is_not_is_no_error(mcp: Stdio):
 
 @pytest.mark.covers("MCP create_lesson", "GET /api/lessons")
 async def test_a_lesson_is_created_with_all_that_is_said(mcp: Stdio, rest: Rest, name: str):
-    told = {"severity": "critical", "trigger_tool": "Bash", "trigger_pattern": "push.*-f"}
-    made = created(mcp, f"Never force {name}", title="No force", project=name, **told)
+    fields = {"severity": "critical", "trigger_tool": "Bash", "trigger_pattern": "push.*-f"}
+    made = created(mcp, f"Never force {name}", title="No force", project=name, **fields)
     assert made == {"saved": True, "id": made["id"], "title": "No force", "severity": "critical", "project": name}
-    (kept,) = await rest.listed("lessons", project=name)
-    assert (kept["id"], kept["title"], kept["rule"]) == (made["id"], "No force", f"Never force {name}")
-    assert {key: kept[key] for key in told} == told
+    (lesson,) = await rest.listed("lessons", project=name)
+    assert (lesson["id"], lesson["title"], lesson["rule"]) == (made["id"], "No force", f"Never force {name}")
+    assert {key: lesson[key] for key in fields} == fields
     assert await rest.matched("Bash", "git push -f", project=name) == [made["id"]]
 
 
@@ -149,10 +151,10 @@ async def test_a_repeated_rule_is_the_same_lesson_with_the_graver_severity(mcp: 
         created(mcp, rule, project=name, severity="critical", trigger_tool="Edit"),
         created(mcp, rule, project=name),
     ]
-    assert len({one["id"] for one in made}) == 1
+    assert len({row["id"] for row in made}) == 1
     assert made[-1]["severity"] == "critical"
-    (kept,) = await rest.listed("lessons", project=name)
-    assert (kept["severity"], kept["trigger_tool"]) == ("critical", "Edit")
+    (lesson,) = await rest.listed("lessons", project=name)
+    assert (lesson["severity"], lesson["trigger_tool"]) == ("critical", "Edit")
 
 
 @pytest.mark.covers("MCP create_lesson")
@@ -162,8 +164,8 @@ async def test_a_lesson_does_not_fade(mcp: Stdio, doors: Doors, name: str):
     async with httpx.AsyncClient(base_url=doors.server.url, timeout=60, trust_env=False) as http:
 
         async def reinforced() -> bool:
-            (kept,) = (await http.get("/v1/lessons", params={"project": name})).json()["items"]
-            return kept["reinforcements"] == 1
+            (lesson,) = (await http.get("/v1/lessons", params={"project": name})).json()["items"]
+            return lesson["reinforcements"] == 1
 
         await wait_until(reinforced)
 
@@ -174,10 +176,10 @@ async def test_a_projects_search_finds_global_lessons_too(mcp: Stdio, rest: Rest
         (await rest.learn(f"{name} heron {n}", trigger_tool=name, project=project))["id"]
         for n, project in enumerate((name, f"{name}-2", None))
     ]
-    hits = {one["id"]: one["project"] for one in found(mcp, f"{name} heron", project=name, limit=50)}
+    hits = {result["id"]: result["project"] for result in found(mcp, f"{name} heron", project=name, limit=50)}
     assert (hits[own], hits[everywhere]) == (name, None)
     assert set(hits.values()) == {name, None}
-    assert {own, other, everywhere} <= {one["id"] for one in found(mcp, f"{name} heron", limit=50)}
+    assert {own, other, everywhere} <= {result["id"] for result in found(mcp, f"{name} heron", limit=50)}
 
 
 @pytest.mark.covers("MCP search_lessons", "PATCH /api/lessons/{id}")

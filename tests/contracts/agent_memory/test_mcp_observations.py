@@ -17,20 +17,20 @@ LENIENT = "a text is read as a list of one"
 REMINDER = re.compile(r"\]\n\n---\n\S", re.MULTILINE)
 
 
-def found(mcp: Stdio, query: str, **asked: Any) -> list[dict[str, Any]]:
+def found(mcp: Stdio, query: str, **options: Any) -> list[dict[str, Any]]:
     """The hits of a search."""
-    answer = mcp.call("search", query=query, **asked)
+    answer = mcp.call("search", query=query, **options)
     assert not answer.failed, answer.text
     return leading(answer.text)
 
 
-def ids(mcp: Stdio, query: str, **asked: Any) -> list[int]:
-    return [one["id"] for one in found(mcp, query, **asked)]
+def ids(mcp: Stdio, query: str, **options: Any) -> list[int]:
+    return [result["id"] for result in found(mcp, query, **options)]
 
 
-def around(mcp: Stdio, **asked: Any) -> list[tuple[int, str]]:
+def around(mcp: Stdio, **options: Any) -> list[tuple[int, str]]:
     """A timeline: ids and positions."""
-    answer = mcp.call("timeline", **asked)
+    answer = mcp.call("timeline", **options)
     assert not answer.failed, answer.text
     return [(load["id"], load["position"]) for load in json.loads(answer.text)]
 
@@ -59,7 +59,7 @@ async def test_a_search_is_narrowed_by_project_and_type(mcp: Stdio, rest: Rest, 
     for kind in ("type", "obs_type"):
         everywhere = found(mcp, f"{name} heron", **{kind: "change"})
         assert everywhere[0]["id"] == there["id"]
-        assert {one["type"] for one in everywhere} == {"change"}
+        assert {item["type"] for item in everywhere} == {"change"}
         assert ids(mcp, f"{name} heron", project=name, **{kind: "change"}) == []
 
 
@@ -70,16 +70,16 @@ async def test_observations_of_the_native_api_have_a_type_and_their_own_date(
     async with httpx.AsyncClient(base_url=doors.server.url, timeout=60, trust_env=False) as http:
         for day, kind in ((14, "bugfix"), (15, "file_edit"), (16, "decision")):
             at = f"2025-03-{day}T15:00:00Z"
-            seen = {"session_id": name, "kind": kind, "content": f"heron {day}", "occurred_at": at}
-            assert (await http.post("/v1/observations", json={"project": name, **seen})).status_code == 202
+            observation = {"session_id": name, "kind": kind, "content": f"heron {day}", "occurred_at": at}
+            assert (await http.post("/v1/observations", json={"project": name, **observation})).status_code == 202
     await rest.observed(name, 3)
-    assert sorted(one["type"] for one in found(mcp, "heron", project=name)) == ["bugfix", "change", "decision"]
-    for asked, kinds in (
+    assert sorted(result["type"] for result in found(mcp, "heron", project=name)) == ["bugfix", "change", "decision"]
+    for query, kinds in (
         ({"dateStart": "2025-03-15", "dateEnd": "2025-03-15"}, ["change"]),
         ({"dateStart": "2025-03-14T15:00:01Z", "dateEnd": "2025-03-16T15:00:00Z"}, ["change", "decision"]),
         ({"obs_type": "change"}, ["change"]),
     ):
-        assert sorted(one["type"] for one in found(mcp, "heron", project=name, **asked)) == kinds
+        assert sorted(result["type"] for result in found(mcp, "heron", project=name, **query)) == kinds
 
 
 @pytest.mark.covers("MCP search")
@@ -102,17 +102,17 @@ async def test_a_search_is_narrowed_by_dates_with_both_ends_included(mcp: Stdio,
         {"dateStart": (at + timedelta(seconds=1)).isoformat()},
         {"dateEnd": (at - timedelta(seconds=1)).isoformat()},
     ]
-    for asked in found_by:
-        assert ids(mcp, "heron", project=name, **asked) == [made["id"]], asked
-    for asked in missed_by:
-        assert ids(mcp, "heron", project=name, **asked) == [], asked
+    for query in found_by:
+        assert ids(mcp, "heron", project=name, **query) == [made["id"]], query
+    for query in missed_by:
+        assert ids(mcp, "heron", project=name, **query) == [], query
 
 
 @pytest.mark.covers("MCP search")
 @pytest.mark.parametrize(("limit", "number"), [(None, 20), (3, 3), (50, 50), (100, 50)])
 def test_a_search_finds_20_unless_up_to_50_are_asked_for(mcp: Stdio, crowd: str, limit: int | None, number: int):
-    asked = {} if limit is None else {"limit": limit}
-    hits = found(mcp, "cormorant", project=crowd, **asked)
+    query = {} if limit is None else {"limit": limit}
+    hits = found(mcp, "cormorant", project=crowd, **query)
     assert len(hits) == number
     assert [hit["score"] for hit in hits] == sorted((hit["score"] for hit in hits), reverse=True)
 
@@ -136,17 +136,17 @@ async def test_observations_are_told_in_full_oldest_first(mcp: Stdio, rest: Rest
         "files_read": ["r"], "files_modified": ["m"], "tool_name": "Edit",
     }  # fmt: skip
     first, second = await rest.observe(name, "first", **whole), await rest.observe(name, "second")
-    asked = [second["id"], 999_999_999, first["id"], -1, first["id"]]
-    answer = mcp.call("get_observations", ids=asked, limit=5, anything="x")
+    query = [second["id"], 999_999_999, first["id"], -1, first["id"]]
+    answer = mcp.call("get_observations", ids=query, limit=5, anything="x")
     assert (answer.failed, answer.structured) == (False, None)
-    told = leading(answer.text)
-    assert [one["id"] for one in told] == [first["id"], second["id"]]
-    newest = mcp.call("get_observations", ids=asked, orderBy="date_desc", limit=1)
-    assert [one["id"] for one in leading(newest.text)] == [second["id"]]
-    assert told[0] == {
+    body = leading(answer.text)
+    assert [item["id"] for item in body] == [first["id"], second["id"]]
+    newest = mcp.call("get_observations", ids=query, orderBy="date_desc", limit=1)
+    assert [item["id"] for item in leading(newest.text)] == [second["id"]]
+    assert body[0] == {
         "id": first["id"], "title": "first", "project": name, "created_at": first["created_at"], **whole,
     }  # fmt: skip
-    assert {key: told[1][key] for key in whole} == {
+    assert {key: body[1][key] for key in whole} == {
         "subtitle": None, "type": "discovery", "narrative": None, "facts": [], "concepts": [], "files_read": [],
         "files_modified": [], "tool_name": None,
     }  # fmt: skip
@@ -168,7 +168,7 @@ def test_unknown_ids_are_left_out(mcp: Stdio):
 async def test_a_timeline_shows_what_was_before_and_after(mcp: Stdio, rest: Rest, name: str):
     made = [(await rest.observe(name, f"number {number}"))["id"] for number in range(9)]
     assert around(mcp, anchor=made[4]) == [
-        *((one, "before") for one in made[1:4]), (made[4], "anchor"), *((one, "after") for one in made[5:8]),
+        *((row, "before") for row in made[1:4]), (made[4], "anchor"), *((row, "after") for row in made[5:8]),
     ]  # fmt: skip
     assert around(mcp, anchor=made[4], depth_before=1, depth_after=0) == [(made[3], "before"), (made[4], "anchor")]
     assert around(mcp, anchor=made[4], depth_before=0, depth_after=-1) == [(made[4], "anchor")]
@@ -199,15 +199,17 @@ async def test_a_query_finds_the_anchor_in_its_project(mcp: Stdio, rest: Rest, n
     here = await rest.observe(name, f"{name} heron at the pond")
     next_to = await rest.observe(name, "Something else entirely")
     there = await rest.observe(f"{name}-2", f"{name} heron at the pond")
-    asked = {"query": f"{name} heron at the pond"}
-    assert around(mcp, **asked, project=name) == [(here["id"], "anchor"), (next_to["id"], "after")]
-    assert around(mcp, **asked, project=f"{name}-2") == [(there["id"], "anchor")]
+    query = {"query": f"{name} heron at the pond"}
+    assert around(mcp, **query, project=name) == [(here["id"], "anchor"), (next_to["id"], "after")]
+    assert around(mcp, **query, project=f"{name}-2") == [(there["id"], "anchor")]
 
 
 @pytest.mark.covers("MCP timeline")
-@pytest.mark.parametrize("asked", [{"anchor": 999_999_999}, {}, {"depth_before": 2}, {"query": "x", "project": "{0}"}])
-def test_without_an_anchor_a_timeline_is_a_plain_sentence(mcp: Stdio, name: str, asked: dict[str, Any]):
-    named = {key: value.format(name) if isinstance(value, str) else value for key, value in asked.items()}
+@pytest.mark.parametrize(
+    "options", [{"anchor": 999_999_999}, {}, {"depth_before": 2}, {"query": "x", "project": "{0}"}]
+)
+def test_without_an_anchor_a_timeline_is_a_plain_sentence(mcp: Stdio, name: str, options: dict[str, Any]):
+    named = {key: value.format(name) if isinstance(value, str) else value for key, value in options.items()}
     answer = mcp.call("timeline", **named)
     assert not answer.failed
     assert " " in answer.text
@@ -222,11 +224,15 @@ async def test_what_is_saved_by_hand_is_a_discovery_of_the_manual_session(mcp: S
     assert "\n" not in answer.text
     saved = json.loads(answer.text)
     assert saved == {"saved": True, "id": saved["id"], "title": text[:80]}
-    kept = (await rest.http.get(f"/api/observations/{saved['id']}")).json()
-    assert (kept["title"], kept["type"], kept["project_name"]) == (text[:80], "discovery", "manual")
-    assert kept["narrative"] == text
-    sessions = {one["id"]: one for one in await rest.listed("sessions", project="manual", limit=100)}
-    manual = sessions.get(kept["session_id"])
+    observation = (await rest.http.get(f"/api/observations/{saved['id']}")).json()
+    assert (observation["title"], observation["type"], observation["project_name"]) == (
+        text[:80],
+        "discovery",
+        "manual",
+    )
+    assert observation["narrative"] == text
+    sessions = {row["id"]: row for row in await rest.listed("sessions", project="manual", limit=100)}
+    manual = sessions.get(observation["session_id"])
     if manual is not None:  # the session is of the project in which something was saved first
         assert (manual["session_id"], manual["agent_type"]) == ("manual-memories", "manual")
 
@@ -237,9 +243,9 @@ async def test_what_is_saved_with_a_title_and_a_project_is_found(mcp: Stdio, res
     second = json.loads(mcp.call("save_memory", text=f"{name} egret", project=f"{name}-2").text)
     assert (first["title"], second["title"]) == ("Bird", f"{name} egret")
     assert ids(mcp, f"{name} heron", project=name) == [first["id"]]
-    kept = [(await rest.http.get(f"/api/observations/{one['id']}")).json() for one in (first, second)]
-    assert [one["project_name"] for one in kept] == [name, f"{name}-2"]
-    assert kept[0]["session_id"] == kept[1]["session_id"]
+    observation = [(await rest.http.get(f"/api/observations/{item['id']}")).json() for item in (first, second)]
+    assert [item["project_name"] for item in observation] == [name, f"{name}-2"]
+    assert observation[0]["session_id"] == observation[1]["session_id"]
     async with httpx.AsyncClient(base_url=doors.server.url, timeout=60, trust_env=False) as http:
         session = (await http.get("/v1/sessions/manual-memories", params={"project": name})).json()
     assert (session["agent_type"], session["observation_count"]) == ("manual", 1)
@@ -270,8 +276,8 @@ def test_arguments_that_do_not_fit_are_an_error(mcp: Stdio, tool: str, arguments
 
 
 @pytest.mark.covers("MCP search")
-@pytest.mark.parametrize("asked", [{"dateStart": "yesterday"}, {"dateEnd": "2026-13-01"}, {"query": "  "}])
-def test_a_failure_inside_a_tool_is_told_and_is_no_error(mcp: Stdio, asked: dict[str, str]):
-    answer = mcp.call("search", **{"query": "x", **asked})
+@pytest.mark.parametrize("options", [{"dateStart": "yesterday"}, {"dateEnd": "2026-13-01"}, {"query": "  "}])
+def test_a_failure_inside_a_tool_is_told_and_is_no_error(mcp: Stdio, options: dict[str, str]):
+    answer = mcp.call("search", **{"query": "x", **options})
     assert not answer.failed
     assert json.loads(answer.text).keys() == {"error"}

@@ -68,7 +68,9 @@ async def test_every_type_is_kept_and_listed_by(rest: Rest, name: str, kind: str
     made = await rest.observe(name, "one", type=kind)
     assert made["type"] == kind
     await rest.observe(name, "two", type="gotcha" if kind != "gotcha" else "change")
-    assert [one["id"] for one in await rest.listed("observations", project=name, type=kind)] == [made["id"]]
+    assert [observation["id"] for observation in await rest.listed("observations", project=name, type=kind)] == [
+        made["id"]
+    ]
 
 
 @pytest.mark.covers("POST /api/observations")
@@ -112,7 +114,7 @@ async def test_what_is_read_is_what_was_made(rest: Rest, name: str):
     made = await rest.observe(name, "Pool leaks", **WHOLE)
     read = (await rest.http.get(f"/api/observations/{made['id']}")).json()
     assert still(read) == still(made)
-    assert [still(one) for one in await rest.listed("observations", project=name)] == [still(made)]
+    assert [still(observation) for observation in await rest.listed("observations", project=name)] == [still(made)]
 
 
 @pytest.mark.covers("GET /api/observations/{id}")
@@ -131,7 +133,7 @@ async def test_an_id_that_is_no_number_is_422(rest: Rest):
 async def test_the_list_is_newest_first_in_pages(rest: Rest, name: str):
     made = [(await rest.observe(name, f"number {number}"))["id"] for number in range(5)]
     pages = [await rest.listed("observations", project=name, limit=2, offset=offset) for offset in (0, 2, 4, 6)]
-    assert [[one["id"] for one in page] for page in pages] == [[made[4], made[3]], [made[2], made[1]], [made[0]], []]
+    assert [[row["id"] for row in page] for page in pages] == [[made[4], made[3]], [made[2], made[1]], [made[0]], []]
     assert made == sorted(made)
     assert await rest.listed("observations", project=name, limit=0) == []
 
@@ -148,12 +150,12 @@ async def test_the_project_is_matched_exactly_and_without_one_all_are_listed(res
     made = await rest.observe(name, "one")
     for project in (name[:-1], name.upper(), f"{name} "):
         assert await rest.listed("observations", project=project) == []
-    assert made["id"] in [one["id"] for one in await rest.listed("observations", limit=100)]
+    assert made["id"] in [observation["id"] for observation in await rest.listed("observations", limit=100)]
 
 
 @pytest.mark.covers("GET /api/observations")
 @pytest.mark.parametrize(
-    ("asked", "kind"),
+    ("options", "kind"),
     [
         ({"limit": "101"}, "less_than_equal"),
         ({"limit": "-1"}, "greater_than_equal"),
@@ -162,7 +164,7 @@ async def test_the_project_is_matched_exactly_and_without_one_all_are_listed(res
         ({"offset": "ten"}, "int_parsing"),
     ],
 )
-async def test_a_page_that_cannot_be_is_refused(rest: Rest, asked: dict[str, str], kind: str):
-    ((key, value),) = asked.items()
-    answer = await rest.http.get("/api/observations", params=asked)
+async def test_a_page_that_cannot_be_is_refused(rest: Rest, options: dict[str, str], kind: str):
+    ((key, value),) = options.items()
+    answer = await rest.http.get("/api/observations", params=options)
     assert refusals(answer) == [Refusal(kind, ["query", key], value)]

@@ -51,7 +51,7 @@ async def test_a_report_needs_a_session_alone(rest: Rest, name: str):
     assert (answer.status_code, answer.json()) == (200, {"status": "queued"})
 
     async def known() -> bool:
-        return name in [one["session_id"] for one in await rest.listed("sessions", project="unknown", limit=100)]
+        return name in [row["session_id"] for row in await rest.listed("sessions", project="unknown", limit=100)]
 
     await wait_until(known, PATIENT_S)
 
@@ -79,8 +79,8 @@ async def test_without_a_folder_the_project_is_unknown(rest: Rest, name: str, cw
     await rest.queue(name, cwd)
 
     async def known() -> bool:
-        found = [one for one in await rest.listed("sessions", limit=100) if one["session_id"] == name]
-        return [one["project_name"] in projects for one in found] == [True]
+        sessions = [row for row in await rest.listed("sessions", limit=100) if row["session_id"] == name]
+        return [row["project_name"] in projects for row in sessions] == [True]
 
     await wait_until(known, PATIENT_S)
 
@@ -91,13 +91,13 @@ async def test_a_known_session_keeps_its_first_project(rest: Rest, name: str):
     await rest.queue(name, f"/home/ada/{name}-other")
     await rest.observed(name, 1)
     assert await rest.listed("observations", project=f"{name}-other") == []
-    assert [one["project_name"] for one in await rest.listed("sessions", project=name)] == [name]
+    assert [row["project_name"] for row in await rest.listed("sessions", project=name)] == [name]
 
 
 @pytest.mark.covers("POST /api/queue")
 async def test_concurrent_reports_of_a_session_are_of_one_project(rest: Rest, name: str):
     await asyncio.gather(*(rest.queue(name, f"/w/{name}/sub{number}") for number in range(5)))
-    (session,) = [one for one in await rest.listed("sessions", limit=100) if one["session_id"] == name]
+    (session,) = [row for row in await rest.listed("sessions", limit=100) if row["session_id"] == name]
     await rest.observed(session["project_name"], 5)
 
 
@@ -105,9 +105,13 @@ async def test_concurrent_reports_of_a_session_are_of_one_project(rest: Rest, na
 async def test_ids_of_reports_ascend(rest: Rest, name: str):
     for number in range(4):
         await rest.queue(name, f"/w/{name}", tool_name="Bash", tool_input={"command": f"echo {number}"})
-    found = await rest.observed(name, 4)
-    assert [one["title"] for one in found] == [f"Bash: echo {number}" for number in reversed(range(4))]
-    assert [one["id"] for one in found] == sorted((one["id"] for one in found), reverse=True)
+    observations = await rest.observed(name, 4)
+    assert [observation["title"] for observation in observations] == [
+        f"Bash: echo {number}" for number in reversed(range(4))
+    ]
+    assert [observation["id"] for observation in observations] == sorted(
+        (observation["id"] for observation in observations), reverse=True
+    )
 
 
 @pytest.mark.covers("POST /api/queue")
@@ -115,14 +119,14 @@ async def test_the_thirteen_skipped_tools_leave_a_session_and_no_observation(res
     for tool in SKIPPED:
         await rest.queue(name, f"/home/ada/{name}", tool_name=tool)
     await rest.queue(name, f"/home/ada/{name}", tool_name="Read")
-    assert [one["tool_name"] for one in await rest.observed(name, 1)] == ["Read"]
+    assert [observation["tool_name"] for observation in await rest.observed(name, 1)] == ["Read"]
 
 
 @pytest.mark.covers("POST /api/queue")
 @pytest.mark.parametrize("tool", SKIPPED)
 async def test_a_skipped_tool_still_makes_its_session(rest: Rest, name: str, tool: str):
     await rest.queue(name, f"/home/ada/{name}", tool_name=tool)
-    assert [one["session_id"] for one in await rest.listed("sessions", project=name)] == [name]
+    assert [row["session_id"] for row in await rest.listed("sessions", project=name)] == [name]
     assert await rest.listed("observations", project=name) == []
 
 
@@ -130,8 +134,8 @@ async def test_a_skipped_tool_still_makes_its_session(rest: Rest, name: str, too
 async def test_equal_reports_are_as_many_observations(rest: Rest, name: str):
     for _ in range(3):
         await rest.queue(name, f"/home/ada/{name}")
-    found = await rest.observed(name, 3)
-    assert len({one["id"] for one in found}) == 3
+    observations = await rest.observed(name, 3)
+    assert len({observation["id"] for observation in observations}) == 3
 
 
 @pytest.mark.covers("POST /api/queue")
@@ -150,12 +154,12 @@ async def test_every_tool_yields_an_observation(rest: Rest, name: str):
         "": None,
         None: None,
     }
-    for tool, said in inputs.items():
-        await rest.queue(name, f"/home/ada/{name}", tool_name=tool, tool_input=said)
-    found = await rest.observed(name, len(inputs))
-    assert {one["tool_name"] or None for one in found} == {tool or None for tool in inputs}
-    assert all(one["title"] for one in found)
-    by_tool = {one["tool_name"]: one for one in found}
+    for tool, text in inputs.items():
+        await rest.queue(name, f"/home/ada/{name}", tool_name=tool, tool_input=text)
+    observations = await rest.observed(name, len(inputs))
+    assert {observation["tool_name"] or None for observation in observations} == {tool or None for tool in inputs}
+    assert all(observation["title"] for observation in observations)
+    by_tool = {observation["tool_name"]: observation for observation in observations}
     assert by_tool["Read"]["files_read"] == ["/w/a.py"]
     assert by_tool["Read"]["files_modified"] == []
     for tool in ("Edit", "Write"):
@@ -163,9 +167,9 @@ async def test_every_tool_yields_an_observation(rest: Rest, name: str):
 
 
 @pytest.mark.covers("POST /api/queue")
-@pytest.mark.parametrize("said", TAKEN.values(), ids=TAKEN)
-async def test_whatever_can_be_parsed_is_taken(rest: Rest, name: str, said: dict[str, Any]):
-    answer = await rest.http.post("/api/queue", content=json.dumps(report(name, f"/home/ada/{name}", **said)))
+@pytest.mark.parametrize("text", TAKEN.values(), ids=TAKEN)
+async def test_whatever_can_be_parsed_is_taken(rest: Rest, name: str, text: dict[str, Any]):
+    answer = await rest.http.post("/api/queue", content=json.dumps(report(name, f"/home/ada/{name}", **text)))
     assert done(answer) == {"status": "queued"}
     assert (await rest.observed(name, 1))[0]["title"]
 
@@ -179,15 +183,15 @@ async def test_the_preview_is_cut_to_2000_characters(rest: Rest, name: str):
 
 @pytest.mark.covers("POST /api/queue")
 @pytest.mark.parametrize(
-    ("said", "refusal"),
+    ("text", "refusal"),
     [
         ({"tool_input": ["a"]}, Refusal("dict_type", ["body", "tool_input"], ["a"])),
         ({"tool_input": "a"}, Refusal("dict_type", ["body", "tool_input"], "a")),
         ({"session_id": None}, Refusal("string_type", ["body", "session_id"], None)),
     ],
 )
-async def test_a_field_of_another_type_is_refused(rest: Rest, name: str, said: dict[str, Any], refusal: Refusal):
-    assert refusals(await rest.http.post("/api/queue", json={"session_id": name, **said})) == [refusal]
+async def test_a_field_of_another_type_is_refused(rest: Rest, name: str, text: dict[str, Any], refusal: Refusal):
+    assert refusals(await rest.http.post("/api/queue", json={"session_id": name, **text})) == [refusal]
 
 
 @pytest.mark.covers("POST /api/queue")
@@ -217,10 +221,12 @@ async def test_a_body_that_is_no_object_is_refused(rest: Rest, content: bytes):
 async def test_reports_of_peers_that_are_gone_are_all_kept(doors: Doors, rest: Rest, name: str, padding: int):
     for number in range(20):
         used = {"file_path": f"/w/file{number}.py", "old_string": "y" * padding}
-        said = report(name, f"/home/ada/{name}", tool_input=used)
-        send_and_hang_up(doors.agent_memory, "/api/queue", json.dumps(said).encode())
-    found = await rest.observed(name, 20)
-    assert {one["files_modified"][0] for one in found} == {f"/w/file{number}.py" for number in range(20)}
+        body = report(name, f"/home/ada/{name}", tool_input=used)
+        send_and_hang_up(doors.agent_memory, "/api/queue", json.dumps(body).encode())
+    observations = await rest.observed(name, 20)
+    assert {observation["files_modified"][0] for observation in observations} == {
+        f"/w/file{number}.py" for number in range(20)
+    }
 
 
 @pytest.mark.covers("POST /api/queue")
@@ -228,15 +234,18 @@ async def test_spooled_reports_are_taken_and_their_files_deleted(doors: Doors, r
     at = int(time.time() * 1000)
     files = [doors.agent_memory_spool / f"{at + number}-{name}.json" for number in range(3)]
     for number, (file, tool) in enumerate(zip(files, ("Edit", "Edit", "TodoWrite"), strict=True)):
-        said = report(name, f"/home/ada/{name}", tool_name=tool, tool_input={"file_path": f"/w/file{number}.py"})
-        file.write_text(json.dumps(said))
+        body = report(name, f"/home/ada/{name}", tool_name=tool, tool_input={"file_path": f"/w/file{number}.py"})
+        file.write_text(json.dumps(body))
 
     async def taken() -> bool:
         return not any(file.exists() for file in files)
 
     await wait_until(taken, PATIENT_S)
-    found = await rest.observed(name, 2)
-    assert [one["files_modified"] for one in reversed(found)] == [["/w/file0.py"], ["/w/file1.py"]]
+    observations = await rest.observed(name, 2)
+    assert [observation["files_modified"] for observation in reversed(observations)] == [
+        ["/w/file0.py"],
+        ["/w/file1.py"],
+    ]
 
 
 @pytest.mark.covers("GET /api/health", "POST /api/queue")
@@ -254,10 +263,10 @@ async def test_reports_are_spooled_while_the_log_is_away(configured: Doors):
             assert len(list(configured.agent_memory_spool.glob("*.json"))) == 3
 
         async def all_there() -> bool:
-            found = await http.get("/api/observations", params={"project": "outage"})
+            results = await http.get("/api/observations", params={"project": "outage"})
             return (
-                found.status_code == 200
-                and len(found.json()) == 3
+                results.status_code == 200
+                and len(results.json()) == 3
                 and not list(configured.agent_memory_spool.glob("*.json"))
             )
 

@@ -28,10 +28,10 @@ def recency(created_at: str) -> float:
 @pytest.mark.covers("POST /api/observations/search")
 async def test_an_answer_has_the_hits_and_how_they_were_asked_for(rest: Rest, name: str):
     made = await rest.observe(name, f"{name} pool", narrative="It leaks.", facts=["a"])
-    found = await rest.search(f"{name} pool", project=name)
-    assert found.keys() == {"observations", "query", "mode", "total"}
-    assert (found["query"], found["mode"], found["total"]) == (f"{name} pool", "hybrid", 1)
-    (hit,) = found["observations"]
+    results = await rest.search(f"{name} pool", project=name)
+    assert results.keys() == {"observations", "query", "mode", "total"}
+    assert (results["query"], results["mode"], results["total"]) == (f"{name} pool", "hybrid", 1)
+    (hit,) = results["observations"]
     assert {**hit, "score": None, "has_embedding": None} == {**made, "has_embedding": None}
     assert hit["score"] in (ONE_LIST, BOTH_LISTS)
 
@@ -40,8 +40,8 @@ async def test_an_answer_has_the_hits_and_how_they_were_asked_for(rest: Rest, na
 async def test_by_text_a_fresh_hit_scores_by_its_rank_from_0_twice(rest: Rest, name: str):
     for number in range(4):
         await rest.observe(name, f"heron {number}")
-    found = (await rest.search("heron", project=name, mode="fts"))["observations"]
-    assert [one["score"] for one in found] == [round(2 / (60 + rank), 4) for rank in range(4)]
+    results = (await rest.search("heron", project=name, mode="fts"))["observations"]
+    assert [result["score"] for result in results] == [round(2 / (60 + rank), 4) for rank in range(4)]
 
 
 @pytest.mark.covers("POST /api/observations/search")
@@ -57,7 +57,7 @@ async def test_a_hit_of_both_lists_has_the_sum(rest: Rest, name: str):
 
     await wait_until(settled, PATIENT_S)
     by_vector = (await rest.search("heron fishes", project=name, mode="vector"))["observations"]
-    assert [one["score"] for one in by_vector] == ([ONE_LIST] if embedding else [])
+    assert [result["score"] for result in by_vector] == ([ONE_LIST] if embedding else [])
 
 
 @pytest.fixture(scope="session")
@@ -69,8 +69,8 @@ def old(doors: Doors) -> str:
     project = f"old{uuid4().hex[:12]}"
     now = int(time.time() * 1000)
     for days, about, where in ((7, "heron7.py", ""), (30, "heron30.py", ""), (30, "egret.py", "-egret")):
-        said = report(f"{project}-{about}", f"/w/{project}{where}", tool_input={"file_path": f"/w/{about}"})
-        (doors.agent_memory_spool / f"{now - days * DAY_MS}-{about}.json").write_text(json.dumps(said))
+        body = report(f"{project}-{about}", f"/w/{project}{where}", tool_input={"file_path": f"/w/{about}"})
+        (doors.agent_memory_spool / f"{now - days * DAY_MS}-{about}.json").write_text(json.dumps(body))
     return project
 
 
@@ -94,9 +94,9 @@ async def test_what_is_recent_outweighs_a_rank(rest: Rest, old: str):
 
     await wait_until(there, PATIENT_S)
     recent = await rest.observe(project, "Water", narrative="The file egret.py is told of in a text of many words.")
-    found = (await rest.search("egret.py", project=project, mode="fts"))["observations"]
-    assert found[0]["id"] == recent["id"]
-    assert found[0]["score"] > 1.8 * found[-1]["score"]
+    results = (await rest.search("egret.py", project=project, mode="fts"))["observations"]
+    assert results[0]["id"] == recent["id"]
+    assert results[0]["score"] > 1.8 * results[-1]["score"]
 
 
 @pytest.mark.xfail(strict=True, reason="the text list ranks by BM25 over all words, whichever field says them")
@@ -106,8 +106,8 @@ async def test_a_title_weighs_more_than_a_subtitle_and_that_more_than_a_narrativ
     by_narrative = await rest.observe(name, "One thing", narrative="the bittern")
     by_subtitle = await rest.observe(name, "One thing", subtitle="the bittern")
     by_title = await rest.observe(name, "the bittern")
-    found = await rest.hits("bittern", project=name, mode="fts")
-    assert found == [one["id"] for one in (by_title, by_subtitle, by_narrative, by_facts)]
+    results = await rest.hits("bittern", project=name, mode="fts")
+    assert results == [item["id"] for item in (by_title, by_subtitle, by_narrative, by_facts)]
 
 
 @pytest.mark.covers("POST /api/observations/search")
@@ -139,12 +139,12 @@ async def test_operators_are_no_operators(rest: Rest, name: str, query: str):
 @pytest.mark.covers("POST /api/observations/search")
 async def test_a_search_is_in_its_project_unless_it_crosses(rest: Rest, name: str):
     here, there = await rest.observe(name, f"{name} heron"), await rest.observe(f"{name}-2", f"{name} heron")
-    asked: dict[str, Any] = {"query": f"{name} heron", "mode": "fts"}
-    assert await rest.hits(**asked, project=name) == [here["id"]]
+    query: dict[str, Any] = {"query": f"{name} heron", "mode": "fts"}
+    assert await rest.hits(**query, project=name) == [here["id"]]
     everywhere = {here["id"], there["id"]}
-    assert set(await rest.hits(**asked)) == everywhere
-    assert set(await rest.hits(**asked, project=None)) == everywhere
-    assert set(await rest.hits(**asked, project=name, cross_project=True)) == everywhere
+    assert set(await rest.hits(**query)) == everywhere
+    assert set(await rest.hits(**query, project=None)) == everywhere
+    assert set(await rest.hits(**query, project=name, cross_project=True)) == everywhere
 
 
 @pytest.mark.covers("POST /api/observations/search")
@@ -159,17 +159,17 @@ async def test_a_search_is_for_the_types_it_names(rest: Rest, name: str):
 @pytest.mark.covers("POST /api/observations/search")
 async def test_ten_are_found_unless_up_to_100_are_asked_for(rest: Rest, crowd: str):
     for limit, number in ((None, 10), (3, 3), (100, 100), (1_000, 100)):
-        asked = {} if limit is None else {"limit": limit}
-        found = await rest.search("cormorant", project=crowd, mode="fts", **asked)
-        assert (found["total"], len(found["observations"])) == (number, number)
-        assert all(a["score"] >= b["score"] for a, b in pairwise(found["observations"]))
+        query = {} if limit is None else {"limit": limit}
+        results = await rest.search("cormorant", project=crowd, mode="fts", **query)
+        assert (results["total"], len(results["observations"])) == (number, number)
+        assert all(a["score"] >= b["score"] for a, b in pairwise(results["observations"]))
 
 
 @pytest.mark.covers("POST /api/observations/search")
 async def test_an_unknown_mode_finds_nothing(rest: Rest, name: str):
     await rest.observe(name, "heron")
-    found = await rest.search("heron", project=name, mode="magic")
-    assert found == {"observations": [], "query": "heron", "mode": "magic", "total": 0}
+    results = await rest.search("heron", project=name, mode="magic")
+    assert results == {"observations": [], "query": "heron", "mode": "magic", "total": 0}
     assert (await rest.search("  ", project=name))["total"] == 0
 
 

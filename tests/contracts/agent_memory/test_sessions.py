@@ -169,8 +169,8 @@ async def test_sessions_are_listed_newest_start_first_by_project_and_status(rest
     await change(rest, f"{name}-1", status="completed")
     await rest.queue(f"{name}-0", f"/w/{name}")
 
-    async def listed(**asked: Any) -> list[str]:
-        return [one["session_id"].removeprefix(name) for one in await rest.listed("sessions", project=name, **asked)]
+    async def listed(**query: Any) -> list[str]:
+        return [row["session_id"].removeprefix(name) for row in await rest.listed("sessions", project=name, **query)]
 
     assert await listed() == ["-3", "-2", "-1", "-0"]
     assert await listed(limit=2) == ["-3", "-2"]

@@ -94,9 +94,9 @@ def test_a_memory_for_people_has_only_what_there_is(run: Run, name: str):
 @pytest.mark.covers("POST /memories/search")
 def test_a_search_shows_what_was_found(run: Run, stored: dict[str, Any], name: str):
     as_ada = ("search", "blue sky", "--tags", name, "--as-actor", "ada")
-    found = run(*as_ada, "--json", "--limit", "5", "--type", "Question", "--since", stored["created_at"])
-    assert json.loads(found.stdout) == {"memories": [stored], "total": 1}
-    assert found.stdout.startswith('{\n  "memories": [\n    {\n      "id": ')
+    results = run(*as_ada, "--json", "--limit", "5", "--type", "Question", "--since", stored["created_at"])
+    assert json.loads(results.stdout) == {"memories": [stored], "total": 1}
+    assert results.stdout.startswith('{\n  "memories": [\n    {\n      "id": ')
     lines = run(*as_ada).stdout
     assert lines.startswith("Found 1 memory\n")
     for part in (f"ID: {stored['id']}", f"[question] {stored['content']}", f"Tags: {name}, sky", "-" * 80):
@@ -155,7 +155,7 @@ def test_health_is_shown(run: Run):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "text"),
     [
         (("recall", "mem_1700000000000_deadbeef"), ["404", '{"error":"not found"}']),
         (("recall", "not an id"), ["400", "invalid input"]),
@@ -164,10 +164,10 @@ def test_health_is_shown(run: Run):
         (("search", " "), ["400"]),
     ],
 )
-def test_what_the_service_refuses_is_shown_and_exits_1(run: Run, arguments: tuple[str, ...], said: list[str]):
+def test_what_the_service_refuses_is_shown_and_exits_1(run: Run, arguments: tuple[str, ...], text: list[str]):
     done = run(*arguments)
     assert (done.exit_code, done.stdout) == (1, "")
-    assert all(part in done.stderr for part in said)
+    assert all(part in done.stderr for part in text)
     assert "Traceback" not in done.stderr
 
 

@@ -21,7 +21,7 @@ UNKNOWN = [
 
 
 def contents(page: dict[str, Any]) -> list[str]:
-    return [one["content"] for one in page["items"]]
+    return [item["content"] for item in page["items"]]
 
 
 @pytest.mark.covers("GET /memories")
@@ -37,7 +37,7 @@ def test_pages_are_stable_also_within_a_moment(agentd: httpx.Client, name: str):
     """By time, then by id, the greatest first; pages of any size put together are the whole list."""
     at_once(agentd, [str(n) for n in range(60)], name)
     whole = agentd.get("/memories", params={"tag": name, "limit": 200}).json()["items"]
-    keys = [(datetime.fromisoformat(one["created_at"]), one["id"]) for one in whole]
+    keys = [(datetime.fromisoformat(item["created_at"]), item["id"]) for item in whole]
     assert len(keys) == 60
     assert keys == sorted(keys, reverse=True)
     for size in (1, 7, 25):
@@ -45,16 +45,18 @@ def test_pages_are_stable_also_within_a_moment(agentd: httpx.Client, name: str):
             agentd.get("/memories", params={"tag": name, "limit": size, "offset": offset}).json()
             for offset in range(0, 60, size)
         ]
-        assert [one for page in pages for one in page["items"]] == whole
+        assert [item for page in pages for item in page["items"]] == whole
         assert {page["total"] for page in pages} == {60}
 
 
 @pytest.mark.covers("GET /memories")
-@pytest.mark.parametrize(("asked", "echoed"), [("0", 1), ("1", 1), ("200", 200), ("201", 200), ("999999999999", 200)])
-def test_the_limit_is_clamped_and_echoed(agentd: httpx.Client, remember: Remember, name: str, asked: str, echoed: int):
+@pytest.mark.parametrize(("options", "echoed"), [("0", 1), ("1", 1), ("200", 200), ("201", 200), ("999999999999", 200)])
+def test_the_limit_is_clamped_and_echoed(
+    agentd: httpx.Client, remember: Remember, name: str, options: str, echoed: int
+):
     remember("a")
     remember("b")
-    page = agentd.get("/memories", params={"tag": name, "limit": asked}).json()
+    page = agentd.get("/memories", params={"tag": name, "limit": options}).json()
     assert page["limit"] == echoed
     assert len(page["items"]) == min(2, echoed)
     assert page["total"] == 2
@@ -70,16 +72,16 @@ def test_an_offset_behind_the_end_is_an_empty_page(agentd: httpx.Client, remembe
 
 @pytest.mark.covers("GET /memories")
 def test_filters_are_all_needed_and_any_tag_will_do(agentd: httpx.Client, remember: Remember, name: str):
-    one, two, three = f"{name}-1", f"{name}-2", f"{name}-3"
-    remember("first", type="question", tags=[one], created_by=f"{name}-ada")
+    first, two, three = f"{name}-1", f"{name}-2", f"{name}-3"
+    remember("first", type="question", tags=[first], created_by=f"{name}-ada")
     remember("second", type="request", tags=[two], created_by=f"{name}-bob", visibility="private")
-    remember("third", tags=[three, f"{one},{two}"], created_by=f"{name}-Ada", visibility="shared", shared_with=["x"])
+    remember("third", tags=[three, f"{first},{two}"], created_by=f"{name}-Ada", visibility="shared", shared_with=["x"])
 
     def listed(**query: str) -> list[str]:
         return contents(agentd.get("/memories", params={"tag": name, **query}).json())
 
     assert listed() == ["third", "second", "first"]
-    assert listed(tag=f" {one} ,, {two},") == ["second", "first"]
+    assert listed(tag=f" {first} ,, {two},") == ["second", "first"]
     assert listed(tag=f"{three}") == ["third"]
     assert listed(type="QUESTION") == ["first"]
     assert listed(type="information") == ["third"]

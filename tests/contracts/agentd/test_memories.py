@@ -89,7 +89,7 @@ def test_many_at_once_are_all_kept(agentd: httpx.Client, name: str):
     assert {answer.status_code for answer in answers} == {201}
     page = agentd.get("/memories", params={"tag": name}).json()
     assert page["total"] == 40
-    assert {one["id"] for one in page["items"]} == {answer.json()["id"] for answer in answers}
+    assert {item["id"] for item in page["items"]} == {answer.json()["id"] for answer in answers}
 
 
 @pytest.mark.covers("POST /memories")
@@ -199,9 +199,9 @@ def test_deleting_says_whether_there_was_something(agentd: httpx.Client, remembe
     assert (second.status_code, second.json()) == (200, {"deleted": False})
     assert agentd.delete("/memories/mem_1_00000000").json() == {"deleted": False}
     assert agentd.get(f"/memories/{stored['id']}").status_code == 404
-    assert [one["id"] for one in agentd.get("/memories", params={"tag": name}).json()["items"]] == [other["id"]]
-    found = agentd.post("/memories/search", json={"query": f"{name} gone", "tags": [name]}).json()
-    assert [one["id"] for one in found["memories"]] == [other["id"]]
+    assert [item["id"] for item in agentd.get("/memories", params={"tag": name}).json()["items"]] == [other["id"]]
+    results = agentd.post("/memories/search", json={"query": f"{name} gone", "tags": [name]}).json()
+    assert [item["id"] for item in results["memories"]] == [other["id"]]
 
 
 @pytest.mark.covers("DELETE /memories/{id}")
@@ -217,9 +217,9 @@ def test_memories_of_other_projects_are_not_here(agentd: httpx.Client, doors: An
     native = httpx.post(
         f"{doors.agentmemory}/v1/memories", json={"content": name, "tags": [name]}, trust_env=False, timeout=60
     )
-    known = native.json()["id"]
-    assert agentd.get(f"/memories/{known}").status_code == 404
-    assert agentd.delete(f"/memories/{known}").json() == {"deleted": False}
+    existing = native.json()["id"]
+    assert agentd.get(f"/memories/{existing}").status_code == 404
+    assert agentd.delete(f"/memories/{existing}").json() == {"deleted": False}
     assert agentd.get("/memories", params={"tag": name}).json()["total"] == 0
 
 

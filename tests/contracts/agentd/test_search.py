@@ -20,25 +20,25 @@ def search(agentd: httpx.Client, name: str) -> Search:
     def search(query: str, **fields: Any) -> list[dict[str, Any]]:
         answer = agentd.post("/memories/search", json={"query": query, "tags": [name], **fields})
         assert answer.status_code == 200, answer.text
-        found = answer.json()
-        assert found.keys() == {"memories", "total"}
-        assert found["total"] == len(found["memories"])
-        return found["memories"]
+        results = answer.json()
+        assert results.keys() == {"memories", "total"}
+        assert results["total"] == len(results["memories"])
+        return results["memories"]
 
     return search
 
 
-def contents(found: list[dict[str, Any]]) -> list[str]:
-    return [one["content"] for one in found]
+def contents(expected: list[dict[str, Any]]) -> list[str]:
+    return [item["content"] for item in expected]
 
 
 @pytest.mark.covers("POST /memories/search")
 def test_what_was_just_stored_is_found_and_shown_whole(remember: Remember, search: Search):
     stored = remember("The deploy key is kept in the vault", type="request", references=["mem_1_00000000"])
     remember("Lunch is at noon")
-    found = search("deploy key vault")
-    assert found[0] == stored
-    assert len(found) == 2
+    results = search("deploy key vault")
+    assert results[0] == stored
+    assert len(results) == 2
 
 
 @pytest.mark.covers("POST /memories/search")
@@ -49,8 +49,8 @@ async def test_the_order_is_that_of_meaning(remember: Remember, search: Search):
     remember("The database migration failed last night")
 
     def by_meaning() -> bool:
-        found = contents(search("earnings of the company, finances", limit=1))
-        return found == ["Quarterly revenue rose by nine percent"]
+        results = contents(search("earnings of the company, finances", limit=1))
+        return results == ["Quarterly revenue rose by nine percent"]
 
     await wait_until(by_meaning, timeout_s=120)
     assert contents(search("a pet in the living room"))[0] == "The cat sleeps on the sofa"
@@ -65,7 +65,7 @@ def test_the_limit_is_ten_and_as_many_come_as_match(remember: Remember, search: 
     assert len(search("nothing that any of them says", limit=20)) == 20
     assert len(search("note", limit=100_000_000)) == 24
     assert len(search("note", type="question", limit=12)) == 12
-    assert {one["type"] for one in search("note", type="question", limit=50)} == {"question"}
+    assert {result["type"] for result in search("note", type="question", limit=50)} == {"question"}
     assert search("note", limit=0) == []
 
 
@@ -87,7 +87,7 @@ def test_any_of_the_tags_will_do(agentd: httpx.Client, remember: Remember, name:
 @pytest.mark.covers("POST /memories/search")
 def test_times_bound_the_creation_and_are_inclusive(remember: Remember, search: Search):
     first, second, third = (remember(f"event {n}") for n in range(3))
-    at = [datetime.fromisoformat(one["created_at"]) for one in (first, second, third)]
+    at = [datetime.fromisoformat(item["created_at"]) for item in (first, second, third)]
     assert at[0] < at[1] < at[2]
     elsewhere = timezone(timedelta(hours=-7))
 
@@ -110,9 +110,9 @@ def test_filters_come_before_the_ranking(remember: Remember, search: Search, nam
         remember(f"release plan release plan {n}")
     for n in range(4):
         remember(f"an aside {n}", type="question", visibility="private", created_by=f"{name}-ada")
-    found = search("release plan", type="question", as_actor=f"{name}-ada", limit=4)
-    assert len(found) == 4
-    assert {one["created_by"] for one in found} == {f"{name}-ada"}
+    results = search("release plan", type="question", as_actor=f"{name}-ada", limit=4)
+    assert len(results) == 4
+    assert {result["created_by"] for result in results} == {f"{name}-ada"}
 
 
 @pytest.mark.covers("POST /memories/search")

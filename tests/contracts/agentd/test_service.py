@@ -37,10 +37,10 @@ async def test_a_service_whose_log_is_away_is_degraded(guarded: Guarded):
     with frozen(valkey.pid):
         answer = guarded.client.get("/health")
         assert answer.status_code == 503
-        told = answer.json()
-        assert (told["status"], told["service"], told["version"]) == ("degraded", "agentd-memory", "0.2.0")
-        assert told["details"]["sqlite_storage"] is False
-        assert "does not answer" in told["details"]["sqlite_storage_error"]
+        body = answer.json()
+        assert (body["status"], body["service"], body["version"]) == ("degraded", "agentd-memory", "0.2.0")
+        assert body["details"]["sqlite_storage"] is False
+        assert "does not answer" in body["details"]["sqlite_storage_error"]
         stored = guarded.client.post("/memories", json={"content": "text", "created_by": "ada"})
         assert stored.status_code == 503
         assert stored.json()["error"].startswith("service unavailable: ")
@@ -88,13 +88,13 @@ LEVELS = ("public", "shared", "private")
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE"])
 def test_pages_of_any_origin_may_call(agentd: httpx.Client, name: str, method: str):
     origin = {"Origin": "http://ui.example:5173"}
-    wanted = {"Access-Control-Request-Method": method, "Access-Control-Request-Headers": "content-type, authorization"}
-    preflight = agentd.options("/memories", headers={**origin, **wanted})
+    headers = {"Access-Control-Request-Method": method, "Access-Control-Request-Headers": "content-type, authorization"}
+    preflight = agentd.options("/memories", headers={**origin, **headers})
     assert preflight.status_code == 200
     assert preflight.headers["access-control-allow-origin"] in ("*", origin["Origin"])
     assert method in preflight.headers["access-control-allow-methods"]
     assert {"content-type", "authorization"} <= {
-        one.strip().lower() for one in preflight.headers["access-control-allow-headers"].split(",")
+        item.strip().lower() for item in preflight.headers["access-control-allow-headers"].split(",")
     }
     for answer in (
         agentd.post("/memories", json={"content": name, "created_by": "ada"}, headers=origin),
@@ -113,8 +113,8 @@ def test_a_list_of_origins_shuts_the_others_out(guarded: Guarded):
         assert answer.status_code == 403
         assert "access-control-allow-origin" not in answer.headers
         assert isinstance(answer.json()["error"], str)
-        wanted = {"Origin": origin, "Access-Control-Request-Method": "POST"}
-        assert guarded.client.options("/memories", headers=wanted).status_code == 400
+        headers = {"Origin": origin, "Access-Control-Request-Method": "POST"}
+        assert guarded.client.options("/memories", headers=headers).status_code == 400
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_both_loopbacks_are_the_service(agentd: httpx.Client):
 def test_the_door_describes_itself(agentd: httpx.Client):
     described = agentd.get("/openapi.json").json()
     assert described["info"]["title"] == "agentd-memory"
-    operations = {f"{method.upper()} {path}" for path, found in described["paths"].items() for method in found}
+    operations = {f"{method.upper()} {path}" for path, result in described["paths"].items() for method in result}
     assert {
         "GET /health", "GET /metrics", "POST /memories", "GET /memories", "GET /memories/{id}", "DELETE /memories/{id}",
         "PUT /memories/{id}/visibility", "POST /memories/search",

@@ -26,7 +26,7 @@ def found(client: httpx.Client, query: str, tag: str, actor: str | None) -> set[
     body: dict[str, Any] = {"query": query, "tags": [tag], "limit": 50}
     if actor is not None:
         body["as_actor"] = actor
-    return {one["id"] for one in client.post("/memories/search", json=body).json()["memories"]}
+    return {memory["id"] for memory in client.post("/memories/search", json=body).json()["memories"]}
 
 
 @pytest.mark.covers("POST /memories/search", "GET /memories", "GET /memories/{id}", "DELETE /memories/{id}")
@@ -141,4 +141,4 @@ def test_without_an_embedder_memories_are_found_by_their_words(guarded: Guarded,
         assert answer.status_code == 201
     answer = guarded.client.post("/memories/search", json={"query": "broken kettle friday", "tags": [name], "limit": 1})
     assert answer.status_code == 200
-    assert [one["content"] for one in answer.json()["memories"]] == ["the broken kettle was replaced on friday"]
+    assert [memory["content"] for memory in answer.json()["memories"]] == ["the broken kettle was replaced on friday"]

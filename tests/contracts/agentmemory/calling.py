@@ -39,17 +39,17 @@ class Api(NamedTuple):
 
     def seen(self, session: str) -> Json:
         """The only observation of a session."""
-        (one,) = self.observations(session)
-        return one
+        (observation,) = self.observations(session)
+        return observation
 
     def session(self, session: str) -> Json:
         """The row of a session."""
-        (row,) = [one for one in ok(self.get("sessions"))["sessions"] if one["id"] == session]
+        (row,) = [item for item in ok(self.get("sessions"))["sessions"] if item["id"] == session]
         return row
 
     def start(self, session: str, /, **fields: Any) -> Json:
-        said = {"project": f"p-{session}", "cwd": "/w", **fields}
-        return ok(self.post("session/start", sessionId=session, **said))["session"]
+        body = {"project": f"p-{session}", "cwd": "/w", **fields}
+        return ok(self.post("session/start", sessionId=session, **body))["session"]
 
     def remember(self, content: str, /, **fields: Any) -> Json:
         """The memory that was stored."""
@@ -71,10 +71,10 @@ class Api(NamedTuple):
 def at_last(ask: Callable[[], Json], holds: Callable[[Json], bool]) -> Json:
     """The first answer of which that holds: on a busy machine what ought to be may take a moment."""
     deadline = time.monotonic() + PATIENT_S
-    while not holds(told := ask()):
-        assert time.monotonic() < deadline, told
+    while not holds(answer := ask()):
+        assert time.monotonic() < deadline, answer
         time.sleep(0.01)
-    return told
+    return answer
 
 
 def ok(answer: httpx.Response, status: int = 200) -> Json:

@@ -89,20 +89,20 @@ def install(folder: Path) -> Published:
     for program in ("node", "npm"):
         if shutil.which(program) is None:
             raise Unavailable(f"{program} is not installed")
-    wanted = [f"{name}@{VERSION}" for name in PACKAGES]
+    expected = [f"{name}@{VERSION}" for name in PACKAGES]
     options = ["--no-audit", "--no-fund", "--ignore-scripts", "--omit=optional", "--prefix", str(folder)]
     try:
         done = subprocess.run(
-            ["npm", "install", *options, *wanted],
+            ["npm", "install", *options, *expected],
             capture_output=True,
             text=True,
             timeout=INSTALL_TIMEOUT_S,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise Unavailable(f"npm did not install {', '.join(wanted)} within {INSTALL_TIMEOUT_S} s") from None
+        raise Unavailable(f"npm did not install {', '.join(expected)} within {INSTALL_TIMEOUT_S} s") from None
     if done.returncode:
-        raise Unavailable(f"npm could not install {', '.join(wanted)}: {done.stderr.strip()[-300:]}")
+        raise Unavailable(f"npm could not install {', '.join(expected)}: {done.stderr.strip()[-300:]}")
     home = folder / "home"
     home.mkdir()
     return Published(folder, home)

@@ -25,8 +25,8 @@ def listed(api: Api, **query: Any) -> list[Json]:
 
 
 def read(api: Api, action: str) -> Json:
-    (found,) = [one for one in listed(api) if one["id"] == action]
-    return found
+    (result,) = [row for row in listed(api) if row["id"] == action]
+    return result
 
 
 def status(api: Api, action: str) -> str:
@@ -35,12 +35,12 @@ def status(api: Api, action: str) -> str:
 
 def frontier(api: Api, **query: Any) -> list[str]:
     """The titles of what can be done now."""
-    return [one["title"] for one in ok(api.get("frontier", **query))["frontier"]]
+    return [item["title"] for item in ok(api.get("frontier", **query))["frontier"]]
 
 
 @pytest.mark.covers("POST /agentmemory/actions")
 def test_an_action_is_answered_whole(api: Api, name: str):
-    said: Json = {
+    fields: Json = {
         "title": f"Fix {name}",
         "description": "it leaks",
         "priority": 7,
@@ -50,10 +50,10 @@ def test_an_action_is_answered_whole(api: Api, name: str):
         "createdBy": "ada",
         "sessionId": name,
     }
-    told = ok(api.post("actions", **said), 201)
-    assert (told["success"], told["edges"]) == (True, [])
-    assert told["action"].keys() >= FIELDS
-    assert {key: told["action"][key] for key in said} == said
+    answer = ok(api.post("actions", **fields), 201)
+    assert (answer["success"], answer["edges"]) == (True, [])
+    assert answer["action"].keys() >= FIELDS
+    assert {key: answer["action"][key] for key in fields} == fields
 
 
 @pytest.mark.covers("POST /agentmemory/actions")
@@ -74,9 +74,9 @@ def test_tags_may_be_a_text_with_commas(api: Api, name: str):
 
 
 @pytest.mark.covers("POST /agentmemory/actions")
-@pytest.mark.parametrize(("given", "kept"), [(100, 100), (-3, -3), ("4", 4), (0, 0)])
-def test_a_priority_is_kept_as_sent(api: Api, name: str, given: object, kept: int):
-    assert create(api, name, priority=given, project=name)["priority"] == kept
+@pytest.mark.parametrize(("given", "expected"), [(100, 100), (-3, -3), ("4", 4), (0, 0)])
+def test_a_priority_is_kept_as_sent(api: Api, name: str, given: object, expected: int):
+    assert create(api, name, priority=given, project=name)["priority"] == expected
 
 
 @pytest.mark.covers("POST /agentmemory/actions", "PATCH /agentmemory/actions/{id}")
@@ -91,9 +91,9 @@ def test_the_words_of_all_clients_for_a_status_are_kept_as_sent(api: Api, name: 
 def test_actions_are_listed_and_counted(api: Api, name: str):
     for number in range(3):
         create(api, f"{name} {number}", project=name)
-    told = ok(api.get("actions", project=name))
-    assert (told["success"], told["total"]) == (True, 3)
-    assert {one["title"] for one in told["actions"]} == {f"{name} {number}" for number in range(3)}
+    answer = ok(api.get("actions", project=name))
+    assert (answer["success"], answer["total"]) == (True, 3)
+    assert {action["title"] for action in answer["actions"]} == {f"{name} {number}" for number in range(3)}
 
 
 @pytest.mark.covers("GET /agentmemory/actions")
@@ -101,8 +101,8 @@ def test_actions_are_narrowed(api: Api, name: str):
     parent = create(api, "parent", project=name)["id"]
     create(api, "child", project=name, parentId=parent)
     create(api, "finished", project=name, status="done")
-    assert [one["title"] for one in listed(api, project=name, parentId=parent)] == ["child"]
-    assert [one["title"] for one in listed(api, project=name, status="done")] == ["finished"]
+    assert [row["title"] for row in listed(api, project=name, parentId=parent)] == ["child"]
+    assert [row["title"] for row in listed(api, project=name, status="done")] == ["finished"]
     assert len(listed(api, project=name, limit=2)) == 2
     assert listed(api, project=f"{name}-other") == []
 
@@ -112,8 +112,8 @@ def test_statuses_that_mean_the_same_are_listed_together(api: Api, name: str):
     made = [create(api, f"{name} {n}", project=name)["id"] for n in range(3)]
     update(api, made[0], status="completed")
     update(api, made[1], status="done")
-    told = ok(api.get("actions", project=name, status="done"))
-    assert ({one["id"] for one in told["actions"]}, told["total"]) == ({made[0], made[1]}, 2)
+    answer = ok(api.get("actions", project=name, status="done"))
+    assert ({action["id"] for action in answer["actions"]}, answer["total"]) == ({made[0], made[1]}, 2)
     failed(api.post("actions/update", actionId="act_none", status="done"))
 
 
@@ -136,11 +136,11 @@ def test_an_action_is_changed(api: Api, name: str, way: str, field: str, value: 
     action = create(api, name, project=name)
     changes = {field: value}
     if way == "PATCH":
-        told = ok(api.http.patch(f"/agentmemory/actions/{action['id']}", json=changes))
+        answer = ok(api.http.patch(f"/agentmemory/actions/{action['id']}", json=changes))
     else:
-        told = ok(api.post("actions/update", actionId=action["id"], **changes))
-    assert told["success"] is True
-    changed = told["action"]
+        answer = ok(api.post("actions/update", actionId=action["id"], **changes))
+    assert answer["success"] is True
+    changed = answer["action"]
     assert changed[field] == value
     rest = {*FIELDS, "project"} - {field, "updatedAt"}
     assert {key: changed[key] for key in rest} == {key: action[key] for key in rest}
@@ -161,9 +161,9 @@ def test_an_action_that_changes_is_named(api: Api):
 def test_an_action_that_requires_another_starts_blocked(api: Api, name: str):
     first = create(api, "first", project=name)["id"]
     edges = [{"type": "requires", "targetActionId": first}]
-    told = ok(api.post("actions", title="second", project=name, edges=edges), 201)
-    assert told["action"]["status"] == "blocked"
-    (edge,) = told["edges"]
+    answer = ok(api.post("actions", title="second", project=name, edges=edges), 201)
+    assert answer["action"]["status"] == "blocked"
+    (edge,) = answer["edges"]
     assert (edge["type"], edge["targetActionId"]) == ("requires", first)
     assert frontier(api, project=name) == ["first"]
 
@@ -172,7 +172,7 @@ def test_an_action_that_requires_another_starts_blocked(api: Api, name: str):
 @pytest.mark.parametrize("word", ["done", "completed"])
 def test_the_end_of_what_was_required_unblocks(api: Api, name: str, word: str):
     first, other = (create(api, title, project=name)["id"] for title in ("first", "other"))
-    edges = [{"type": "requires", "targetActionId": one} for one in (first, other)]
+    edges = [{"type": "requires", "targetActionId": item} for item in (first, other)]
     second = create(api, "second", project=name, edges=edges)["id"]
     update(api, first, status=word)
     assert status(api, second) == "blocked"
@@ -196,11 +196,11 @@ def test_two_actions_are_tied(api: Api, name: str, kind: str):
 @pytest.mark.covers("GET /agentmemory/frontier")
 def test_what_can_be_done_is_told_with_a_score(api: Api, name: str):
     action = create(api, name, project=name, priority=3)
-    told = ok(api.get("frontier", project=name))
-    assert (told["success"], told["total"]) == (True, 1)
-    assert told["totalActions"] >= 1
-    assert told["totalUnblocked"] >= 1
-    (item,) = told["frontier"]
+    answer = ok(api.get("frontier", project=name))
+    assert (answer["success"], answer["total"]) == (True, 1)
+    assert answer["totalActions"] >= 1
+    assert answer["totalUnblocked"] >= 1
+    (item,) = answer["frontier"]
     assert (item["id"], item["title"], item["priority"]) == (action["id"], name, 3)
     assert item["action"]["id"] == action["id"]
     assert (item["blockers"], item["leased"]) == ([], False)
@@ -224,8 +224,8 @@ def test_what_is_over_cannot_be_done(api: Api, name: str, word: str):
 
 
 @pytest.mark.covers("GET /agentmemory/frontier")
-@pytest.mark.parametrize(("other", "found"), [("active", []), ("pending", ["this"]), ("done", ["this"])])
-def test_an_active_conflict_holds_an_action_up(api: Api, name: str, other: str, found: list[str]):
+@pytest.mark.parametrize(("other", "expected"), [("active", []), ("pending", ["this"]), ("done", ["this"])])
+def test_an_active_conflict_holds_an_action_up(api: Api, name: str, other: str, expected: list[str]):
     conflict = create(api, "that", project=name, status=other)["id"]
     create(api, "this", project=name, edges=[{"type": "conflicts_with", "targetActionId": conflict}])
-    assert [one for one in frontier(api, project=name) if one == "this"] == found
+    assert [item for item in frontier(api, project=name) if item == "this"] == expected

@@ -70,13 +70,13 @@ def test_the_page_without_a_prefix_is_open(trusted: Api):
 
 @pytest.mark.covers("GET /agentmemory/sessions")
 def test_a_page_may_ask_what_it_may_send_without_the_secret(trusted: Api):
-    asked = {
+    query = {
         "Authorization": "",
         "Origin": "http://localhost:3113",
         "Access-Control-Request-Method": "GET",
         "Access-Control-Request-Headers": "authorization",
     }
-    answer = trusted.http.options("/agentmemory/sessions", headers=asked)
+    answer = trusted.http.options("/agentmemory/sessions", headers=query)
     assert answer.is_success
     assert answer.headers["access-control-allow-origin"] == "http://localhost:3113"
 
@@ -96,10 +96,10 @@ async def test_the_stream_is_closed_without_the_secret(guarded: Server, given: s
 @pytest.mark.parametrize("field", ["token", "secret"])
 async def test_the_stream_tells_who_knows_the_secret(guarded: Server, trusted: Api, name: str, field: str):
     address = guarded.url.replace("http://", "ws://") + f"{STREAM}?{field}={guarded.secret}"
-    said = {"sessionId": name, "hookType": "post_tool_use", "timestamp": WHEN, "data": {"tool_name": "Bash"}}
+    fields = {"sessionId": name, "hookType": "post_tool_use", "timestamp": WHEN, "data": {"tool_name": "Bash"}}
     frames: list[dict[str, object]] = []
     async with asyncio.timeout(PATIENT_S), connect(address, open_timeout=PATIENT_S, proxy=None) as stream:
-        answer = await asyncio.to_thread(trusted.http.post, "/agentmemory/observe", json=said)
+        answer = await asyncio.to_thread(trusted.http.post, "/agentmemory/observe", json=fields)
         while len(frames) < 2:
             frame = json.loads(await stream.recv())
             frames += [frame] if frame["sessionId"] == name else []

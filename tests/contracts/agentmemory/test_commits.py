@@ -9,7 +9,7 @@ from tests.contracts.agentmemory.calling import Api, ok, refused
 
 @pytest.mark.covers("POST /agentmemory/session/commit")
 def test_a_commit_is_answered_whole(api: Api, name: str):
-    said: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "sha": f"{name}0123456789",
         "branch": "main",
         "repo": f"git@example.com:{name}.git",
@@ -18,9 +18,9 @@ def test_a_commit_is_answered_whole(api: Api, name: str):
         "authoredAt": "2026-01-31T11:00:00.000Z",
         "files": ["src/pool.py", "README.md"],
     }
-    commit = ok(api.post("session/commit", sessionId=name, **said))["commit"]
-    assert {key: commit[key] for key in said} == said
-    assert commit["shortSha"] == said["sha"][:7]
+    commit = ok(api.post("session/commit", sessionId=name, **fields))["commit"]
+    assert {key: commit[key] for key in fields} == fields
+    assert commit["shortSha"] == fields["sha"][:7]
     assert commit["sessionIds"] == [name]
     assert commit["linkedAt"]
 
@@ -51,10 +51,10 @@ def test_a_commit_leads_to_its_sessions(api: Api, name: str):
     for session in (f"{name}-1", f"{name}-2"):
         api.start(session, project=name)
         commit = ok(api.post("session/commit", sha=name, sessionId=session))["commit"]
-    found = ok(api.get("session/by-commit", sha=name))
-    assert found["commit"] == commit
-    assert {one["id"] for one in found["sessions"]} == {f"{name}-1", f"{name}-2"}
-    assert {one["project"] for one in found["sessions"]} == {name}
+    results = ok(api.get("session/by-commit", sha=name))
+    assert results["commit"] == commit
+    assert {item["id"] for item in results["sessions"]} == {f"{name}-1", f"{name}-2"}
+    assert {item["project"] for item in results["sessions"]} == {name}
 
 
 @pytest.mark.covers("POST /agentmemory/session/commit", "GET /agentmemory/session/by-commit")
@@ -63,8 +63,8 @@ def test_a_commit_is_one_whatever_project_it_is_told_from(api: Api, name: str):
     for session in (f"{name}-1", f"{name}-2"):
         api.start(session)
         ok(api.post("session/commit", sha=name, sessionId=session))
-    found = ok(api.get("session/by-commit", sha=name))
-    assert {one["id"] for one in found["sessions"]} == {f"{name}-1", f"{name}-2"}
+    results = ok(api.get("session/by-commit", sha=name))
+    assert {item["id"] for item in results["sessions"]} == {f"{name}-1", f"{name}-2"}
 
 
 @pytest.mark.covers("GET /agentmemory/session/by-commit")
@@ -82,12 +82,12 @@ def test_the_commit_linked_last_comes_first(api: Api, name: str):
     for number in range(3):
         ok(api.post("session/commit", sha=f"{name}-{number}", repo=name))
     listed = ok(api.get("commits", repo=name))["commits"]
-    assert [one["sha"] for one in listed] == [f"{name}-{number}" for number in (2, 1, 0)]
+    assert [row["sha"] for row in listed] == [f"{name}-{number}" for number in (2, 1, 0)]
 
 
 @pytest.mark.covers("GET /agentmemory/commits")
 @pytest.mark.parametrize(
-    ("asked", "found"),
+    ("options", "expected"),
     [
         ({}, ["a", "b", "c"]),
         ({"branch": "main"}, ["a", "c"]),
@@ -96,9 +96,9 @@ def test_the_commit_linked_last_comes_first(api: Api, name: str):
     ],
 )
 def test_commits_are_narrowed_by_branch_repository_and_number(
-    api: Api, name: str, asked: dict[str, Any], found: list[str]
+    api: Api, name: str, options: dict[str, Any], expected: list[str]
 ):
     for sha, branch in (("a", "main"), ("b", "dev"), ("c", "main")):
         ok(api.post("session/commit", sha=f"{sha}-{name}", repo=name, branch=branch))
-    listed = ok(api.get("commits", repo=name, **asked))["commits"]
-    assert sorted(one["sha"][0] for one in listed) == found
+    listed = ok(api.get("commits", repo=name, **options))["commits"]
+    assert sorted(row["sha"][0] for row in listed) == expected

@@ -24,9 +24,9 @@ def finished(api: Api, name: str, **fields: object) -> str:
 @pytest.mark.covers("POST /agentmemory/summarize")
 def test_a_session_is_summarised(api: Api, name: str):
     worked(api, name)
-    told = ok(api.post("summarize", sessionId=name))
-    assert told["success"] is True
-    summary = told["summary"]
+    answer = ok(api.post("summarize", sessionId=name))
+    assert answer["success"] is True
+    summary = answer["summary"]
     assert summary.keys() >= SUMMARY
     assert (summary["sessionId"], summary["project"], summary["observationCount"]) == (name, f"p-{name}", 3)
     assert summary["title"]
@@ -40,8 +40,8 @@ def test_a_second_summary_takes_the_place_of_the_first(api: Api, name: str):
     ok(api.post("summarize", sessionId=name))
     worked(api, name, 1)
     assert ok(api.post("summarize", sessionId=name))["summary"]["observationCount"] == 2
-    exported = [one for one in ok(api.get("export"))["summaries"] if one["sessionId"] == name]
-    assert [one["observationCount"] for one in exported] == [2]
+    exported = [summary for summary in ok(api.get("export"))["summaries"] if summary["sessionId"] == name]
+    assert [summary["observationCount"] for summary in exported] == [2]
 
 
 @pytest.mark.covers("POST /agentmemory/summarize")
@@ -66,14 +66,14 @@ def test_a_session_that_is_summarised_is_named(api: Api, body: Json):
 def test_a_crystal_is_made_of_finished_actions(api: Api, name: str, word: str):
     action = finished(api, name)
     ok(api.http.patch(f"/agentmemory/actions/{action}", json={"status": word, "result": "it works"}))
-    told = api.tool("memory_crystallize", actionIds=[action], project=name, sessionId=name)
-    assert told["success"] is True
-    crystal = told["crystal"]
+    answer = api.tool("memory_crystallize", actionIds=[action], project=name, sessionId=name)
+    assert answer["success"] is True
+    crystal = answer["crystal"]
     assert crystal.keys() >= {"id", "narrative", "keyOutcomes", "filesAffected", "lessons", "createdAt"}
     assert crystal["sourceActionIds"] == [action]
     listed = ok(api.get("crystals", project=name))
     assert (listed["success"], listed["total"]) == (True, 1)
-    assert [(one["id"], one["project"]) for one in listed["crystals"]] == [(crystal["id"], name)]
+    assert [(item["id"], item["project"]) for item in listed["crystals"]] == [(crystal["id"], name)]
 
 
 @pytest.mark.covers("MCP memory_crystallize", "GET /agentmemory/crystals")
@@ -84,7 +84,9 @@ def test_a_crystal_is_listed_as_it_was_made(api: Api, name: str):
         ok(api.http.patch(f"/agentmemory/actions/{action}", json={"status": status, "result": result}))
     for chosen in (actions[:1], actions[1:]):
         made = api.tool("memory_crystallize", actionIds=chosen, project=name)["crystal"]
-        listed = next(one for one in ok(api.get("crystals", project=name))["crystals"] if one["id"] == made["id"])
+        listed = next(
+            crystal for crystal in ok(api.get("crystals", project=name))["crystals"] if crystal["id"] == made["id"]
+        )
         assert (listed["narrative"], listed["keyOutcomes"]) == (made["narrative"], made["keyOutcomes"])
         assert len(made["keyOutcomes"]) == 1
 
@@ -103,16 +105,16 @@ def test_the_lessons_of_a_crystal_are_learned(api: Api, name: str):
     ok(api.http.patch(f"/agentmemory/actions/{action}", json={"result": "always reconnect the pool after a restart"}))
     crystal = api.tool("memory_crystallize", actionIds=[action], project=name)["crystal"]
     learned = ok(api.get("lessons", project=name, source="crystal"))["lessons"]
-    assert {one["content"] for one in learned} == set(crystal["lessons"])
-    assert all(one["confidence"] == 0.6 for one in learned)
+    assert {lesson["content"] for lesson in learned} == set(crystal["lessons"])
+    assert all(lesson["confidence"] == 0.6 for lesson in learned)
 
 
 @pytest.mark.covers("MCP memory_crystallize")
 def test_no_crystal_is_made_of_what_is_not_finished(api: Api, name: str):
     action = ok(api.post("actions", title=name, project=name), 201)["action"]["id"]
-    told = api.tool("memory_crystallize", actionIds=[action], project=name)
-    assert told.get("success") is not True
-    assert isinstance(told["error"], str)
+    answer = api.tool("memory_crystallize", actionIds=[action], project=name)
+    assert answer.get("success") is not True
+    assert isinstance(answer["error"], str)
 
 
 @pytest.mark.covers("GET /agentmemory/crystals")
@@ -141,25 +143,25 @@ def test_finished_work_is_crystallised_by_itself_when_it_is_old_enough(api: Api,
     assert (young["success"], young["groupCount"], young["crystalIds"]) == (True, 0, [])
     rehearsed = ok(api.post("crystals/auto", project=name, olderThanDays=0, dryRun=True))
     assert (rehearsed["groupCount"], rehearsed["crystalIds"]) == (1, [])
-    told = ok(api.post("crystals/auto", project=name, olderThanDays=0))
-    assert told["groupCount"] == 1
-    assert [one["id"] for one in ok(api.get("crystals", project=name))["crystals"]] == told["crystalIds"]
+    answer = ok(api.post("crystals/auto", project=name, olderThanDays=0))
+    assert answer["groupCount"] == 1
+    assert [crystal["id"] for crystal in ok(api.get("crystals", project=name))["crystals"]] == answer["crystalIds"]
 
 
 @pytest.mark.covers("POST /agentmemory/consolidate")
 def test_too_few_observations_are_not_consolidated(api: Api, name: str):
     worked(api, name)
-    told = ok(api.post("consolidate", project=f"p-{name}"))
-    assert (told["consolidated"], told["reason"]) == (0, "insufficient_observations")
+    answer = ok(api.post("consolidate", project=f"p-{name}"))
+    assert (answer["consolidated"], answer["reason"]) == (0, "insufficient_observations")
 
 
 @pytest.mark.covers("POST /agentmemory/consolidate")
 def test_what_observations_have_in_common_is_consolidated(api: Api, name: str):
     worked(api, name, 4)
-    told = ok(api.post("consolidate", project=f"p-{name}", minObservations=3))
-    assert told["success"] is True
-    assert told["totalObservations"] == 4
-    assert told["consolidated"] >= 0
+    answer = ok(api.post("consolidate", project=f"p-{name}", minObservations=3))
+    assert answer["success"] is True
+    assert answer["totalObservations"] == 4
+    assert answer["consolidated"] >= 0
 
 
 @pytest.mark.covers("POST /agentmemory/consolidate")
@@ -170,34 +172,34 @@ def test_consolidating_everything_needs_no_arguments(api: Api):
 @pytest.mark.covers("POST /agentmemory/consolidate-pipeline")
 @pytest.mark.parametrize("tier", ["all", "semantic", "reflect", "procedural", "decay", None])
 def test_every_tier_can_be_run(api: Api, name: str, tier: str | None):
-    told = ok(api.post("consolidate-pipeline", **({"tier": tier} if tier else {}), force=True, project=name))
-    assert told["success"] is True
-    assert isinstance(told["results"], dict)
+    answer = ok(api.post("consolidate-pipeline", **({"tier": tier} if tier else {}), force=True, project=name))
+    assert answer["success"] is True
+    assert isinstance(answer["results"], dict)
 
 
 @pytest.mark.covers("POST /agentmemory/consolidate-pipeline")
 def test_a_pipeline_that_is_not_forced_runs_or_says_why_not(api: Api, name: str):
-    told = ok(api.post("consolidate-pipeline", project=name))
-    if told["success"]:
-        assert isinstance(told["results"], dict)
+    answer = ok(api.post("consolidate-pipeline", project=name))
+    if answer["success"]:
+        assert isinstance(answer["results"], dict)
     else:
-        assert told["skipped"] is True
-        assert told["reason"]
+        assert answer["skipped"] is True
+        assert answer["reason"]
 
 
 @pytest.mark.covers("POST /agentmemory/reflect")
 def test_reflection_looks_for_insights(api: Api, name: str):
     for number in range(3):
         api.remember(f"{name}{number} zirconium {number}", project=name, concepts=["zirconium"])
-    told = ok(api.post("reflect", project=name, maxClusters=3))
-    assert told["success"] is True
-    assert told.keys() >= {"newInsights", "reinforced", "clustersProcessed", "clustersSkipped", "usedFallback"}
+    answer = ok(api.post("reflect", project=name, maxClusters=3))
+    assert answer["success"] is True
+    assert answer.keys() >= {"newInsights", "reinforced", "clustersProcessed", "clustersSkipped", "usedFallback"}
 
 
 @pytest.mark.covers("POST /agentmemory/reflect")
 def test_reflection_on_a_session_brings_the_slots_up_to_date(trusted: Api, name: str):
     worked(trusted, name, 1)
-    told = ok(trusted.post("reflect", sessionId=name))
-    assert told["success"] is True
-    assert told["observationsReviewed"] == 1
-    assert told["applied"] >= 1
+    answer = ok(trusted.post("reflect", sessionId=name))
+    assert answer["success"] is True
+    assert answer["observationsReviewed"] == 1
+    assert answer["applied"] >= 1

@@ -11,8 +11,8 @@ from tests.acceptance.running import Doors
 from tests.contracts.agentmemory.calling import Api, Json, ok, refused
 
 
-def context(api: Api, project: str, /, **asked: Any) -> Json:
-    return ok(api.post("context", **{"sessionId": "asking", "project": project, **asked}))
+def context(api: Api, project: str, /, **options: Any) -> Json:
+    return ok(api.post("context", **{"sessionId": "asking", "project": project, **options}))
 
 
 def lesson(api: Api, content: str, **fields: Any) -> None:
@@ -29,11 +29,11 @@ def test_where_nothing_is_known_nothing_is_said(configured: Doors, name: str):
 @pytest.mark.covers("POST /agentmemory/context")
 def test_a_context_is_wrapped_and_counted(api: Api, name: str):
     lesson(api, f"{name} is slow", project=name)
-    told = context(api, name)
-    assert told["context"].startswith(f'<agentmemory-context project="{name}">')
-    assert told["context"].endswith("</agentmemory-context>")
-    assert told["blocks"] >= 1
-    assert math.ceil(len(told["context"]) / 3) <= told["tokens"] + told["blocks"] + 2 <= 2002
+    answer = context(api, name)
+    assert answer["context"].startswith(f'<agentmemory-context project="{name}">')
+    assert answer["context"].endswith("</agentmemory-context>")
+    assert answer["blocks"] >= 1
+    assert math.ceil(len(answer["context"]) / 3) <= answer["tokens"] + answer["blocks"] + 2 <= 2002
 
 
 @pytest.mark.covers("POST /agentmemory/context")
@@ -83,17 +83,17 @@ def test_the_surest_lessons_come_first_and_only_ten(api: Api, name: str):
     for number in range(12):
         lesson(api, f"{name} lesson {number:02}", confidence=0.99 - number / 100, project=name)
     text = context(api, name)["context"]
-    told = [number for number in range(12) if f"{name} lesson {number:02}" in text]
-    assert told == list(range(10))
-    places = [text.index(f"{name} lesson {number:02}") for number in told]
+    entries = [number for number in range(12) if f"{name} lesson {number:02}" in text]
+    assert entries == list(range(10))
+    places = [text.index(f"{name} lesson {number:02}") for number in entries]
     assert places == sorted(places)
 
 
 @pytest.mark.covers("POST /agentmemory/context", "POST /agentmemory/slot")
 def test_a_pinned_slot_is_in_the_context_and_another_is_not(trusted: Api, name: str):
     for label, pinned in (("seen", True), ("hidden", False)):
-        said = {"label": f"{label}_{name}", "content": f"{name} {label}", "scope": "global", "pinned": pinned}
-        ok(trusted.post("slot", **said), 201)
+        fields = {"label": f"{label}_{name}", "content": f"{name} {label}", "scope": "global", "pinned": pinned}
+        ok(trusted.post("slot", **fields), 201)
     lesson(trusted, f"{name} is slow", project=name)
     text = context(trusted, name)["context"]
     for label in ("seen", "hidden"):
@@ -148,9 +148,9 @@ def test_a_context_never_exceeds_its_budget(api: Api, name: str, budget: int):
     for number in range(5):
         lesson(api, f"{name} lesson {number} " + "word " * 20, project=name)
         api.hook(f"{name}-{number}", "prompt_submit", project=name, data={"prompt": f"prompt {number} " + "word " * 50})
-    told = context(api, name, budget=budget)
-    assert told["tokens"] <= budget
-    assert math.ceil(len(told["context"]) / 3) <= budget
+    answer = context(api, name, budget=budget)
+    assert answer["tokens"] <= budget
+    assert math.ceil(len(answer["context"]) / 3) <= budget
 
 
 @pytest.mark.covers("POST /agentmemory/context")
@@ -168,15 +168,15 @@ def test_a_block_that_does_not_fit_is_passed_over_for_the_next(trusted: Api, nam
 def test_a_session_starts_with_the_lessons_of_its_project(api: Api, name: str):
     lesson(api, f"{name} must not be polled", project=name)
     ok(api.get("lessons", project=name))
-    said = {"project": name, "cwd": "/"}
-    contexts = [ok(api.post("session/start", sessionId=f"{name}-{n}", **said))["context"] for n in range(20)]
+    fields = {"project": name, "cwd": "/"}
+    contexts = [ok(api.post("session/start", sessionId=f"{name}-{n}", **fields))["context"] for n in range(20)]
     assert any(f"{name} must not be polled" in text for text in contexts), (
         "a busy server may leave it out, now and then"
     )
 
 
-def enrich(api: Api, session: str, files: list[str], **asked: Any) -> Json:
-    return ok(api.post("enrich", **{"sessionId": session, "files": files, "terms": [], **asked}))
+def enrich(api: Api, session: str, files: list[str], **options: Any) -> Json:
+    return ok(api.post("enrich", **{"sessionId": session, "files": files, "terms": [], **options}))
 
 
 def edited(api: Api, session: str, path: str, **fields: Any) -> str:
@@ -206,11 +206,11 @@ def test_of_a_file_nobody_knows_nothing_is_said(trusted: Api, name: str):
 @pytest.mark.covers("POST /agentmemory/enrich")
 def test_what_other_sessions_did_to_a_file_is_said(api: Api, name: str):
     edited(api, f"{name}-1", f"src/{name}.py")
-    told = enrich(api, f"{name}-2", [f"src/{name}.py"])
-    text = told["context"]
+    answer = enrich(api, f"{name}-2", [f"src/{name}.py"])
+    text = answer["context"]
     history = text[text.index("<agentmemory-file-context>") : text.index("</agentmemory-file-context>")]
     assert f"Edit `src/{name}.py`" in history
-    assert told["truncated"] is False
+    assert answer["truncated"] is False
 
 
 @pytest.mark.covers("POST /agentmemory/enrich")
@@ -229,8 +229,8 @@ def test_a_file_is_known_by_the_end_of_its_path(api: Api, name: str):
 def test_what_a_search_finds_is_said_and_escaped(api: Api, name: str):
     api.hook(name, "prompt_submit", project=name, data={"prompt": f"{name} <b>is & stays</b>"})
     text = enrich(api, f"{name}-2", [f"{name}.py"], terms=[name], toolName="Grep", project=name)["context"]
-    found = text[text.index("<agentmemory-relevant-context>") : text.index("</agentmemory-relevant-context>")]
-    assert f"{name} &lt;b&gt;is &amp; stays&lt;/b&gt;" in found
+    results = text[text.index("<agentmemory-relevant-context>") : text.index("</agentmemory-relevant-context>")]
+    assert f"{name} &lt;b&gt;is &amp; stays&lt;/b&gt;" in results
 
 
 @pytest.mark.covers("POST /agentmemory/enrich")
@@ -248,9 +248,9 @@ def test_what_is_too_much_to_say_is_cut_at_4000_characters(api: Api, name: str):
     for number in range(6):
         content = f"{name} bug {number} " + f"word{number} " * 600
         api.remember(content, type="bug", files=[f"src/{name}.py"], project=name)
-    told = enrich(api, name, [f"src/{name}.py"], terms=[name], project=name)
-    assert told["truncated"] is True
-    assert 3000 < len(told["context"]) <= 4000
+    answer = enrich(api, name, [f"src/{name}.py"], terms=[name], project=name)
+    assert answer["truncated"] is True
+    assert 3000 < len(answer["context"]) <= 4000
 
 
 @pytest.mark.covers("POST /agentmemory/enrich")

@@ -16,10 +16,10 @@ FLAGS = {
 
 @pytest.mark.covers("GET /agentmemory/livez")
 def test_livez_tells_a_client_that_it_may_start(api: Api):
-    told = ok(api.get("livez"))
-    assert (told["status"], told["service"]) == ("ok", "agentmemory")
-    assert isinstance(told["viewerSkipped"], bool)
-    assert told["viewerSkipped"] or isinstance(told["viewerPort"], int)
+    answer = ok(api.get("livez"))
+    assert (answer["status"], answer["service"]) == ("ok", "agentmemory")
+    assert isinstance(answer["viewerSkipped"], bool)
+    assert answer["viewerSkipped"] or isinstance(answer["viewerPort"], int)
 
 
 @pytest.mark.covers("GET /agentmemory/livez", "GET /agentmemory/health")
@@ -30,16 +30,16 @@ def test_the_stream_is_on_the_port_of_the_rest(api: Api, path: str):
 
 @pytest.mark.covers("GET /agentmemory/health")
 def test_health_has_what_dashboards_show(api: Api):
-    told = at_last(lambda: ok(api.get("health")), lambda told: told["status"] == "healthy")
-    assert told["service"] == "agentmemory"
-    assert re.fullmatch(r"\d+\.\d+\.\d+", told["version"])
-    assert isinstance(told["functionMetrics"], list)
-    assert told.keys() >= {"circuitBreaker", "viewerPort", "viewerSkipped", "database", "databaseStatus"}
+    answer = at_last(lambda: ok(api.get("health")), lambda answer: answer["status"] == "healthy")
+    assert answer["service"] == "agentmemory"
+    assert re.fullmatch(r"\d+\.\d+\.\d+", answer["version"])
+    assert isinstance(answer["functionMetrics"], list)
+    assert answer.keys() >= {"circuitBreaker", "viewerPort", "viewerSkipped", "database", "databaseStatus"}
 
 
 @pytest.mark.covers("GET /agentmemory/health")
 def test_health_tells_of_the_process(api: Api):
-    inner = at_last(lambda: ok(api.get("health"))["health"], lambda told: told["status"] == "healthy")
+    inner = at_last(lambda: ok(api.get("health"))["health"], lambda answer: answer["status"] == "healthy")
     assert isinstance(inner["connectionState"], str)
     assert inner["memory"].keys() >= {"heapUsed", "heapTotal", "rss", "external"}
     assert inner["cpu"]["percent"] >= 0
@@ -57,12 +57,12 @@ def test_the_circuit_breaker_is_closed_or_there_is_none(api: Api):
 
 @pytest.mark.covers("GET /agentmemory/config/flags")
 def test_the_flags_are_explained(api: Api):
-    told = ok(api.get("config/flags"))
-    assert told["provider"] in ("llm", "noop")
-    assert told["embeddingProvider"] in ("embeddings", "none")
-    assert isinstance(told["version"], str)
-    assert {one["key"] for one in told["flags"]} == FLAGS
-    for flag in told["flags"]:
+    answer = ok(api.get("config/flags"))
+    assert answer["provider"] in ("llm", "noop")
+    assert answer["embeddingProvider"] in ("embeddings", "none")
+    assert isinstance(answer["version"], str)
+    assert {item["key"] for item in answer["flags"]} == FLAGS
+    for flag in answer["flags"]:
         assert isinstance(flag["affects"], list)
         assert [type(flag[key]) for key in ("enabled", "default", "needsLlm")] == [bool] * 3
         assert all(isinstance(flag[key], str) for key in ("label", "description", "enableHow", "docsHref"))
@@ -70,23 +70,23 @@ def test_the_flags_are_explained(api: Api):
 
 @pytest.mark.covers("GET /agentmemory/graph/stats")
 def test_the_graph_is_counted_under_the_names_of_all_clients(api: Api):
-    told = ok(api.get("graph/stats"))
-    assert told["success"] is True
-    assert (told["nodes"], told["edges"]) == (told["totalNodes"], told["totalEdges"])
-    assert sum(told["nodesByType"].values()) == told["totalNodes"]
-    assert sum(told["edgesByType"].values()) == told["totalEdges"]
+    answer = ok(api.get("graph/stats"))
+    assert answer["success"] is True
+    assert (answer["nodes"], answer["edges"]) == (answer["totalNodes"], answer["totalEdges"])
+    assert sum(answer["nodesByType"].values()) == answer["totalNodes"]
+    assert sum(answer["edgesByType"].values()) == answer["totalEdges"]
 
 
 @pytest.mark.covers("GET /agentmemory/diagnostics/followup")
 def test_searches_and_their_repeats_are_counted(api: Api, name: str):
-    told = ok(api.get("diagnostics/followup"))
-    assert told["success"] is True
-    assert told["windowSeconds"] > 0
-    assert told["followupWithinWindow"] <= told["agentInitiatedSearches"]
-    assert 0 <= told["rate"] <= 1
-    assert isinstance(told["caveat"], str)
+    answer = ok(api.get("diagnostics/followup"))
+    assert answer["success"] is True
+    assert answer["windowSeconds"] > 0
+    assert answer["followupWithinWindow"] <= answer["agentInitiatedSearches"]
+    assert 0 <= answer["rate"] <= 1
+    assert isinstance(answer["caveat"], str)
     for _ in range(2):
         ok(api.post("smart-search", query=name, sessionId=name))
     after = ok(api.get("diagnostics/followup"))
-    assert after["agentInitiatedSearches"] == told["agentInitiatedSearches"] + 2
-    assert after["followupWithinWindow"] == told["followupWithinWindow"] + 1
+    assert after["agentInitiatedSearches"] == answer["agentInitiatedSearches"] + 2
+    assert after["followupWithinWindow"] == answer["followupWithinWindow"] + 1

@@ -30,30 +30,30 @@ def test_a_profile_says_what_a_project_is_like(api: Api, name: str):
 def test_a_profile_is_also_flat_and_cached(api: Api, name: str):
     worked(api, name)
     assert ok(api.get("profile", project=name))["cached"] is False
-    told = at_last(lambda: ok(api.get("profile", project=name)), lambda told: told["cached"])
-    assert {key: told[key] for key in told["profile"]} == told["profile"]
+    answer = at_last(lambda: ok(api.get("profile", project=name)), lambda answer: answer["cached"])
+    assert {key: answer[key] for key in answer["profile"]} == answer["profile"]
 
 
 @pytest.mark.covers("GET /agentmemory/profile")
 def test_an_unknown_project_has_no_profile(api: Api, name: str):
-    told = ok(api.get("profile", project=name))
-    assert (told["profile"], told["reason"]) == (None, "no_sessions")
+    answer = ok(api.get("profile", project=name))
+    assert (answer["profile"], answer["reason"]) == (None, "no_sessions")
 
 
 @pytest.mark.covers("GET /agentmemory/profile")
 def test_without_a_project_the_projects_are_listed(api: Api, name: str):
     worked(api, name)
-    told = ok(api.get("profile"))
-    assert told["success"] is True
-    assert name in str(told["projects"])
+    answer = ok(api.get("profile"))
+    assert answer["success"] is True
+    assert name in str(answer["projects"])
 
 
 @pytest.mark.covers("GET /agentmemory/semantic", "GET /agentmemory/procedural")
 @pytest.mark.parametrize("kind", ["semantic", "procedural"])
 def test_facts_and_procedures_are_listed_under_both_names(api: Api, kind: str):
-    told = ok(api.get(kind))
-    assert told[kind] == told["items"]
-    assert told["total"] >= len(told["items"])
+    answer = ok(api.get(kind))
+    assert answer[kind] == answer["items"]
+    assert answer["total"] >= len(answer["items"])
 
 
 @pytest.mark.covers("POST /agentmemory/reflect", "GET /agentmemory/lessons")
@@ -68,21 +68,21 @@ def test_insights_are_lessons_made_of_memories(api: Api, name: str):
 
 @pytest.mark.covers("POST /agentmemory/diagnostics")
 def test_a_diagnosis_is_health_and_checks_in_one(api: Api):
-    told = ok(api.post("diagnostics"))
-    assert (told["success"], told["service"]) == (True, "agentmemory")
-    assert told["status"] in ("healthy", "degraded", "critical")
-    assert told.keys() >= {"version", "database", "databaseStatus"}
-    assert told["checks"]
-    for check in told["checks"]:
+    answer = ok(api.post("diagnostics"))
+    assert (answer["success"], answer["service"]) == (True, "agentmemory")
+    assert answer["status"] in ("healthy", "degraded", "critical")
+    assert answer.keys() >= {"version", "database", "databaseStatus"}
+    assert answer["checks"]
+    for check in answer["checks"]:
         assert check.keys() >= {"name", "category", "status", "message", "fixable"}
         assert check["status"] in ("pass", "warn", "fail")
-    counted = {word: sum(one["status"] == word for one in told["checks"]) for word in ("pass", "warn", "fail")}
-    assert {word: told["summary"][word] for word in counted} == counted
-    assert told["summary"]["fixable"] == sum(one["fixable"] for one in told["checks"])
+    counted = {word: sum(item["status"] == word for item in answer["checks"]) for word in ("pass", "warn", "fail")}
+    assert {word: answer["summary"][word] for word in counted} == counted
+    assert answer["summary"]["fixable"] == sum(item["fixable"] for item in answer["checks"])
 
 
 @pytest.mark.covers("POST /agentmemory/diagnostics")
-@pytest.mark.parametrize("asked", [["lessons"], "lessons", ["lessons", "nothing-like-it"]])
-def test_a_diagnosis_is_narrowed_and_unknown_categories_are_passed_over(api: Api, asked: object):
-    checks = ok(api.post("diagnostics", categories=asked))["checks"]
+@pytest.mark.parametrize("options", [["lessons"], "lessons", ["lessons", "nothing-like-it"]])
+def test_a_diagnosis_is_narrowed_and_unknown_categories_are_passed_over(api: Api, options: object):
+    checks = ok(api.post("diagnostics", categories=options))["checks"]
     assert {check["category"] for check in checks} == {"lessons"}

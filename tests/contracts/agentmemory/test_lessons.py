@@ -7,15 +7,15 @@ from tests.contracts.agentmemory.calling import Api, Json, failed, ok, refused
 
 def learn(api: Api, content: str, **fields: object) -> Json:
     """The lesson of a first time."""
-    told = ok(api.post("lessons", content=content, **fields), 201)
-    assert (told["success"], told["action"]) == (True, "created")
-    return told["lesson"]
+    answer = ok(api.post("lessons", content=content, **fields), 201)
+    assert (answer["success"], answer["action"]) == (True, "created")
+    return answer["lesson"]
 
 
-def found_in(api: Api, name: str, **asked: object) -> list[Json]:
+def found_in(api: Api, name: str, **options: object) -> list[Json]:
     """The lessons that a search in a project of that name finds, those that others said without a project left out."""
-    told = ok(api.post("lessons/search", project=name, **{"query": f"{name} polled", **asked}))["lessons"]
-    return [one for one in told if one.get("project", "").startswith(name)]
+    answer = ok(api.post("lessons/search", project=name, **{"query": f"{name} polled", **options}))["lessons"]
+    return [row for row in answer if row.get("project", "").startswith(name)]
 
 
 def lessons(api: Api, **query: object) -> list[Json]:
@@ -24,14 +24,14 @@ def lessons(api: Api, **query: object) -> list[Json]:
 
 @pytest.mark.covers("POST /agentmemory/lessons")
 def test_a_lesson_is_answered_whole(api: Api, name: str):
-    said: Json = {
+    fields: Json = {
         "content": f"{name} must not be polled",
         "context": "in tests",
         "project": name,
         "tags": ["redis", "ci"],
     }
-    lesson = learn(api, **said, confidence=0.8)
-    assert {key: lesson[key] for key in said} == said
+    lesson = learn(api, **fields, confidence=0.8)
+    assert {key: lesson[key] for key in fields} == fields
     assert (lesson["confidence"], lesson["reinforcements"], lesson["decayRate"]) == (0.8, 0, 0.05)
     assert (lesson["source"], lesson["sourceIds"]) == ("manual", [])
     assert lesson.keys() >= {"id", "createdAt", "updatedAt"}
@@ -61,9 +61,9 @@ def test_a_lesson_needs_content(api: Api, body: Json):
 @pytest.mark.covers("POST /agentmemory/lessons")
 def test_a_lesson_said_again_is_surer(api: Api, name: str):
     first = learn(api, f"{name} must not be polled", project=name, confidence=0.5, tags=["a"])
-    told = ok(api.post("lessons", content=f"  {name} MUST not be polled ", project=name, confidence=0.9, tags=["b"]))
-    assert (told["success"], told["action"]) == (True, "strengthened")
-    again = told["lesson"]
+    answer = ok(api.post("lessons", content=f"  {name} MUST not be polled ", project=name, confidence=0.9, tags=["b"]))
+    assert (answer["success"], answer["action"]) == (True, "strengthened")
+    again = answer["lesson"]
     assert (again["id"], again["reinforcements"]) == (first["id"], 1)
     assert again["confidence"] == pytest.approx(0.55, abs=0.001)
     assert (again["content"], again["tags"]) == (first["content"], ["a"])
@@ -71,24 +71,24 @@ def test_a_lesson_said_again_is_surer(api: Api, name: str):
 
 
 @pytest.mark.covers("POST /agentmemory/lessons")
-@pytest.mark.parametrize(("first", "kept"), [("", "later"), ("first", "first")])
-def test_a_context_is_filled_in_only_where_there_is_none(api: Api, name: str, first: str, kept: str):
+@pytest.mark.parametrize(("first", "expected"), [("", "later"), ("first", "first")])
+def test_a_context_is_filled_in_only_where_there_is_none(api: Api, name: str, first: str, expected: str):
     learn(api, name, project=name, context=first)
-    assert ok(api.post("lessons", content=name, project=name, context="later"))["lesson"]["context"] == kept
+    assert ok(api.post("lessons", content=name, project=name, context="later"))["lesson"]["context"] == expected
 
 
 @pytest.mark.covers("GET /agentmemory/lessons")
 def test_the_surest_lesson_is_listed_first(api: Api, name: str):
     for confidence in (0.4, 0.9, 0.6):
         learn(api, f"{name} {confidence}", project=name, confidence=confidence)
-    told = ok(api.get("lessons", project=name))
-    assert told["success"] is True
-    assert [one["confidence"] for one in told["lessons"]] == [0.9, 0.6, 0.4]
+    answer = ok(api.get("lessons", project=name))
+    assert answer["success"] is True
+    assert [lesson["confidence"] for lesson in answer["lessons"]] == [0.9, 0.6, 0.4]
 
 
 @pytest.mark.covers("GET /agentmemory/lessons")
 @pytest.mark.parametrize(
-    ("query", "found"),
+    ("query", "expected"),
     [
         ({}, 3),
         ({"minConfidence": 0.5}, 2),
@@ -98,10 +98,10 @@ def test_the_surest_lesson_is_listed_first(api: Api, name: str):
         ({"source": "crystal"}, 0),
     ],
 )
-def test_lessons_are_narrowed(api: Api, name: str, query: Json, found: int):
+def test_lessons_are_narrowed(api: Api, name: str, query: Json, expected: int):
     for confidence in (0.4, 0.9, 0.6):
         learn(api, f"{name} {confidence}", project=name, confidence=confidence)
-    assert len(lessons(api, project=name, **query)) == found
+    assert len(lessons(api, project=name, **query)) == expected
 
 
 @pytest.mark.covers("GET /agentmemory/lessons")
@@ -119,11 +119,11 @@ def test_what_is_no_number_is_refused(api: Api, query: Json):
 @pytest.mark.covers("POST /agentmemory/lessons/search")
 def test_a_lesson_is_found_by_its_words_with_a_score(api: Api, name: str):
     lesson = learn(api, f"{name} must not be polled", context="zirconium pipes", project=name, confidence=0.8)
-    told = ok(api.post("lessons/search", query=f"{name} polled", project=name))
-    assert told["success"] is True
-    (found,) = [one for one in told["lessons"] if one["id"] == lesson["id"]]
-    score = found.pop("score")
-    assert found == lesson
+    answer = ok(api.post("lessons/search", query=f"{name} polled", project=name))
+    assert answer["success"] is True
+    (result,) = [item for item in answer["lessons"] if item["id"] == lesson["id"]]
+    score = result.pop("score")
+    assert result == lesson
     assert 0 < score <= 0.8
     assert score == round(score, 3)
 
@@ -132,14 +132,14 @@ def test_a_lesson_is_found_by_its_words_with_a_score(api: Api, name: str):
 def test_the_better_lesson_comes_first(api: Api, name: str):
     for confidence in (0.4, 0.9):
         learn(api, f"{name} must not be polled {confidence}", project=name, confidence=confidence)
-    found = found_in(api, name)
-    assert [one["confidence"] for one in found] == [0.9, 0.4]
-    assert found[0]["score"] > found[1]["score"]
+    results = found_in(api, name)
+    assert [result["confidence"] for result in results] == [0.9, 0.4]
+    assert results[0]["score"] > results[1]["score"]
 
 
 @pytest.mark.covers("POST /agentmemory/lessons/search")
 @pytest.mark.parametrize(
-    ("asked", "found"),
+    ("options", "expected"),
     [
         ({}, [0.9, 0.4]),
         ({"minConfidence": 0.5}, [0.9]),
@@ -148,11 +148,11 @@ def test_the_better_lesson_comes_first(api: Api, name: str):
         ({"limit": "1"}, [0.9]),
     ],
 )
-def test_a_search_for_lessons_is_narrowed(api: Api, name: str, asked: Json, found: list[float]):
+def test_a_search_for_lessons_is_narrowed(api: Api, name: str, options: Json, expected: list[float]):
     for confidence in (0.4, 0.9, 0.05):
         learn(api, f"{name} must not be polled {confidence}", project=name, confidence=confidence)
-    told = found_in(api, name, **asked)
-    assert [one["confidence"] for one in told] == found
+    answer = found_in(api, name, **options)
+    assert [row["confidence"] for row in answer] == expected
 
 
 @pytest.mark.covers("POST /agentmemory/lessons/search")
@@ -164,9 +164,9 @@ def test_a_search_in_a_project_leaves_others_out(api: Api, name: str):
 @pytest.mark.covers("POST /agentmemory/lessons/search")
 def test_a_search_in_a_project_leaves_lessons_of_none_out(trusted: Api, name: str):
     lesson = learn(trusted, f"{name} must not be polled")
-    found = ok(trusted.post("lessons/search", query=f"{name} polled", project=name))["lessons"]
+    results = ok(trusted.post("lessons/search", query=f"{name} polled", project=name))["lessons"]
     trusted.tool("memory_lesson_delete", lessonId=lesson["id"])
-    assert found == []
+    assert results == []
 
 
 @pytest.mark.covers("POST /agentmemory/lessons/search")
@@ -178,10 +178,10 @@ def test_a_search_for_lessons_needs_a_query(api: Api, body: Json):
 @pytest.mark.covers("POST /agentmemory/lessons/strengthen")
 def test_a_lesson_is_strengthened_by_its_id(api: Api, name: str):
     lesson = learn(api, name, project=name, confidence=0.5)
-    told = ok(api.post("lessons/strengthen", lessonId=lesson["id"]))
-    assert told["success"] is True
-    assert (told["lesson"]["id"], told["lesson"]["reinforcements"]) == (lesson["id"], 1)
-    assert told["lesson"]["confidence"] == pytest.approx(0.55, abs=0.001)
+    answer = ok(api.post("lessons/strengthen", lessonId=lesson["id"]))
+    assert answer["success"] is True
+    assert (answer["lesson"]["id"], answer["lesson"]["reinforcements"]) == (lesson["id"], 1)
+    assert answer["lesson"]["confidence"] == pytest.approx(0.55, abs=0.001)
 
 
 @pytest.mark.covers("POST /agentmemory/lessons/strengthen")

@@ -29,7 +29,7 @@ def test_the_suite_of_a_live_server_passes(doors: Doors):
         def listed(session: str) -> dict[str, object]:
             answer = client.get("/sessions")
             assert answer.status_code == 200
-            return next(one for one in answer.json()["sessions"] if one["id"] == session)
+            return next(item for item in answer.json()["sessions"] if item["id"] == session)
 
         health = client.get("/health")
         assert health.status_code == 200
@@ -54,7 +54,7 @@ def test_the_suite_of_a_live_server_passes(doors: Doors):
             {"tool": "Edit", "file": "src/auth.ts", "content": "export const auth = () => jwt.verify()"},
             {"tool": "Bash", "command": "npm test", "output": "12 tests passed"},
         ):
-            seen = client.post(
+            observation = client.post(
                 "/observe",
                 json={
                     "hookType": "post_tool_use",
@@ -65,8 +65,8 @@ def test_the_suite_of_a_live_server_passes(doors: Doors):
                     "data": data,
                 },
             )
-            assert seen.status_code == 201
-            assert seen.json()["observationId"]
+            assert observation.status_code == 201
+            assert observation.json()["observationId"]
         observations = client.get("/observations", params={"sessionId": second})
         assert observations.status_code == 200
         assert len(observations.json()["observations"]) == 2

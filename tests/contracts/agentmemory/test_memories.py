@@ -16,7 +16,7 @@ EVENING = "stands by the calm green pond every single evening"
 
 
 def found(api: Api, memory: str, **query: Any) -> Json | None:
-    return next((one for one in api.memories(**query) if one["id"] == memory), None)
+    return next((item for item in api.memories(**query) if item["id"] == memory), None)
 
 
 def forgotten(api: Api, *memories: str) -> int:
@@ -26,7 +26,7 @@ def forgotten(api: Api, *memories: str) -> int:
 
 @pytest.mark.covers("POST /agentmemory/remember")
 def test_a_memory_is_answered_whole(api: Api, name: str):
-    told = ok(
+    answer = ok(
         api.post(
             "remember",
             content=f"{name} stands by the pond",
@@ -38,8 +38,8 @@ def test_a_memory_is_answered_whole(api: Api, name: str):
         ),
         201,
     )
-    assert told["success"] is True
-    memory = told["memory"]
+    assert answer["success"] is True
+    memory = answer["memory"]
     assert memory.keys() >= FIELDS
     assert (memory["content"], memory["title"]) == (f"{name} stands by the pond",) * 2
     assert (memory["type"], memory["project"], memory["agentId"]) == ("bug", name, "ada")
@@ -52,25 +52,25 @@ def test_a_memory_is_answered_whole(api: Api, name: str):
 
 @pytest.mark.covers("POST /agentmemory/remember")
 def test_a_memory_names_the_observations_it_is_from(api: Api, name: str):
-    seen = api.observe(name, tool_name="Bash")
-    memory = api.remember(f"{name} is kept", project=f"p-{name}", sourceObservationIds=[seen])
-    assert memory["sourceObservationIds"] == [seen]
-    kept = found(api, memory["id"])
-    assert kept is not None
-    assert kept["sourceObservationIds"] == [seen]
+    observation = api.observe(name, tool_name="Bash")
+    memory = api.remember(f"{name} is kept", project=f"p-{name}", sourceObservationIds=[observation])
+    assert memory["sourceObservationIds"] == [observation]
+    stored = found(api, memory["id"])
+    assert stored is not None
+    assert stored["sourceObservationIds"] == [observation]
 
 
 @pytest.mark.covers("POST /agentmemory/remember")
 def test_a_memory_may_be_from_more_observations_than_are_kept(api: Api, name: str):
-    seen = [f"obs_{name}_{number}" for number in range(500)]
-    kept = api.remember(f"{name} is kept", project=f"p-{name}", sourceObservationIds=seen)["sourceObservationIds"]
-    assert len(kept) > 50
-    assert kept == seen[: len(kept)]
+    pages = [f"obs_{name}_{number}" for number in range(500)]
+    memory = api.remember(f"{name} is kept", project=f"p-{name}", sourceObservationIds=pages)["sourceObservationIds"]
+    assert len(memory) > 50
+    assert memory == pages[: len(memory)]
 
 
 @pytest.mark.covers("POST /agentmemory/remember")
 @pytest.mark.parametrize(
-    ("given", "kept"),
+    ("given", "expected"),
     [
         *((kind, kind) for kind in ("pattern", "preference", "architecture", "bug", "workflow", "fact")),
         ("decision", "fact"),
@@ -78,8 +78,8 @@ def test_a_memory_may_be_from_more_observations_than_are_kept(api: Api, name: st
         (None, "fact"),
     ],
 )
-def test_a_memory_is_of_a_known_type_or_a_fact(api: Api, name: str, given: str | None, kept: str):
-    assert api.remember(f"{name} is kept", type=given)["type"] == kept
+def test_a_memory_is_of_a_known_type_or_a_fact(api: Api, name: str, given: str | None, expected: str):
+    assert api.remember(f"{name} is kept", type=given)["type"] == expected
 
 
 @pytest.mark.covers("POST /agentmemory/remember")
@@ -126,9 +126,9 @@ def test_a_memory_that_says_nearly_the_same_takes_the_place_of_the_old(api: Api,
     new = api.remember(f"{name} {EVENING}", project=name)
     assert (new["version"], new["parentId"], new["supersedes"]) == (2, old["id"], [old["id"]])
     assert new["isLatest"] is True
-    kept = found(api, old["id"])
-    assert kept is not None
-    assert (kept["isLatest"], kept["content"]) == (False, old["content"])
+    stored = found(api, old["id"])
+    assert stored is not None
+    assert (stored["isLatest"], stored["content"]) == (False, old["content"])
 
 
 @pytest.mark.covers("POST /agentmemory/remember")
@@ -159,11 +159,11 @@ def test_case_does_not_make_a_memory_another(api: Api, name: str):
 @pytest.mark.covers("POST /agentmemory/remember")
 def test_a_somewhat_similar_memory_is_pointed_out(api: Api, name: str):
     old = api.remember(f"{name} stands calm beside green pond", project=name)
-    told = ok(api.post("remember", content=f"{name} stands calm beside red house", project=name), 201)
-    assert told["memory"]["version"] == 1
-    assert told["similarTo"]["id"] == old["id"]
-    assert told["similarTo"]["title"] == old["title"]
-    assert 0.4 < told["similarTo"]["similarity"] <= 0.7
+    answer = ok(api.post("remember", content=f"{name} stands calm beside red house", project=name), 201)
+    assert answer["memory"]["version"] == 1
+    assert answer["similarTo"]["id"] == old["id"]
+    assert answer["similarTo"]["title"] == old["title"]
+    assert 0.4 < answer["similarTo"]["similarity"] <= 0.7
 
 
 @pytest.mark.covers("POST /agentmemory/remember")
@@ -206,8 +206,8 @@ def test_memories_are_listed_in_pages(api: Api, name: str):
 
 @pytest.mark.covers("GET /agentmemory/memories")
 def test_a_list_without_a_limit_says_so(api: Api):
-    told = ok(api.get("memories"))
-    assert (told["limit"], told["offset"]) == (None, 0)
+    answer = ok(api.get("memories"))
+    assert (answer["limit"], answer["offset"]) == (None, 0)
 
 
 @pytest.mark.covers("GET /agentmemory/memories")
@@ -222,10 +222,10 @@ def test_memories_are_counted(api: Api, name: str):
 
 @pytest.mark.covers("POST /agentmemory/agent/remember")
 def test_an_agent_remembers(api: Api, name: str):
-    said = {"content": f"{name} is kept", "project": name, "type": "bug", "concepts": "a,b", "files": ["c"]}
-    told = ok(api.post("agent/remember", **said, agentId="ada"), 201)
-    memory = told["memory"]
-    assert told["success"] is True
+    fields = {"content": f"{name} is kept", "project": name, "type": "bug", "concepts": "a,b", "files": ["c"]}
+    answer = ok(api.post("agent/remember", **fields, agentId="ada"), 201)
+    memory = answer["memory"]
+    assert answer["success"] is True
     assert (memory["content"], memory["project"], memory["type"]) == (f"{name} is kept", name, "bug")
     assert (memory["concepts"], memory["files"], memory["agentId"]) == (["a", "b"], ["c"], "ada")
 
@@ -239,15 +239,15 @@ def test_an_agent_remembers_something(api: Api, body: Json):
 @pytest.mark.covers("POST /agentmemory/evolve")
 def test_a_memory_evolves(api: Api, name: str):
     old = api.remember(f"{name} is slow", type="bug", concepts=["pool"], project=name)
-    told = ok(api.post("evolve", memoryId=old["id"], newContent=f"{name} is fast now", newTitle="Fast"))
-    assert (told["success"], told["previousId"]) == (True, old["id"])
-    new = told["memory"]
+    answer = ok(api.post("evolve", memoryId=old["id"], newContent=f"{name} is fast now", newTitle="Fast"))
+    assert (answer["success"], answer["previousId"]) == (True, old["id"])
+    new = answer["memory"]
     assert (new["version"], new["parentId"], new["supersedes"]) == (2, old["id"], [old["id"]])
     assert (new["content"], new["title"], new["isLatest"]) == (f"{name} is fast now", "Fast", True)
     assert (new["type"], new["project"]) == ("bug", name)
-    kept = found(api, old["id"])
-    assert kept is not None
-    assert kept["isLatest"] is False
+    stored = found(api, old["id"])
+    assert stored is not None
+    assert stored["isLatest"] is False
 
 
 @pytest.mark.covers("POST /agentmemory/evolve")
@@ -267,7 +267,7 @@ def test_a_memory_that_evolves_twice_knows_all_it_supersedes(api: Api, name: str
 def test_a_memory_that_evolves_is_related_to_the_old(api: Api, name: str):
     old = api.remember(f"{name} is slow", project=name)
     new = ok(api.post("evolve", memoryId=old["id"], newContent=f"{name} is fast"))["memory"]
-    (relation,) = [one for one in ok(api.get("relations"))["relations"] if one["sourceId"] == new["id"]]
+    (relation,) = [item for item in ok(api.get("relations"))["relations"] if item["sourceId"] == new["id"]]
     assert (relation["targetId"], relation["type"], relation["confidence"]) == (old["id"], "supersedes", 1)
 
 
@@ -291,16 +291,18 @@ def test_a_memory_is_read_by_its_id(api: Api, name: str):
 
 @pytest.mark.covers("DELETE /agentmemory/governance/memories")
 def test_memories_are_deleted_and_unknown_ones_passed_over(api: Api, name: str):
-    kept, gone = (api.remember(f"{name}{word} is kept", project=name)["id"] for word in ("a", "b"))
-    seen = api.observe(name, tool_name="Bash")
+    memory, gone = (api.remember(f"{name}{word} is kept", project=name)["id"] for word in ("a", "b"))
+    observation = api.observe(name, tool_name="Bash")
     answer = api.http.request(
-        "DELETE", "/agentmemory/governance/memories", json={"memoryIds": [gone, seen, "mem_none"], "reason": "wrong"}
+        "DELETE",
+        "/agentmemory/governance/memories",
+        json={"memoryIds": [gone, observation, "mem_none"], "reason": "wrong"},
     )
     assert ok(answer) == {"success": True, "deleted": 1, "total": 3}
     assert len(api.observations(name)) == 1
     assert found(api, gone) is None
-    assert found(api, kept) is not None
-    assert gone not in [one["obsId"] for one in api.search(name, project=name)]
+    assert found(api, memory) is not None
+    assert gone not in [result["obsId"] for result in api.search(name, project=name)]
 
 
 @pytest.mark.covers("DELETE /agentmemory/governance/memories")
@@ -319,7 +321,7 @@ def test_a_memory_is_forgotten_once(api: Api, name: str):
     memory = api.remember(f"{name} is kept", project=name)["id"]
     assert ok(api.post("forget", memoryId=memory)) == {"success": True, "deleted": 1}
     assert found(api, memory) is None
-    assert memory not in [one["obsId"] for one in api.search(name, project=name)]
+    assert memory not in [result["obsId"] for result in api.search(name, project=name)]
     assert ok(api.post("forget", memoryId=memory)) == {"success": True, "deleted": 0}
 
 
@@ -330,19 +332,19 @@ def test_some_observations_of_a_session_are_forgotten(api: Api, name: str, as_te
     ids = f"{first}, {second}" if as_text else [first, second]
     assert ok(api.post("forget", sessionId=name, observationIds=ids)) == {"success": True, "deleted": 2}
     assert [observation["id"] for observation in api.observations(name)] == [third]
-    found = {one["obsId"] for one in api.search(name, project=f"p-{name}")}
-    assert found & {first, second, third} == {third}
+    results = {result["obsId"] for result in api.search(name, project=f"p-{name}")}
+    assert results & {first, second, third} == {third}
 
 
 @pytest.mark.covers("POST /agentmemory/forget")
 def test_a_whole_session_is_forgotten(api: Api, name: str):
     for _ in range(3):
         api.observe(name, tool_name="Bash", tool_input=name)
-    assert name in [one["sessionId"] for one in api.search(name, project=f"p-{name}")]
+    assert name in [result["sessionId"] for result in api.search(name, project=f"p-{name}")]
     assert ok(api.post("forget", sessionId=name)) == {"success": True, "deleted": 5}
     assert api.observations(name) == []
-    assert name not in [one["id"] for one in ok(api.get("sessions"))["sessions"]]
-    assert name not in [one["sessionId"] for one in api.search(name, project=f"p-{name}")]
+    assert name not in [result["id"] for result in ok(api.get("sessions"))["sessions"]]
+    assert name not in [result["sessionId"] for result in api.search(name, project=f"p-{name}")]
 
 
 @pytest.mark.covers("POST /agentmemory/forget", "GET /agentmemory/audit")
@@ -360,32 +362,32 @@ def test_forgetting_needs_a_memory_or_a_session(api: Api, body: Json):
     refused(api.post("forget", **body))
 
 
-def swept(api: Api, **asked: Any) -> Json:
-    return ok(api.post("auto-forget", **asked))
+def swept(api: Api, **options: Any) -> Json:
+    return ok(api.post("auto-forget", **options))
 
 
 @pytest.mark.covers("POST /agentmemory/auto-forget")
 def test_a_sweep_says_what_it_did_in_the_words_of_both(api: Api):
-    told = swept(api, dryRun=True)
-    assert (told["success"], told["dryRun"]) == (True, True)
+    answer = swept(api, dryRun=True)
+    assert (answer["success"], answer["dryRun"]) == (True, True)
     lists = ("ttlExpired", "contradictions", "lowValueObs", "evictedMemories", "evictedObservations")
-    assert all(isinstance(told[key], list) for key in lists)
-    assert "evicted" in told
+    assert all(isinstance(answer[key], list) for key in lists)
+    assert "evicted" in answer
 
 
 @pytest.mark.covers("POST /agentmemory/auto-forget")
 def test_a_memory_whose_time_is_over_goes_but_not_for_a_rehearsal(api: Api, name: str):
-    memory, seen = "", [False]
+    memory, observation = "", [False]
     for attempt in range(3):  # the server sweeps once a minute, too, and may be there first
         memory = api.remember(f"{name} {attempt} is kept", project=name, ttlDays=0.00000001)["id"]
         rehearsals = [
             swept(api, dryRun=True),
             ok(api.http.post("/agentmemory/auto-forget?dryRun=true", content=b"")),
         ]
-        seen = [memory in str(told["ttlExpired"]) for told in (*rehearsals, swept(api))]
-        if all(seen):
+        observation = [memory in str(answer["ttlExpired"]) for answer in (*rehearsals, swept(api))]
+        if all(observation):
             break
-    assert all(seen)
+    assert all(observation)
     assert memory not in str(swept(api, dryRun=True)["ttlExpired"])
     assert found(api, memory) is None
 
@@ -397,8 +399,8 @@ def test_a_memory_whose_time_is_over_goes_but_not_for_a_rehearsal(api: Api, name
 def test_of_two_memories_that_say_the_same_the_older_is_no_longer_the_latest(api: Api, name: str):
     old, new = (f"mem_{name}_{hour}" for hour in ("1", "2"))
     ok(api.post("import", exportData=alike(name)))
-    told = swept(api, dryRun=True)["contradictions"]
-    assert old in str(told)
+    contradictions = swept(api, dryRun=True)["contradictions"]
+    assert old in str(contradictions)
     swept(api)
     latest = {memory["id"] for memory in api.memories(latest="true", limit=5000)}
     assert new in latest
@@ -408,19 +410,19 @@ def test_of_two_memories_that_say_the_same_the_older_is_no_longer_the_latest(api
 
 @pytest.mark.covers("POST /agentmemory/auto-forget")
 def test_memories_that_share_a_concept_and_say_something_else_stay(api: Api, name: str):
-    kept = {
+    stored = {
         api.remember(text, project=f"{name}-{text[0]}", concepts=[name])["id"]
         for text in (f"heron stands calm {name}", f"fox runs quickly {name} over hills")
     }
-    told = swept(api)
-    assert not any(memory in str(told) for memory in kept)
+    answer = swept(api)
+    assert not any(memory in str(answer) for memory in stored)
 
 
 @pytest.mark.covers("POST /agentmemory/auto-forget", "POST /agentmemory/import")
 def test_an_old_observation_of_little_worth_goes(api: Api, name: str):
     ok(api.post("import", exportData=of_little_worth(name)))
-    (seen,) = [observation["id"] for observation in api.observations(name) if observation["importance"] == 1]
-    assert seen in str(swept(api, dryRun=True)["lowValueObs"])
+    (results,) = [observation["id"] for observation in api.observations(name) if observation["importance"] == 1]
+    assert results in str(swept(api, dryRun=True)["lowValueObs"])
     assert len(api.observations(name)) == 2
     swept(api)
     assert [observation["importance"] for observation in api.observations(name)] == [5]
@@ -430,7 +432,7 @@ def of_little_worth(session: str) -> Json:
     """An export of a session with an old observation of importance 1, and one of 5."""
     when = "2020-01-01T00:00:00.000Z"
     row = {"id": session, "project": session, "cwd": "/", "startedAt": when, "status": "completed"}
-    seen: list[Json] = [
+    pages: list[Json] = [
         {
             "id": f"obs_{session}_{importance}",
             "sessionId": session,
@@ -449,7 +451,7 @@ def of_little_worth(session: str) -> Json:
         "version": "0.9.29",
         "exportedAt": when,
         "sessions": [{**row, "observationCount": 2}],
-        "observations": {session: seen},
+        "observations": {session: pages},
         "memories": [],
         "summaries": [],
     }
@@ -488,9 +490,9 @@ def alike(name: str) -> Json:
 @pytest.mark.covers("GET /agentmemory/audit")
 def test_every_write_is_audited_the_newest_first(api: Api, name: str):
     first, second = (api.remember(f"{name}{word} is kept", project=name)["id"] for word in ("a", "b"))
-    told = ok(api.get("audit", limit=50))
-    assert told["success"] is True
-    rows = told["entries"]
+    answer = ok(api.get("audit", limit=50))
+    assert answer["success"] is True
+    rows = answer["entries"]
     assert all(row.keys() >= {"id", "timestamp", "operation", "functionId", "targetIds", "details"} for row in rows)
     of_both = [memory for row in rows for memory in row["targetIds"] if memory in (first, second)]
     assert of_both == [second, first]
@@ -518,8 +520,8 @@ def test_a_memory_of_a_session_is_of_the_sessions_project(api: Api, name: str, w
     """Unless another is named; then, and without a session, as it says."""
     api.observe(name, tool_name="Bash", tool_input="make")
 
-    def saved(**said: Any) -> Json:
-        return api.tool(way, **said) if way == "memory_save" else ok(api.post(way, **said), 201)
+    def saved(**fields: Any) -> Json:
+        return api.tool(way, **fields) if way == "memory_save" else ok(api.post(way, **fields), 201)
 
     made = {
         content: saved(content=f"{name} {content}", sessionId=session, project=project)["memory"].get("project", "")

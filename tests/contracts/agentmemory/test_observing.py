@@ -15,9 +15,9 @@ JPEG = "/9j/4AAQSkZJRgABAQEASABIAAD/2wBDAP//////////////////////////////////////
 @pytest.mark.covers("POST /agentmemory/observe")
 @pytest.mark.parametrize("missing", ["sessionId", "hookType", "timestamp"])
 def test_an_observation_needs_a_session_a_hook_and_a_time(api: Api, name: str, missing: str):
-    said = {"sessionId": name, "hookType": "notification", "timestamp": WHEN, "project": name}
-    del said[missing]
-    refused(api.post("observe", **said))
+    fields = {"sessionId": name, "hookType": "notification", "timestamp": WHEN, "project": name}
+    del fields[missing]
+    refused(api.post("observe", **fields))
 
 
 @pytest.mark.covers("POST /agentmemory/observe")
@@ -31,11 +31,11 @@ def test_any_data_is_an_observation(api: Api, name: str, data: object):
 def test_a_tool_input_of_five_megabytes_is_cut_and_says_so(api: Api, name: str):
     text = ("line of code\n" * 5_040)[:65_530] + "ghp_" + "a" * 36 + "x = 1\n" * 800_000
     api.observe(name, tool_name="Write", tool_input={"file_path": "a.py", "content": text})
-    kept = api.seen(name)["toolInput"]
-    assert kept["file_path"] == "a.py"
-    assert kept["content"].startswith("line of code\n")
-    assert f"of {len(text):,} characters are kept]" in kept["content"]
-    assert "ghp_" not in json.dumps(kept)
+    observation = api.seen(name)["toolInput"]
+    assert observation["file_path"] == "a.py"
+    assert observation["content"].startswith("line of code\n")
+    assert f"of {len(text):,} characters are kept]" in observation["content"]
+    assert "ghp_" not in json.dumps(observation)
 
 
 @pytest.mark.covers("POST /agentmemory/observe")
@@ -43,8 +43,8 @@ def test_a_full_session_is_200_with_an_error(configured: Doors):
     with httpx.Client(base_url=configured.agentmemory, timeout=60, trust_env=False) as http:
         for number in range(3):
             Api(http).hook("full", "notification", data={"n": number})
-        said: Json = {"sessionId": "full", "hookType": "notification", "timestamp": WHEN, "data": {}}
-        assert "3" in failed(Api(http).post("observe", **said))
+        fields: Json = {"sessionId": "full", "hookType": "notification", "timestamp": WHEN, "data": {}}
+        assert "3" in failed(Api(http).post("observe", **fields))
 
 
 @pytest.mark.covers("POST /agentmemory/observe")
@@ -57,15 +57,19 @@ def test_every_observation_has_an_id_of_its_own_though_it_says_the_same(api: Api
 @pytest.mark.covers("POST /agentmemory/observe", "GET /agentmemory/observations")
 def test_the_use_of_a_tool_is_kept_as_told_and_compressed(api: Api, name: str):
     data: Json = {"tool_name": "Edit", "tool_input": {"file_path": "src/pool.py", "n": 1}, "tool_output": "ok"}
-    seen = api.hook(name, "post_tool_use", data=data)
-    kept = api.seen(name)
-    assert (kept["id"], kept["sessionId"], kept["timestamp"]) == (seen, name, WHEN)
-    assert (kept["hookType"], kept["raw"]) == ("post_tool_use", data)
-    assert (kept["toolName"], kept["toolInput"], kept["toolOutput"]) == ("Edit", data["tool_input"], "ok")
-    assert (kept["type"], kept["title"], kept["files"]) == ("file_edit", "Edit", ["src/pool.py"])
-    assert (kept["confidence"], kept["facts"]) == (0.3, [])
-    assert isinstance(kept["concepts"], list)
-    assert "userPrompt" not in kept
+    results = api.hook(name, "post_tool_use", data=data)
+    observation = api.seen(name)
+    assert (observation["id"], observation["sessionId"], observation["timestamp"]) == (results, name, WHEN)
+    assert (observation["hookType"], observation["raw"]) == ("post_tool_use", data)
+    assert (observation["toolName"], observation["toolInput"], observation["toolOutput"]) == (
+        "Edit",
+        data["tool_input"],
+        "ok",
+    )
+    assert (observation["type"], observation["title"], observation["files"]) == ("file_edit", "Edit", ["src/pool.py"])
+    assert (observation["confidence"], observation["facts"]) == (0.3, [])
+    assert isinstance(observation["concepts"], list)
+    assert "userPrompt" not in observation
 
 
 @pytest.mark.covers("POST /agentmemory/observe", "GET /agentmemory/observations")
@@ -78,17 +82,17 @@ def test_what_rules_made_is_of_importance_5(api: Api, name: str):
 @pytest.mark.covers("POST /agentmemory/observe", "GET /agentmemory/observations")
 def test_a_prompt_is_kept_as_the_users(api: Api, name: str):
     api.hook(name, "prompt_submit", data={"prompt": "make it fast", "tool_name": "Bash"})
-    kept = api.seen(name)
-    assert (kept["userPrompt"], kept["type"]) == ("make it fast", "conversation")
-    assert "toolName" not in kept
+    observation = api.seen(name)
+    assert (observation["userPrompt"], observation["type"]) == ("make it fast", "conversation")
+    assert "toolName" not in observation
 
 
 @pytest.mark.covers("POST /agentmemory/observe", "GET /agentmemory/observations")
 def test_the_output_of_a_failure_is_its_error(api: Api, name: str):
     api.hook(name, "post_tool_failure", data={"tool_name": "Bash", "tool_input": "make", "error": "exit 2"})
-    kept = api.seen(name)
-    assert (kept["type"], kept["toolName"], kept["toolInput"]) == ("error", "Bash", "make")
-    assert kept["toolOutput"] == "exit 2"
+    observation = api.seen(name)
+    assert (observation["type"], observation["toolName"], observation["toolInput"]) == ("error", "Bash", "make")
+    assert observation["toolOutput"] == "exit 2"
 
 
 @pytest.mark.covers("POST /agentmemory/observe", "GET /agentmemory/observations")
@@ -100,8 +104,8 @@ def test_a_failure_may_have_its_error_as_output(api: Api, name: str):
 @pytest.mark.covers("POST /agentmemory/observe", "GET /agentmemory/observations")
 def test_other_hooks_have_no_tool_and_no_prompt(api: Api, name: str):
     api.hook(name, "notification", data={"tool_name": "Bash", "prompt": "p", "message": "m"})
-    kept = api.seen(name)
-    assert not kept.keys() & {"toolName", "toolInput", "toolOutput", "userPrompt"}
+    observation = api.seen(name)
+    assert not observation.keys() & {"toolName", "toolInput", "toolOutput", "userPrompt"}
 
 
 @pytest.mark.covers("POST /agentmemory/observe")
@@ -210,9 +214,9 @@ def test_the_narrative_is_prompt_input_and_output(api: Api, name: str, hook: str
 )
 def test_the_files_are_those_the_input_names(api: Api, name: str, given: object, files: set[str]):
     api.observe(name, tool_name="Edit", tool_input=given)
-    found = api.seen(name)["files"]
-    assert set(found) == files
-    assert len(found) == len(files)
+    results = api.seen(name)["files"]
+    assert set(results) == files
+    assert len(results) == len(files)
 
 
 @pytest.mark.covers("POST /agentmemory/observe")
@@ -229,18 +233,18 @@ def test_the_files_are_those_the_input_names(api: Api, name: str, given: object,
 )
 def test_an_image_is_found_wherever_it_is(api: Api, name: str, data: Json):
     api.hook(name, "post_tool_use", data=data)
-    kept = api.seen(name)
-    assert kept["modality"] in ("image", "mixed")
-    assert kept["imageData"]
+    observation = api.seen(name)
+    assert observation["modality"] in ("image", "mixed")
+    assert observation["imageData"]
 
 
 @pytest.mark.covers("POST /agentmemory/observe")
 def test_the_bytes_of_an_image_are_not_in_the_record(api: Api, name: str):
     api.observe(name, tool_name="Shot", image_data=PNG)
-    seen = api.seen(name)
-    assert PNG not in json.dumps(seen)
-    assert seen["imageData"].startswith("sha256-")
-    assert seen["imageData"] in seen["raw"]["image_data"]
+    observation = api.seen(name)
+    assert PNG not in json.dumps(observation)
+    assert observation["imageData"].startswith("sha256-")
+    assert observation["imageData"] in observation["raw"]["image_data"]
 
 
 @pytest.mark.covers("POST /agentmemory/observe")
@@ -301,22 +305,22 @@ SECRETS = [
 def told(api: Api, session: str, text: str) -> str:
     """What is kept of a tool's output."""
     api.observe(session, tool_name="Bash", tool_output=text)
-    kept = api.seen(session)
-    assert kept["raw"]["tool_output"] == kept["toolOutput"]
-    return kept["toolOutput"]
+    observation = api.seen(session)
+    assert observation["raw"]["tool_output"] == observation["toolOutput"]
+    return observation["toolOutput"]
 
 
 @pytest.mark.covers("POST /agentmemory/observe")
 @pytest.mark.parametrize("secret", SECRETS)
 def test_a_secret_is_not_kept(api: Api, name: str, secret: str):
-    kept = told(api, name, f"before {secret} after")
-    assert kept == "before [REDACTED_SECRET] after"
-    assert api.seen(name)["narrative"] == kept
+    stored = told(api, name, f"before {secret} after")
+    assert stored == "before [REDACTED_SECRET] after"
+    assert api.seen(name)["narrative"] == stored
 
 
 @pytest.mark.covers("POST /agentmemory/observe")
 @pytest.mark.parametrize(
-    ("text", "kept"),
+    ("text", "expected"),
     [
         ("a <private>x</private> b", "a [REDACTED] b"),
         ("a <PRIVATE>x\ny</Private> b", "a [REDACTED] b"),
@@ -324,8 +328,8 @@ def test_a_secret_is_not_kept(api: Api, name: str, secret: str):
         ("a <private>never closed", "a [REDACTED]"),
     ],
 )
-def test_a_private_block_is_not_kept(api: Api, name: str, text: str, kept: str):
-    assert told(api, name, text) == kept
+def test_a_private_block_is_not_kept(api: Api, name: str, text: str, expected: str):
+    assert told(api, name, text) == expected
 
 
 @pytest.mark.covers("POST /agentmemory/observe")
@@ -347,8 +351,8 @@ def test_what_is_no_secret_stays(api: Api, name: str, text: str):
 
 @pytest.mark.covers("POST /agentmemory/observe")
 def test_several_secrets_in_one_text_all_go(api: Api, name: str):
-    kept = told(api, name, f"{SECRETS[6]} and {SECRETS[11]} and {SECRETS[10]}")
-    assert kept == "[REDACTED_SECRET] and [REDACTED_SECRET] and [REDACTED_SECRET]"
+    stored = told(api, name, f"{SECRETS[6]} and {SECRETS[11]} and {SECRETS[10]}")
+    assert stored == "[REDACTED_SECRET] and [REDACTED_SECRET] and [REDACTED_SECRET]"
 
 
 @pytest.mark.covers("POST /agentmemory/observe")
@@ -360,17 +364,17 @@ def test_a_key_before_an_equals_sign_that_is_no_keyword_stays(api: Api, name: st
 @pytest.mark.parametrize("key", ["password", "api_key", "apiKey", "token", "secret"])
 def test_a_value_under_the_name_of_a_secret_goes(api: Api, name: str, key: str):
     api.observe(name, tool_name="Http", tool_input={"body": {key: "abcdefghij0123456789"}, "n": 1})
-    kept = api.seen(name)
-    assert "abcdefghij0123456789" not in json.dumps(kept)
-    assert kept["toolInput"]["n"] == 1
+    observation = api.seen(name)
+    assert "abcdefghij0123456789" not in json.dumps(observation)
+    assert observation["toolInput"]["n"] == 1
 
 
 @pytest.mark.covers("POST /agentmemory/observe")
 def test_a_secret_at_the_end_of_a_text_takes_nothing_else_along(api: Api, name: str):
     api.observe(name, tool_name="Http", tool_input={"a": "token: abcdefghij0123456789", "b": "kept"}, tool_output="o")
-    kept = api.seen(name)
-    assert kept["toolInput"] == {"a": "[REDACTED_SECRET]", "b": "kept"}
-    assert kept["toolOutput"] == "o"
+    observation = api.seen(name)
+    assert observation["toolInput"] == {"a": "[REDACTED_SECRET]", "b": "kept"}
+    assert observation["toolOutput"] == "o"
 
 
 @pytest.mark.covers("POST /agentmemory/observe")
@@ -428,12 +432,12 @@ def test_every_agent_reads_the_observations_of_all(api: Api, name: str, agent: s
 
 @pytest.mark.covers("POST /agentmemory/agent/observe")
 def test_what_an_agent_says_itself_is_an_observation_of_a_tool(api: Api, name: str):
-    said: Json = {"sessionId": name, "project": name, "cwd": "/src", "text": "the pool leaks", "title": "Leak"}
-    seen = ok(api.post("agent/observe", **said, type="discovery", agentId="ada"), 201)["observationId"]
-    kept = api.seen(name)
-    assert (kept["id"], kept["hookType"], kept["toolName"]) == (seen, "post_tool_use", "Leak")
-    assert (kept["toolInput"], kept["toolOutput"]) == ("the pool leaks", "the pool leaks")
-    assert kept["agentId"] == "ada"
+    fields: Json = {"sessionId": name, "project": name, "cwd": "/src", "text": "the pool leaks", "title": "Leak"}
+    results = ok(api.post("agent/observe", **fields, type="discovery", agentId="ada"), 201)["observationId"]
+    observation = api.seen(name)
+    assert (observation["id"], observation["hookType"], observation["toolName"]) == (results, "post_tool_use", "Leak")
+    assert (observation["toolInput"], observation["toolOutput"]) == ("the pool leaks", "the pool leaks")
+    assert observation["agentId"] == "ada"
     row = api.session(name)
     assert (row["project"], row["cwd"], row["observationCount"]) == (name, "/src", 1)
 
@@ -442,16 +446,16 @@ def test_what_an_agent_says_itself_is_an_observation_of_a_tool(api: Api, name: s
 @pytest.mark.parametrize(("kind", "title"), [({"type": "decision"}, "agent_decision"), ({}, "agent_other")])
 def test_what_an_agent_says_is_titled_by_its_type(api: Api, name: str, kind: Json, title: str):
     ok(api.post("agent/observe", sessionId=name, project=name, content="said", **kind), 201)
-    kept = api.seen(name)
-    assert (kept["toolName"], kept["title"], kept["toolInput"]) == (title, title, "said")
+    observation = api.seen(name)
+    assert (observation["toolName"], observation["title"], observation["toolInput"]) == (title, title, "said")
 
 
 @pytest.mark.covers("POST /agentmemory/agent/observe")
 @pytest.mark.parametrize("missing", ["sessionId", "project", "text"])
 def test_an_agent_names_session_project_and_text(api: Api, name: str, missing: str):
-    said = {"sessionId": name, "project": name, "text": "said"}
-    del said[missing]
-    refused(api.post("agent/observe", **said))
+    fields = {"sessionId": name, "project": name, "text": "said"}
+    del fields[missing]
+    refused(api.post("agent/observe", **fields))
 
 
 @pytest.mark.covers("POST /agentmemory/agent/observe")

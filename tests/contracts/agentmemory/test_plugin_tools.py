@@ -15,12 +15,12 @@ PLUGIN = ("memory_governance_delete", "memory_lesson_delete", "memory_commits", 
 @pytest.mark.covers("MCP memory_governance_delete")
 @pytest.mark.parametrize("as_text", [False, True])
 def test_memory_governance_delete_forgets_what_it_names_and_counts_it(api: Api, name: str, as_text: bool):
-    kept = [ok(api.post("remember", content=f"{name} {word}", project=name), 201)["memory"]["id"]
+    stored = [ok(api.post("remember", content=f"{name} {word}", project=name), 201)["memory"]["id"]
             for word in ("opens at noon", "is painted red", "was built by Ada")]  # fmt: skip
-    wanted = [*kept[:2], "mem_none"]
-    told = api.tool("memory_governance_delete", memoryIds=",".join(wanted) if as_text else wanted, reason="a test")
-    assert (told["success"], told["deleted"], told["total"]) == (True, 2, 3)
-    assert [api.get(f"memories/{one}").status_code for one in kept] == [404, 404, 200]
+    expected = [*stored[:2], "mem_none"]
+    text = api.tool("memory_governance_delete", memoryIds=",".join(expected) if as_text else expected, reason="a test")
+    assert (text["success"], text["deleted"], text["total"]) == (True, 2, 3)
+    assert [api.get(f"memories/{row}").status_code for row in stored] == [404, 404, 200]
 
 
 @pytest.mark.covers("MCP memory_lesson_delete")
@@ -37,10 +37,10 @@ def test_memory_commits_and_memory_commit_lookup_answer_as_their_routes(api: Api
         ok(api.post("session/commit", sha=sha, sessionId=name, branch=name))
     listed = api.tool("memory_commits", branch=name, limit="5")
     assert listed == ok(api.get("commits", branch=name, limit=5))
-    assert [one["sha"] for one in listed["commits"]] == [f"{name}b", f"{name}a"]
-    found = api.tool("memory_commit_lookup", sha=f"{name}a")
-    assert found == ok(api.get("session/by-commit", sha=f"{name}a"))
-    assert [one["id"] for one in found["sessions"]] == [name]
+    assert [commit["sha"] for commit in listed["commits"]] == [f"{name}b", f"{name}a"]
+    results = api.tool("memory_commit_lookup", sha=f"{name}a")
+    assert results == ok(api.get("session/by-commit", sha=f"{name}a"))
+    assert [commit["id"] for commit in results["sessions"]] == [name]
     assert api.tool("memory_commit_lookup", sha="none")["success"] is False
     refused(api.post("mcp/tools", name="memory_commit_lookup", arguments={"sha": "none"}), 404)
 
@@ -56,11 +56,11 @@ def listing(tmp_path_factory: pytest.TempPathFactory, together: Together) -> Ite
 
 def test_they_are_listed_where_the_server_is_set_up_to_and_by_mcp_everywhere(api: Api, listing: Api):
     """Clients count on 31 in the list over REST; an agent can only call what MCP lists."""
-    every = [one["name"] for one in ok(listing.get("mcp/tools"))["tools"]]
-    usual = [one["name"] for one in ok(api.get("mcp/tools"))["tools"]]
+    every = [tool["name"] for tool in ok(listing.get("mcp/tools"))["tools"]]
+    usual = [tool["name"] for tool in ok(api.get("mcp/tools"))["tools"]]
     assert every == [*usual, *PLUGIN]
-    asked: Json = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    query: Json = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
     headers = {"Accept": "application/json, text/event-stream"}
     for client in (api, listing):
-        told = client.http.post("/mcp", params={"profile": "agentmemory"}, json=asked, headers=headers).json()
-        assert [one["name"] for one in told["result"]["tools"]] == every
+        answer = client.http.post("/mcp", params={"profile": "agentmemory"}, json=query, headers=headers).json()
+        assert [tool["name"] for tool in answer["result"]["tools"]] == every

@@ -62,14 +62,14 @@ async def observations(doors: Doors, session: str) -> list[dict[str, Any]]:
 
 async def arrived(doors: Doors, session: str, count: int) -> list[dict[str, Any]]:
     """The observations of a session, once there are so many, or none came for seconds."""
-    seen: list[dict[str, Any]] = []
+    pages: list[dict[str, Any]] = []
     heard = time.monotonic()
-    while len(seen) < count and time.monotonic() - heard < LATE_S:
+    while len(pages) < count and time.monotonic() - heard < LATE_S:
         now = await observations(doors, session)
-        if len(now) > len(seen):
-            seen, heard = now, time.monotonic()
+        if len(now) > len(pages):
+            pages, heard = now, time.monotonic()
         await asyncio.sleep(0.05)
-    return seen
+    return pages
 
 
 async def get(doors: Doors, path: str, **params: str) -> dict[str, Any]:
@@ -92,8 +92,8 @@ async def test_a_session_through_every_hook_is_all_there(
 ):
     session = f"ses-{name}"
     transcript = tmp_path / "transcript.jsonl"
-    said = {"role": "user", "content": [{"type": "text", "text": "what did the transcript say?"}]}
-    transcript.write_text(json.dumps({"type": "user", "message": said, "role": "user", "content": said["content"]}))
+    body = {"role": "user", "content": [{"type": "text", "text": "what did the transcript say?"}]}
+    transcript.write_text(json.dumps({"type": "user", "message": body, "role": "user", "content": body["content"]}))
     tool = {"tool_name": "Edit", "tool_input": {"file_path": "checkout.py", "new_string": "pool.reconnect()"}}
     runs: list[tuple[str, dict[str, Any]]] = [
         ("session-start", {"hook_event_name": "SessionStart", "source": "startup"}),
@@ -124,21 +124,21 @@ async def test_a_session_through_every_hook_is_all_there(
         return len(await observations(doors, session)) >= 8
 
     await wait_until(all_there, SETTLES_S)
-    seen = await observations(doors, session)
-    hooks = [one["hookType"] for one in seen]
+    observation = await observations(doors, session)
+    hooks = [item["hookType"] for item in observation]
     assert {"prompt_submit", "post_tool_use", "post_tool_failure", "subagent_start", "subagent_stop", "notification",
             "task_completed"} <= set(hooks)  # fmt: skip
     assert hooks.count("post_tool_use") == 2
-    edited = next(one for one in seen if one["hookType"] == "post_tool_use")
+    edited = next(item for item in observation if item["hookType"] == "post_tool_use")
     assert (edited["type"], edited["title"], edited["files"]) == ("file_edit", "Edit", ["checkout.py"])
-    assert any("why does checkout time out?" in one.get("userPrompt", "") for one in seen)
-    [row] = [one for one in (await get(doors, "sessions", limit="100"))["sessions"] if one["id"] == session]
+    assert any("why does checkout time out?" in item.get("userPrompt", "") for item in observation)
+    [row] = [item for item in (await get(doors, "sessions", limit="100"))["sessions"] if item["id"] == session]
     assert (row["project"], row["status"]) == (name, "completed")
     commits = (await get(doors, "commits", limit="100"))["commits"]
     [commit] = [commit for commit in commits if session in commit["sessionIds"]]
     assert (commit["message"], commit["branch"], commit["files"]) == ("Reconnect the pool", "main", ["checkout.py"])
     by_commit = await get(doors, "session/by-commit", sha=commit["sha"])
-    assert [one["id"] for one in by_commit["sessions"]] == [session]
+    assert [item["id"] for item in by_commit["sessions"]] == [session]
 
 
 @pytest.mark.covers("POST /agentmemory/session/start", "POST /agentmemory/enrich", "POST /agentmemory/context")
@@ -192,8 +192,8 @@ async def test_twenty_first_observations_at_once_are_all_stored(
             )
             for number in sorted(missing)
         ]
-        assert [await asyncio.to_thread(one.wait, 60) for one in started] == [0] * len(started)
-        missing -= {one["toolInput"]["n"] for one in await arrived(doors, session, 20)}
+        assert [await asyncio.to_thread(item.wait, 60) for item in started] == [0] * len(started)
+        missing -= {item["toolInput"]["n"] for item in await arrived(doors, session, 20)}
         if not missing:
             break
     assert sorted(observation["toolInput"]["n"] for observation in await observations(doors, session)) == list(
@@ -213,8 +213,8 @@ async def test_a_tool_input_of_five_megabytes_is_taken(
         assert ran.code == 0
         if await arrived(doors, session, 1):
             break
-    [seen] = await observations(doors, session)
-    assert (seen["title"], seen["files"]) == ("Write", ["big.txt"])
+    [observation] = await observations(doors, session)
+    assert (observation["title"], observation["files"]) == ("Write", ["big.txt"])
 
 
 @asynccontextmanager
@@ -259,12 +259,14 @@ async def test_the_shim_asks_the_server_for_everything(doors: Doors, published: 
             "memory_save", content=f"The {name} pool has twenty connections", concepts="pool,redis", project=name
         )
         memory = saved["memory"]["id"]
-        assert any(one["obsId"] == memory for one in (await call("memory_recall", query=f"{name} pool"))["results"])
-        found = await call("memory_smart_search", query=f"{name} pool", limit=3)
-        assert found["mode"] == "compact"
-        assert found["results"][0]["obsId"] == memory
+        assert any(
+            result["obsId"] == memory for result in (await call("memory_recall", query=f"{name} pool"))["results"]
+        )
+        results = await call("memory_smart_search", query=f"{name} pool", limit=3)
+        assert results["mode"] == "compact"
+        assert results["results"][0]["obsId"] == memory
         assert "sessions" in await call("memory_sessions", limit=5)
-        assert any(one["id"] == memory for one in (await call("memory_export"))["memories"])
+        assert any(result["id"] == memory for result in (await call("memory_export"))["memories"])
         assert (await call("memory_lesson_save", content=f"Count the {name} connections"))["action"] == "created"
         assert (await call("memory_lesson_recall", query=f"{name} connections"))["lessons"]
         assert (await call("memory_slot_append", label="pending_items", text=f"look at {name}"))["success"]
@@ -273,7 +275,7 @@ async def test_the_shim_asks_the_server_for_everything(doors: Doors, published: 
         gone = await call("memory_governance_delete", memoryIds=memory)
         assert (gone["success"], gone["deleted"]) == (True, 1)
         left = await call("memory_recall", query=f"{name} pool")
-        assert all(one["obsId"] != memory for one in left["results"])
+        assert all(result["obsId"] != memory for result in left["results"])
     assert "falling back" not in log.read_text()
     assert not published.private_store.exists()
 

@@ -47,8 +47,8 @@ def test_an_empty_body_lacks_what_is_required(api: Api):
 def test_slashes_at_the_start_of_a_path_count_once(api: Api, doors: Doors, name: str, slashes: str):
     base = doors.agentmemory + slashes
     assert api.http.get(f"{base}agentmemory/livez").status_code == 200
-    said = {"sessionId": name, "hookType": "notification", "timestamp": WHEN}
-    assert api.http.post(f"{base}agentmemory/observe", json=said).status_code == 201
+    fields = {"sessionId": name, "hookType": "notification", "timestamp": WHEN}
+    assert api.http.post(f"{base}agentmemory/observe", json=fields).status_code == 201
     assert api.session(name)["observationCount"] == 1
 
 
@@ -60,15 +60,15 @@ async def test_what_was_sent_whole_counts_though_the_client_hung_up(doors: Doors
         "remember": {"content": name, "project": name},
         "observe": {"sessionId": f"{name}-o", "hookType": "prompt_submit", "timestamp": WHEN, "data": {"prompt": "go"}},
     }
-    for path, said in requests.items():
-        body = json.dumps(said)
+    for path, text in requests.items():
+        body = json.dumps(text)
         head = f"POST /agentmemory/{path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
         with socket.create_connection(("127.0.0.1", urlsplit(doors.agentmemory).port or 0)) as connection:
             connection.sendall((head + body).encode())
 
     def all_there() -> bool:
-        sessions = {one["id"] for one in ok(api.get("sessions"))["sessions"]}
-        commits = {one["sha"] for one in ok(api.get("commits", limit=500))["commits"]}
+        sessions = {session["id"] for session in ok(api.get("sessions"))["sessions"]}
+        commits = {session["sha"] for session in ok(api.get("commits", limit=500))["commits"]}
         memories = {memory["content"] for memory in api.memories(limit=5000)}
         return {name, f"{name}-o"} <= sessions and name in commits and name in memories
 
@@ -78,19 +78,19 @@ async def test_what_was_sent_whole_counts_though_the_client_hung_up(doors: Doors
 @pytest.mark.covers("POST /agentmemory/observe", "POST /agentmemory/search", "POST /agentmemory/smart-search")
 def test_an_observation_is_found_as_soon_as_it_is_acknowledged(api: Api, name: str):
     for count in range(1, 6):
-        seen = api.observe(name, tool_name="Bash", tool_input=f"run {name} {count}")
-        assert seen in [one["obsId"] for one in api.search(name, project=f"p-{name}")]
-        found = ok(api.post("smart-search", query=name, project=f"p-{name}"))["results"]
-        assert seen in [one["obsId"] for one in found]
+        observation = api.observe(name, tool_name="Bash", tool_input=f"run {name} {count}")
+        assert observation in [result["obsId"] for result in api.search(name, project=f"p-{name}")]
+        results = ok(api.post("smart-search", query=name, project=f"p-{name}"))["results"]
+        assert observation in [result["obsId"] for result in results]
         assert api.session(name)["observationCount"] == count
         assert len(api.observations(name)) == count
 
 
 @pytest.mark.covers("POST /agentmemory/remember", "POST /agentmemory/search", "GET /agentmemory/memories")
 def test_a_memory_is_found_as_soon_as_it_is_acknowledged(api: Api, name: str):
-    kept = api.remember(f"the heron {name} stands by the pond", project=name)["id"]
-    assert kept in [one["obsId"] for one in api.search(name, project=name)]
-    assert kept in [memory["id"] for memory in api.memories(limit=5000)]
+    stored = api.remember(f"the heron {name} stands by the pond", project=name)["id"]
+    assert stored in [result["obsId"] for result in api.search(name, project=name)]
+    assert stored in [memory["id"] for memory in api.memories(limit=5000)]
 
 
 @pytest.mark.covers("POST /agentmemory/session/start", "POST /agentmemory/session/end", "GET /agentmemory/sessions")
@@ -129,8 +129,8 @@ def test_a_session_is_listed_as_it_is_now(api: Api, name: str):
 def test_nulls_and_unknown_keys_are_passed_over(
     api: Api, name: str, path: str, required: dict[str, Any], nulls: list[str]
 ):
-    said = {"sessionId": name, **required, **dict.fromkeys(nulls), "somethingElse": {"a": [1]}}
-    assert api.post(path, **said).status_code in (200, 201)
+    fields = {"sessionId": name, **required, **dict.fromkeys(nulls), "somethingElse": {"a": [1]}}
+    assert api.post(path, **fields).status_code in (200, 201)
 
 
 @pytest.mark.covers("POST /agentmemory/observe")
@@ -266,12 +266,12 @@ def test_other_pages_may_not_read(api: Api, origin: str):
 @pytest.mark.covers("POST /agentmemory/observe")
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE"])
 def test_a_page_is_told_what_it_may_send(api: Api, method: str):
-    asked = {
+    query = {
         "Origin": "http://localhost:3113",
         "Access-Control-Request-Method": method,
         "Access-Control-Request-Headers": "content-type,authorization",
     }
-    answer = api.http.options("/agentmemory/observe", headers=asked)
+    answer = api.http.options("/agentmemory/observe", headers=query)
     assert answer.is_success
     assert method in answer.headers["access-control-allow-methods"]
     allowed = answer.headers["access-control-allow-headers"].lower()

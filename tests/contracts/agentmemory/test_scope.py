@@ -33,9 +33,11 @@ def both(text: object) -> list[str]:
 
 @pytest.mark.covers("GET /agentmemory/sessions", "GET /agentmemory/memories")
 @pytest.mark.parametrize("path", ["sessions", "memories"])
-@pytest.mark.parametrize(("agent", "seen"), [("ada", ["ada"]), ("bob", ["bob"]), ("*", ["ada", "bob"]), ("eve", [])])
-def test_an_agent_lists_its_own_and_a_star_everything(isolated: Api, path: str, agent: str, seen: list[str]):
-    assert both(ok(isolated.get(path, agentId=agent))[path]) == seen
+@pytest.mark.parametrize(
+    ("agent", "expected"), [("ada", ["ada"]), ("bob", ["bob"]), ("*", ["ada", "bob"]), ("eve", [])]
+)
+def test_an_agent_lists_its_own_and_a_star_everything(isolated: Api, path: str, agent: str, expected: list[str]):
+    assert both(ok(isolated.get(path, agentId=agent))[path]) == expected
 
 
 @pytest.mark.covers("GET /agentmemory/observations")
@@ -54,30 +56,30 @@ def test_an_agent_finds_its_own(isolated: Api, path: str, agent: str, count: int
 @pytest.mark.covers("POST /agentmemory/smart-search")
 @pytest.mark.parametrize(("agent", "count"), [("ada", 1), ("bob", 0), ("*", 1)])
 def test_an_agent_expands_its_own(isolated: Api, agent: str, count: int):
-    (seen,) = ok(isolated.get("observations", sessionId="ada", agentId="*"))["observations"]
-    told = ok(isolated.post("smart-search", expandIds=[seen["id"]], agentId=agent))
-    assert len(told["results"]) == count
+    (observation,) = ok(isolated.get("observations", sessionId="ada", agentId="*"))["observations"]
+    answer = ok(isolated.post("smart-search", expandIds=[observation["id"]], agentId=agent))
+    assert len(answer["results"]) == count
 
 
 @pytest.mark.covers("POST /agentmemory/context")
 @pytest.mark.parametrize("where", ["body", "query"])
 def test_the_context_of_an_agent_is_of_its_own(isolated: Api, where: str):
-    said: Json = {"sessionId": "asking", "project": "p"}
+    fields: Json = {"sessionId": "asking", "project": "p"}
     if where == "body":
-        answer = isolated.post("context", **said, agentId="ada")
+        answer = isolated.post("context", **fields, agentId="ada")
     else:
-        answer = isolated.http.post("/agentmemory/context?agentId=ada", json=said)
+        answer = isolated.http.post("/agentmemory/context?agentId=ada", json=fields)
     assert both(ok(answer)["context"]) == ["ada"]
 
 
 @pytest.mark.covers("POST /agentmemory/remember")
 def test_what_nobody_says_is_kept_and_answered(isolated: Api):
-    told = ok(isolated.post("remember", content="nobody said that either", project="q"), 201)
-    assert told["success"] is True
-    assert told["memory"]["content"] == "nobody said that either"
-    assert "similarTo" not in told
-    kept = ok(isolated.get("memories", agentId="*"))["memories"]
-    assert told["memory"]["id"] in [one["id"] for one in kept]
+    answer = ok(isolated.post("remember", content="nobody said that either", project="q"), 201)
+    assert answer["success"] is True
+    assert answer["memory"]["content"] == "nobody said that either"
+    assert "similarTo" not in answer
+    memories = ok(isolated.get("memories", agentId="*"))["memories"]
+    assert answer["memory"]["id"] in [item["id"] for item in memories]
 
 
 @pytest.mark.covers("GET /agentmemory/memories")
@@ -115,19 +117,19 @@ def test_who_is_nobody_reads_nothing(isolated: Api):
     ],
 )
 def test_a_client_that_is_nobody_is_answered_nothing_and_why(isolated: Api, path: str, body: Json | None, empty: Json):
-    told = ok(isolated.get(path) if body is None else isolated.post(path, **body))
-    assert {key: told[key] for key in empty} == empty
-    assert both(told) == []
-    assert "scope is isolated" in str(told.get("degraded") or told["error"])
+    answer = ok(isolated.get(path) if body is None else isolated.post(path, **body))
+    assert {key: answer[key] for key in empty} == empty
+    assert both(answer) == []
+    assert "scope is isolated" in str(answer.get("degraded") or answer["error"])
 
 
 @pytest.mark.covers("DELETE /agentmemory/governance/memories")
 def test_nobody_deletes_nothing_and_is_told_why(isolated: Api):
     before = ok(isolated.get("memories", agentId="*"))["memories"]
-    names = [one["id"] for one in before]
-    told = ok(isolated.http.request("DELETE", "/agentmemory/governance/memories", json={"memoryIds": names}))
-    assert (told["success"], told["deleted"], told["total"]) == (False, 0, len(names))
-    assert "scope is isolated" in told["error"]
+    names = [document["id"] for document in before]
+    answer = ok(isolated.http.request("DELETE", "/agentmemory/governance/memories", json={"memoryIds": names}))
+    assert (answer["success"], answer["deleted"], answer["total"]) == (False, 0, len(names))
+    assert "scope is isolated" in answer["error"]
     assert ok(isolated.get("memories", agentId="*"))["memories"] == before
 
 
@@ -142,6 +144,6 @@ def test_a_native_recall_of_nobody_is_refused_and_a_star_reads_what_nobody_wrote
     refusal = isolated.http.post("/v1/recall", json={"query": "x"})
     assert (refusal.status_code, refusal.json()["code"]) == (422, "invalid")
     written = isolated.http.post("/v1/memories", json={"project": name, "content": "by nobody in particular"}).json()
-    asked = {"project": name, "after": written["position"]}
-    listed = isolated.http.get("/v1/memories", params=asked, headers={"X-Agent-Id": "*"}).json()
-    assert [one["id"] for one in listed["items"]] == [written["id"]]
+    query = {"project": name, "after": written["position"]}
+    listed = isolated.http.get("/v1/memories", params=query, headers={"X-Agent-Id": "*"}).json()
+    assert [item["id"] for item in listed["items"]] == [written["id"]]

@@ -12,51 +12,51 @@ FULL = {*COMPACT, "combinedScore", "narrative", "content", "concepts", "files", 
 UNKNOWN = "2999-12-31"
 
 
-def ids(found: list[Json]) -> list[str]:
-    return [one["obsId"] for one in found]
+def ids(expected: list[Json]) -> list[str]:
+    return [item["obsId"] for item in expected]
 
 
 @pytest.mark.covers("POST /agentmemory/search")
 def test_a_result_has_flat_fields_and_its_observation(api: Api, name: str):
     data = {"tool_name": "Edit", "tool_input": {"file_path": f"src/{name}.py"}, "tool_output": f"{name} done"}
-    seen = api.hook(name, "post_tool_use", data=data)
-    (found,) = [one for one in api.search(name) if one["obsId"] == seen]
-    assert found.keys() >= FULL
-    assert (found["sessionId"], found["title"], found["type"]) == (name, "Edit", "file_edit")
-    assert found["files"] == [f"src/{name}.py"]
-    assert name in found["narrative"]
-    assert found["observation"]["id"] == seen
-    assert found["observation"]["sessionId"] == name
-    assert found["score"] > 0
+    observation = api.hook(name, "post_tool_use", data=data)
+    (result,) = [hit for hit in api.search(name) if hit["obsId"] == observation]
+    assert result.keys() >= FULL
+    assert (result["sessionId"], result["title"], result["type"]) == (name, "Edit", "file_edit")
+    assert result["files"] == [f"src/{name}.py"]
+    assert name in result["narrative"]
+    assert result["observation"]["id"] == observation
+    assert result["observation"]["sessionId"] == name
+    assert result["score"] > 0
 
 
 @pytest.mark.covers("POST /agentmemory/search")
 def test_a_compact_result_has_no_text(api: Api, name: str):
     api.observe(name, tool_name="Bash", tool_output=name)
-    told = ok(api.post("search", query=name, format="compact"))
-    assert told["format"] == "compact"
-    for one in told["results"]:
-        assert one.keys() >= COMPACT
-        assert not one.keys() & {"narrative", "content", "observation"}
+    answer = ok(api.post("search", query=name, format="compact"))
+    assert answer["format"] == "compact"
+    for result in answer["results"]:
+        assert result.keys() >= COMPACT
+        assert not result.keys() & {"narrative", "content", "observation"}
 
 
 @pytest.mark.covers("POST /agentmemory/search")
 def test_a_narrative_result_is_also_a_text(api: Api, name: str):
     api.observe(name, tool_name="Bash", tool_output=f"{name} stands by the pond")
-    told = ok(api.post("search", query=name, format="narrative"))
-    assert told["format"] == "narrative"
-    (found,) = [one for one in told["results"] if one["sessionId"] == name]
-    assert found.keys() >= {"obsId", "sessionId", "title", "narrative", "score", "timestamp"}
-    assert f"{name} stands by the pond" in found["narrative"]
-    assert f"{name} stands by the pond" in told["text"]
+    answer = ok(api.post("search", query=name, format="narrative"))
+    assert answer["format"] == "narrative"
+    (result,) = [item for item in answer["results"] if item["sessionId"] == name]
+    assert result.keys() >= {"obsId", "sessionId", "title", "narrative", "score", "timestamp"}
+    assert f"{name} stands by the pond" in result["narrative"]
+    assert f"{name} stands by the pond" in answer["text"]
 
 
 @pytest.mark.covers("POST /agentmemory/search")
 def test_results_are_full_unless_asked_otherwise(api: Api, name: str):
-    told = ok(api.post("search", query=name))
-    assert told["format"] == "full"
-    assert told["truncated"] is False
-    assert "text" not in told
+    answer = ok(api.post("search", query=name))
+    assert answer["format"] == "full"
+    assert answer["truncated"] is False
+    assert "text" not in answer
 
 
 @pytest.mark.covers("POST /agentmemory/search")
@@ -82,12 +82,14 @@ def test_a_search_that_makes_no_sense_is_refused(api: Api, wrong: Json):
 
 @pytest.mark.covers("POST /agentmemory/search", "POST /agentmemory/smart-search")
 @pytest.mark.parametrize("path", ["search", "smart-search"])
-@pytest.mark.parametrize(("limit", "found"), [({}, 20), ({"limit": 3}, 3), ({"limit": 22}, 22), ({"limit": 100}, 25)])
-def test_no_more_are_found_than_asked_for(api: Api, crowd: str, path: str, limit: dict[str, int], found: int):
-    told = ok(api.post(path, query=crowd, project=crowd, **limit))["results"]
-    of_crowd = [one for one in told if one["sessionId"] == crowd]
-    assert len(of_crowd) == found
-    assert len(told) <= limit.get("limit", 20)
+@pytest.mark.parametrize(
+    ("limit", "expected"), [({}, 20), ({"limit": 3}, 3), ({"limit": 22}, 22), ({"limit": 100}, 25)]
+)
+def test_no_more_are_found_than_asked_for(api: Api, crowd: str, path: str, limit: dict[str, int], expected: int):
+    answer = ok(api.post(path, query=crowd, project=crowd, **limit))["results"]
+    of_crowd = [row for row in answer if row["sessionId"] == crowd]
+    assert len(of_crowd) == expected
+    assert len(answer) <= limit.get("limit", 20)
 
 
 @pytest.fixture(scope="session")
@@ -103,28 +105,28 @@ def crowd(api: Api) -> str:
 
 @pytest.mark.covers("POST /agentmemory/search")
 def test_results_fit_a_budget_of_tokens(api: Api, crowd: str):
-    told = ok(api.post("search", query=crowd, project=crowd, token_budget=400))
-    assert (told["truncated"], told["tokens_budget"]) == (True, 400)
-    assert 0 < told["tokens_used"] <= 400
-    assert 0 < len(told["results"]) < 20
+    answer = ok(api.post("search", query=crowd, project=crowd, token_budget=400))
+    assert (answer["truncated"], answer["tokens_budget"]) == (True, 400)
+    assert 0 < answer["tokens_used"] <= 400
+    assert 0 < len(answer["results"]) < 20
 
 
 @pytest.mark.covers("POST /agentmemory/search")
 def test_a_budget_too_small_for_one_leaves_nothing(api: Api, crowd: str):
-    told = ok(api.post("search", query=crowd, project=crowd, token_budget=1))
-    assert (told["results"], told["tokens_used"], told["truncated"]) == ([], 0, True)
+    answer = ok(api.post("search", query=crowd, project=crowd, token_budget=1))
+    assert (answer["results"], answer["tokens_used"], answer["truncated"]) == ([], 0, True)
 
 
 @pytest.mark.covers("POST /agentmemory/search")
 def test_a_budget_for_all_cuts_nothing(api: Api, crowd: str):
-    told = ok(api.post("search", query=crowd, project=crowd, limit=2, token_budget=1_000_000))
-    assert (len(told["results"]), told["truncated"]) == (2, False)
-    assert told["tokens_used"] > 0
+    answer = ok(api.post("search", query=crowd, project=crowd, limit=2, token_budget=1_000_000))
+    assert (len(answer["results"]), answer["truncated"]) == (2, False)
+    assert answer["tokens_used"] > 0
 
 
 @pytest.mark.covers("POST /agentmemory/search")
 def test_the_best_come_first(api: Api, crowd: str):
-    scores = [one["score"] for one in api.search(f"{crowd} 7", project=crowd)]
+    scores = [result["score"] for result in api.search(f"{crowd} 7", project=crowd)]
     assert scores == sorted(scores, reverse=True)
     assert not any(map(math.isnan, scores))
 
@@ -138,22 +140,22 @@ def test_more_matching_words_rank_higher(api: Api, name: str):
 
 @pytest.mark.covers("POST /agentmemory/search")
 @pytest.mark.parametrize(
-    ("said", "query"),
+    ("text", "query"),
     [
         ("the reconnecting pools", "reconnect pool"),
         ("THE HERON", "heron"),
     ],
 )
-def test_words_are_found_by_their_stem(api: Api, name: str, said: str, query: str):
-    seen = api.hook(name, "prompt_submit", project=name, data={"prompt": said})
-    assert seen in ids(api.search(query, project=name))
+def test_words_are_found_by_their_stem(api: Api, name: str, text: str, query: str):
+    observation = api.hook(name, "prompt_submit", project=name, data={"prompt": text})
+    assert observation in ids(api.search(query, project=name))
 
 
 @pytest.mark.covers("POST /agentmemory/search")
 @pytest.mark.xfail(strict=True, reason="a word is found by its stem, not by its beginning")
 def test_a_word_is_found_by_its_beginning_without_an_embedder_too(trusted: Api, name: str):
-    seen = trusted.hook(name, "prompt_submit", project=name, data={"prompt": "the zirconiumlike stone"})
-    assert seen in ids(trusted.search("zirconium", project=name))
+    observation = trusted.hook(name, "prompt_submit", project=name, data={"prompt": "the zirconiumlike stone"})
+    assert observation in ids(trusted.search("zirconium", project=name))
 
 
 @pytest.mark.covers("POST /agentmemory/search")
@@ -167,72 +169,72 @@ def test_a_word_is_found_by_its_beginning_without_an_embedder_too(trusted: Api, 
     ],
 )
 def test_an_observation_is_found_by_any_of_its_parts(api: Api, name: str, data: Json, query: str):
-    seen = api.hook(name, "post_tool_use", project=name, data=data)
-    assert seen in ids(api.search(query, project=name))
+    observation = api.hook(name, "post_tool_use", project=name, data=data)
+    assert observation in ids(api.search(query, project=name))
 
 
 @pytest.mark.covers("POST /agentmemory/search")
 def test_a_project_finds_its_own_memories_and_those_of_none(api: Api, name: str):
     for project in ({"project": f"{name}-a"}, {"project": f"{name}-b"}, {}):
         api.remember(f"{name} is said in {project}", type="bug", **project)
-    found = [one for one in api.search(name, project=f"{name}-a") if name in one["content"]]
-    assert sorted(one["observation"].get("project", "") for one in found) == ["", f"{name}-a"]
+    results = [result for result in api.search(name, project=f"{name}-a") if name in result["content"]]
+    assert sorted(result["observation"].get("project", "") for result in results) == ["", f"{name}-a"]
 
 
 @pytest.mark.covers("POST /agentmemory/search")
 def test_a_project_finds_its_own_sessions(api: Api, name: str):
     for project in (f"{name}-a", f"{name}-b"):
         api.hook(project, "prompt_submit", project=project, data={"prompt": f"{name} said"})
-    found = api.search(name, project=f"{name}-a")
-    assert {one["sessionId"] for one in found} & {f"{name}-a", f"{name}-b"} == {f"{name}-a"}
+    results = api.search(name, project=f"{name}-a")
+    assert {result["sessionId"] for result in results} & {f"{name}-a", f"{name}-b"} == {f"{name}-a"}
 
 
 @pytest.mark.covers("POST /agentmemory/search")
 def test_a_memory_among_results_looks_like_a_decision(api: Api, name: str):
     text = f"{name} stands by the pond"
-    kept = api.remember(text, project=name, type="bug", concepts=["birds"], files=["a.py"], agentId="ada")
-    (found,) = [one for one in api.search(name, project=name) if one["obsId"] == kept["id"]]
-    assert (found["type"], found["sessionId"], found["narrative"]) == ("decision", "memory", text)
-    told = found["observation"]
-    assert (told["type"], told["facts"], told["narrative"]) == ("decision", [text], text)
-    assert (told["importance"], told["agentId"], told["files"]) == (kept["strength"], "ada", ["a.py"])
-    assert "birds" in told["concepts"]
+    memory = api.remember(text, project=name, type="bug", concepts=["birds"], files=["a.py"], agentId="ada")
+    (result,) = [hit for hit in api.search(name, project=name) if hit["obsId"] == memory["id"]]
+    assert (result["type"], result["sessionId"], result["narrative"]) == ("decision", "memory", text)
+    answer = result["observation"]
+    assert (answer["type"], answer["facts"], answer["narrative"]) == ("decision", [text], text)
+    assert (answer["importance"], answer["agentId"], answer["files"]) == (memory["strength"], "ada", ["a.py"])
+    assert "birds" in answer["concepts"]
 
 
 @pytest.mark.covers("POST /agentmemory/search")
 def test_a_superseded_memory_is_not_found(api: Api, name: str):
     old = api.remember(f"{name} stands by the calm green pond every single morning", project=name)
     new = api.remember(f"{name} stands by the calm green pond every single evening", project=name)
-    found = ids(api.search(name, project=name))
-    assert new["id"] in found
-    assert old["id"] not in found
+    results = ids(api.search(name, project=name))
+    assert new["id"] in results
+    assert old["id"] not in results
 
 
 @pytest.mark.covers("POST /agentmemory/smart-search")
 def test_a_smart_search_is_compact(api: Api, name: str):
-    seen = api.observe(name, tool_name="Bash", tool_output=name)
-    told = ok(api.post("smart-search", query=name))
-    assert told["mode"] == "compact"
-    (found,) = [one for one in told["results"] if one["obsId"] == seen]
-    assert found.keys() >= COMPACT
-    assert not found.keys() & {"narrative", "content", "observation"}
-    assert (found["title"], found["sessionId"]) == ("Bash", name)
+    observation = api.observe(name, tool_name="Bash", tool_output=name)
+    answer = ok(api.post("smart-search", query=name))
+    assert answer["mode"] == "compact"
+    (result,) = [item for item in answer["results"] if item["obsId"] == observation]
+    assert result.keys() >= COMPACT
+    assert not result.keys() & {"narrative", "content", "observation"}
+    assert (result["title"], result["sessionId"]) == ("Bash", name)
 
 
 @pytest.mark.covers("POST /agentmemory/smart-search")
 def test_lessons_come_with_a_smart_search(api: Api, name: str):
     content = f"{name} must not be polled " + "because it blocks " * 30
-    said = {"content": content, "project": name, "confidence": 0.8, "tags": ["redis"]}
-    kept = ok(api.post("lessons", **said), 201)["lesson"]
+    fields = {"content": content, "project": name, "confidence": 0.8, "tags": ["redis"]}
+    lesson = ok(api.post("lessons", **fields), 201)["lesson"]
     (hint,) = [
-        one
-        for one in ok(api.post("smart-search", query=f"{name} polled", project=name))["lessons"]
-        if one["lessonId"] == kept["id"]
+        item
+        for item in ok(api.post("smart-search", query=f"{name} polled", project=name))["lessons"]
+        if item["lessonId"] == lesson["id"]
     ]
     assert (hint["content"], hint["confidence"]) == (content.strip()[:240] + "…", 0.8)
     assert (hint["project"], hint["tags"]) == (name, ["redis"])
     assert hint["score"] > 0
-    assert hint["createdAt"] == kept["createdAt"]
+    assert hint["createdAt"] == lesson["createdAt"]
 
 
 @pytest.mark.covers("POST /agentmemory/smart-search")
@@ -245,13 +247,17 @@ def test_lessons_may_be_left_out(api: Api, name: str, no: object):
 @pytest.mark.covers("POST /agentmemory/smart-search")
 @pytest.mark.parametrize("form", ["id", "object", "text"])
 def test_ids_are_expanded_to_full_records(api: Api, name: str, form: str):
-    seen = api.observe(name, tool_name="Bash", tool_output="all of it")
-    asked: dict[str, Any] = {"id": [seen], "object": [{"obsId": seen, "sessionId": name}], "text": seen}
-    told = ok(api.post("smart-search", expandIds=asked[form]))
-    assert (told["mode"], told["truncated"]) == ("expanded", False)
-    (found,) = told["results"]
-    assert (found["obsId"], found["sessionId"]) == (seen, name)
-    assert found["observation"]["toolOutput"] == "all of it"
+    observation = api.observe(name, tool_name="Bash", tool_output="all of it")
+    query: dict[str, Any] = {
+        "id": [observation],
+        "object": [{"obsId": observation, "sessionId": name}],
+        "text": observation,
+    }
+    answer = ok(api.post("smart-search", expandIds=query[form]))
+    assert (answer["mode"], answer["truncated"]) == ("expanded", False)
+    (result,) = answer["results"]
+    assert (result["obsId"], result["sessionId"]) == (observation, name)
+    assert result["observation"]["toolOutput"] == "all of it"
 
 
 @pytest.mark.covers("POST /agentmemory/smart-search")
@@ -261,10 +267,10 @@ def test_an_unknown_id_expands_to_nothing(api: Api):
 
 @pytest.mark.covers("POST /agentmemory/smart-search")
 def test_no_more_than_twenty_ids_are_expanded(api: Api, name: str):
-    seen = [api.observe(name, tool_name="Bash") for _ in range(21)]
-    told = ok(api.post("smart-search", expandIds=seen))
-    assert ids(told["results"]) == seen[:20]
-    assert told["truncated"] is True
+    observation = [api.observe(name, tool_name="Bash") for _ in range(21)]
+    answer = ok(api.post("smart-search", expandIds=observation))
+    assert ids(answer["results"]) == observation[:20]
+    assert answer["truncated"] is True
 
 
 @pytest.mark.covers("POST /agentmemory/smart-search")
@@ -277,15 +283,15 @@ def test_a_smart_search_for_nothing_is_refused(api: Api, wrong: Json):
 def test_a_smart_search_in_a_project_finds_its_own(api: Api, name: str):
     for project in (f"{name}-a", f"{name}-b"):
         api.hook(project, "prompt_submit", project=project, data={"prompt": f"{name} said"})
-    found = ok(api.post("smart-search", query=name, project=f"{name}-a"))["results"]
-    assert {one["sessionId"] for one in found} & {f"{name}-a", f"{name}-b"} == {f"{name}-a"}
+    results = ok(api.post("smart-search", query=name, project=f"{name}-a"))["results"]
+    assert {result["sessionId"] for result in results} & {f"{name}-a", f"{name}-b"} == {f"{name}-a"}
 
 
 @pytest.mark.covers("POST /agentmemory/smart-search")
 def test_a_search_may_say_where_it_comes_from(api: Api, name: str):
     headers = {"X-Agentmemory-Source": "cli"}
-    said = {"query": name, "source": "viewer", "sessionId": name}
-    assert ok(api.http.post("/agentmemory/smart-search", json=said, headers=headers))["mode"] == "compact"
+    fields = {"query": name, "source": "viewer", "sessionId": name}
+    assert ok(api.http.post("/agentmemory/smart-search", json=fields, headers=headers))["mode"] == "compact"
 
 
 @pytest.fixture(scope="session")
@@ -304,25 +310,25 @@ def days(api: Api) -> list[str]:
     ]
 
 
-def timeline(api: Api, **asked: Any) -> Json:
-    return ok(api.post("timeline", project=f"days{id(api)}", **asked))
+def timeline(api: Api, **options: Any) -> Json:
+    return ok(api.post("timeline", project=f"days{id(api)}", **options))
 
 
 @pytest.mark.covers("POST /agentmemory/timeline")
 def test_a_timeline_is_what_was_around_a_time(api: Api, days: list[str]):
-    told = timeline(api, anchor="2026-01-06T00:00:00.000Z", before=2, after=2)
-    assert told["success"] is True
-    assert [one["observation"]["id"] for one in told["entries"]] == days[3:8]
-    assert [one["relativePosition"] for one in told["entries"]] == [-2, -1, 0, 1, 2]
-    assert {one["sessionId"] for one in told["entries"]} == {f"days{id(api)}"}
-    assert told["anchorIndex"] == 2
+    answer = timeline(api, anchor="2026-01-06T00:00:00.000Z", before=2, after=2)
+    assert answer["success"] is True
+    assert [entry["observation"]["id"] for entry in answer["entries"]] == days[3:8]
+    assert [entry["relativePosition"] for entry in answer["entries"]] == [-2, -1, 0, 1, 2]
+    assert {entry["sessionId"] for entry in answer["entries"]} == {f"days{id(api)}"}
+    assert answer["anchorIndex"] == 2
 
 
 @pytest.mark.covers("POST /agentmemory/timeline")
 def test_a_timeline_is_also_a_list_of_observations(api: Api, days: list[str]):
-    told = timeline(api, anchor="2026-01-06T00:00:00.000Z", before=1, after=3)
-    assert [one["id"] for one in told["observations"]] == days[4:9]
-    assert told["observations"] == [one["observation"] for one in told["entries"]]
+    answer = timeline(api, anchor="2026-01-06T00:00:00.000Z", before=1, after=3)
+    assert [observation["id"] for observation in answer["observations"]] == days[4:9]
+    assert answer["observations"] == [observation["observation"] for observation in answer["entries"]]
 
 
 @pytest.mark.covers("POST /agentmemory/timeline")
@@ -333,27 +339,27 @@ def test_a_timeline_is_also_a_list_of_observations(api: Api, days: list[str]):
 def test_a_timeline_shows_five_before_and_after_unless_asked_otherwise(
     api: Api, days: list[str], around: Json, first: int, last: int
 ):
-    told = timeline(api, anchor="2026-01-06T00:00:00.000Z", **around)
-    assert [one["observation"]["id"] for one in told["entries"]] == days[first:last]
+    answer = timeline(api, anchor="2026-01-06T00:00:00.000Z", **around)
+    assert [entry["observation"]["id"] for entry in answer["entries"]] == days[first:last]
 
 
 @pytest.mark.covers("POST /agentmemory/timeline")
 @pytest.mark.parametrize("anchor", ["2026-01-06", "2026-01-06T05:00:00Z", "2026-01-05T20:00:00.000Z"])
 def test_the_anchor_is_the_nearest_in_time(api: Api, days: list[str], anchor: str):
-    told = timeline(api, anchor=anchor, before=1, after=1)
-    assert told["entries"][told["anchorIndex"]]["observation"]["id"] == days[5]
+    answer = timeline(api, anchor=anchor, before=1, after=1)
+    assert answer["entries"][answer["anchorIndex"]]["observation"]["id"] == days[5]
 
 
 @pytest.mark.covers("POST /agentmemory/timeline")
 def test_a_word_is_an_anchor(api: Api, days: list[str]):
-    told = timeline(api, anchor=f"heron{f'days{id(api)}'}", before=1, after=1)
-    assert [one["observation"]["id"] for one in told["entries"]] == days[4:7]
+    answer = timeline(api, anchor=f"heron{f'days{id(api)}'}", before=1, after=1)
+    assert [entry["observation"]["id"] for entry in answer["entries"]] == days[4:7]
 
 
 @pytest.mark.covers("POST /agentmemory/timeline")
 def test_an_observation_is_an_anchor(api: Api, days: list[str]):
-    told = timeline(api, anchor=days[2], before=1, after=1)
-    assert [one["observation"]["id"] for one in told["entries"]] == days[1:4]
+    answer = timeline(api, anchor=days[2], before=1, after=1)
+    assert [entry["observation"]["id"] for entry in answer["entries"]] == days[1:4]
 
 
 @pytest.mark.covers("POST /agentmemory/timeline")
@@ -362,36 +368,36 @@ def test_the_newest_with_the_word_is_the_anchor(api: Api, name: str):
         api.hook(name, "prompt_submit", project=name, timestamp=f"2026-01-0{day}T00:00:00Z", data={"prompt": "heron"})
         for day in (1, 2)
     )
-    told = ok(api.post("timeline", anchor="heron", project=name))
-    assert [one["relativePosition"] for one in told["entries"]] == [-1, 0]
-    assert [one["id"] for one in told["observations"]] == [old, new]
+    answer = ok(api.post("timeline", anchor="heron", project=name))
+    assert [entry["relativePosition"] for entry in answer["entries"]] == [-1, 0]
+    assert [entry["id"] for entry in answer["observations"]] == [old, new]
 
 
 @pytest.mark.covers("POST /agentmemory/timeline")
 def test_a_timeline_of_one_session_leaves_others_out(api: Api, name: str):
     for session in (f"{name}-1", f"{name}-2"):
         api.hook(session, "notification", project=name)
-    told = ok(api.post("timeline", anchor="2026-01-31", project=name, sessionId=f"{name}-1"))
-    assert [one["sessionId"] for one in told["entries"]] == [f"{name}-1"]
+    answer = ok(api.post("timeline", anchor="2026-01-31", project=name, sessionId=f"{name}-1"))
+    assert [entry["sessionId"] for entry in answer["entries"]] == [f"{name}-1"]
 
 
 @pytest.mark.covers("POST /agentmemory/timeline")
 def test_nothing_with_the_word_is_said(api: Api, name: str, days: list[str]):
-    told = timeline(api, anchor=name)
-    assert (told["success"], told["entries"], told["observations"]) == (True, [], [])
-    assert told["reason"] == "no_match"
+    answer = timeline(api, anchor=name)
+    assert (answer["success"], answer["entries"], answer["observations"]) == (True, [], [])
+    assert answer["reason"] == "no_match"
 
 
 @pytest.mark.covers("POST /agentmemory/timeline")
 def test_a_date_that_is_none_is_said(api: Api, days: list[str]):
-    told = timeline(api, anchor="2026-99-99T00:00:00Z")
-    assert (told["entries"], told["reason"]) == ([], "invalid_date")
+    answer = timeline(api, anchor="2026-99-99T00:00:00Z")
+    assert (answer["entries"], answer["reason"]) == ([], "invalid_date")
 
 
 @pytest.mark.covers("POST /agentmemory/timeline")
 def test_an_unknown_project_has_no_timeline(api: Api, name: str):
-    told = ok(api.post("timeline", anchor=UNKNOWN, project=name))
-    assert (told["entries"], told["observations"]) == ([], [])
+    answer = ok(api.post("timeline", anchor=UNKNOWN, project=name))
+    assert (answer["entries"], answer["observations"]) == ([], [])
 
 
 @pytest.mark.covers("POST /agentmemory/timeline")

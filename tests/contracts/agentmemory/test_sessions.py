@@ -14,12 +14,12 @@ LATER = "2100-01-01T00:00:00.000Z"
 
 @pytest.mark.covers("POST /agentmemory/session/start")
 def test_a_started_session_is_answered_whole(api: Api, name: str):
-    told = ok(api.post("session/start", sessionId=name, project=f"/src/{name}", cwd="/src"))
-    session = told["session"]
+    answer = ok(api.post("session/start", sessionId=name, project=f"/src/{name}", cwd="/src"))
+    session = answer["session"]
     assert (session["id"], session["project"], session["cwd"]) == (name, f"/src/{name}", "/src")
     assert (session["status"], session["observationCount"]) == ("active", 0)
     assert datetime.fromisoformat(session["startedAt"])
-    assert isinstance(told["context"], str)
+    assert isinstance(answer["context"], str)
 
 
 @pytest.mark.covers("POST /agentmemory/session/start")
@@ -62,10 +62,10 @@ def test_without_a_title_there_is_no_first_prompt(api: Api, name: str):
 
 
 @pytest.mark.covers("POST /agentmemory/session/start")
-@pytest.mark.parametrize(("given", "kept"), [("ada", "ada"), ("a" * 200, "a" * 128)])
-def test_the_agent_of_a_session_is_kept(api: Api, name: str, given: str, kept: str):
-    assert api.start(name, agentId=given)["agentId"] == kept
-    assert api.session(name)["agentId"] == kept
+@pytest.mark.parametrize(("given", "expected"), [("ada", "ada"), ("a" * 200, "a" * 128)])
+def test_the_agent_of_a_session_is_kept(api: Api, name: str, given: str, expected: str):
+    assert api.start(name, agentId=given)["agentId"] == expected
+    assert api.session(name)["agentId"] == expected
 
 
 @pytest.mark.covers("POST /agentmemory/session/start")
@@ -102,7 +102,7 @@ def test_an_ended_session_is_completed_and_has_an_end(api: Api, name: str):
 @pytest.mark.covers("POST /agentmemory/session/end")
 def test_an_unknown_session_ends_without_a_fault(api: Api, name: str):
     assert ok(api.post("session/end", sessionId=name)) == {"success": True}
-    assert name not in [one["id"] for one in ok(api.get("sessions"))["sessions"]]
+    assert name not in [session["id"] for session in ok(api.get("sessions"))["sessions"]]
 
 
 @pytest.mark.covers("POST /agentmemory/session/end")
@@ -140,7 +140,7 @@ def test_the_newest_session_comes_first(api: Api, name: str):
     for day in (2, 3, 1):
         api.hook(f"{name}-{day}", "notification", timestamp=f"2026-01-0{day}T00:00:00.000Z")
     listed = ok(api.get("sessions"))["sessions"]
-    assert [one["id"] for one in listed if one["id"].startswith(name)] == [f"{name}-{day}" for day in (3, 2, 1)]
+    assert [row["id"] for row in listed if row["id"].startswith(name)] == [f"{name}-{day}" for day in (3, 2, 1)]
 
 
 @pytest.mark.covers("GET /agentmemory/sessions")
@@ -148,7 +148,7 @@ def test_as_many_sessions_are_listed_as_asked_for(api: Api, name: str):
     for number in range(3):
         api.start(f"{name}-{number}")
     assert len(ok(api.get("sessions", limit=2))["sessions"]) == 2
-    listed = {one["id"] for one in ok(api.get("sessions"))["sessions"]}
+    listed = {session["id"] for session in ok(api.get("sessions"))["sessions"]}
     assert listed >= {f"{name}-{number}" for number in range(3)}
 
 
@@ -158,7 +158,7 @@ def test_every_agent_sees_the_sessions_of_all(api: Api, name: str, agent: str):
     """As long as agents are not isolated."""
     api.start(name, agentId="ada")
     listed = ok(api.get("sessions", agentId=agent))["sessions"]
-    assert name in [one["id"] for one in listed]
+    assert name in [row["id"] for row in listed]
 
 
 @pytest.mark.covers("GET /agentmemory/sessions", "POST /agentmemory/summarize")

@@ -41,14 +41,14 @@ def read(api: Api, label: str) -> Json:
 
 @pytest.mark.covers("POST /agentmemory/slot", "GET /agentmemory/slot")
 def test_a_slot_is_kept_whole(api: Api, label: str):
-    said = {"content": "now", "sizeLimit": 100, "description": "what is on", "pinned": False, "scope": "global"}
-    slot = create(api, label, **said)
-    assert {key: slot[key] for key in said} == said
+    fields = {"content": "now", "sizeLimit": 100, "description": "what is on", "pinned": False, "scope": "global"}
+    slot = create(api, label, **fields)
+    assert {key: slot[key] for key in fields} == fields
     assert (slot["label"], slot["readOnly"]) == (label, False)
     assert slot["createdAt"]
     assert slot["updatedAt"]
-    told = ok(api.get("slot", label=label))
-    assert (told["success"], told["slot"], told["scope"]) == (True, slot, "global")
+    answer = ok(api.get("slot", label=label))
+    assert (answer["success"], answer["slot"], answer["scope"]) == (True, slot, "global")
 
 
 @pytest.mark.covers("POST /agentmemory/slot")
@@ -58,15 +58,15 @@ def test_a_label_is_enough(api: Api, label: str):
 
 
 @pytest.mark.covers("POST /agentmemory/slot")
-@pytest.mark.parametrize(("given", "kept"), [("project", "project"), ("global", "global"), ("session", "project")])
-def test_a_slot_is_of_a_project_or_of_all(api: Api, label: str, given: str, kept: str):
-    assert create(api, label, scope=given)["scope"] == kept
+@pytest.mark.parametrize(("given", "expected"), [("project", "project"), ("global", "global"), ("session", "project")])
+def test_a_slot_is_of_a_project_or_of_all(api: Api, label: str, given: str, expected: str):
+    assert create(api, label, scope=given)["scope"] == expected
 
 
 @pytest.mark.covers("POST /agentmemory/slot")
-@pytest.mark.parametrize(("given", "kept"), [("true", True), ("false", False), (True, True), (False, False)])
-def test_pinned_may_be_a_text(api: Api, label: str, given: object, kept: bool):
-    assert create(api, label, pinned=given)["pinned"] is kept
+@pytest.mark.parametrize(("given", "expected"), [("true", True), ("false", False), (True, True), (False, False)])
+def test_pinned_may_be_a_text(api: Api, label: str, given: object, expected: bool):
+    assert create(api, label, pinned=given)["pinned"] is expected
 
 
 @pytest.mark.covers("POST /agentmemory/slot")
@@ -112,18 +112,18 @@ def test_a_slot_that_is_there_stays_if_asked_for(api: Api, label: str):
 def test_a_slot_of_the_project_is_read_before_one_of_all(api: Api, label: str):
     create(api, label, content="everywhere", scope="global")
     create(api, label, content="here", scope="project")
-    told = ok(api.get("slot", label=label))
-    assert (told["slot"]["content"], told["scope"]) == ("here", "project")
+    answer = ok(api.get("slot", label=label))
+    assert (answer["slot"]["content"], answer["scope"]) == ("here", "project")
 
 
 @pytest.mark.covers("GET /agentmemory/slot", "GET /agentmemory/slots")
 def test_a_slot_of_a_named_project_is_read_before_one_of_all(api: Api, label: str):
     create(api, label, content="everywhere", scope="global")
     create(api, label, content="here", scope="project", project=label)
-    told = ok(api.get("slot", label=label, project=label))
-    (listed,) = [one for one in ok(api.get("slots", project=label))["slots"] if one["label"] == label]
+    answer = ok(api.get("slot", label=label, project=label))
+    (listed,) = [slot for slot in ok(api.get("slots", project=label))["slots"] if slot["label"] == label]
     ok(api.http.delete("/agentmemory/slot", params={"label": label, "project": label}))
-    assert (told["slot"]["content"], told["scope"], listed["content"]) == ("here", "project", "here")
+    assert (answer["slot"]["content"], answer["scope"], listed["content"]) == ("here", "project", "here")
     assert read(api, label)["content"] == "everywhere"
 
 
@@ -141,9 +141,9 @@ def test_a_slot_is_named(api: Api):
 @pytest.mark.covers("GET /agentmemory/slots")
 def test_slots_are_listed_by_label(api: Api, label: str):
     create(api, label, content="now")
-    told = ok(api.get("slots"))
-    assert told["success"] is True
-    labels = [one["label"] for one in told["slots"]]
+    answer = ok(api.get("slots"))
+    assert answer["success"] is True
+    labels = [slot["label"] for slot in answer["slots"]]
     assert label in labels
     assert labels == sorted(labels)
 
@@ -151,7 +151,7 @@ def test_slots_are_listed_by_label(api: Api, label: str):
 @pytest.mark.covers("GET /agentmemory/slots")
 @pytest.mark.parametrize("label", SEEDED)
 def test_some_slots_are_there_from_the_start(trusted: Api, label: str):
-    (slot,) = [one for one in ok(trusted.get("slots"))["slots"] if one["label"] == label and not one.get("project")]
+    (slot,) = [item for item in ok(trusted.get("slots"))["slots"] if item["label"] == label and not item.get("project")]
     assert (slot["sizeLimit"], slot["pinned"], slot["scope"]) == SEEDED[label]
     assert slot.keys() >= {"content", "description", "readOnly"}
 
@@ -160,8 +160,8 @@ def test_some_slots_are_there_from_the_start(trusted: Api, label: str):
 @pytest.mark.parametrize(("before", "after"), [("", "b"), ("a", "a\nb"), ("a\n", "a\nb")])
 def test_what_is_appended_begins_a_line(api: Api, label: str, before: str, after: str):
     create(api, label, content=before)
-    told = ok(api.post("slot/append", label=label, text="b"))
-    assert (told["success"], told["slot"]["content"], told["size"]) == (True, after, len(after))
+    answer = ok(api.post("slot/append", label=label, text="b"))
+    assert (answer["success"], answer["slot"]["content"], answer["size"]) == (True, after, len(after))
     assert read(api, label)["content"] == after
 
 
@@ -200,8 +200,8 @@ def test_nothing_is_no_text(api: Api, label: str, path: str):
 @pytest.mark.parametrize("text", ["new", ""])
 def test_the_text_of_a_slot_is_replaced(api: Api, label: str, text: str):
     create(api, label, content="old", description="kept")
-    told = ok(api.post("slot/replace", label=label, content=text))
-    assert (told["success"], told["slot"]["content"], told["size"]) == (True, text, len(text))
+    answer = ok(api.post("slot/replace", label=label, content=text))
+    assert (answer["success"], answer["slot"]["content"], answer["size"]) == (True, text, len(text))
     assert read(api, label)["description"] == "kept"
 
 
@@ -218,9 +218,9 @@ def test_a_session_is_reflected_in_the_slots(trusted: Api, name: str):
     trusted.hook(name, "prompt_submit", data={"prompt": f"todo: fix {name}"})
     trusted.observe(name, tool_name="Edit", tool_input={"file_path": f"src/{name}.py"})
     trusted.observe(name, tool_name="Bash", tool_input="make")
-    told = ok(trusted.post("slot/reflect", sessionId=name))
-    assert (told["success"], told["applied"], told["observationsReviewed"]) == (True, 3, 3)
-    slots = {one["label"]: one["content"] for one in ok(trusted.get("slots"))["slots"] if name in one["content"]}
+    answer = ok(trusted.post("slot/reflect", sessionId=name))
+    assert (answer["success"], answer["applied"], answer["observationsReviewed"]) == (True, 3, 3)
+    slots = {slot["label"]: slot["content"] for slot in ok(trusted.get("slots"))["slots"] if name in slot["content"]}
     assert slots.keys() >= {"pending_items", "project_context"}
     assert f"src/{name}.py" in slots["project_context"]
 
@@ -231,9 +231,9 @@ def test_a_session_is_reflected_in_the_slots_of_its_project_alone(trusted: Api, 
     """Of no other project's, and not of those that every project sees: no other context tells of it."""
     trusted.hook(name, "prompt_submit", data={"prompt": f"todo: fix {name}"})
     trusted.observe(name, tool_name="Edit", tool_input={"file_path": f"src/{name}.py"})
-    told = trusted.tool(way, sessionId=name) if way == "memory_reflect" else ok(trusted.post(way, sessionId=name))
-    assert told["applied"] >= 2
-    own = {one["label"]: one for one in ok(trusted.get("slots", project=f"p-{name}"))["slots"]}
+    answer = trusted.tool(way, sessionId=name) if way == "memory_reflect" else ok(trusted.post(way, sessionId=name))
+    assert answer["applied"] >= 2
+    own = {slot["label"]: slot for slot in ok(trusted.get("slots", project=f"p-{name}"))["slots"]}
     assert (own["project_context"]["project"], own["project_context"]["scope"]) == (f"p-{name}", "project")
     assert f"src/{name}.py" in own["project_context"]["content"]
     assert f"src/{name}.py" not in str(ok(trusted.get("slots", project=f"other-{name}")))
@@ -248,16 +248,16 @@ def test_a_session_is_reflected_in_the_slots_of_its_project_alone(trusted: Api, 
 def test_as_many_observations_are_reviewed_as_asked_for(trusted: Api, name: str):
     for number in range(4):
         trusted.observe(name, tool_name="Bash", tool_input=f"make {number}")
-    told = ok(trusted.post("slot/reflect", sessionId=name, maxObservations=2))
-    assert told["observationsReviewed"] == 2
+    answer = ok(trusted.post("slot/reflect", sessionId=name, maxObservations=2))
+    assert answer["observationsReviewed"] == 2
 
 
 @pytest.mark.covers("POST /agentmemory/slot/reflect")
 def test_of_a_session_without_observations_nothing_is_reflected(api: Api, name: str):
     api.start(name)
-    told = ok(api.post("slot/reflect", sessionId=name))
-    assert told["applied"] == 0
-    assert isinstance(told["reason"], str)
+    answer = ok(api.post("slot/reflect", sessionId=name))
+    assert answer["applied"] == 0
+    assert isinstance(answer["reason"], str)
 
 
 @pytest.mark.covers("POST /agentmemory/slot/reflect")

@@ -30,26 +30,26 @@ async def watching(url: str, path: str = STREAM, **options: Any) -> AsyncGenerat
 
 
 async def observe(client: httpx.AsyncClient, session: str, output: str = "done") -> str:
-    said = {
+    fields = {
         "sessionId": session,
         "project": f"project-{session}",
         "hookType": "post_tool_use",
         "timestamp": "2026-01-31T12:00:00.000Z",
         "data": {"tool_name": "Edit", "tool_input": {"file_path": "src/pool.ts"}, "tool_output": output},
     }
-    answer = await client.post("/agentmemory/observe", json=said)
+    answer = await client.post("/agentmemory/observe", json=fields)
     assert answer.status_code == 201, answer.text
     return answer.json()["observationId"]
 
 
 async def frames_of(stream: ClientConnection, session: str, count: int) -> list[dict[str, Any]]:
     """The next frames of a session; others are passed over."""
-    found: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
     async with asyncio.timeout(PATIENT_S):
-        while len(found) < count:
+        while len(results) < count:
             frame = json.loads(await stream.recv())
-            found += [frame] if frame["sessionId"] == session else []
-    return found
+            results += [frame] if frame["sessionId"] == session else []
+    return results
 
 
 async def until_closed(stream: ClientConnection) -> int:
@@ -74,14 +74,14 @@ async def test_an_observation_is_told_as_it_came_and_then_compressed(doors: Door
     """At the root, too, where older pages join a stream; what they say is passed over."""
     async with watching(doors.agentmemory, path) as stream, client_of(doors.agentmemory) as client:
         await stream.send(json.dumps({"type": "join", "data": {"streamName": "mem-live", "groupId": "viewer"}}))
-        seen = await observe(client, name)
+        observation = await observe(client, name)
         raw, compressed = await frames_of(stream, name, 2)
     assert [raw["type"], compressed["type"]] == ["raw_observation", "compressed_observation"]
     for frame, form in ((raw, "raw"), (compressed, "compressed")):
         assert frame["event_type"] == "observation"
         assert (frame["data"]["type"], frame["data"]["sessionId"]) == (form, name)
-        told = frame["data"]["observation"]
-        assert (told["id"], told["timestamp"]) == (seen, "2026-01-31T12:00:00.000Z")
+        answer = frame["data"]["observation"]
+        assert (answer["id"], answer["timestamp"]) == (observation, "2026-01-31T12:00:00.000Z")
     assert raw["data"]["observation"]["toolOutput"] == "done"
     assert compressed["data"]["observation"]["files"] == ["src/pool.ts"]
     assert "raw" not in compressed["data"]["observation"]
@@ -91,9 +91,9 @@ async def test_an_observation_is_told_as_it_came_and_then_compressed(doors: Door
 async def test_a_secret_is_kept_out_of_the_stream(doors: Doors, name: str):
     async with watching(doors.agentmemory) as stream, client_of(doors.agentmemory) as client:
         await observe(client, name, f"token: ghp_{'a' * 36} and <private>my diary</private>")
-        told = json.dumps(await frames_of(stream, name, 2))
-    assert "ghp_" not in told
-    assert "diary" not in told
+        answer = json.dumps(await frames_of(stream, name, 2))
+    assert "ghp_" not in answer
+    assert "diary" not in answer
 
 
 @pytest.mark.covers("WS /stream/mem-live/viewer")
@@ -107,8 +107,8 @@ async def test_a_page_of_a_stranger_is_not_connected(doors: Doors):
 @pytest.mark.covers("WS /stream/mem-live/viewer")
 async def test_a_viewer_that_takes_nothing_is_let_go_and_holds_up_nobody(doors: Doors, name: str):
     """It is sent more than its share and the kernel's buffers together; another viewer sees everything meanwhile."""
-    said, count = random.Random(1), 8 * AT_ONCE
-    output = said.randbytes(25_000).hex()  # hardly any of it can be compressed away
+    fields, count = random.Random(1), 8 * AT_ONCE
+    output = fields.randbytes(25_000).hex()  # hardly any of it can be compressed away
     where = urlsplit(doors.agentmemory)
     asleep = socket.socket()
     asleep.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
@@ -117,13 +117,13 @@ async def test_a_viewer_that_takes_nothing_is_let_go_and_holds_up_nobody(doors: 
     quiet = watching(doors.agentmemory, sock=asleep, compression=None, max_queue=1, ping_interval=None)
     watched = watching(doors.agentmemory, compression=None)
     async with quiet as slow, watched as stream, client_of(doors.agentmemory) as client:
-        seen: list[str] = []
+        pages: list[str] = []
         frames: list[Any] = []
         for _ in range(count // AT_ONCE):
-            told = asyncio.create_task(frames_of(stream, name, 2 * AT_ONCE))
-            seen += [await observe(client, name, output) for _ in range(AT_ONCE)]
-            frames += await told
-        assert {frame["data"]["observation"]["id"] for frame in frames} == set(seen)
+            answer = asyncio.create_task(frames_of(stream, name, 2 * AT_ONCE))
+            pages += [await observe(client, name, output) for _ in range(AT_ONCE)]
+            frames += await answer
+        assert {frame["data"]["observation"]["id"] for frame in frames} == set(pages)
         assert await until_closed(slow) < 2 * count
 
 

@@ -46,7 +46,7 @@ ALTERNATIVES = {"memory_reflect", "memory_crystallize", "memory_antigravity_sync
 
 
 def schemas(api: Api) -> dict[str, Json]:
-    return {one["name"]: one for one in ok(api.get("mcp/tools"))["tools"]}
+    return {tool["name"]: tool for tool in ok(api.get("mcp/tools"))["tools"]}
 
 
 @pytest.mark.covers("GET /agentmemory/mcp/tools")
@@ -70,8 +70,8 @@ def test_a_tool_says_what_it_takes(api: Api, tool: str):
 @pytest.mark.covers("POST /agentmemory/mcp/call", "POST /agentmemory/mcp/tools")
 @pytest.mark.parametrize("path", ["mcp/call", "mcp/tools"])
 def test_a_tool_answers_with_one_text_of_json(api: Api, name: str, path: str):
-    told = ok(api.post(path, name="memory_save", arguments={"content": f"{name} is kept"}))
-    (content,) = told["content"]
+    answer = ok(api.post(path, name="memory_save", arguments={"content": f"{name} is kept"}))
+    (content,) = answer["content"]
     assert content["type"] == "text"
     assert json.loads(content["text"])["memory"]["content"] == f"{name} is kept"
 
@@ -101,9 +101,9 @@ def test_an_unknown_action_is_told_in_text_to_some_and_by_status_to_others(api: 
 
 @pytest.mark.covers("MCP memory_save")
 def test_memory_save_keeps_a_memory(api: Api, name: str):
-    told = api.tool("memory_save", content=f"{name} is kept", type="bug", concepts="a, b", files=["c"], project=name)
-    assert told["success"] is True
-    memory = told["memory"]
+    answer = api.tool("memory_save", content=f"{name} is kept", type="bug", concepts="a, b", files=["c"], project=name)
+    assert answer["success"] is True
+    memory = answer["memory"]
     assert (memory["type"], memory["concepts"], memory["files"], memory["project"]) == ("bug", ["a", "b"], ["c"], name)
 
 
@@ -116,43 +116,43 @@ def test_memory_save_in_a_session_leaves_an_observation_there(api: Api, name: st
 @pytest.mark.covers("MCP memory_recall")
 @pytest.mark.parametrize("form", ["full", "compact"])
 def test_memory_recall_finds(api: Api, name: str, form: str):
-    kept = api.remember(f"{name} stands by the pond", project=name)["id"]
-    told = api.tool("memory_recall", query=name, limit="5", format=form, project=name)
-    assert told["format"] == form
-    assert told["results"][0]["obsId"] == kept
-    assert ("observation" in told["results"][0]) is (form == "full")
+    memory = api.remember(f"{name} stands by the pond", project=name)["id"]
+    answer = api.tool("memory_recall", query=name, limit="5", format=form, project=name)
+    assert answer["format"] == form
+    assert answer["results"][0]["obsId"] == memory
+    assert ("observation" in answer["results"][0]) is (form == "full")
 
 
 @pytest.mark.covers("MCP memory_recall")
 def test_memory_recall_may_be_narrated(api: Api, name: str):
     api.remember(f"{name} stands by the pond", project=name)
-    told = ok(api.post("mcp/call", name="memory_recall", arguments={"query": name, "format": "narrative"}))
-    assert f"{name} stands by the pond" in told["content"][0]["text"]
+    answer = ok(api.post("mcp/call", name="memory_recall", arguments={"query": name, "format": "narrative"}))
+    assert f"{name} stands by the pond" in answer["content"][0]["text"]
 
 
 @pytest.mark.covers("MCP memory_recall")
 def test_memory_recall_keeps_to_a_budget(api: Api, name: str):
     api.remember(f"{name} " + "word " * 200, project=name)
-    told = api.tool("memory_recall", query=name, token_budget=10, project=name)
-    assert (told["results"], told["truncated"]) == ([], True)
+    answer = api.tool("memory_recall", query=name, token_budget=10, project=name)
+    assert (answer["results"], answer["truncated"]) == ([], True)
 
 
 @pytest.mark.covers("MCP memory_sessions", "MCP memory_sessions_list")
 @pytest.mark.parametrize("tool", ["memory_sessions", "memory_sessions_list"])
 def test_sessions_are_listed(api: Api, name: str, tool: str):
     api.start(name)
-    assert name in [one["id"] for one in api.tool(tool, limit=500)["sessions"]]
+    assert name in [session["id"] for session in api.tool(tool, limit=500)["sessions"]]
     assert len(api.tool(tool, limit="1")["sessions"]) == 1
 
 
 @pytest.mark.covers("MCP memory_smart_search")
 def test_memory_smart_search_finds_and_expands(api: Api, name: str):
-    seen = api.observe(name, tool_name="Bash", tool_output=name)
-    told = api.tool("memory_smart_search", query=name, limit=3)
-    assert told["mode"] == "compact"
-    assert seen in [one["obsId"] for one in told["results"]]
-    assert isinstance(told["lessons"], list)
-    for ids in (seen, [seen]):
+    observation = api.observe(name, tool_name="Bash", tool_output=name)
+    answer = api.tool("memory_smart_search", query=name, limit=3)
+    assert answer["mode"] == "compact"
+    assert observation in [result["obsId"] for result in answer["results"]]
+    assert isinstance(answer["lessons"], list)
+    for ids in (observation, [observation]):
         expanded = api.tool("memory_smart_search", query=name, expandIds=ids)
         assert expanded["mode"] == "expanded"
         assert expanded["results"][0]["observation"]["toolOutput"] == name
@@ -162,24 +162,24 @@ def test_memory_smart_search_finds_and_expands(api: Api, name: str):
 def test_memory_timeline_shows_what_was_around(api: Api, name: str):
     for day in (1, 2, 3):
         api.hook(name, "notification", project=name, timestamp=f"2026-01-0{day}T00:00:00Z")
-    told = api.tool("memory_timeline", anchor="2026-01-02", project=name, before=1, after="0")
-    assert [one["relativePosition"] for one in told["entries"]] == [-1, 0]
-    assert len(told["observations"]) == 2
+    answer = api.tool("memory_timeline", anchor="2026-01-02", project=name, before=1, after="0")
+    assert [entry["relativePosition"] for entry in answer["entries"]] == [-1, 0]
+    assert len(answer["observations"]) == 2
 
 
 @pytest.mark.covers("MCP memory_observations")
 def test_memory_observations_are_the_oldest_first(api: Api, name: str):
     for day in (2, 1):
         api.hook(name, "notification", timestamp=f"2026-01-0{day}T00:00:00.000Z")
-    told = api.tool("memory_observations", sessionId=name)["observations"]
-    assert [one["timestamp"][9] for one in told] == ["1", "2"]
+    observations = api.tool("memory_observations", sessionId=name)["observations"]
+    assert [observation["timestamp"][9] for observation in observations] == ["1", "2"]
 
 
 @pytest.mark.covers("MCP memory_profile")
 def test_memory_profile_is_of_a_project(api: Api, name: str):
     api.hook(name, "notification", project=name)
-    told = api.tool("memory_profile", project=name, refresh="true")
-    assert told["profile"]["sessionCount"] == told["sessionCount"] == 1
+    answer = api.tool("memory_profile", project=name, refresh="true")
+    assert answer["profile"]["sessionCount"] == answer["sessionCount"] == 1
     assert api.tool("memory_profile", project=f"{name}-none")["reason"] == "no_sessions"
 
 
@@ -187,30 +187,30 @@ def test_memory_profile_is_of_a_project(api: Api, name: str):
     "MCP memory_lesson_save", "MCP memory_lessons", "MCP memory_lesson_recall", "MCP memory_lesson_search"
 )
 def test_lessons_are_saved_strengthened_listed_and_found(api: Api, name: str):
-    said = {"content": f"{name} must not be polled", "context": "in tests", "project": name}
-    first = api.tool("memory_lesson_save", **said, confidence="0.8", tags="a,b")
+    fields = {"content": f"{name} must not be polled", "context": "in tests", "project": name}
+    first = api.tool("memory_lesson_save", **fields, confidence="0.8", tags="a,b")
     assert (first["success"], first["action"], first["lesson"]["confidence"]) == (True, "created", 0.8)
     assert first["lesson"]["tags"] == ["a", "b"]
-    assert api.tool("memory_lesson_save", **said)["action"] == "strengthened"
+    assert api.tool("memory_lesson_save", **fields)["action"] == "strengthened"
     assert len(api.tool("memory_lessons", project=name, minConfidence=0.1, limit=5)["lessons"]) == 1
     for tool in ("memory_lesson_recall", "memory_lesson_search"):
-        (found,) = api.tool(tool, query=f"{name} polled", project=name)["lessons"]
-        assert found["id"] == first["lesson"]["id"]
-        assert found["score"] > 0
+        (result,) = api.tool(tool, query=f"{name} polled", project=name)["lessons"]
+        assert result["id"] == first["lesson"]["id"]
+        assert result["score"] > 0
 
 
 @pytest.mark.covers("MCP memory_consolidate")
 def test_memory_consolidate_says_what_came_of_it(api: Api, name: str):
-    told = api.tool("memory_consolidate", project=name, force=True)
-    assert (told["success"], told["consolidated"]) == (True, 0)
-    assert "reason" in told or told.keys() >= {"totalObservations", "semantic", "procedural"}
+    answer = api.tool("memory_consolidate", project=name, force=True)
+    assert (answer["success"], answer["consolidated"]) == (True, 0)
+    assert "reason" in answer or answer.keys() >= {"totalObservations", "semantic", "procedural"}
 
 
 @pytest.mark.covers("MCP memory_reflect")
 def test_memory_reflect_is_of_a_session_or_for_insights(trusted: Api, name: str):
     trusted.observe(name, tool_name="Bash", tool_input="make")
-    told = trusted.tool("memory_reflect", sessionId=name, maxObservations="5")
-    assert (told["success"], told["observationsReviewed"]) == (True, 1)
+    answer = trusted.tool("memory_reflect", sessionId=name, maxObservations="5")
+    assert (answer["success"], answer["observationsReviewed"]) == (True, 1)
     insights = trusted.tool("memory_reflect", project=name, maxClusters=2)
     assert insights["success"] is True
     assert insights.keys() >= {"newInsights", "reinforced", "clustersProcessed", "clustersSkipped", "usedFallback"}
@@ -218,35 +218,39 @@ def test_memory_reflect_is_of_a_session_or_for_insights(trusted: Api, name: str)
 
 @pytest.mark.covers("MCP memory_diagnose")
 def test_memory_diagnose_checks(api: Api):
-    told = api.tool("memory_diagnose", categories="lessons")
-    assert (told["success"], told["service"]) == (True, "agentmemory")
-    assert [one["category"] for one in told["checks"]] == ["lessons"]
+    answer = api.tool("memory_diagnose", categories="lessons")
+    assert (answer["success"], answer["service"]) == (True, "agentmemory")
+    assert [check["category"] for check in answer["checks"]] == ["lessons"]
 
 
 @pytest.mark.covers("MCP memory_forget")
 def test_memory_forget_forgets_by_any_name(api: Api, name: str):
     memory = api.remember(f"{name} is kept")["id"]
     assert api.tool("memory_forget", memoryId=memory) == {"success": True, "deleted": 1}
-    seen = [api.observe(name, tool_name="Bash") for _ in range(3)]
-    assert api.tool("memory_forget", sessionId=name, observationIds=seen[0])["deleted"] == 1
+    observation = [api.observe(name, tool_name="Bash") for _ in range(3)]
+    assert api.tool("memory_forget", sessionId=name, observationIds=observation[0])["deleted"] == 1
     assert api.tool("memory_forget", sessionId=name)["deleted"] == 4
 
 
 @pytest.mark.covers("MCP memory_export")
 def test_memory_export_has_everything(api: Api, name: str):
     api.start(name)
-    told = api.tool("memory_export", maxSessions="1", offset=0)
-    assert told.keys() >= {"version", "exportedAt", "sessions", "observations", "memories", "summaries", "pagination"}
-    assert len(told["sessions"]) == 1
-    assert name in [one["id"] for one in api.tool("memory_export")["sessions"]]
+    answer = api.tool("memory_export", maxSessions="1", offset=0)
+    assert answer.keys() >= {"version", "exportedAt", "sessions", "observations", "memories", "summaries", "pagination"}
+    assert len(answer["sessions"]) == 1
+    assert name in [session["id"] for session in api.tool("memory_export")["sessions"]]
 
 
 @pytest.mark.covers("MCP agent_observe")
 @pytest.mark.parametrize("field", ["text", "content"])
 def test_agent_observe_keeps_what_an_agent_says(api: Api, name: str, field: str):
-    told = api.tool("agent_observe", **{"sessionId": name, "project": name, field: "said", "title": "Note"})
-    kept = api.seen(name)
-    assert (kept["id"], kept["toolName"], kept["toolInput"]) == (told["observationId"], "Note", "said")
+    answer = api.tool("agent_observe", **{"sessionId": name, "project": name, field: "said", "title": "Note"})
+    observation = api.seen(name)
+    assert (observation["id"], observation["toolName"], observation["toolInput"]) == (
+        answer["observationId"],
+        "Note",
+        "said",
+    )
 
 
 @pytest.mark.covers("MCP agent_observe")
@@ -256,20 +260,20 @@ def test_agent_observe_needs_something_said(api: Api, name: str):
 
 @pytest.mark.covers("MCP agent_remember")
 def test_agent_remember_keeps_a_memory(api: Api, name: str):
-    told = api.tool("agent_remember", content=f"{name} is kept", project=name, concepts="a,b", agentId="ada")
-    assert told["success"] is True
-    assert (told["memory"]["concepts"], told["memory"]["agentId"]) == (["a", "b"], "ada")
+    answer = api.tool("agent_remember", content=f"{name} is kept", project=name, concepts="a,b", agentId="ada")
+    assert answer["success"] is True
+    assert (answer["memory"]["concepts"], answer["memory"]["agentId"]) == (["a", "b"], "ada")
 
 
 @pytest.mark.covers("MCP memory_antigravity_sync", "MCP memory_antigravity_sync_all")
 @pytest.mark.parametrize("tool", ["memory_antigravity_sync", "memory_antigravity_sync_all"])
 @pytest.mark.parametrize("mode", [{"mode": "current_session"}, {}])
 def test_conversations_that_are_not_there_are_not_synced(api: Api, name: str, tool: str, mode: Json):
-    told = api.tool(tool, **mode, currentConversationId=name, currentFolder=f"/{name}")
-    assert (told["syncedSessions"], told["observationsAdded"]) == ([], 0)
-    assert told["success"] is True or isinstance(told["error"], str)
-    if tool == "memory_antigravity_sync_all" and told["success"]:
-        assert (told["crystallizations"], told["reflections"]) == ({}, {})
+    answer = api.tool(tool, **mode, currentConversationId=name, currentFolder=f"/{name}")
+    assert (answer["syncedSessions"], answer["observationsAdded"]) == ([], 0)
+    assert answer["success"] is True or isinstance(answer["error"], str)
+    if tool == "memory_antigravity_sync_all" and answer["success"]:
+        assert (answer["crystallizations"], answer["reflections"]) == ({}, {})
 
 
 @pytest.mark.covers(
@@ -286,7 +290,7 @@ def test_a_slot_lives_its_life(api: Api, name: str):
     assert (made["slot"]["scope"], made["slot"]["pinned"], made["slot"]["sizeLimit"]) == ("global", False, 50)
     got = api.tool("memory_slot_get", label=name)
     assert (got["success"], got["slot"]["content"], got["scope"]) == (True, "a", "global")
-    assert name in [one["label"] for one in api.tool("memory_slot_list")["slots"]]
+    assert name in [slot["label"] for slot in api.tool("memory_slot_list")["slots"]]
     appended = api.tool("memory_slot_append", label=name, text="b")
     assert (appended["success"], appended["slot"]["content"], appended["size"]) == (True, "a\nb", 3)
     assert api.tool("memory_slot_append", label=name, text="c" * 50)["success"] is False
@@ -310,7 +314,7 @@ def test_actions_are_made_changed_and_waited_for(api: Api, name: str):
     assert len(second["edges"]) == 1
 
     def ready() -> list[Any]:
-        return [one["title"] for one in api.tool("memory_frontier", project=name, limit=5)["frontier"]]
+        return [item["title"] for item in api.tool("memory_frontier", project=name, limit=5)["frontier"]]
 
     assert ready() == ["first"]
     done = api.tool("memory_action_update", actionId=first["action"]["id"], status="done", result="it works")
@@ -321,8 +325,8 @@ def test_actions_are_made_changed_and_waited_for(api: Api, name: str):
 @pytest.mark.covers("MCP memory_crystallize")
 def test_memory_crystallize_is_of_a_session_or_of_actions(api: Api, name: str):
     api.observe(name, tool_name="Bash", tool_input="make")
-    told = api.tool("memory_crystallize", sessionId=name)
-    assert (told["success"], told["summary"]["sessionId"]) == (True, name)
+    answer = api.tool("memory_crystallize", sessionId=name)
+    assert (answer["success"], answer["summary"]["sessionId"]) == (True, name)
     action = ok(api.post("actions", title=name, project=name, status="done"), 201)["action"]["id"]
     crystal = api.tool("memory_crystallize", actionIds=[action], project=name)
     assert (crystal["success"], crystal["crystal"]["sourceActionIds"]) == (True, [action])

@@ -11,15 +11,15 @@ from tests.acceptance.running import Doors
 from tests.contracts.agentmemory.calling import WHEN, Api, Json, failed, ok, refused
 
 
-def of(found: list[Json], name: str, field: str = "id") -> list[Json]:
-    return [one for one in found if name in str(one[field])]
+def of(expected: list[Json], name: str, field: str = "id") -> list[Json]:
+    return [item for item in expected if name in str(item[field])]
 
 
 def export(name: str, /, **parts: Any) -> Json:
     """An export of a session with one observation, a memory and a summary."""
     times = {"createdAt": WHEN, "updatedAt": WHEN}
     session = {"id": f"s-{name}", "project": name, "cwd": "/w", "startedAt": WHEN, "status": "completed"}
-    seen = {
+    observation = {
         "id": f"obs_{name}",
         "sessionId": f"s-{name}",
         "timestamp": WHEN,
@@ -44,7 +44,7 @@ def export(name: str, /, **parts: Any) -> Json:
         "version": "0.9.29",
         "exportedAt": WHEN,
         "sessions": [{**session, "observationCount": 1}],
-        "observations": {f"s-{name}": [seen]},
+        "observations": {f"s-{name}": [observation]},
         "memories": [memory],
         "summaries": [summary],
     }
@@ -59,26 +59,26 @@ def test_an_export_has_everything(api: Api, name: str):
     ok(api.post("lessons", content=f"{name} is a lesson", project=name), 201)
     ok(api.post("slot", label=name, content="now", pinned=False), 201)
     ok(api.post("actions", title=f"do {name}", project=name), 201)
-    told = ok(api.get("export"))
-    assert told["version"]
-    assert told["exportedAt"]
-    assert len(of(told["sessions"], name)) == 1
-    assert len(told["observations"][name]) == 1
-    assert of(told["memories"], memory["id"]) == [memory]
-    assert len(of(told["summaries"], name, "sessionId")) == 1
-    assert len(of(told["lessons"], name, "content")) == 1
-    assert len(of(told["slots"], name, "label")) == 1
-    assert len(of(told["actions"], name, "title")) == 1
-    assert "pagination" not in told
+    answer = ok(api.get("export"))
+    assert answer["version"]
+    assert answer["exportedAt"]
+    assert len(of(answer["sessions"], name)) == 1
+    assert len(answer["observations"][name]) == 1
+    assert of(answer["memories"], memory["id"]) == [memory]
+    assert len(of(answer["summaries"], name, "sessionId")) == 1
+    assert len(of(answer["lessons"], name, "content")) == 1
+    assert len(of(answer["slots"], name, "label")) == 1
+    assert len(of(answer["actions"], name, "title")) == 1
+    assert "pagination" not in answer
     ok(api.http.delete(f"/agentmemory/slot?label={name}"))
 
 
 @pytest.mark.covers("GET /agentmemory/export")
 def test_sessions_without_observations_have_no_list_of_them(api: Api, name: str):
     api.start(name)
-    told = ok(api.get("export"))
-    assert len(of(told["sessions"], name)) == 1
-    assert name not in told["observations"]
+    answer = ok(api.get("export"))
+    assert len(of(answer["sessions"], name)) == 1
+    assert name not in answer["observations"]
 
 
 @pytest.mark.covers("GET /agentmemory/export")
@@ -96,26 +96,30 @@ def test_an_export_pages_its_sessions(api: Api, name: str):
 
 @pytest.mark.covers("POST /agentmemory/import")
 def test_what_is_imported_is_counted_and_found(api: Api, name: str):
-    told = ok(api.post("import", exportData=export(name)))
-    assert (told["success"], told["strategy"]) == (True, "merge")
-    counts = {key: told[key] for key in ("sessions", "observations", "memories", "summaries", "skipped")}
+    answer = ok(api.post("import", exportData=export(name)))
+    assert (answer["success"], answer["strategy"]) == (True, "merge")
+    counts = {key: answer[key] for key in ("sessions", "observations", "memories", "summaries", "skipped")}
     assert counts == {"sessions": 1, "observations": 1, "memories": 1, "summaries": 1, "skipped": 0}
     row = api.session(f"s-{name}")
     assert (row["project"], row["status"], row["startedAt"]) == (name, "completed", WHEN)
-    seen = api.seen(f"s-{name}")
-    assert (seen["title"], seen["narrative"], seen["type"]) == (f"Edit {name}", f"{name} was edited", "file_edit")
-    assert (seen["files"], seen["timestamp"]) == (["src/pool.py"], WHEN)
+    observation = api.seen(f"s-{name}")
+    assert (observation["title"], observation["narrative"], observation["type"]) == (
+        f"Edit {name}",
+        f"{name} was edited",
+        "file_edit",
+    )
+    assert (observation["files"], observation["timestamp"]) == (["src/pool.py"], WHEN)
     (memory,) = of(api.memories(limit=5000), name, "content")
     assert (memory["type"], memory["project"]) == ("bug", name)
-    found = {one["title"] for one in api.search(name, project=name)}
-    assert found >= {f"Edit {name}", f"{name} leaks"}
+    results = {result["title"] for result in api.search(name, project=name)}
+    assert results >= {f"Edit {name}", f"{name} leaks"}
 
 
 @pytest.mark.covers("POST /agentmemory/import")
 def test_importing_twice_doubles_nothing(api: Api, name: str):
     for _ in range(2):
-        told = ok(api.post("import", exportData=export(name)))
-        assert [told[kind] for kind in ("sessions", "observations", "memories", "summaries", "skipped")] == [
+        answer = ok(api.post("import", exportData=export(name)))
+        assert [answer[kind] for kind in ("sessions", "observations", "memories", "summaries", "skipped")] == [
             1,
             1,
             1,
@@ -129,9 +133,9 @@ def test_importing_twice_doubles_nothing(api: Api, name: str):
 @pytest.mark.covers("POST /agentmemory/import")
 def test_what_is_there_may_be_kept(api: Api, name: str):
     ok(api.post("import", exportData=export(name)))
-    told = ok(api.post("import", exportData=export(name), strategy="skip"))
-    assert (told["success"], told["sessions"], told["memories"]) == (True, 0, 0)
-    assert told["skipped"] == 4
+    answer = ok(api.post("import", exportData=export(name), strategy="skip"))
+    assert (answer["success"], answer["sessions"], answer["memories"]) == (True, 0, 0)
+    assert answer["skipped"] == 4
 
 
 @pytest.mark.covers("POST /agentmemory/import")
@@ -169,9 +173,9 @@ def test_an_own_export_changes_nothing_and_can_replace_what_came_later(trusted: 
                 (session["id"], session["observationCount"]) for session in sessions if session["id"].startswith(name)
             ),
             *(
-                [(one.get("title"), one.get("content"), one.get("confidence")) for one in ok(found)[kind]]
+                [(item.get("title"), item.get("content"), item.get("confidence")) for item in ok(result)[kind]]
                 for kind in ("lessons", "actions", "relations")
-                for found in (api.get(kind, project=project) for project in projects)
+                for result in (api.get(kind, project=project) for project in projects)
             ),
         ]
 
@@ -191,13 +195,13 @@ def test_an_own_export_changes_nothing_and_can_replace_what_came_later(trusted: 
 def test_an_import_revises_no_private_memory_of_somebody_else(doors: Doors, api: Api, name: str):
     """A version that names it as the one it follows is a memory of its own."""
     ada = {"X-Agent-Id": "ada"}
-    kept = {"content": f"{name} has a secret garden", "project": name, "visibility": "private", "agent_id": "ada"}
-    secret = httpx.post(f"{doors.agentmemory}/v1/memories", json=kept, headers=ada, timeout=60).json()["id"]
+    fields = {"content": f"{name} has a secret garden", "project": name, "visibility": "private", "agent_id": "ada"}
+    secret = httpx.post(f"{doors.agentmemory}/v1/memories", json=fields, headers=ada, timeout=60).json()["id"]
     (first,) = export(name)["memories"]
     later = {**first, "id": f"mem_{name}_2", "parentId": secret, "version": 2}
     ok(api.post("import", exportData=export(name, memories=[{**first, "id": secret, "isLatest": False}, later])))
-    found = httpx.get(f"{doors.agentmemory}/v1/memories/{secret}", headers=ada, timeout=60).json()
-    assert (found["content"], found["is_latest"]) == (kept["content"], True)
+    results = httpx.get(f"{doors.agentmemory}/v1/memories/{secret}", headers=ada, timeout=60).json()
+    assert (results["content"], results["is_latest"]) == (fields["content"], True)
 
 
 @pytest.mark.covers("POST /agentmemory/import")
@@ -253,11 +257,11 @@ def test_transcripts_are_imported(api: Api, name: str, tmp_path: Path):
         transcript(tmp_path, f"{name}-{number}", "make it fast", "it is")
     with (tmp_path / f"{name}-0.jsonl").open("a") as file:
         file.write("no json\n")
-    told = ok(api.post("replay/import-jsonl", path=str(tmp_path)), 202)
-    assert (told["success"], told["imported"], told["observations"]) == (True, 2, 4)
-    assert sorted(told["sessionIds"]) == [f"{name}-0", f"{name}-1"]
-    assert (told["discovered"], told["truncated"], told["traversalCapped"]) == (2, False, False)
-    assert (told["maxFiles"], told["maxFilesUpperBound"]) == (200, 1000)
+    answer = ok(api.post("replay/import-jsonl", path=str(tmp_path)), 202)
+    assert (answer["success"], answer["imported"], answer["observations"]) == (True, 2, 4)
+    assert sorted(answer["sessionIds"]) == [f"{name}-0", f"{name}-1"]
+    assert (answer["discovered"], answer["truncated"], answer["traversalCapped"]) == (2, False, False)
+    assert (answer["maxFiles"], answer["maxFilesUpperBound"]) == (200, 1000)
     assert api.session(f"{name}-0")["firstPrompt"] == "make it fast"
     assert len(api.observations(f"{name}-0")) == 2
     again = ok(api.post("replay/import-jsonl", path=str(tmp_path)), 202)
@@ -277,16 +281,16 @@ def test_a_transcript_outside_of_the_folders_of_the_settings_is_not_imported(api
         assert answer.status_code == 403, path
         assert "MNEMOLOG_IMPORT_FOLDERS" in answer.text
     refused(api.post("replay/import-jsonl", path="a\0b"))
-    told = ok(api.post("replay/import-jsonl", path=str(tmp_path / f"{name}.jsonl")), 202)
-    assert told["observations"] == 1
+    body = ok(api.post("replay/import-jsonl", path=str(tmp_path / f"{name}.jsonl")), 202)
+    assert body["observations"] == 1
 
 
 @pytest.mark.covers("POST /agentmemory/replay/import-jsonl")
 def test_no_more_transcripts_are_imported_than_asked_for(api: Api, name: str, tmp_path: Path):
     for number in range(3):
         transcript(tmp_path, f"{name}-{number}", "go")
-    told = ok(api.post("replay/import-jsonl", path=str(tmp_path), maxFiles=2), 202)
-    assert (told["imported"], told["maxFiles"], told["truncated"]) == (2, 2, True)
+    answer = ok(api.post("replay/import-jsonl", path=str(tmp_path), maxFiles=2), 202)
+    assert (answer["imported"], answer["maxFiles"], answer["truncated"]) == (2, 2, True)
 
 
 @pytest.mark.covers("POST /agentmemory/replay/import-jsonl")
@@ -299,27 +303,27 @@ def test_a_number_of_transcripts_is_a_number_above_nothing(api: Api, tmp_path: P
 def test_what_can_be_played_back_is_listed(api: Api, name: str):
     api.start(name)
     api.observe(name, tool_name="Bash")
-    told = ok(api.get("replay/sessions"))
-    assert told["success"] is True
-    assert name in [one["id"] for one in told["sessions"]]
+    answer = ok(api.get("replay/sessions"))
+    assert answer["success"] is True
+    assert name in [session["id"] for session in answer["sessions"]]
 
 
 @pytest.mark.covers("GET /agentmemory/replay/load")
 def test_a_session_is_played_back(api: Api, name: str):
-    said = ("2026-01-31T12:00:00.000Z", "2026-01-31T12:00:05.000Z")
-    api.hook(name, "prompt_submit", timestamp=said[0], data={"prompt": "make it fast"})
+    fields = ("2026-01-31T12:00:00.000Z", "2026-01-31T12:00:05.000Z")
+    api.hook(name, "prompt_submit", timestamp=fields[0], data={"prompt": "make it fast"})
     tool = {"tool_name": "Bash", "tool_input": {"command": "make"}, "tool_output": "ok"}
-    api.hook(name, "post_tool_use", timestamp=said[1], data=tool)
-    told = ok(api.get("replay/load", sessionId=name))
-    assert (told["success"], told["session"]["id"]) == (True, name)
-    film = told["timeline"]
-    assert (film["sessionId"], film["startedAt"], film["eventCount"]) == (name, said[0], 2)
+    api.hook(name, "post_tool_use", timestamp=fields[1], data=tool)
+    answer = ok(api.get("replay/load", sessionId=name))
+    assert (answer["success"], answer["session"]["id"]) == (True, name)
+    film = answer["timeline"]
+    assert (film["sessionId"], film["startedAt"], film["eventCount"]) == (name, fields[0], 2)
     assert film["totalDurationMs"] >= 5000
     first, second = film["events"]
     required = {"id", "sessionId", "ts", "offsetMs", "durationMs", "kind", "label"}
     assert first.keys() >= required
     assert second.keys() >= required
-    assert (first["sessionId"], first["ts"], first["offsetMs"], second["offsetMs"]) == (name, said[0], 0, 5000)
+    assert (first["sessionId"], first["ts"], first["offsetMs"], second["offsetMs"]) == (name, fields[0], 0, 5000)
     assert "make it fast" in first["body"]
     assert (second["toolName"], second["toolInput"], second["toolOutput"]) == ("Bash", {"command": "make"}, "ok")
 
@@ -331,7 +335,7 @@ def test_a_session_is_played_back_in_the_order_of_its_times(api: Api, name: str)
         api.hook(name, "post_tool_use", timestamp=at, data={"tool_name": f"Tool{second}", "tool_input": second})
     film = ok(api.get("replay/load", sessionId=name))["timeline"]
     assert (film["eventCount"], film["totalDurationMs"]) == (3, 20_000)
-    played = [(one["offsetMs"], one["durationMs"], one["label"], one["toolInput"]) for one in film["events"]]
+    played = [(event["offsetMs"], event["durationMs"], event["label"], event["toolInput"]) for event in film["events"]]
     assert played == [(0, 5_000, "Tool0", 0), (5_000, 15_000, "Tool5", 5), (20_000, 0, "Tool20", 20)]
 
 
@@ -344,6 +348,6 @@ def test_what_is_played_back_is_named_and_known(api: Api, name: str):
 @pytest.mark.covers("POST /agentmemory/antigravity/sync")
 @pytest.mark.parametrize("mode", ["current_session", "current_folder", "all"])
 def test_conversations_that_are_not_there_are_not_synced(api: Api, name: str, mode: str):
-    told = ok(api.post("antigravity/sync", mode=mode, currentConversationId=name, currentFolder=f"/{name}"))
-    assert (told["syncedSessions"], told["observationsAdded"]) == ([], 0)
-    assert told["success"] is True or isinstance(told["error"], str)
+    answer = ok(api.post("antigravity/sync", mode=mode, currentConversationId=name, currentFolder=f"/{name}"))
+    assert (answer["syncedSessions"], answer["observationsAdded"]) == ([], 0)
+    assert answer["success"] is True or isinstance(answer["error"], str)

@@ -37,10 +37,10 @@ class Rest:
         """What is found, the best first."""
         answer = await self.http.post("/v1/memories/search", json=memory(agent, query=query, **more))
         assert answer.status_code == 200, answer.text
-        found = answer.json()
-        assert found.keys() == {"results", "query", "total"}
-        assert (found["query"], found["total"]) == (query, len(found["results"]))
-        return found["results"]
+        results = answer.json()
+        assert results.keys() == {"results", "query", "total"}
+        assert (results["query"], results["total"]) == (query, len(results["results"]))
+        return results["results"]
 
     async def count(self, agent: str, user: str = USER) -> int:
         """How much there is."""
@@ -91,15 +91,15 @@ class Mcp:
 
     async def store(self, agent: str, content: str, **more: Any) -> str:
         """Store a memory; its id."""
-        said = await self.call("store_memory", **memory(agent, content=content, **more))
-        stored = STORED.fullmatch(said)
-        assert stored, said
+        answer = await self.call("store_memory", **memory(agent, content=content, **more))
+        stored = STORED.fullmatch(answer)
+        assert stored, answer
         return stored[1]
 
     async def search(self, agent: str, query: str, **more: Any) -> list[str]:
         """The ids that are found, the best first."""
-        said = await self.call("search_memories", **memory(agent, query=query, **more))
-        return [hit[3] for hit in HIT.findall(said)]
+        answer = await self.call("search_memories", **memory(agent, query=query, **more))
+        return [hit[3] for hit in HIT.findall(answer)]
 
 
 def text_of(result: types.CallToolResult) -> str:

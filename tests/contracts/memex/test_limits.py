@@ -35,15 +35,15 @@ async def test_the_61st_create_of_a_minute_is_refused_and_nothing_else(doors: Do
     assert said(refused, 429)
     assert re.search(r"asked for \d+ creates", said(refused, 429))
     assert refused.headers["retry-after"] == "60"
-    kept = await rest.count(name)
-    assert kept >= 60
+    stored = await rest.count(name)
+    assert stored >= 60
     assert (await rest.delete(name, made["id"])).status_code == 204
-    assert await rest.count(name) == kept - 1
+    assert await rest.count(name) == stored - 1
     assert len(await rest.search(name, "x", top_k=50)) == 50
     await rest.store(f"{name}-2", "another agent's")
     async with connected(doors) as client:
         await Mcp(client).store(name, "over MCP")
-    assert await rest.count(name) == kept
+    assert await rest.count(name) == stored
 
 
 @pytest.mark.covers("POST /v1/memories/search", "POST /v1/memories", "MCP search_memories")

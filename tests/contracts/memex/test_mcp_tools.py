@@ -37,7 +37,7 @@ TOOLS: dict[str, tuple[dict[str, str], dict[str, Any], list[str]]] = {
 def type_of(schema: dict[str, Any]) -> str:
     """The type of a property, in words."""
     if "anyOf" in schema:
-        return " or ".join(one["type"] for one in schema["anyOf"])
+        return " or ".join(property_["type"] for property_ in schema["anyOf"])
     return str(schema["type"])
 
 
@@ -59,13 +59,15 @@ async def test_the_tools_say_what_they_take_and_answer(doors: Doors):
     for name, (types, defaults, required) in TOOLS.items():
         schema, output = tools[name].input_schema, tools[name].output_schema
         properties = schema["properties"]
-        assert {key: type_of(one) for key, one in properties.items()} == types
-        assert {key: one["default"] for key, one in properties.items() if "default" in one} == defaults
+        assert {key: type_of(property_) for key, property_ in properties.items()} == types
+        assert {
+            key: property_["default"] for key, property_ in properties.items() if "default" in property_
+        } == defaults
         assert schema["required"] == required
-        assert all(one["title"] for one in properties.values())
+        assert all(property_["title"] for property_ in properties.values())
         assert output is not None
         Draft202012Validator(output).validate({"result": "a text"})
-        assert {key: one["type"] for key, one in output["properties"].items()} == {"result": "string"}
+        assert {key: property_["type"] for key, property_ in output["properties"].items()} == {"result": "string"}
 
 
 @pytest.mark.covers("MCP count_memories", "POST /v1/memories", "DELETE /v1/memories/{memory_id}")
@@ -88,36 +90,36 @@ async def test_memories_of_other_apis_are_not_there(doors: Doors, name: str):
         async with connected(doors) as client:
             assert "not found" in await Mcp(client).call("delete_memory", agent_id=name, memory_id=uuid)
             assert re.search(r"\b0 memories\b", await Mcp(client).call("count_memories", **memory(name)))
-        found = await http.get(f"/v1/memories/{remembered['id']}", params={"after": remembered["position"]})
-        assert found.status_code == 200
+        results = await http.get(f"/v1/memories/{remembered['id']}", params={"after": remembered["position"]})
+        assert results.status_code == 200
 
 
 @pytest.mark.covers("MCP store_memory", "POST /v1/memories/search")
 async def test_a_memory_is_stored_and_said_to_be(doors: Doors, rest: Rest, name: str):
     async with connected(doors) as client:
-        told = {"content": "The kettle is red.", "memory_type": "semantic", "importance": 1.25}
-        said = await Mcp(client).call("store_memory", **memory(name, **told))
-    stored = STORED.fullmatch(said)
+        fields = {"content": "The kettle is red.", "memory_type": "semantic", "importance": 1.25}
+        answer = await Mcp(client).call("store_memory", **memory(name, **fields))
+    stored = STORED.fullmatch(answer)
     assert stored
     assert stored.groups()[1:] == ("semantic", "1.25")
-    (found,) = await rest.search(name, "kettle")
-    assert {key: found[key] for key in ("id", *told)} == {"id": stored[1], **told}
+    (result,) = await rest.search(name, "kettle")
+    assert {key: result[key] for key in ("id", *fields)} == {"id": stored[1], **fields}
 
 
 @pytest.mark.covers("MCP store_memory")
 async def test_without_more_a_memory_is_episodic_and_weighs_1(doors: Doors, name: str):
     async with connected(doors) as client:
-        said = await Mcp(client).call("store_memory", **memory(name, content="x"))
-    assert re.search(r" \(type=episodic, importance=1\.0\)$", said)
+        answer = await Mcp(client).call("store_memory", **memory(name, content="x"))
+    assert re.search(r" \(type=episodic, importance=1\.0\)$", answer)
 
 
 @pytest.mark.covers("MCP store_memory", "POST /v1/memories/search")
-@pytest.mark.parametrize(("given", "kept"), [(5, 2.0), (-1, 0.0), (2.0, 2.0), (0, 0.0)])
-async def test_an_importance_is_clamped(doors: Doors, rest: Rest, name: str, given: float, kept: float):
+@pytest.mark.parametrize(("given", "expected"), [(5, 2.0), (-1, 0.0), (2.0, 2.0), (0, 0.0)])
+async def test_an_importance_is_clamped(doors: Doors, rest: Rest, name: str, given: float, expected: float):
     async with connected(doors) as client:
-        said = await Mcp(client).call("store_memory", **memory(name, content="x", importance=given))
-    assert said.endswith(f"importance={kept})")
-    assert [one["importance"] for one in await rest.search(name, "x")] == [kept]
+        answer = await Mcp(client).call("store_memory", **memory(name, content="x", importance=given))
+    assert answer.endswith(f"importance={expected})")
+    assert [result["importance"] for result in await rest.search(name, "x")] == [expected]
 
 
 @pytest.mark.covers("MCP search_memories")
@@ -126,11 +128,11 @@ async def test_hits_are_numbered_lines_with_their_contents_below(doors: Doors, n
         mcp = Mcp(client)
         best = await mcp.store(name, "The kettle is red.")
         weak = await mcp.store(name, "Trains leave at noon.", memory_type="procedural")
-        said = await mcp.call("search_memories", **memory(name, query="The kettle is red."))
-    header, *lines = said.splitlines()
+        answer = await mcp.call("search_memories", **memory(name, query="The kettle is red."))
+    header, *lines = answer.splitlines()
     assert "2" in header
     assert "The kettle is red." in header
-    assert [(hit[0], hit[1], hit[3]) for hit in HIT.findall(said)] == [
+    assert [(hit[0], hit[1], hit[3]) for hit in HIT.findall(answer)] == [
         ("1", "episodic", best), ("2", "procedural", weak),
     ]  # fmt: skip
     contents = [lines[place + 1] for place, line in enumerate(lines) if HIT.match(line)]
@@ -142,9 +144,9 @@ async def test_hits_are_numbered_lines_with_their_contents_below(doors: Doors, n
 async def test_scores_are_those_of_rest(doors: Doors, rest: Rest, name: str):
     await rest.store(name, "The kettle is red.")
     async with connected(doors) as client:
-        said = await Mcp(client).call("search_memories", **memory(name, query="The kettle", alpha=0.0))
-    assert [float(hit[2]) for hit in HIT.findall(said)] == [1.0]
-    assert [one["score"] for one in await rest.search(name, "The kettle", alpha=0.0)] == [1.0]
+        answer = await Mcp(client).call("search_memories", **memory(name, query="The kettle", alpha=0.0))
+    assert [float(hit[2]) for hit in HIT.findall(answer)] == [1.0]
+    assert [result["score"] for result in await rest.search(name, "The kettle", alpha=0.0)] == [1.0]
 
 
 @pytest.mark.covers("MCP search_memories")
@@ -153,8 +155,8 @@ async def test_five_are_found_unless_top_k_says_otherwise_and_it_is_clamped(door
         mcp = Mcp(client)
         for number in range(52):
             await mcp.store(name, f"Kettle {number}.")
-        found = {top_k: len(await mcp.search(name, "kettle", top_k=top_k)) for top_k in (0, 1, 7, 50, 1_000, -3)}
-        assert found == {0: 1, 1: 1, 7: 7, 50: 50, 1_000: 50, -3: 1}
+        results = {top_k: len(await mcp.search(name, "kettle", top_k=top_k)) for top_k in (0, 1, 7, 50, 1_000, -3)}
+        assert results == {0: 1, 1: 1, 7: 7, 50: 50, 1_000: 50, -3: 1}
         assert len(await mcp.search(name, "kettle")) == 5
 
 
@@ -163,10 +165,10 @@ async def test_alpha_is_clamped(doors: Doors, name: str):
     async with connected(doors) as client:
         mcp = Mcp(client)
         await mcp.store(name, "The kettle is red.")
-        said = await mcp.call("search_memories", **memory(name, query="kettle", alpha=-5))
-        assert [hit[2] for hit in HIT.findall(said)] == ["1.0000"]
-        said = await mcp.call("search_memories", **memory(name, query="kettle", alpha=5))
-        assert [-1 <= float(hit[2]) <= 1 for hit in HIT.findall(said)] == [True]
+        answer = await mcp.call("search_memories", **memory(name, query="kettle", alpha=-5))
+        assert [hit[2] for hit in HIT.findall(answer)] == ["1.0000"]
+        answer = await mcp.call("search_memories", **memory(name, query="kettle", alpha=5))
+        assert [-1 <= float(hit[2]) <= 1 for hit in HIT.findall(answer)] == [True]
 
 
 @pytest.mark.covers("MCP search_memories")
@@ -174,17 +176,17 @@ async def test_a_search_may_be_for_one_type(doors: Doors, name: str):
     async with connected(doors) as client:
         mcp = Mcp(client)
         made = {kind: await mcp.store(name, "The kettle is red.", memory_type=kind) for kind in TYPES}
-        for kind, one in made.items():
-            assert await mcp.search(name, "kettle", memory_type=kind) == [one]
+        for kind, row in made.items():
+            assert await mcp.search(name, "kettle", memory_type=kind) == [row]
         assert set(await mcp.search(name, "kettle", memory_type=None)) == set(made.values())
 
 
 @pytest.mark.covers("MCP search_memories")
 async def test_a_search_that_finds_nothing_is_a_sentence(doors: Doors, name: str):
     async with connected(doors) as client:
-        said = await Mcp(client).call("search_memories", **memory(name, query="kettle"))
-    assert not HIT.search(said)
-    assert " " in said
+        answer = await Mcp(client).call("search_memories", **memory(name, query="kettle"))
+    assert not HIT.search(answer)
+    assert " " in answer
 
 
 @pytest.mark.covers("MCP store_memory", "MCP search_memories", "MCP count_memories")
@@ -192,8 +194,8 @@ async def test_a_type_that_there_is_not_is_a_sentence_and_no_error(doors: Doors,
     async with connected(doors) as client:
         mcp = Mcp(client)
         for tool, more in (("store_memory", {"content": "x"}), ("search_memories", {"query": "x"})):
-            said = await mcp.call(tool, **memory(name, **more, memory_type="declarative"))
-            assert all(kind in said for kind in TYPES)
+            answer = await mcp.call(tool, **memory(name, **more, memory_type="declarative"))
+            assert all(kind in answer for kind in TYPES)
     assert await rest.count(name) == 0
 
 
@@ -201,18 +203,18 @@ async def test_a_type_that_there_is_not_is_a_sentence_and_no_error(doors: Doors,
 async def test_a_deleted_memory_is_gone(doors: Doors, rest: Rest, name: str):
     async with connected(doors) as client:
         mcp = Mcp(client)
-        one = await mcp.store(name, "The kettle is red.")
+        item = await mcp.store(name, "The kettle is red.")
         others = await mcp.store(f"{name}-2", "The kettle is red.")
-        gone = await mcp.call("delete_memory", agent_id=name, memory_id=one.upper())
-        assert one in gone
-        again = await mcp.call("delete_memory", agent_id=name, memory_id=one)
-        assert one in again
+        gone = await mcp.call("delete_memory", agent_id=name, memory_id=item.upper())
+        assert item in gone
+        again = await mcp.call("delete_memory", agent_id=name, memory_id=item)
+        assert item in again
         assert again != gone
         unknown, not_ours = str(uuid4()), others
         for memory_id in (unknown, not_ours, "first"):
-            said = await mcp.call("delete_memory", agent_id=name, memory_id=memory_id)
-            assert memory_id in said
-            assert not said.startswith("Deleted")
+            answer = await mcp.call("delete_memory", agent_id=name, memory_id=memory_id)
+            assert memory_id in answer
+            assert not answer.startswith("Deleted")
         assert await mcp.search(name, "kettle") == []
     assert (await rest.count(name), await rest.count(f"{name}-2")) == (0, 1)
 
@@ -223,10 +225,10 @@ async def test_a_count_names_agent_user_and_number(doors: Doors, name: str):
         mcp = Mcp(client)
         for number in range(3):
             await mcp.store(name, f"Kettle {number}.")
-        said = await mcp.call("count_memories", **memory(name))
-        assert re.search(r"\b3\b", said)
-        assert name in said
-        assert USER in said
+        answer = await mcp.call("count_memories", **memory(name))
+        assert re.search(r"\b3\b", answer)
+        assert name in answer
+        assert USER in answer
         assert re.search(r"\b0\b", await mcp.call("count_memories", **memory(name, user_id="ada")))
 
 
@@ -280,9 +282,9 @@ def test_the_same_tools_are_there_over_stdio(pipe: Stdio, name: str):
     assert pipe.tools().keys() == TOOLS.keys()
     stored = STORED.fullmatch(pipe.call("store_memory", **memory(name, content="The kettle is red.")).text)
     assert stored
-    found = pipe.call("search_memories", **memory(name, query="kettle"))
-    assert [hit[3] for hit in HIT.findall(found.text)] == [stored[1]]
-    assert found.structured == {"result": found.text}
+    results = pipe.call("search_memories", **memory(name, query="kettle"))
+    assert [hit[3] for hit in HIT.findall(results.text)] == [stored[1]]
+    assert results.structured == {"result": results.text}
     assert re.search(r"\b1\b", pipe.call("count_memories", **memory(name)).text)
     assert stored[1] in pipe.call("delete_memory", agent_id=name, memory_id=stored[1]).text
     assert pipe.call("store_memory", **memory(name, content="")).failed

@@ -62,12 +62,12 @@ async def test_a_client_must_accept_both_types(wire: httpx.AsyncClient, accept: 
 @pytest.mark.covers("MCP store_memory", "MCP search_memories", "MCP delete_memory", "MCP count_memories")
 async def test_in_a_session_requests_are_answered_as_streams(wire: httpx.AsyncClient):
     opened = await session(wire)
-    told = await wire.post("/mcp/", json=rpc("notifications/initialized", None), headers=opened)
-    assert (told.status_code, told.content) == (202, b"")
+    body = await wire.post("/mcp/", json=rpc("notifications/initialized", None), headers=opened)
+    assert (body.status_code, body.content) == (202, b"")
     answer = await wire.post("/mcp/", json=rpc("tools/list", 7), headers=opened)
     assert answer.status_code == 200
     assert message(answer)["id"] == 7
-    assert [one["name"] for one in message(answer)["result"]["tools"]] == [
+    assert [tool["name"] for tool in message(answer)["result"]["tools"]] == [
         "store_memory", "search_memories", "delete_memory", "count_memories",
     ]  # fmt: skip
 

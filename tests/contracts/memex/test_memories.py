@@ -40,15 +40,15 @@ async def test_what_is_found_is_what_was_stored(rest: Rest, name: str, content: 
     made = await rest.store(name, content)
     assert made["content"] == content
     assert await rest.count(name) == 1
-    (found,) = await rest.search(name, "anything")
-    assert {**found, "score": None} == made
-    assert isinstance(found["score"], float)
+    (result,) = await rest.search(name, "anything")
+    assert {**result, "score": None} == made
+    assert isinstance(result["score"], float)
 
 
 @pytest.mark.covers("POST /v1/memories", "GET /v1/memories/count")
 async def test_duplicates_are_kept(rest: Rest, name: str):
     made = [await rest.store(name, "The kettle is red.") for _ in range(3)]
-    assert len({one["id"] for one in made}) == 3
+    assert len({row["id"] for row in made}) == 3
     assert await rest.count(name) == 3
 
 
@@ -57,7 +57,7 @@ async def test_every_write_is_seen_by_the_next_search_and_count(rest: Rest, name
     for number in range(1, 8):
         made = await rest.store(name, f"Kettle {number}.")
         assert await rest.count(name) == number
-        assert made["id"] in [one["id"] for one in await rest.search(name, "kettle")]
+        assert made["id"] in [result["id"] for result in await rest.search(name, "kettle")]
 
 
 @pytest.mark.covers("POST /v1/memories/search", "GET /v1/memories/count")
@@ -67,7 +67,7 @@ async def test_a_pair_sees_only_what_is_its_own(rest: Rest, name: str):
     anothers = await rest.store(f"{name}-2", "The kettle is red.")
     for agent, user, made in ((name, USER, mine), (name, "ada", others), (f"{name}-2", USER, anothers)):
         assert await rest.count(agent, user) == 1
-        assert [one["id"] for one in await rest.search(agent, "kettle", user_id=user)] == [made["id"]]
+        assert [result["id"] for result in await rest.search(agent, "kettle", user_id=user)] == [made["id"]]
     for agent, user in ((f"{name}-2", "ada"), (name.upper(), USER), (name, "Grace"), (f"{name} ", USER)):
         assert await rest.count(agent, user) == 0
         assert await rest.search(agent, "kettle", user_id=user) == []
@@ -75,11 +75,11 @@ async def test_a_pair_sees_only_what_is_its_own(rest: Rest, name: str):
 
 @pytest.mark.covers("DELETE /v1/memories/{memory_id}")
 async def test_a_deleted_memory_is_gone(rest: Rest, name: str):
-    made, kept = await rest.store(name, "The kettle is red."), await rest.store(name, "The pot is blue.")
+    made, stored = await rest.store(name, "The kettle is red."), await rest.store(name, "The pot is blue.")
     answer = await rest.delete(name, made["id"])
     assert (answer.status_code, answer.content) == (204, b"")
     assert await rest.count(name) == 1
-    assert [one["id"] for one in await rest.search(name, "kettle")] == [kept["id"]]
+    assert [result["id"] for result in await rest.search(name, "kettle")] == [stored["id"]]
     said(await rest.delete(name, made["id"]), 404)
 
 

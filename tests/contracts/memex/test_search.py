@@ -9,8 +9,8 @@ PATIENT_S = 60
 
 
 async def score(rest: Rest, agent: str, query: str, alpha: float | None) -> float:
-    (found,) = await rest.search(agent, query, **({} if alpha is None else {"alpha": alpha}))
-    return found["score"]
+    (result,) = await rest.search(agent, query, **({} if alpha is None else {"alpha": alpha}))
+    return result["score"]
 
 
 @pytest.mark.covers("POST /v1/memories/search")
@@ -38,10 +38,10 @@ async def test_the_most_similar_comes_first(rest: Rest, name: str):
     other = await rest.store(name, "The train leaves at noon.")
     best = await rest.store(name, "The kettle is red.")
     await rest.store(name, "Postgres pools have twenty connections.")
-    found = await rest.search(name, "The kettle is red.", alpha=1.0)
-    assert found[0]["id"] == best["id"]
-    assert [one["score"] for one in found] == sorted((one["score"] for one in found), reverse=True)
-    assert other["id"] in [one["id"] for one in found]
+    results = await rest.search(name, "The kettle is red.", alpha=1.0)
+    assert results[0]["id"] == best["id"]
+    assert [result["score"] for result in results] == sorted((result["score"] for result in results), reverse=True)
+    assert other["id"] in [result["id"] for result in results]
 
 
 @pytest.mark.covers("POST /v1/memories/search")
@@ -71,8 +71,8 @@ async def test_alpha_0_takes_the_newest_of_the_candidates_alone(rest: Rest, name
         await rest.store(name, text)
 
     async def newest_of_the_similar() -> bool:
-        (found,) = await rest.search(name, "The kettle is red.", alpha=0.0, top_k=1)
-        return (found["id"], found["score"]) == (similar[-1]["id"], 1.0)
+        (result,) = await rest.search(name, "The kettle is red.", alpha=0.0, top_k=1)
+        return (result["id"], result["score"]) == (similar[-1]["id"], 1.0)
 
     await wait_until(newest_of_the_similar, PATIENT_S)
 
@@ -88,9 +88,9 @@ async def test_importance_does_not_rank(rest: Rest, name: str):
         return first["score"] == second["score"]
 
     await wait_until(embedded, PATIENT_S)
-    found = await rest.search(name, "kettle", alpha=0.0)
-    assert [one["id"] for one in found] == [newer["id"], older["id"]]
-    assert [one["importance"] for one in found] == [0.0, 2.0]
+    results = await rest.search(name, "kettle", alpha=0.0)
+    assert [result["id"] for result in results] == [newer["id"], older["id"]]
+    assert [result["importance"] for result in results] == [0.0, 2.0]
 
 
 @pytest.mark.covers("POST /v1/memories/search")
@@ -100,9 +100,9 @@ async def test_a_search_may_be_for_one_type(rest: Rest, name: str):
         for kind in ("episodic", "semantic", "procedural")
     }
     for kind, memory in made.items():
-        found = await rest.search(name, "kettle", memory_type=kind)
-        assert [(one["id"], one["memory_type"]) for one in found] == [(memory, kind)]
-    assert {one["id"] for one in await rest.search(name, "kettle", memory_type=None)} == set(made.values())
+        results = await rest.search(name, "kettle", memory_type=kind)
+        assert [(result["id"], result["memory_type"]) for result in results] == [(memory, kind)]
+    assert {result["id"] for result in await rest.search(name, "kettle", memory_type=None)} == set(made.values())
 
 
 @pytest.mark.covers("POST /v1/memories/search")
@@ -110,8 +110,8 @@ async def test_the_type_is_filtered_before_candidates_are_taken(rest: Rest, name
     made = await rest.store(name, "Trains leave at noon.", memory_type="procedural")
     for _ in range(5):
         await rest.store(name, "The kettle is red.")
-    found = await rest.search(name, "The kettle is red.", top_k=1, memory_type="procedural")
-    assert [one["id"] for one in found] == [made["id"]]
+    results = await rest.search(name, "The kettle is red.", top_k=1, memory_type="procedural")
+    assert [result["id"] for result in results] == [made["id"]]
 
 
 @pytest.mark.covers("POST /v1/memories/search")

@@ -29,8 +29,8 @@ METRICS = {
 async def value(rest: Rest, sample: str) -> float:
     """A sample of /metrics, 0 when it is not there."""
     text = (await rest.http.get("/metrics")).text
-    found = re.findall(rf"^{re.escape(sample)} (\S+)$", text, re.MULTILINE)
-    return float(found[0]) if found else 0.0
+    results = re.findall(rf"^{re.escape(sample)} (\S+)$", text, re.MULTILINE)
+    return float(results[0]) if results else 0.0
 
 
 @pytest.mark.covers("GET /health")
@@ -75,20 +75,20 @@ async def test_every_metric_is_there(rest: Rest, metric: str, kind: str):
 
 @pytest.mark.covers("GET /metrics")
 async def test_requests_are_counted_by_route_method_and_group_of_statuses(rest: Rest, name: str):
-    asked = {
+    query = {
         'handler="/v1/memories",method="POST",status="2xx"': "POST /v1/memories",
         'handler="/v1/memories",method="POST",status="4xx"': "POST /v1/memories",
         'handler="/v1/memories/{memory_id}",method="DELETE",status="4xx"': "DELETE /v1/memories/first",
         'handler="/v1/memories/count",method="GET",status="4xx"': "GET /v1/memories/count",
         'handler="none",method="GET",status="4xx"': "GET /nothing",
     }
-    before = {labels: await value(rest, f"http_requests_total{{{labels}}}") for labels in asked}
-    for labels, request in asked.items():
+    before = {labels: await value(rest, f"http_requests_total{{{labels}}}") for labels in query}
+    for labels, request in query.items():
         method, path = request.split()
         body = memory(name, content="x") if "2xx" in labels else None
         await rest.http.request(method, path, json=body)
-    after = {labels: await value(rest, f"http_requests_total{{{labels}}}") for labels in asked}
-    assert {labels: after[labels] - before[labels] for labels in asked} == dict.fromkeys(asked, 1)
+    after = {labels: await value(rest, f"http_requests_total{{{labels}}}") for labels in query}
+    assert {labels: after[labels] - before[labels] for labels in query} == dict.fromkeys(query, 1)
 
 
 @pytest.mark.covers("GET /metrics")

@@ -82,8 +82,8 @@ async def test_a_search_that_does_not_fit_is_refused(rest: Rest, name: str, fiel
 async def test_the_limits_themselves_and_blanks_and_unknown_keys_pass(rest: Rest, name: str, changes: dict[str, Any]):
     answer = await rest.http.post(CREATE, json=memory(name, content="x") | changes)
     assert answer.status_code == 201, answer.text
-    known = {key: value for key, value in changes.items() if "unknown" not in changes}
-    assert {key: answer.json()[key] for key in known} == known
+    fields = {key: value for key, value in changes.items() if "unknown" not in changes}
+    assert {key: answer.json()[key] for key in fields} == fields
 
 
 @pytest.mark.covers("POST /v1/memories")
@@ -122,14 +122,14 @@ async def test_a_search_at_its_limits_and_with_numbers_as_texts_passes(rest: Res
     made = await rest.store(name, "The kettle is red.")
     answer = await rest.http.post(SEARCH, json=memory(name, query="kettle") | changes)
     assert answer.status_code == 200, answer.text
-    assert [one["id"] for one in answer.json()["results"]] == [made["id"]]
+    assert [result["id"] for result in answer.json()["results"]] == [made["id"]]
 
 
 @pytest.mark.covers("POST /v1/memories")
-@pytest.mark.parametrize(("given", "kept"), [("1.5", 1.5), ("0", 0.0), (2, 2.0), (0.123, 0.123)])
-async def test_an_importance_may_be_a_text(rest: Rest, name: str, given: Any, kept: float):
-    assert (await rest.store(name, "x", importance=given))["importance"] == kept
-    assert [one["importance"] for one in await rest.search(name, "x")] == [kept]
+@pytest.mark.parametrize(("given", "expected"), [("1.5", 1.5), ("0", 0.0), (2, 2.0), (0.123, 0.123)])
+async def test_an_importance_may_be_a_text(rest: Rest, name: str, given: Any, expected: float):
+    assert (await rest.store(name, "x", importance=given))["importance"] == expected
+    assert [result["importance"] for result in await rest.search(name, "x")] == [expected]
 
 
 @pytest.mark.covers("POST /v1/memories", "POST /v1/memories/search")
@@ -151,10 +151,10 @@ async def test_all_that_is_wrong_is_told_at_once(rest: Rest, name: str, path: st
 
 @pytest.mark.covers("POST /v1/memories")
 async def test_a_limit_is_told_in_ctx(rest: Rest, name: str):
-    (one,) = (await rest.http.post(CREATE, json=memory(name, content="x", importance=3))).json()["detail"]
-    assert one["ctx"] == {"le": 2.0}
-    (one,) = (await rest.http.post(CREATE, json=memory(name, content=""))).json()["detail"]
-    assert one["ctx"] == {"min_length": 1}
+    (item,) = (await rest.http.post(CREATE, json=memory(name, content="x", importance=3))).json()["detail"]
+    assert item["ctx"] == {"le": 2.0}
+    (item,) = (await rest.http.post(CREATE, json=memory(name, content=""))).json()["detail"]
+    assert item["ctx"] == {"min_length": 1}
 
 
 @pytest.mark.covers("POST /v1/memories", "POST /v1/memories/search")
