@@ -66,9 +66,9 @@ def test_people_read_whatever_is_stored_as_json(payload: bytes):
 def test_readers_of_the_log_are_shown_whatever_is_stored(payload: bytes, agent: str):
     """The events, for those who may see them; and who wrote them, for the audit."""
     reader = Reader("default", agent)
-    seen = EventView.of(0, Stored(HERE, payload))
-    seen.about()
-    assert seen.shown(reader, {})["position"] == f"0:{HERE}"
+    observation = EventView.of(0, Stored(HERE, payload))
+    observation.about()
+    assert observation.shown(reader, {})["position"] == f"0:{HERE}"
     page = asyncio.run(Audit(log_of(payload)).entries(reader, "*"))
     msgspec.json.encode(page)
 
@@ -90,9 +90,9 @@ def test_an_old_sample_with_more_and_fewer_fields_is_read_or_is_unreadable(sampl
     extended = decode(msgspec.msgpack.encode({**raw, **more, "data": {**raw["data"], **more}}), HERE)
     assert (extended.data, extended.envelope.event_id) == (whole.data, whole.envelope.event_id)
     gone = drawn.draw(st.sets(st.sampled_from(sorted(raw["data"]) or [""])))
-    kept = {name: value for name, value in raw["data"].items() if name not in gone}
+    fields = {name: value for name, value in raw["data"].items() if name not in gone}
     try:
-        read = decode(msgspec.msgpack.encode({**raw, "data": kept}), HERE)
+        read = decode(msgspec.msgpack.encode({**raw, "data": fields}), HERE)
     except UnreadableEvent:
         return
     assert type(read.data) is type(whole.data)

@@ -69,15 +69,15 @@ async def test_the_log_reads_like_a_list(redis: Client, place: DocumentLocation,
             case "append":
                 names = [f"said-{len(model) + n}." for n in range(number)]
                 answers = await log.append({0: [Entry(EventId(name), name.encode()) for name in names]})
-                model += (Stored(one.position, name.encode()) for one, name in zip(answers[0], names, strict=True))
+                model += (Stored(item.position, name.encode()) for item, name in zip(answers[0], names, strict=True))
             case "seal":
                 await seal_next(redis, log, 0, number)
             case "let go":
                 await Sealing(redis, log).let_go(0)
             case "rewrite":
                 await Sealing(redis, log).rewrite(0)
-                found = b"".join(place.payloads())
-                assert not [text for text in erased if text in found]
+                results = b"".join(place.payloads())
+                assert not [text for text in erased if text in results]
             case "start again":
                 log = await opened(redis, place)
             case "erase" if model and model[number % len(model)].payload.startswith(b"said"):
@@ -114,6 +114,6 @@ async def assert_equal(log: ArchivedLog, model: list[Stored]) -> None:
     assert await log.head(0) == (model[-1].position if model else START)
     for position, _ in model:
         read: Any = await log.read(0, position, 3)
-        assert read == [one for one in model if one.position > position][:3]
+        assert read == [item for item in model if item.position > position][:3]
         back = await log.read_back(0, position, 3)
-        assert back == [one for one in model if one.position < position][-3:][::-1]
+        assert back == [item for item in model if item.position < position][-3:][::-1]

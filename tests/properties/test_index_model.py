@@ -81,15 +81,15 @@ def vectors(draw: st.DrawFn) -> Vectors:
 @st.composite
 def feeds(draw: st.DrawFn) -> list[Step]:
     """Documents come, change what may change while the text stays, get vectors, go, and come back."""
-    known: dict[str, IndexEntry] = {}
+    fields: dict[str, IndexEntry] = {}
     steps: list[Step] = []
     for _ in range(draw(st.integers(0, 25))):
         item: FeedItem
         match draw(st.sampled_from(["put", "put", "update", "remove", "vectors", "switched"])):
             case "put":
                 item = Put(of_its_kind(draw(entries)))
-            case "update" if known:
-                same, other = draw(st.sampled_from(list(known.values()))), draw(entries)
+            case "update" if fields:
+                same, other = draw(st.sampled_from(list(fields.values()))), draw(entries)
                 item = Put(changed(same, other))
             case "remove":
                 item = Remove(draw(ids))
@@ -99,10 +99,10 @@ def feeds(draw: st.DrawFn) -> list[Step]:
             case _:
                 item = draw(vectors())
         if isinstance(item, Put):
-            before = known.get(item.entry.id)
+            before = fields.get(item.entry.id)
             if before is not None and before.terms == item.entry.terms:
                 item = Put(changed(before, item.entry))
-            known[item.entry.id] = item.entry
+            fields[item.entry.id] = item.entry
         name = item.entry.id if isinstance(item, Put) else getattr(item, "id", "")
         steps.append((partition_of(name), item))
     return steps
@@ -139,10 +139,10 @@ def matching(index: IndexReplica, allowed: Filter, now_ms: int) -> set[str]:
 def contents(index: IndexReplica) -> dict[str, tuple[Any, ...]]:
     """Everything a reader could learn of each document."""
     query = np.asarray([0.8, 0.6, 0], np.float32)
-    found: dict[str, tuple[Any, ...]] = {}
+    results: dict[str, tuple[Any, ...]] = {}
     for name, ordinal in index.ordinal_of.items():
         (cosine,) = index.vectors.cosine(query, np.asarray([ordinal])).tolist()
-        found[name] = (
+        results[name] = (
             index.terms[ordinal].tolist(),
             sorted(index.facets_of[ordinal]),
             index.authors[int(index.author[ordinal])],
@@ -156,7 +156,7 @@ def contents(index: IndexReplica) -> dict[str, tuple[Any, ...]]:
             float(index.confidence[ordinal]),
             None if np.isnan(cosine) else cosine,
         )
-    return found
+    return results
 
 
 def answers(index: IndexReplica, allowed: Filter, now_ms: int) -> list[list[Hit]]:
@@ -170,8 +170,8 @@ def answers(index: IndexReplica, allowed: Filter, now_ms: int) -> list[list[Hit]
 
 
 def found(index: IndexReplica, word: str, allowed: Filter, now_ms: int) -> set[str]:
-    asked = Question(text=word, vector=None, mode="lexical", limit=100, now_ms=now_ms)
-    return {hit.id for hit in search(index, asked, allowed)}
+    question = Question(text=word, vector=None, mode="lexical", limit=100, now_ms=now_ms)
+    return {hit.id for hit in search(index, question, allowed)}
 
 
 @settings(max_examples=60)
@@ -185,12 +185,12 @@ def test_the_index_holds_what_a_dictionary_would(
         index = applied(folder, steps)
         if committed:
             index.commit()
-            said = {index.ids[ordinal]: terms for ordinal, terms in index.lexical.all_terms()}
-            assert said == {name: entry.terms for name, entry in model.entries.items()}
+            fields = {index.ids[ordinal]: terms for ordinal, terms in index.lexical.all_terms()}
+            assert fields == {name: entry.terms for name, entry in model.entries.items()}
         assert set(index.ordinal_of) == model.entries.keys()
         assert len(index) == len(model.entries)
-        for one in allowed:
-            assert matching(index, one, now_ms) == model.matching(one, now_ms)
+        for item in allowed:
+            assert matching(index, item, now_ms) == model.matching(item, now_ms)
         for name, ordinal in index.ordinal_of.items():
             assert index.terms[ordinal].tolist() == hashed_text(model.entries[name].terms).tolist()
             assert index.vectors.has(ordinal) == (name in model.rows)
@@ -252,8 +252,8 @@ def test_compacting_in_the_middle_changes_no_answer(
         assert {index.authors[author] for author in index.author.values.tolist()} == set(index.authors)
         for partition, item in steps[at:]:
             index.apply(partition, [item])
-        for one in (straight, index):
-            one.commit()
+        for entry in (straight, index):
+            entry.commit()
         assert contents(index) == contents(straight)
         assert answers(index, allowed, now_ms) == answers(straight, allowed, now_ms)
 
@@ -271,6 +271,6 @@ def test_two_replicas_of_the_same_documents_answer_alike(steps: list[Step], allo
         late = applied(folder / "late", [(partition_of(name), Put(model.entries[name])) for name in order])
         for name, rows in model.rows.items():
             late.apply(partition_of(name), [Vectors(name, MODEL, DIMENSIONS, rows)])
-        for one in (straight, late):
-            one.commit()
+        for item in (straight, late):
+            item.commit()
         assert answers(late, allowed, now_ms) == answers(straight, allowed, now_ms)

@@ -111,7 +111,7 @@ def test_what_is_erased_is_nothing_that_is_still_read(history: History):
         if not isinstance(document, Tombstone | SupersededEvent)
     ]
     read = {getattr(document, "position", "") for document in living}
-    retired = [entry for one in living if isinstance(one, Ledger) for entry in unpacked(one)]
+    retired = [entry for item in living if isinstance(item, Ledger) for entry in unpacked(item)]
     read |= {str(entry.position) for entry in retired if not entry.erased}
     assert read.isdisjoint(str(position) for position in history.live.erased)
 
@@ -122,17 +122,17 @@ GONE_FOR_GOOD = (ACTION, LESSON)
 
 def forgotten_words(history: History) -> set[str]:
     """The planted words that must be gone: said of what is forgotten for good, or before it was forgotten."""
-    tombs = {name for name, one in history.live.documents.items() if isinstance(one, Tombstone)}
+    tombs = {name for name, document in history.live.documents.items() if isinstance(document, Tombstone)}
     tombs |= {
-        one.subject for one in history.forgot if one.subject.startswith(GONE_FOR_GOOD)
+        document.subject for document in history.forgot if document.subject.startswith(GONE_FOR_GOOD)
     } - history.live.documents.keys()
     last: dict[str, Position] = {}
     for forgot in history.forgot:
         last[forgot.subject] = max(forgot.position, last.get(forgot.subject, forgot.position))
     return {
-        said.word
-        for said in history.said
-        if said.subject in tombs or (said.subject in last and said.position < last[said.subject])
+        text.word
+        for text in history.said
+        if text.subject in tombs or (text.subject in last and text.position < last[text.subject])
     }
 
 
@@ -176,11 +176,11 @@ async def test_redis_keeps_what_memory_keeps(redis: Client, history: History, da
         if batch:
             await store.save(await project(store, batch), batch[-1].position)
     assert await store.load(list(memory.documents)) == memory.documents
-    listed = {name: set(found) for name, found in (await store.members(list(memory.listings))).items()}
-    assert {name: found for name, found in listed.items() if found} == members(memory)
+    listed = {name: set(result) for name, result in (await store.members(list(memory.listings))).items()}
+    assert {name: result for name, result in listed.items() if result} == members(memory)
     prefix = store.keys.listing("")
-    kept = {raw.decode().removeprefix(prefix) async for raw in redis.scan_iter(match=f"{prefix}*", count=1000)}
-    assert kept == members(memory).keys()
+    fields = {raw.decode().removeprefix(prefix) async for raw in redis.scan_iter(match=f"{prefix}*", count=1000)}
+    assert fields == members(memory).keys()
     names = [store.keys.doc(""), store.keys.row("")]
     saved = {
         DocumentId(raw.decode().removeprefix(name))
@@ -202,6 +202,6 @@ def test_streams_make_the_same_apart_as_together(history: History, partitions: i
     for store in apart:
         assert union.documents.keys().isdisjoint(store.documents)
         union.documents.update(store.documents)
-        for listing, found in store.listings.items():
-            union.listings.setdefault(listing, set()).update(found)
+        for listing, result in store.listings.items():
+            union.listings.setdefault(listing, set()).update(result)
     assert differing(union, history.live) == {}

@@ -82,14 +82,16 @@ async def test_the_pages_of_a_listing_have_what_is_of_the_time_once_and_in_order
 ):
     name, times, kind = uuid4().hex, Times(happened, wanted), Memory if listing == "memories" else Observation
     reader = DocumentReader(redis, 1)
-    found = await _saved(redis, kind, name, happenings)
+    results = await _saved(redis, kind, name, happenings)
     cursors: list[str] = []
-    listed = [one async for one in _walked(reader, listing, name, limit, times, cursors)]
-    expected = [one for one in found if _is_of(one, times) and one.agent_id == AGENT]
+    listed = [item async for item in _walked(reader, listing, name, limit, times, cursors)]
+    expected = [item for item in results if _is_of(item, times) and item.agent_id == AGENT]
     order = _by_event_time if listing == "timeline" else _in_log_order
     in_order = sorted(expected, key=order, reverse=listing != "session")
-    assert [one.id for one in listed] == [one.id for one in in_order]
-    assert [one.id for one in found if one.agent_id != AGENT and any(one.id in cursor for cursor in cursors)] == []
+    assert [item.id for item in listed] == [item.id for item in in_order]
+    assert [
+        item.id for item in results if item.agent_id != AGENT and any(item.id in cursor for cursor in cursors)
+    ] == []
 
 
 async def _walked(
@@ -107,7 +109,7 @@ async def _walked(
 
 
 async def _saved(redis: Client, kind: type, name: str, happenings: list[Happening]) -> list[Any]:
-    events = [_event(kind, name, number, one) for number, one in enumerate(happenings)]
+    events = [_event(kind, name, number, item) for number, item in enumerate(happenings)]
     keys = PartitionKeys(0)
     store = RedisStore(redis, keys, 1, await acquire_lease(redis, keys, "test", 600_000))
     changes = await project(store, events)
@@ -118,19 +120,19 @@ async def _saved(redis: Client, kind: type, name: str, happenings: list[Happenin
     return made
 
 
-def _event(kind: type, name: str, number: int, one: Happening) -> Recorded:
+def _event(kind: type, name: str, number: int, item: Happening) -> Recorded:
     data = MEMORY if kind is Memory else ObservationRecorded(content="tea")
-    recorded_at = None if one.imported is None else NOW + timedelta(seconds=one.imported)
+    recorded_at = None if item.imported is None else NOW + timedelta(seconds=item.imported)
     return recorded(
-        data, place(number), event_id=f"e{number}", project=name, occurred_at=NOW + timedelta(seconds=one.occurred),
-        recorded_at=recorded_at, agent_id="bob" if one.others else AGENT,
+        data, place(number), event_id=f"e{number}", project=name, occurred_at=NOW + timedelta(seconds=item.occurred),
+        recorded_at=recorded_at, agent_id="bob" if item.others else AGENT,
     )  # fmt: skip
 
 
-def _is_of(one: Any, times: Times) -> bool:
+def _is_of(item: Any, times: Times) -> bool:
     """As the API page says it: half-open, and nothing is recorded after it was imported."""
-    was_recorded = min(one.recorded_at, _position(one))
-    return _in(times.happened, one.occurred_at) and _in(times.recorded, was_recorded)
+    was_recorded = min(item.recorded_at, _position(item))
+    return _in(times.happened, item.occurred_at) and _in(times.recorded, was_recorded)
 
 
 def _in(interval: Interval, time: datetime) -> bool:
@@ -138,13 +140,13 @@ def _in(interval: Interval, time: datetime) -> bool:
     return (since is None or to_ms(time) >= since) and (until is None or to_ms(time) < until)
 
 
-def _position(one: Any) -> datetime:
-    return NOW + timedelta(milliseconds=int(one.position.partition("-")[0]) - to_ms(NOW))
+def _position(item: Any) -> datetime:
+    return NOW + timedelta(milliseconds=int(item.position.partition("-")[0]) - to_ms(NOW))
 
 
-def _in_log_order(one: Any) -> Any:
-    return _position(one)
+def _in_log_order(item: Any) -> Any:
+    return _position(item)
 
 
-def _by_event_time(one: Any) -> Any:
-    return one.occurred_at, _position(one)
+def _by_event_time(item: Any) -> Any:
+    return item.occurred_at, _position(item)

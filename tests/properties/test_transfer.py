@@ -41,8 +41,8 @@ def test_an_export_that_is_imported_is_the_same_log_and_the_same_documents(histo
             assert (report.duplicates, report.rejected, report.complete) == (0, [], True)
             again = await exported(target)
             assert again == body if partitions == 1 else sorted(again.splitlines()) == sorted(body.splitlines())
-            found = [await fold(target, partition) for partition in range(partitions)]
-            assert [store.erased for store in found] == [{}] * partitions
-            assert Folded(found).documents == Folded([history.live]).documents
+            results = [await fold(target, partition) for partition in range(partitions)]
+            assert [store.erased for store in results] == [{}] * partitions
+            assert Folded(results).documents == Folded([history.live]).documents
 
     asyncio.run(check())

@@ -43,12 +43,12 @@ names = st.sampled_from([*DOCUMENTS, *EVENT_IDS, "", "\0", "\x1d", "\x1e", "\x1f
 
 
 @cache
-def data_of(cls: type[EventData], said: st.SearchStrategy[str] = texts) -> st.SearchStrategy[EventData]:
+def data_of(cls: type[EventData], text: st.SearchStrategy[str] = texts) -> st.SearchStrategy[EventData]:
     """Any data of one event type, built from the types of its fields; `said` is what its texts are."""
-    edges = st.builds(ActionEdge, type=st.sampled_from(get_args(EdgeType)), target=said)
+    edges = st.builds(ActionEdge, type=st.sampled_from(get_args(EdgeType)), target=text)
     of_type: dict[Any, st.SearchStrategy[Any]] = {
         list[ActionEdge]: st.lists(edges, max_size=3),
-        str: said,
+        str: text,
         int: integers,
         float: floats,
         bool: st.booleans(),
@@ -56,9 +56,9 @@ def data_of(cls: type[EventData], said: st.SearchStrategy[str] = texts) -> st.Se
         int | float | None: st.none() | integers | floats,
         int | None: st.none() | integers,
         float | None: st.none() | floats,
-        str | None: st.none() | said,
+        str | None: st.none() | text,
         datetime | None: st.none() | times,
-        list[str]: st.lists(said, max_size=3),
+        list[str]: st.lists(text, max_size=3),
         dict[str, Any]: st.dictionaries(texts, json_values, max_size=3),
     }
     fields = msgspec.structs.fields(cls)
@@ -118,12 +118,12 @@ def damaged(draw: st.DrawFn) -> bytes:
 
 def _spoilers(draw: st.DrawFn) -> list[Callable[[Any], None]]:
     def lose(fields: Any) -> None:
-        if known := _known(fields):
-            del known[draw(st.sampled_from(list(known)))]
+        if existing := _known(fields):
+            del existing[draw(st.sampled_from(list(existing)))]
 
     def change(fields: Any) -> None:
-        if known := _known(fields):
-            known[draw(st.sampled_from(list(known)))] = draw(msgpack_values)
+        if existing := _known(fields):
+            existing[draw(st.sampled_from(list(existing)))] = draw(msgpack_values)
 
     def add(fields: Any) -> None:
         if isinstance(fields, dict):

@@ -38,8 +38,8 @@ async def seal_next(redis: Client, log: ArchivedLog, partition: int, count: int)
     entries = await log.read(partition, sealed, count)
     if not entries:
         return 0
-    found = await Sealing(redis, log).seal(partition, entries[-1].position, LATE)
-    return found.content.entries if found else 0
+    results = await Sealing(redis, log).seal(partition, entries[-1].position, LATE)
+    return results.content.entries if results else 0
 
 
 class RestlessLog(ArchivedLog):
@@ -88,15 +88,15 @@ async def trimmed(redis: Client, partition: int) -> Position:
 
 async def everything(log: ArchivedLog, partition: int, page: int = 7) -> list[Stored]:
     """A partition from its beginning, in pages."""
-    found: list[Stored] = []
-    while rows := await log.read(partition, found[-1].position if found else START, page):
-        found += rows
-    return found
+    results: list[Stored] = []
+    while rows := await log.read(partition, results[-1].position if results else START, page):
+        results += rows
+    return results
 
 
 async def everything_back(log: ArchivedLog, partition: int, page: int = 7) -> list[Stored]:
     """A partition from its end, in pages."""
-    found: list[Stored] = []
-    while rows := await log.read_back(partition, found[-1].position if found else None, page):
-        found += rows
-    return found
+    results: list[Stored] = []
+    while rows := await log.read_back(partition, results[-1].position if results else None, page):
+        results += rows
+    return results

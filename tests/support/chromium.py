@@ -76,10 +76,10 @@ class Page:
 
     async def value(self, expression: str) -> Any:
         """What an expression of JavaScript is in the page, waiting for a promise; raises PageFault."""
-        told = await self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
-        if "exceptionDetails" in told:
-            raise PageFault(str(told["exceptionDetails"]))
-        return told["result"].get("value")
+        answer = await self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
+        if "exceptionDetails" in answer:
+            raise PageFault(str(answer["exceptionDetails"]))
+        return answer["result"].get("value")
 
     async def until(self, expression: str) -> None:
         """Wait until an expression holds in the page."""
@@ -115,12 +115,12 @@ class Page:
 
     async def press_button(self, words: str) -> None:
         """Press the first visible button, summary or link that says the words, once it is there."""
-        found = (
+        document = (
             "[...document.querySelectorAll('button, summary, a')].find((one) => one.checkVisibility() && "
             f"one.textContent.trim() === {json.dumps(words)})"
         )
-        await self.until(found)
-        await self.value(f"{found}.click()")
+        await self.until(document)
+        await self.value(f"{document}.click()")
 
     async def fill(self, selector: str, text: str) -> None:
         """Put a text into a field, as somebody who types it and leaves."""
@@ -151,8 +151,8 @@ class Page:
                 self.complaints.append(str(params["args"]))
             case "Log.entryAdded" if params["entry"]["level"] in ("error", "warning"):
                 entry = params["entry"]
-                told = self.refused if "server responded with a status of" in entry["text"] else self.complaints
-                told.append(f"{entry['text']} {entry.get('url', '')}")
+                answer = self.refused if "server responded with a status of" in entry["text"] else self.complaints
+                answer.append(f"{entry['text']} {entry.get('url', '')}")
             case "Network.requestWillBeSent":
                 self.requests.append((params["request"]["method"], params["request"]["url"]))
             case _:

@@ -20,8 +20,8 @@ PATIENT_S = 60.0
 
 def environment(**variables: str) -> dict[str, str]:
     """This process's environment with no settings of mnemolog's but these."""
-    kept = {name: value for name, value in os.environ.items() if name != "REDIS_URL" and not name.startswith("MNEMO")}
-    return {**kept, **variables}
+    fields = {name: value for name, value in os.environ.items() if name != "REDIS_URL" and not name.startswith("MNEMO")}
+    return {**fields, **variables}
 
 
 def command_line(*arguments: str) -> list[str]:

@@ -63,27 +63,27 @@ class Row(NamedTuple):
 def rows(system: System) -> list[Row]:
     """The endpoints and tools of a system, each with the tests that cover it."""
     tests = covered(system.suite)
-    found = [
+    results = [
         Row(name, endpoint.level, str(endpoint.status), endpoint.summary, tests.get(name, []))
         for endpoint in system.endpoints
         for name in [f"{endpoint.method} {_CONVERTER.sub('}', endpoint.path)}"]
     ]
-    found += [Row(name, "M", "", "", tests.get(name, [])) for name in system.further]
+    results += [Row(name, "M", "", "", tests.get(name, [])) for name in system.further]
     tools = PROFILES[system.profile].tools if system.profile else ()
-    found += [Row(f"MCP {tool.name}", "M", "", tool.description, tests.get(f"MCP {tool.name}", [])) for tool in tools]
-    return found
+    results += [Row(f"MCP {tool.name}", "M", "", tool.description, tests.get(f"MCP {tool.name}", [])) for tool in tools]
+    return results
 
 
 @cache
 def covered(suite: str) -> dict[str, list[str]]:
     """The tests of a suite by what they say they cover, each as `file::test`."""
-    found: defaultdict[str, list[str]] = defaultdict(list)
+    results: defaultdict[str, list[str]] = defaultdict(list)
     for path in sorted((ROOT / "tests" / "contracts" / suite).glob("test_*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 for endpoint in _marks(node):
-                    found[endpoint].append(f"{path.name}::{node.name}")
-    return dict(found)
+                    results[endpoint].append(f"{path.name}::{node.name}")
+    return dict(results)
 
 
 def unknown(system: System) -> set[str]:

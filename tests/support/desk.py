@@ -57,30 +57,30 @@ class Desk:
         await asyncio.sleep(0.002)
         return (await self._handler.handle(command, Caller(tenant))).id
 
-    async def remember(self, content: str, *, tenant: str = TENANT, agent_id: str = AGENT, **said: Any) -> str:
+    async def remember(self, content: str, *, tenant: str = TENANT, agent_id: str = AGENT, **text: Any) -> str:
         """Keep a memory."""
-        fields: dict[str, Any] = {"project": PROJECT, "keep_duplicates": True, **said}
+        fields: dict[str, Any] = {"project": PROJECT, "keep_duplicates": True, **text}
         return await self.say(Remember(content=content, agent_id=agent_id, **fields), tenant)
 
-    async def observe(self, content: str, when: datetime | None = None, *, tenant: str = TENANT, **said: Any) -> str:
+    async def observe(self, content: str, when: datetime | None = None, *, tenant: str = TENANT, **text: Any) -> str:
         """Report an observation; it happened now unless said when."""
-        fields: dict[str, Any] = {"project": PROJECT, "session_id": "s1", "agent_id": AGENT, **said}
+        fields: dict[str, Any] = {"project": PROJECT, "session_id": "s1", "agent_id": AGENT, **text}
         command = Observe(content=content, occurred_at=when or system_clock(), **fields)
         return await self.say(command, tenant)
 
-    async def edit(self, path: str, output: str = "", **said: Any) -> str:
+    async def edit(self, path: str, output: str = "", **text: Any) -> str:
         """Report that a tool edited a file."""
         data = {"tool_name": "Edit", "tool_input": {"file_path": path}, "tool_output": output}
-        return await self.observe("", data=data, **said)
+        return await self.observe("", data=data, **text)
 
-    async def learn(self, content: str, *, tenant: str = TENANT, **said: Any) -> str:
+    async def learn(self, content: str, *, tenant: str = TENANT, **text: Any) -> str:
         """State a lesson."""
-        fields: dict[str, Any] = {"project": PROJECT, "agent_id": AGENT, **said}
+        fields: dict[str, Any] = {"project": PROJECT, "agent_id": AGENT, **text}
         return await self.say(RecordLesson(content=content, **fields), tenant)
 
-    async def forget(self, kind: SubjectKind, subject: str, **said: Any) -> None:
+    async def forget(self, kind: SubjectKind, subject: str, **text: Any) -> None:
         """Forget a document and wait until it is gone."""
-        await self.say(ForgetSubject(kind=kind, subject=subject, project=PROJECT, event_id=new_event_id(), **said))
+        await self.say(ForgetSubject(kind=kind, subject=subject, project=PROJECT, event_id=new_event_id(), **text))
         await self.settle()
 
     async def settle(self) -> None:

@@ -36,38 +36,38 @@ class Content(NamedTuple):
 
 async def content_of(engine: Client, index: Named, partition: int) -> Content:
     """What stands there."""
-    keys, found = PartitionIndex(index.name, partition), Content({}, {}, {})
+    keys, results = PartitionIndex(index.name, partition), Content({}, {}, {})
     documents, vectors, episodes = keys.prefixes
     async for key in engine.scan_iter(match=f"{index.name}:*", count=1000):
         name = key.decode()
         if name.startswith(documents):
             if stored := await engine.hgetall(name):  # not removed since the scan
-                found.documents[name.removeprefix(documents)] = stored[b"x"], stored[b"h"]
+                results.documents[name.removeprefix(documents)] = stored[b"x"], stored[b"h"]
         elif name.startswith(vectors):
-            found.vectors[name.removeprefix(vectors)] = await engine.get(name)
+            results.vectors[name.removeprefix(vectors)] = await engine.get(name)
         elif name.startswith(episodes):
             members: list[bytes] = await engine.zrange(name, 0, -1)
-            found.episodes[name.removeprefix(episodes)] = [member.decode().partition("|")[2] for member in members]
-    return found
+            results.episodes[name.removeprefix(episodes)] = [member.decode().partition("|")[2] for member in members]
+    return results
 
 
 async def content_wanted(redis: Client, index: Named, partition: int) -> Content:
     """What should stand there: made of the live documents, and of the vectors in the cache."""
     keys = PartitionKeys(partition).of_generation(await live_generation(redis, partition))
     names: set[DocumentId] = {name async for batch in scanned(redis, keys, 100) for name in batch}
-    documents = [one for one in await load(redis, keys, sorted(names)) if isinstance(one, Searched)]
-    wanted = Content({}, {}, {})
-    for one in sorted(documents, key=lambda document: Position.parse(document.position or str(START))):
-        entry = index_entry(one)
+    documents = [item for item in await load(redis, keys, sorted(names)) if isinstance(item, Searched)]
+    expected = Content({}, {}, {})
+    for item in sorted(documents, key=lambda document: Position.parse(document.position or str(START))):
+        entry = index_entry(item)
         assert entry is not None
-        wanted.documents[one.id] = packed(entry), hashes_of(entry.terms)
+        expected.documents[item.id] = packed(entry), hashes_of(entry.terms)
         if entry.episode:
-            wanted.episodes.setdefault(entry.episode, []).append(one.id)
-        parts = [embedding(cache_key(index.identity.model, text)) for text in chunk(searchable_text(one))]
+            expected.episodes.setdefault(entry.episode, []).append(item.id)
+        parts = [embedding(cache_key(index.identity.model, text)) for text in chunk(searchable_text(item))]
         rows: list[Any] = [await redis.get(part) for part in parts]
         if rows and all(rows):
-            wanted.vectors[one.id] = b"".join(rows)
-    return wanted
+            expected.vectors[item.id] = b"".join(rows)
+    return expected
 
 
 async def is_in_line(redis: Client, engine: Client, index: Named, partitions: int) -> bool:
@@ -81,8 +81,8 @@ async def is_in_line(redis: Client, engine: Client, index: Named, partitions: in
             or state.covers.encode() != (await redis.get(keys.checkpoint) or b"0-0")
         ):
             return False
-        found, wanted = [await content_of(engine, index, partition), await content_wanted(redis, index, partition)]
-        if found != wanted or (state.documents, state.embedded) != (len(found.documents), len(found.vectors)):
+        results, expected = [await content_of(engine, index, partition), await content_wanted(redis, index, partition)]
+        if results != expected or (state.documents, state.embedded) != (len(results.documents), len(results.vectors)):
             return False
     return True
 

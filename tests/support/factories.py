@@ -73,14 +73,14 @@ def observed(n: int, content: str = "the build failed", *, event_id: str = "", *
 
 def remembered(n: int, content: str, *, event_id: str = "", **data: Any) -> Recorded:
     """A memory recorded at `place(n)`; its event id is `m<n>`."""
-    said = MemoryRecorded(content=content, **data)
-    return recorded(said, place(n), event_id=event_id or f"m{n}", occurred_at=minute(n))
+    fields = MemoryRecorded(content=content, **data)
+    return recorded(fields, place(n), event_id=event_id or f"m{n}", occurred_at=minute(n))
 
 
 def learned(n: int, content: str = "rebase before pushing", *, event_id: str = "", **data: Any) -> Recorded:
     """A lesson said at `place(n)`; its event id is `l<n>`."""
-    said = LessonRecorded(content=content, **data)
-    return recorded(said, place(n), event_id=event_id or f"l{n}", occurred_at=minute(n))
+    fields = LessonRecorded(content=content, **data)
+    return recorded(fields, place(n), event_id=event_id or f"l{n}", occurred_at=minute(n))
 
 
 def started(n: int, *, event_id: str = "", cwd: str = "", title: str = "", **envelope: Any) -> Recorded:
@@ -103,10 +103,10 @@ def said(n: int, data: EventData, *, event_id: str = "", **envelope: Any) -> Rec
 
 def forgotten(n: int, kind: SubjectKind, subject: str, *, documents: Sequence[str] = (), **envelope: Any) -> Recorded:
     """A tombstone recorded at `place(n)`; its event id is `f<n>`. It names no session but for what belongs to one."""
-    told = SubjectForgotten(kind=kind, subject=subject, documents=list(documents))
+    answer = SubjectForgotten(kind=kind, subject=subject, documents=list(documents))
     in_session = kind in ("observation", "session")
     fields = {"occurred_at": minute(n), "session_id": SESSION_NAME if in_session else "", **envelope}
-    return recorded(told, place(n), event_id=f"f{n}", **fields)
+    return recorded(answer, place(n), event_id=f"f{n}", **fields)
 
 
 def decided(command: AnyCommand, position: Position, *, caller: Caller | None = None, now: datetime = NOW) -> Recorded:

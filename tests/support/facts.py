@@ -97,13 +97,13 @@ def distinct_pairs(count: int = 500) -> Iterator[Pair]:
         if how == "number":
             other["number"] = str(int(words["number"]) + draw.choice([1, 10, 100]))
         elif how != "negation":
-            other[how] = draw.choice([one for one in WORDS[language][how] if one != words[how]])
-        one, two = frame.format(**words), frame.format(**other)
+            other[how] = draw.choice([first for first in WORDS[language][how] if first != words[how]])
+        first, two = frame.format(**words), frame.format(**other)
         if how == "negation":
-            said, denied = NOT[language] if NOT[language][0] in one else TAKES[language]
-            two = one.replace(said, denied, 1)
-        assert one != two, (one, how)
-        yield Pair(language, how, one, two)
+            fields, denied = NOT[language] if NOT[language][0] in first else TAKES[language]
+            two = first.replace(fields, denied, 1)
+        assert first != two, (first, how)
+        yield Pair(language, how, first, two)
 
 
 def restatements(count: int = 200) -> Iterator[Pair]:
@@ -113,9 +113,9 @@ def restatements(count: int = 200) -> Iterator[Pair]:
     for number in range(count):
         language = list(FRAMES)[number % 5]
         how = list(kinds)[number // 5 % 5]
-        one = draw.choice(FRAMES[language]).format(**_words(language, draw))
-        other = kinds[how](one, language)
-        yield Pair(language, how, one, other if other != one else f"  {one}. ")
+        item = draw.choice(FRAMES[language]).format(**_words(language, draw))
+        other = kinds[how](item, language)
+        yield Pair(language, how, item, other if other != item else f"  {item}. ")
 
 
 def _words(language: str, draw: random.Random) -> dict[str, str]:

@@ -67,10 +67,10 @@ class FakeServer:
             case "/v1/recall":
                 return 200, {"results": self.recalled, "confidence": 0.12, "took_ms": 1.5, "lag": {}, "degraded": []}
             case "/v1/events" if method == "GET":
-                asked = parse_qs(query)
-                if asked.get("partition", ["0"]) != ["0"]:
+                request = parse_qs(query)
+                if request.get("partition", ["0"]) != ["0"]:
                     return 422, {"code": "invalid", "detail": "there is one", "field": "partition"}
-                return 200, {"events": [] if "after" in asked else [EVENT], "next": "0:5-0"}
+                return 200, {"events": [] if "after" in request else [EVENT], "next": "0:5-0"}
             case _:
                 missing = {"code": "not_found", "detail": "no such route"}
                 return self.answers.get(f"{method} {path}", (404, missing))

@@ -131,16 +131,16 @@ class Writer:
         self.dice, self.project = dice, project
         self._count = 0
 
-    def words(self, template: str, **known: str) -> str:
+    def words(self, template: str, **existing: str) -> str:
         """The template with everything filled in; what is not `known` is drawn."""
         dice = self.dice
-        area = known.get("area") or dice.choice(self.project.areas)
+        area = existing.get("area") or dice.choice(self.project.areas)
         fields = {
             "area": area, "project": self.project.name, "areas": ", ".join(self.project.areas),
             "test": self.project.test, "file": self.file(area), "error": dice.choice(ERRORS),
             "ms": str(dice.randrange(20, 900)), "count": str(dice.randrange(2, 90) * 500),
             "release": f"2.{dice.randrange(4, 30)}", "team": dice.choice(TEAMS), "hour": str(dice.randrange(2, 18)),
-            **known,
+            **existing,
         }  # fmt: skip
         for name, choices in (("cause", CAUSES), ("fix", FIXES), ("symptom", SYMPTOMS), ("symptom2", SYMPTOMS)):
             fields.setdefault(name, dice.choice(choices).format_map(fields))
@@ -171,8 +171,8 @@ class Writer:
         yield said(
             type="session", status="started", title=symptom[0].upper() + symptom[1:], cwd=f"/work/{self.project.name}"
         )
-        asked = f"{symptom[0].upper()}{symptom[1:]}. Please find out why, and fix it with a test."
-        yield said(type="observe", kind="prompt_submit", data={"prompt": asked})
+        query = f"{symptom[0].upper()}{symptom[1:]}. Please find out why, and fix it with a test."
+        yield said(type="observe", kind="prompt_submit", data={"prompt": query})
         for turn in range(1, turns):
             at += timedelta(seconds=dice.randrange(8, 90))
             if turn == turns // 2:
@@ -200,8 +200,8 @@ class Writer:
         passed = turn > turns * 0.7 or dice.random() < 0.3
         match dice.randrange(6):
             case 0:
-                found = [f"{self.file(area)}:{dice.randrange(4, 400)}" for _ in range(dice.randrange(1, 6))]
-                tool = ("Grep", {"pattern": area, "path": self.project.folder}, "\n".join(found))
+                results = [f"{self.file(area)}:{dice.randrange(4, 400)}" for _ in range(dice.randrange(1, 6))]
+                tool = ("Grep", {"pattern": area, "path": self.project.folder}, "\n".join(results))
             case 1:
                 lines = [
                     f"{n:>5}  {self.words('{area} {error} {count}', area=area)}" for n in range(dice.randrange(3, 20))
@@ -258,12 +258,12 @@ class Writer:
         for place, template in enumerate(ACTIONS[: self.dice.randrange(3, 7)]):
             status = "done" if place < done else "active" if place == done else "pending"
             title = self.words(template, area=area)
-            one = self.say(
+            item = self.say(
                 at, self.dice.choice(AGENTS), type="action", title=title[0].upper() + title[1:], status=status,
                 priority=self.dice.randrange(5), requires=[before] if before else [],
             )  # fmt: skip
-            before = subject_of(one)
-            yield one
+            before = subject_of(item)
+            yield item
             at += timedelta(minutes=self.dice.randrange(1, 40))
 
     def slots(self, at: datetime) -> Iterator[dict[str, Any]]:
@@ -280,32 +280,32 @@ def commands(
     dice = random.Random(seed)
     begin = until - timedelta(weeks=3)
     writers = [Writer(dice, project) for project in PROJECTS]
-    said: list[dict[str, Any]] = [*writers[0].session(LONG_SESSION, until - timedelta(days=4), long)]
+    texts: list[dict[str, Any]] = [*writers[0].session(LONG_SESSION, until - timedelta(days=4), long)]
     names = {writer.project.name: [""] for writer in writers}
     for number in range(sessions):
         writer = writers[number % len(writers)]
         name = f"{writer.project.name}-{number:03}"
         start = begin + (until - begin) * (number / sessions) * 0.99 + timedelta(minutes=dice.randrange(90))
-        said += writer.session(name, start, dice.randrange(turns // 2, turns * 3 // 2))
+        texts += writer.session(name, start, dice.randrange(turns // 2, turns * 3 // 2))
         names[writer.project.name].append(name)
     for writer in writers:
         moments = (begin + (until - begin) * dice.random() for _ in range(memories // len(writers)))
-        said += [one for at in moments for one in writer.memory(at, dice.choice(names[writer.project.name]))]
+        texts += [item for at in moments for item in writer.memory(at, dice.choice(names[writer.project.name]))]
         for _ in range(12):
-            said += writer.lesson(begin + (until - begin) * dice.random())
+            texts += writer.lesson(begin + (until - begin) * dice.random())
         for _ in range(6):
-            said += writer.chain(begin + (until - begin) * dice.random())
-        said += writer.slots(begin)
-    return sorted((one for one in said if one["occurred_at"] < until), key=lambda one: one["occurred_at"])
+            texts += writer.chain(begin + (until - begin) * dice.random())
+        texts += writer.slots(begin)
+    return sorted((item for item in texts if item["occurred_at"] < until), key=lambda item: item["occurred_at"])
 
 
-def export(said: Iterable[dict[str, Any]]) -> Iterator[bytes]:
+def export(text: Iterable[dict[str, Any]]) -> Iterator[bytes]:
     """The events of commands as the lines of an export, each recorded when it was said."""
     yield _line(ExportHeader(format=FORMAT, version=FORMAT_VERSION, tenant=TENANT, project=None))
     number = 0
-    for number, one in enumerate(said, 1):
-        at: datetime = one["occurred_at"]
-        yield line_of(Recorded(Position(to_ms(at), number), *_decided(one).event))
+    for number, item in enumerate(text, 1):
+        at: datetime = item["occurred_at"]
+        yield line_of(Recorded(Position(to_ms(at), number), *_decided(item).event))
     yield _line(End(end=True, events=number))
 
 
@@ -315,8 +315,8 @@ def subject_of(command: dict[str, Any]) -> str:
 
 
 def _decided(command: dict[str, Any]) -> Decision:
-    known: WriteCommand = msgspec.convert(command, WriteCommand)
-    return decide(known, Caller(TENANT), EventId(command["event_id"]), command["occurred_at"])
+    existing: WriteCommand = msgspec.convert(command, WriteCommand)
+    return decide(existing, Caller(TENANT), EventId(command["event_id"]), command["occurred_at"])
 
 
 def _line(value: Any) -> bytes:

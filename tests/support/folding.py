@@ -53,7 +53,7 @@ def replayed(events: Iterable[Recorded], live: MemoryStore) -> MemoryStore:
 
 def members(store: MemoryStore) -> dict[str, set[str]]:
     """The listings that have members."""
-    return {name: found for name, found in store.listings.items() if found}
+    return {name: result for name, result in store.listings.items() if result}
 
 
 def contents(store: MemoryStore) -> tuple[dict[DocumentId, Document], dict[str, set[str]]]:

@@ -48,9 +48,9 @@ class Given:
 
     def one(self, name: str, kind: type[D]) -> D:
         """The document of that id, which is of that kind."""
-        found = self.document(name)
-        assert isinstance(found, kind)
-        return found
+        results = self.document(name)
+        assert isinstance(results, kind)
+        return results
 
     def session(self, name: str = SESSION_NAME) -> Session:
         return self.one(session_document_id(TENANT, PROJECT, name), Session)
@@ -82,7 +82,7 @@ class Given:
         return sorted(self.store.erased)
 
     def is_listed(self, name: str) -> bool:
-        return any(name in member for found in members(self.store).values() for member in found)
+        return any(name in member for result in members(self.store).values() for member in result)
 
 
 def given(*events: Recorded) -> Given:

@@ -122,7 +122,7 @@ class History:
 
     def current(self) -> list[Memory]:
         """The memories that are current."""
-        return [one for one in self.of(Memory) if one.is_latest]
+        return [item for item in self.of(Memory) if item.is_latest]
 
     def of(self, kind: Any) -> list[Any]:
         """The documents of a kind."""
@@ -163,13 +163,13 @@ class History:
         if self.events:
             index = self._draw(st.integers(0, len(self.events) - 1))
             repeated = self.events[index]._replace(position=self._next())
-            words = [one for one in self.said if one.position == self.events[index].position]
+            words = [text for text in self.said if text.position == self.events[index].position]
             self._append(repeated)
             self.said += [word._replace(position=repeated.position) for word in words]
             self.forgot += [
-                one._replace(position=repeated.position)
-                for one in self.forgot
-                if one.position == self.events[index].position
+                text._replace(position=repeated.position)
+                for text in self.forgot
+                if text.position == self.events[index].position
             ]
 
     def forget(self, kind: SubjectKind, subject: str, documents: Sequence[str], session_id: str = "") -> None:
@@ -217,8 +217,8 @@ def observe(history: History) -> None:
 
 def compress(history: History) -> None:
     name = history.any_of(OBSERVATION)
-    known = history.live.documents.get(DocumentId(name))
-    session_id = known.session_id if isinstance(known, Observation) else "s1"
+    document = history.live.documents.get(DocumentId(name))
+    session_id = document.session_id if isinstance(document, Observation) else "s1"
     word = history.word()
     data = ObservationCompressed(
         observation=name, title=word, narrative=word, facts=[word], files=[word], model="m", prompt_version="1"
@@ -242,9 +242,11 @@ def track(history: History) -> None:
 
 def end_idle(history: History) -> None:
     session_id = history.choose("s1", "s2")
-    known = history.live.documents.get(session_document_id(TENANT, PROJECT, session_id))
-    seen = known.seen_ms if isinstance(known, Session) else NOW_MS
-    command = EndIdleSession(session_id=session_id, project=PROJECT, idle_since_ms=seen - history.choose(0, 1000))
+    document = history.live.documents.get(session_document_id(TENANT, PROJECT, session_id))
+    observation = document.seen_ms if isinstance(document, Session) else NOW_MS
+    command = EndIdleSession(
+        session_id=session_id, project=PROJECT, idle_since_ms=observation - history.choose(0, 1000)
+    )
     history.say(command)
 
 
@@ -260,14 +262,14 @@ def retire(history: History) -> None:
         if isinstance(document, SupersededEvent) and (document.subject == session or document.subject in names)
     ]
     chosen = history.choose(names, names, history.some(names, 3))
-    known = history.live.documents.get(session)
+    existing = history.live.documents.get(session)
     first = history.live.documents.get(ledger_id(session))
     command = RetireSession(
         session_id=session_id,
         project=PROJECT,
         documents=chosen,
         part=history.choose(0, first.parts if isinstance(first, Ledger) else 0),
-        idle_since_ms=known.seen_ms if isinstance(known, Session) and history.flag() else 0,
+        idle_since_ms=existing.seen_ms if isinstance(existing, Session) and history.flag() else 0,
     )
     history.say(command)
     history.said.pop()
@@ -276,15 +278,15 @@ def retire(history: History) -> None:
 def summarise(history: History) -> None:
     """Made of the session as it is, or as it was before something else happened to it."""
     word, session_id = history.word(), history.choose("s1", "s2")
-    known = history.live.documents.get(session_document_id(TENANT, PROJECT, session_id))
-    since = known.told_from if isinstance(known, Session) else ""
+    document = history.live.documents.get(session_document_id(TENANT, PROJECT, session_id))
+    since = document.told_from if isinstance(document, Session) else ""
     command = SummariseSession(
         session_id=session_id,
         project=PROJECT,
         title=word,
         narrative=word,
         decisions=[word],
-        observation_count=known.observation_count if isinstance(known, Session) else 1,
+        observation_count=document.observation_count if isinstance(document, Session) else 1,
         forgotten_at=history.choose(since, since, "", *(event.envelope.event_id for event in history.events[:3])),
     )
     history.say(command)
@@ -340,7 +342,7 @@ def confirm_memory(history: History) -> None:
 
 
 def condense(history: History) -> None:
-    current = [one.id for one in history.current()]
+    current = [document.id for document in history.current()]
     originals = history.some(current, 3) if current and not history.choose(False, False, True) else []
     originals = originals or [history.any_of(MEMORY)]
     word = history.word()
@@ -438,16 +440,16 @@ def forget_one(history: History) -> None:
     names = [document.id for document in history.live.documents.values() if not isinstance(document, others)]
     if names:
         name = history.choose(*names)
-        known = history.live.documents[DocumentId(name)]
-        together = [name, *known.condensed] if isinstance(known, Memory) and history.flag() else []
-        session_id = known.session_id if isinstance(known, Observation) else ""
+        existing = history.live.documents[DocumentId(name)]
+        together = [name, *existing.condensed] if isinstance(existing, Memory) and history.flag() else []
+        session_id = existing.session_id if isinstance(existing, Observation) else ""
         history.forget(KINDS[name.partition("_")[0]], name, together, session_id)
 
 
 def forget_some(history: History) -> None:
     """Documents and marks of one stream, as a user's are; of a mark the document it is about as well, or not."""
     session_id = history.choose("", "s1", "s2")
-    names = [name for name, one in history.live.documents.items() if _stream_of(one) == session_id]
+    names = [name for name, document in history.live.documents.items() if _stream_of(document) == session_id]
     chosen: list[str] = history.some(names, 5)
     if history.flag():
         marks = [history.live.documents[DocumentId(name)] for name in chosen]
@@ -463,7 +465,7 @@ def forget_session(history: History) -> None:
     sessions = history.of(Session)
     if sessions:
         session: Session = history.choose(*sessions)
-        observations = [one.id for one in history.of(Observation) if one.session == session.id]
+        observations = [document.id for document in history.of(Observation) if document.session == session.id]
         observations += retired_of(history, session.id)
         if history.flag():
             history.forget("session", session.session_id, [session.id, *observations], session.session_id)
@@ -477,13 +479,13 @@ def forget_session(history: History) -> None:
 
 def retired_of(history: History, session: str) -> list[DocumentId]:
     """The observations that the ledgers of a session note."""
-    ledgers = [one for one in history.of(Ledger) if one.session == session]
+    ledgers = [document for document in history.of(Ledger) if document.session == session]
     return [entry.name for ledger in ledgers for entry in unpacked(ledger) if entry.is_observation]
 
 
 def forget_retired(history: History) -> None:
     """A retired observation, or several of a session."""
-    sessions = [one for one in history.of(Ledger) if retired_of(history, one.session)]
+    sessions = [document for document in history.of(Ledger) if retired_of(history, document.session)]
     if sessions:
         ledger: Ledger = history.choose(*sessions)
         names = history.some(retired_of(history, ledger.session), 3)
@@ -493,10 +495,10 @@ def forget_retired(history: History) -> None:
 def forget_project(history: History) -> None:
     """Every session, then every document and mark of the project's own stream, in one event or several."""
     for session in history.of(Session):
-        observations = [one.id for one in history.of(Observation) if one.session == session.id]
+        observations = [document.id for document in history.of(Observation) if document.session == session.id]
         observations += retired_of(history, session.id)
         history.forget("project", PROJECT, [*observations, session.id], session.session_id)
-    names = [name for name, one in history.live.documents.items() if _stream_of(one) == ""]
+    names = [name for name, document in history.live.documents.items() if _stream_of(document) == ""]
     size = history.choose(1000, 3)
     for start in range(0, len(names), size):
         history.forget("project", PROJECT, names[start : start + size])

@@ -62,7 +62,7 @@ class HubStub:
     def everything(self) -> bytes:
         """All bytes that the Hub has, also those of its history."""
         trees = [
-            b"\n".join(one.encode() + b" " + _bytes(content) for one, content in tree.items())
+            b"\n".join(item.encode() + b" " + _bytes(content) for item, content in tree.items())
             for tree in self.commits or []
         ]
         return b"\n".join([*trees, *self.stored.values()])
@@ -94,12 +94,12 @@ class HubStub:
     async def _create(self, request: Request) -> Response:
         if request.headers.get("authorization") != f"Bearer {TOKEN}":
             return JSONResponse({"error": "Invalid username or password."}, 401)
-        asked: dict[str, Any] = await request.json()
-        assert (f"{asked['organization']}/{asked['name']}", asked["type"]) == (REPOSITORY, "dataset")
+        query: dict[str, Any] = await request.json()
+        assert (f"{query['organization']}/{query['name']}", query["type"]) == (REPOSITORY, "dataset")
         url = {"url": f"{self.url}/datasets/{REPOSITORY}"}
         if self.commits is not None:
             return JSONResponse({"error": "You already created this dataset repo", **url}, 409)
-        self.commits, self.private = [{}], asked.get("visibility") == "private" or bool(asked.get("private"))
+        self.commits, self.private = [{}], query.get("visibility") == "private" or bool(query.get("private"))
         return JSONResponse(url)
 
     async def _preupload(self, request: Request) -> Response:
@@ -107,7 +107,8 @@ class HubStub:
             return refused
         mode = "lfs" if self.large else "regular"
         files = [
-            {"path": one["path"], "uploadMode": mode, "shouldIgnore": False} for one in (await request.json())["files"]
+            {"path": file["path"], "uploadMode": mode, "shouldIgnore": False}
+            for file in (await request.json())["files"]
         ]
         return JSONResponse({"files": files})
 
@@ -118,18 +119,18 @@ class HubStub:
         tree = dict(self.commits[-1])
         for line in (await request.body()).splitlines():
             operation = json.loads(line)
-            said: dict[str, Any] = operation["value"]
+            value: dict[str, Any] = operation["value"]
             match operation["key"]:
                 case "file":
-                    assert said["encoding"] == "base64"
-                    tree[said["path"]] = base64.b64decode(said["content"])
+                    assert value["encoding"] == "base64"
+                    tree[value["path"]] = base64.b64decode(value["content"])
                 case "lfsFile":
-                    assert said["oid"] in self.stored
-                    tree[said["path"]] = said["oid"]
+                    assert value["oid"] in self.stored
+                    tree[value["path"]] = value["oid"]
                 case "deletedFile":
-                    del tree[said["path"]]
+                    del tree[value["path"]]
                 case "deletedFolder":
-                    tree = {path: content for path, content in tree.items() if not path.startswith(said["path"])}
+                    tree = {path: content for path, content in tree.items() if not path.startswith(value["path"])}
                 case key:
                     assert key == "header", key
         self.commits.append(tree)
@@ -145,9 +146,9 @@ class HubStub:
         if refused := self._refused(request):
             return refused
         assert self.commits is not None
-        found = [self._described(path, content) for path, content in self.commits[-1].items()]
+        results = [self._described(path, content) for path, content in self.commits[-1].items()]
         folders = sorted({path.partition("/")[0] for path in self.commits[-1]})
-        return JSONResponse([*({"type": "directory", "path": folder, "oid": "0" * 40} for folder in folders), *found])
+        return JSONResponse([*({"type": "directory", "path": folder, "oid": "0" * 40} for folder in folders), *results])
 
     def _described(self, path: str, content: bytes | str) -> dict[str, Any]:
         if isinstance(content, bytes):
@@ -195,8 +196,8 @@ class HubStub:
         if refused := self._refused(request):
             return refused
         objects = [
-            {**one, "actions": {"upload": {"href": f"{self.url}/lfs/{one['oid']}"}}}
-            for one in (await request.json())["objects"]
+            {**item, "actions": {"upload": {"href": f"{self.url}/lfs/{item['oid']}"}}}
+            for item in (await request.json())["objects"]
         ]
         return JSONResponse({"transfer": "basic", "objects": objects})
 

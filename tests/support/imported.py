@@ -17,7 +17,7 @@ def events(system: str, mapped: Callable[[ImportRow], Mapped], rows: Iterable[Im
     return [event for row in rows for event in events_of(mapped(row), system, TENANT)]
 
 
-def documents(found: Sequence[Event], kind: type[D]) -> list[D]:
+def documents(expected: Sequence[Event], kind: type[D]) -> list[D]:
     """The documents of one kind that the events end in."""
-    store = folded([Recorded(place(number), *event) for number, event in enumerate(found, 1)])
+    store = folded([Recorded(place(number), *event) for number, event in enumerate(expected, 1)])
     return [document for document in store.documents.values() if isinstance(document, kind)]

@@ -115,8 +115,8 @@ def _in_use(entry: IndexEntry, allowed: Filter, now_ms: int) -> bool:
 def values_of(entry: IndexEntry, name: str) -> Sequence[str]:
     """What a document has of a facet."""
     several = {"tag": entry.tags, "type": entry.types, "file": entry.files, "concept": entry.concepts}
-    one = {"project": entry.project, "agent": entry.agent_id, "session": entry.session_id, "kind": entry.kind}
-    return several[name] if name in several else [one[name]]
+    item = {"project": entry.project, "agent": entry.agent_id, "session": entry.session_id, "kind": entry.kind}
+    return several[name] if name in several else [item[name]]
 
 
 class RandomFeed:

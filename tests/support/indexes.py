@@ -119,9 +119,9 @@ class FilledEngine(Filled):
     def _index(self) -> EngineIndex:
         documents = sum(state.documents for state in self._states.values())
         embedded = sum(state.embedded for state in self._states.values())
-        kept = Counted(60.0, 1_000), Counted(60.0, 1_000)
+        stored = Counted(60.0, 1_000), Counted(60.0, 1_000)
         of = EngineIndexed(
-            self._engine, self._named.name, self._named.identity, self._table, documents, embedded, *kept
+            self._engine, self._named.name, self._named.identity, self._table, documents, embedded, *stored
         )
         return EngineIndex(of, PARTITIONS)
 

@@ -82,11 +82,11 @@ def _put_in_the_place_of(path: str, text: str, folder: str) -> None:
 def _answer(resolver: socket.socket, names: Path) -> None:
     """Say of every name that there is no such name, and write it down."""
     while True:
-        asked, whoever = resolver.recvfrom(4096)
+        query, whoever = resolver.recvfrom(4096)
         with names.open("a") as file:
-            file.write(f"{_name(asked[12:])}\n")
+            file.write(f"{_name(query[12:])}\n")
         with contextlib.suppress(OSError):
-            resolver.sendto(asked[:2] + struct.pack(">H", _NO_SUCH_NAME) + asked[4:6] + bytes(6) + asked[12:], whoever)
+            resolver.sendto(query[:2] + struct.pack(">H", _NO_SUCH_NAME) + query[4:6] + bytes(6) + query[12:], whoever)
 
 
 def _name(question: bytes) -> str:

@@ -91,8 +91,8 @@ class LlmStub:
         status = self.statuses.pop(0) if self.statuses else self.status
         if status != 200:
             return JSONResponse({"error": f"no, not with {request.headers.get('authorization')}"}, status)
-        for known, option in ((self.json_mode, "response_format"), (self.max_tokens, "max_tokens")):
-            if not known and option in body:
+        for existing, option in ((self.json_mode, "response_format"), (self.max_tokens, "max_tokens")):
+            if not existing and option in body:
                 return JSONResponse({"error": f"unknown option {option}"}, 400)
         content = self.contents.pop(0) if self.contents else json.dumps(answer(received.quoted))
         message = {"role": "assistant", "content": content}
@@ -106,10 +106,10 @@ def answer(quoted: dict[str, Any]) -> dict[str, Any]:
         facts = [line for line in text.splitlines() if re.search(r"\d", line)][:3]
         return {**_told(text), "facts": facts, "importance": 8 if "error" in text.lower() else 5}
     if "observations" in quoted:
-        said: list[str] = [one["text"] for one in quoted["observations"]]
-        return {**_told("\n".join(said)), "decisions": [text for text in said if "decided" in text]}
-    found = re.findall(r"(\w+) (uses|causes|replaces|needs) (\w+)", "\n".join(quoted["texts"]))
-    return {"relations": [{"source": a, "relation": verb, "target": b} for a, verb, b in found]}
+        texts: list[str] = [observation["text"] for observation in quoted["observations"]]
+        return {**_told("\n".join(texts)), "decisions": [text for text in texts if "decided" in text]}
+    results = re.findall(r"(\w+) (uses|causes|replaces|needs) (\w+)", "\n".join(quoted["texts"]))
+    return {"relations": [{"source": a, "relation": verb, "target": b} for a, verb, b in results]}
 
 
 def _told(text: str) -> dict[str, Any]:

@@ -62,16 +62,16 @@ class MemoryLog:
         return entries[-1].position if entries else START
 
     def _append(self, partition: int, entry: Entry) -> Appended:
-        seen, entries = self._seen[partition], self._entries[partition]
+        observation, entries = self._seen[partition], self._entries[partition]
         now = self._clock_ms()
-        first = seen.get(entry.dedup_id)
+        first = observation.get(entry.dedup_id)
         if first is not None and now - first.ms <= self._window_ms:
             return Appended(first, duplicate=True)
         last = entries[-1].position if entries else START
         position = Position(now, 0) if now > last.ms else Position(last.ms, last.seq + 1)
         entries.append(Stored(position, entry.payload))
-        seen.pop(entry.dedup_id, None)
-        seen[entry.dedup_id] = position
-        while len(seen) > self._window_ids:
-            del seen[next(iter(seen))]
+        observation.pop(entry.dedup_id, None)
+        observation[entry.dedup_id] = position
+        while len(observation) > self._window_ids:
+            del observation[next(iter(observation))]
         return Appended(position, duplicate=False)

@@ -122,20 +122,20 @@ class Issuer:
         return self._answer(request, {**await request.json(), "client_id": uuid4().hex}, 201)
 
     async def _authorize(self, request: Request) -> Response:
-        asked = dict(request.query_params)
+        query = dict(request.query_params)
         code = uuid4().hex
-        self._codes[code] = asked
-        back = {"code": code, "state": asked["state"], "iss": self.url}
-        return RedirectResponse(f"{asked['redirect_uri']}?{urlencode(back)}")
+        self._codes[code] = query
+        back = {"code": code, "state": query["state"], "iss": self.url}
+        return RedirectResponse(f"{query['redirect_uri']}?{urlencode(back)}")
 
     async def _token(self, request: Request) -> Response:
         form = dict(parse_qsl((await request.body()).decode()))
-        asked = self._codes.pop(form["code"])
+        query = self._codes.pop(form["code"])
         digest = hashlib.sha256(form["code_verifier"].encode()).digest()
-        if base64.urlsafe_b64encode(digest).decode().rstrip("=") != asked["code_challenge"]:
+        if base64.urlsafe_b64encode(digest).decode().rstrip("=") != query["code_challenge"]:
             return self._answer(request, {"error": "invalid_grant"}, 400)
-        wanted = asked.get("scope", "").split()
-        scope = " ".join(one for one in wanted if self.granted is None or one in self.granted)
+        expected = query.get("scope", "").split()
+        scope = " ".join(item for item in expected if self.granted is None or item in self.granted)
         token = self.token(scope, aud=form["resource"])
         return self._answer(
             request, {"access_token": token, "token_type": "Bearer", "expires_in": 3600, "scope": scope}

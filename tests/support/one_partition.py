@@ -63,8 +63,8 @@ class Log(Struct):
         """What the session's observations say, in order."""
         listing = session_observations(SESSION)
         names = [member.rpartition("|")[2] for member in (await self.store.members([listing]))[listing]]
-        found = await self.store.load(cast(Any, names))
-        return [one.content for name in names if isinstance(one := found[cast(Any, name)], Observation)]
+        results = await self.store.load(cast(Any, names))
+        return [item.content for name in names if isinstance(item := results[cast(Any, name)], Observation)]
 
     async def observation_count(self) -> int:
         """How many observations the session counted: more than there are would be one applied twice."""

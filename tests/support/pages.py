@@ -62,10 +62,10 @@ class Block(NamedTuple):
 
 def blocks(text: str, page: str = "") -> Iterator[Block]:
     """The code blocks of a page's text, in their order."""
-    for found in FENCE.finditer(text):
-        code = re.sub(rf"^{found['indent']}", "", found["text"], flags=re.MULTILINE)
-        line = text[: found.start("indent")].count("\n") + 1
-        yield Block(page, line, found["language"], found["mark"] or "", code)
+    for result in FENCE.finditer(text):
+        code = re.sub(rf"^{result['indent']}", "", result["text"], flags=re.MULTILINE)
+        line = text[: result.start("indent")].count("\n") + 1
+        yield Block(page, line, result["language"], result["mark"] or "", code)
 
 
 class Shell:
@@ -141,10 +141,10 @@ def answer_schema(document: Mapping[str, Any], block: Block) -> dict[str, Any]:
 
 def _closed(schema: Any) -> Any:
     if isinstance(schema, list):
-        return [_closed(one) for one in cast("list[Any]", schema)]
+        return [_closed(property_) for property_ in cast("list[Any]", schema)]
     if not isinstance(schema, dict):
         return schema
-    closed = {name: _closed(one) for name, one in cast("dict[str, Any]", schema).items()}
+    closed = {name: _closed(property_) for name, property_ in cast("dict[str, Any]", schema).items()}
     if isinstance(closed.get("properties"), dict) and closed.get("type") == "object":
         closed.setdefault("additionalProperties", False)
     return closed

@@ -35,11 +35,11 @@ class Used(NamedTuple):
 
 def scraped(text: str) -> dict[str, Vector]:
     """Every series of a scrape."""
-    found: dict[str, Vector] = {}
+    results: dict[str, Vector] = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
-            found.setdefault(sample.name, {})[frozenset(sample.labels.items())] = sample.value
-    return found
+            results.setdefault(sample.name, {})[frozenset(sample.labels.items())] = sample.value
+    return results
 
 
 def used(expression: str) -> list[Used]:
@@ -69,8 +69,8 @@ def _used(expr: promql.Expr, grouped: frozenset[str]) -> Iterator[Used]:
 
 def evaluated(expression: str, scrape: Mapping[str, Vector]) -> Vector:
     """The series that an expression gives; an alert fires for each. Raises NeedsHistory."""
-    found = _evaluated(promql.parse(expression), scrape)
-    return found if isinstance(found, dict) else {NONE: found}
+    results = _evaluated(promql.parse(expression), scrape)
+    return results if isinstance(results, dict) else {NONE: results}
 
 
 def _evaluated(expr: promql.Expr, scrape: Mapping[str, Vector]) -> Vector | float:

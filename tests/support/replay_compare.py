@@ -48,12 +48,12 @@ class Indexed(NamedTuple):
 
 async def read_log(log: EventLog, partition: int, limit: int = 1000) -> list[Recorded]:
     """Every event of a partition, or the stub that stands in its place."""
-    found: list[Recorded] = []
+    results: list[Recorded] = []
     after = START
     while entries := await log.read(partition, after, limit):
-        found += (decode(entry.payload, entry.position) for entry in entries)
+        results += (decode(entry.payload, entry.position) for entry in entries)
         after = entries[-1].position
-    return found
+    return results
 
 
 async def replay(log: EventLog, partition: int, batch: int = 97) -> MemoryStore:
@@ -88,7 +88,7 @@ async def stored(redis: Client, partition: int, generation: int | None = None) -
 
 def of_store(store: MemoryStore) -> Contents:
     """What a store in memory holds; a listing without members is none."""
-    return Contents(dict(store.documents), {name: found for name, found in store.listings.items() if found})
+    return Contents(dict(store.documents), {name: result for name, result in store.listings.items() if result})
 
 
 def differences(live: Contents, again: Contents) -> dict[str, tuple[Any, Any]]:
@@ -98,22 +98,22 @@ def differences(live: Contents, again: Contents) -> dict[str, tuple[Any, Any]]:
 
 async def assert_equals_replay(redis: Client, log: EventLog, partitions: int) -> dict[int, MemoryStore]:
     """Fails unless every partition's live documents equal a replay of its log; returns the replays."""
-    found: dict[int, MemoryStore] = {}
+    results: dict[int, MemoryStore] = {}
     for partition in range(partitions):
-        found[partition] = await replay(log, partition)
-        differing = differences(await stored(redis, partition), of_store(found[partition]))
+        results[partition] = await replay(log, partition)
+        differing = differences(await stored(redis, partition), of_store(results[partition]))
         assert not differing, f"partition {partition}: {len(differing)} differ (live, replayed): {_first(differing)}"
         head = await log.head(partition)
         assert await _checkpoint(redis, partition) == head, f"partition {partition} is not projected up to its head"
-    return found
+    return results
 
 
 def index_of_documents(stores: Mapping[int, MemoryStore], folder: Path, dimensions: int, model: str) -> IndexReplica:
     """The index that a feed of nothing but these documents, in log order, makes. It has no vectors."""
     index = IndexReplica(folder, dimensions, model)
     for partition, store in stores.items():
-        found = [(document, entry) for document in store.documents.values() if (entry := index_entry(document))]
-        for _, entry in sorted(found, key=lambda pair: Position.parse(getattr(pair[0], "position", "0-0"))):
+        results = [(document, entry) for document in store.documents.values() if (entry := index_entry(document))]
+        for _, entry in sorted(results, key=lambda pair: Position.parse(getattr(pair[0], "position", "0-0"))):
             index.apply(partition, [Put(entry)])
     index.commit()
     return index
@@ -122,12 +122,12 @@ def index_of_documents(stores: Mapping[int, MemoryStore], folder: Path, dimensio
 def indexed(index: IndexReplica) -> dict[str, Indexed]:
     """What an index holds, by document id. Runs in the thread that owns the index."""
     index.commit()
-    said = dict(index.lexical.all_terms())
+    fields = dict(index.lexical.all_terms())
     episodes = [tuple(index.ids[member] for member in members if member in index.alive) for members in index.episodes]
     return {
         name: Indexed(
             partition=int(index.partition[ordinal]),
-            terms=said[ordinal],
+            terms=fields[ordinal],
             facets=frozenset(index.facets_of[ordinal]),
             author=index.authors[int(index.author[ordinal])],
             times=(

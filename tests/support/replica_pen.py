@@ -122,21 +122,21 @@ async def drain(queue: EmbeddingQueue) -> int:
 
 
 async def ids(service: ReplicaService, text: str, limit: int = 100) -> list[str]:
-    asked = Question(text=text, vector=None, limit=limit, now_ms=0)
-    return [hit.id for hit in await service.search(asked, EVERYTHING)]
+    question = Question(text=text, vector=None, limit=limit, now_ms=0)
+    return [hit.id for hit in await service.search(question, EVERYTHING)]
 
 
 async def assert_same(first: ReplicaService, second: ReplicaService) -> None:
     """Both hold the same documents, with the same contents and vectors, and answer alike."""
     await wait_until(lambda: first.applied == second.applied)
-    mine, other = [await one.in_index_thread(indexed, one.index) for one in (first, second)]
+    mine, other = [await item.in_index_thread(indexed, item.index) for item in (first, second)]
     assert mine
     assert_same_index(mine, other)
     query = HashEmbedder.vector("any")
-    mine, other = [await one.in_index_thread(cosines, one.index, query) for one in (first, second)]
+    mine, other = [await item.in_index_thread(cosines, item.index, query) for item in (first, second)]
     assert mine == pytest.approx(other, abs=1e-5)
-    for one in (first, second):  # what is not committed yet joins the candidates beside the best
-        await one.in_index_thread(one.index.commit)
+    for item in (first, second):  # what is not committed yet joins the candidates beside the best
+        await item.in_index_thread(item.index.commit)
     for word in ("topic1", "memory3", "lesson2", "observation", "learned", "memory is about"):
         for limit in (5, 100):
             assert await ids(first, word, limit) == await ids(second, word, limit)

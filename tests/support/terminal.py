@@ -26,7 +26,7 @@ def at_terminal(variables: Mapping[str, str], *arguments: str, answers: Mapping[
     try:
         while block := _read(ours):
             shown += block.decode(errors="replace")
-            for question in [one for one in waiting if one in _ESCAPES.sub("", shown)]:
+            for question in [item for item in waiting if item in _ESCAPES.sub("", shown)]:
                 os.write(ours, waiting.pop(question).encode())
         code = process.wait(PATIENT_S)
     finally:

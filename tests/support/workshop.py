@@ -108,19 +108,19 @@ class Workshop:
         """Append what a command becomes."""
         return await self.current.give(command, Caller(TENANT))
 
-    async def observe(self, content: str, session: str = "s1", **said: Any) -> Accepted:
+    async def observe(self, content: str, session: str = "s1", **text: Any) -> Accepted:
         """Report an observation."""
-        fields: dict[str, Any] = {"project": "atlas", **said}
+        fields: dict[str, Any] = {"project": "atlas", **text}
         return await self.say(Observe(content=content, session_id=session, **fields))
 
-    async def remember(self, content: str, **said: Any) -> Accepted:
+    async def remember(self, content: str, **text: Any) -> Accepted:
         """Keep a memory, beside those that say nearly the same."""
-        fields: dict[str, Any] = {"project": "atlas", "keep_duplicates": True, **said}
+        fields: dict[str, Any] = {"project": "atlas", "keep_duplicates": True, **text}
         return await self.say(Remember(content=content, **fields))
 
-    async def learn(self, content: str, **said: Any) -> Accepted:
+    async def learn(self, content: str, **text: Any) -> Accepted:
         """State a lesson."""
-        fields: dict[str, Any] = {"project": "atlas", **said}
+        fields: dict[str, Any] = {"project": "atlas", **text}
         return await self.say(RecordLesson(content=content, **fields))
 
     async def wait(self, token: Token) -> None:
@@ -160,15 +160,15 @@ class Workshop:
 
     async def document(self, name: str, kind: type[D]) -> D:
         """The document of an id."""
-        found = await self.documents.find(DocumentId(name))
-        assert found is not None, f"there is no {name}"
-        assert isinstance(found.document, kind)
-        return found.document
+        document = await self.documents.find(DocumentId(name))
+        assert document is not None, f"there is no {name}"
+        assert isinstance(document.document, kind)
+        return document.document
 
     async def gone(self, name: str) -> bool:
         """Whether nothing of a document but a tombstone is there."""
-        found = await self.documents.find(DocumentId(name))
-        return found is None or type(found.document).__name__ == "Tombstone"
+        document = await self.documents.find(DocumentId(name))
+        return document is None or type(document.document).__name__ == "Tombstone"
 
     async def session(self, session_id: str = "s1") -> Session:
         """A session."""
@@ -196,22 +196,22 @@ class Workshop:
 
     async def events(self, kind: str) -> list[Recorded]:
         """The events of a type that the log has."""
-        found: list[Recorded] = []
+        results: list[Recorded] = []
         for partition in range(PARTITIONS):
             rows = await self.log.read(partition, START, 10_000)
-            found += [decode(row.payload, row.position) for row in rows]
-        return [one for one in found if kind == one.data.TYPE]
+            results += [decode(row.payload, row.position) for row in rows]
+        return [result for result in results if kind == result.data.TYPE]
 
     async def everything(self) -> list[Document]:
         """All documents, whatever they are."""
-        found: list[Document] = []
+        results: list[Document] = []
         for partition in range(PARTITIONS):
             prefix = PartitionKeys(partition).of_generation(1).doc("")
             scan = self.redis.scan_iter(match=f"{prefix}*", count=1000)
             names = [raw.decode().removeprefix(prefix) async for raw in scan]
             stored = await self.documents.get([(partition, DocumentId(name)) for name in names])
-            found += [one for one in stored if one is not None]
-        return found
+            results += [row for row in stored if row is not None]
+        return results
 
     # jobs
 

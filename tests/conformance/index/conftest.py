@@ -34,12 +34,12 @@ def open_both(tmp_path: Path, engine_url: str) -> tuple[OpenIndex, OpenIndex]:
 @pytest.fixture
 async def filled(open_index: OpenIndex) -> AsyncIterator[Filled]:
     """An empty index without static vectors."""
-    async with open_index(None) as one:
-        yield one
+    async with open_index(None) as item:
+        yield item
 
 
 @pytest.fixture
 async def with_table(open_index: OpenIndex) -> AsyncIterator[Filled]:
     """An empty index with the static vectors of TABLE."""
-    async with open_index(TABLE) as one:
-        yield one
+    async with open_index(TABLE) as item:
+        yield item

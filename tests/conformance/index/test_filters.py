@@ -25,19 +25,19 @@ def let_through(allowed: dict[str, Any]) -> Filter:
 
 def found(index: Index, now_ms: int = T0, **allowed: Any) -> set[str]:
     """The ids of the documents that a filter lets through, all of which say "tea"."""
-    one = let_through(allowed)
-    names: set[str] = {name for _, name in index.every(one, now_ms)}
-    assert index.count(one, now_ms) == len(names)
-    assert {name for _, name in index.recorded_last(one, now_ms, 100)} == names
-    assert {name for _, name in index.most_recent(one, now_ms, 100)} == names
-    assert {name for _, name in index.saying(one, now_ms, "tea", everywhere=True)} == names
-    window = index.window(one, now_ms, 0, 100)
+    item = let_through(allowed)
+    names: set[str] = {name for _, name in index.every(item, now_ms)}
+    assert index.count(item, now_ms) == len(names)
+    assert {name for _, name in index.recorded_last(item, now_ms, 100)} == names
+    assert {name for _, name in index.most_recent(item, now_ms, 100)} == names
+    assert {name for _, name in index.saying(item, now_ms, "tea", everywhere=True)} == names
+    window = index.window(item, now_ms, 0, 100)
     assert ({name for _, (_, name) in window.found}, window.total) == (names, len(names))
-    assert sum(index.counts(one, now_ms, "project").values()) == len(names)
-    assert bool(index.nearest(one, now_ms, T0)) == bool(names)
+    assert sum(index.counts(item, now_ms, "project").values()) == len(names)
+    assert bool(index.nearest(item, now_ms, T0)) == bool(names)
     for ranking in ("fused", "similarity", "rrf"):
-        asked = Question(text="tea", vector=None, mode="lexical", limit=100, now_ms=now_ms, ranking=ranking)
-        assert {hit.id for hit in index.search(asked, one)} == names
+        question = Question(text="tea", vector=None, mode="lexical", limit=100, now_ms=now_ms, ranking=ranking)
+        assert {hit.id for hit in index.search(question, item)} == names
     return names
 
 

@@ -20,9 +20,9 @@ def ids(places: Sequence[DocumentLocation]) -> list[str]:
     return [name for _, name in places]
 
 
-def page(seen: Window, limit: int) -> list[str]:
+def page(expected: Window, limit: int) -> list[str]:
     """The ids of the page itself."""
-    return ids([place for _, place in seen.found])[seen.skipped : seen.skipped + limit]
+    return ids([place for _, place in expected.found])[expected.skipped : expected.skipped + limit]
 
 
 async def test_an_empty_index_has_empty_lists(filled: Filled):
@@ -88,9 +88,9 @@ async def test_pages_of_what_happened_last_have_each_document_once_also_of_one_m
         await filled.put(f"mem_{n:02d}", "tea", occurred_ms=T0 + n // 10)
     index = await filled.settle()
     for size in (1, 4, 30):
-        seen = [one for at in range(0, 30, size) for one in ids(index.most_recent(ANYTHING, T0, size, at))]
-        assert sorted(seen) == [f"mem_{n:02d}" for n in range(30)]
-        assert [int(name[4]) for name in seen] == sorted((int(name[4]) for name in seen), reverse=True)
+        pages = [item for at in range(0, 30, size) for item in ids(index.most_recent(ANYTHING, T0, size, at))]
+        assert sorted(pages) == [f"mem_{n:02d}" for n in range(30)]
+        assert [int(name[4]) for name in pages] == sorted((int(name[4]) for name in pages), reverse=True)
 
 
 async def test_the_nearest_is_before_or_after_a_moment_and_of_equals_the_smallest_id(filled: Filled):
@@ -152,11 +152,11 @@ async def test_what_is_not_there_is_an_empty_page(filled: Filled):
 async def test_a_page_has_all_of_the_moments_at_its_ends_and_no_others(filled: Filled):
     for name, at in (("mem_1", 9), ("mem_2", 5), ("mem_3", 5), ("mem_4", 5), ("mem_5", 3), ("mem_6", 3), ("mem_7", 1)):
         await filled.put(name, "tea", occurred_ms=T0 + at)
-    seen = (await filled.settle()).window(ANYTHING, T0, 2, 3)
-    assert ids([place for _, place in seen.found]) == ["mem_4", "mem_3", "mem_2", "mem_6", "mem_5"]
-    assert [at_ms - T0 for at_ms, _ in seen.found] == [5, 5, 5, 3, 3]
-    assert page(seen, 3) == ["mem_3", "mem_2", "mem_6"]
-    assert (seen.total, seen.crowded) == (7, frozenset())
+    window = (await filled.settle()).window(ANYTHING, T0, 2, 3)
+    assert ids([place for _, place in window.found]) == ["mem_4", "mem_3", "mem_2", "mem_6", "mem_5"]
+    assert [at_ms - T0 for at_ms, _ in window.found] == [5, 5, 5, 3, 3]
+    assert page(window, 3) == ["mem_3", "mem_2", "mem_6"]
+    assert (window.total, window.crowded) == (7, frozenset())
 
 
 async def test_pages_put_together_are_the_whole_list(filled: Filled):
@@ -164,9 +164,9 @@ async def test_pages_put_together_are_the_whole_list(filled: Filled):
     index = await filled.settle()
     whole = [name for _, name in sorted(documents, reverse=True)]
     for size in (1, 2, 7, 60, 100):
-        seen = [index.window(ANYTHING, T0, offset, size) for offset in range(0, 60, size)]
-        assert [name for one in seen for name in page(one, size)] == whole
-        assert all(one.total == 60 and not one.crowded for one in seen)
+        pages = [index.window(ANYTHING, T0, offset, size) for offset in range(0, 60, size)]
+        assert [name for row in pages for name in page(row, size)] == whole
+        assert all(row.total == 60 and not row.crowded for row in pages)
 
 
 @pytest.mark.parametrize("most", [0, 3])
@@ -181,18 +181,18 @@ async def test_pages_of_crowded_moments_have_each_document_once_in_the_order_of_
     time_of = {name: at_ms for at_ms, name in documents}
     whole = [at_ms for at_ms, _ in sorted(documents, reverse=True)]
     for size in (1, 2, 7, 60, 100):
-        seen = [index.window(ANYTHING, T0, offset, size) for offset in range(0, 60, size)]
-        names = [name for one in seen for name in page(one, size)]
+        pages = [index.window(ANYTHING, T0, offset, size) for offset in range(0, 60, size)]
+        names = [name for row in pages for name in page(row, size)]
         assert len({*names}) == len(names) == 60
         assert [time_of[name] for name in names] == whole
-        assert all(len(one.found) <= size + 2 * most and one.total == 60 for one in seen)
-        for one in seen:
-            assert one.crowded == {at_ms for at_ms in ends(one, size) if whole.count(at_ms) > most}
+        assert all(len(row.found) <= size + 2 * most and row.total == 60 for row in pages)
+        for row in pages:
+            assert row.crowded == {at_ms for at_ms in ends(row, size) if whole.count(at_ms) > most}
 
 
-def ends(seen: Window, size: int) -> set[int]:
+def ends(expected: Window, size: int) -> set[int]:
     """The moments at the ends of a page."""
-    times = [at_ms for at_ms, _ in seen.found][seen.skipped : seen.skipped + size]
+    times = [at_ms for at_ms, _ in expected.found][expected.skipped : expected.skipped + size]
     return {times[0], times[-1]}
 
 
@@ -208,8 +208,8 @@ async def spread(filled: Filled) -> list[tuple[int, str]]:
 async def test_what_does_not_match_is_on_no_page(filled: Filled):
     for n, tag in enumerate("abc", 1):
         await filled.put(f"mem_{n}", "tea", tags=[tag])
-    seen = (await filled.settle()).window(Filter(tenant="default", any_tags=["a", "c"]), T0, 0, 1)
-    assert (page(seen, 1), seen.total) == (["mem_3"], 2)
+    window = (await filled.settle()).window(Filter(tenant="default", any_tags=["a", "c"]), T0, 0, 1)
+    assert (page(window, 1), window.total) == (["mem_3"], 2)
 
 
 def saying(index: Index, words: str, *, everywhere: bool = True, tenant: str = "default") -> list[str]:
@@ -267,9 +267,9 @@ async def test_facets_are_told_for_each_document_and_none_for_one_that_is_not_th
     await filled.put("mem_1", "tea", tags=["a,b", ""], files=["src/a.py"], audience=["ada"], partition=2)
     index = await filled.settle()
     (place,) = index.every(Filter(tenant="default", operator=True), T0)
-    told, nothing = index.facets([place, (3, DocumentId("mem_2"))])
+    answer, nothing = index.facets([place, (3, DocumentId("mem_2"))])
     assert {"partition\x1f2", "tag\x1fa,b", "tag\x1f", "file\x1fsrc/a.py", "reader\x1fada", "restricted\x1fyes"} <= {
-        *told
+        *answer
     }
     assert [*nothing] == []
 
@@ -326,10 +326,10 @@ async def test_the_surest_lessons_fade_unless_they_are_said_again(filled: Filled
     await filled.put("mem_1", "tea", confidence=1.0)
     index = await filled.settle()
     surest = index.lessons_by_confidence(ANYTHING, "borealis", T0, 10)
-    assert [(one.id, one.partition, round(one.weight, 3)) for one in surest] == [
+    assert [(lesson.id, lesson.partition, round(lesson.weight, 3)) for lesson in surest] == [
         ("lsn_4", 0, 0.75), ("lsn_2", 0, 0.7), ("lsn_3", 0, 0.7), ("lsn_1", 0, 0.4),
     ]  # fmt: skip
-    assert [one.id for one in index.lessons_by_confidence(ANYTHING, "", T0, 2)] == ["lsn_2", "lsn_3"]
+    assert [lesson.id for lesson in index.lessons_by_confidence(ANYTHING, "", T0, 2)] == ["lsn_2", "lsn_3"]
     assert (
         index.lessons_by_confidence(ANYTHING, "", T0, 0)
         == index.lessons_by_confidence(Filter(tenant="x"), "", T0, 9)

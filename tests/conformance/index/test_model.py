@@ -66,12 +66,16 @@ class Asked:
 
     def saying(self, words: Sequence[str]) -> list[IndexEntry]:
         text = " ".join(words)
-        return [one for one in self.by_time() if {*words} <= {*one.terms.split()} or text in one.concepts]
+        return [
+            document
+            for document in self.by_time()
+            if {*words} <= {*document.terms.split()} or text in document.concepts
+        ]
 
     def links(self, name: str, value: str) -> Links:
         having = [entry for entry in self.entries if value in values_of(entry, name)]
-        episodes = {one.episode for one in having if one.kind == "observation"}
-        return Links(sum(one.kind == "memory" for one in having), len(episodes))
+        episodes = {item.episode for item in having if item.kind == "observation"}
+        return Links(sum(item.kind == "memory" for item in having), len(episodes))
 
     def surest(self, project: str, now_ms: int) -> list[tuple[float, str]]:
         lessons = self.entries
@@ -81,7 +85,7 @@ class Asked:
             np.array([lesson.project == project for lesson in lessons], np.bool_),
             now_ms,
         )
-        return sorted((-weight, one.id) for weight, one in zip(weights.tolist(), lessons, strict=True))
+        return sorted((-weight, item.id) for weight, item in zip(weights.tolist(), lessons, strict=True))
 
     def notable(self, project: str, reader: str, now_ms: int) -> list[str]:
         memories = self.entries
@@ -92,12 +96,12 @@ class Asked:
             np.array([reader == memory.agent_id != "" for memory in memories], np.bool_),
             now_ms,
         )
-        return [name for _, name in sorted((-w, one.id) for w, one in zip(weights.tolist(), memories, strict=True))]
+        return [name for _, name in sorted((-w, item.id) for w, item in zip(weights.tolist(), memories, strict=True))]
 
 
 def same_times(places: Sequence[DocumentLocation], expected: Sequence[IndexEntry], model: Model) -> bool:
     """Whether a list has the times it should have, whatever the order of equals."""
-    return [model.entries[name].occurred_ms for _, name in places] == [one.occurred_ms for one in expected]
+    return [model.entries[name].occurred_ms for _, name in places] == [item.occurred_ms for item in expected]
 
 
 def assert_answers_as(model: Model, index: Index, feed: RandomFeed, seed: int) -> None:
@@ -106,61 +110,61 @@ def assert_answers_as(model: Model, index: Index, feed: RandomFeed, seed: int) -
     assert len(index) == len(model.entries)
     assert index.with_vectors([*model.entries, "mem_none"]) == model.rows.keys()
     places = [(partition_of(name), entry) for name, entry in model.entries.items()]
-    told = index.facets([*placed(model.entries), (0, "mem_none")])  # type: ignore[list-item]
-    assert [sorted(one) for one in told] == [*(sorted(entry_facets(*place)) for place in places), []]
+    answer = index.facets([*placed(model.entries), (0, "mem_none")])  # type: ignore[list-item]
+    assert [sorted(row) for row in answer] == [*(sorted(entry_facets(*place)) for place in places), []]
     for _ in range(QUESTIONS):
         allowed, now_ms = feed.filter(), random.randrange(90)
         for name in ("project", "session", "file", "concept"):
             matching = model.matching(allowed, now_ms)
-            linked = {value for one in matching for value in values_of(model.entries[one], name)} - {""}
+            linked = {value for row in matching for value in values_of(model.entries[row], name)} - {""}
             assert {*index.linked_values(allowed, now_ms, name, 100)} - {""} == linked
-        asked = Asked(model, allowed, now_ms)
-        names = [entry.id for entry in asked.entries]
-        assert_lists(index, allowed, now_ms, asked, model, random)
+        query = Asked(model, allowed, now_ms)
+        names = [entry.id for entry in query.entries]
+        assert_lists(index, allowed, now_ms, query, model, random)
         assert {*index.every(allowed, now_ms)} == {*placed(names)}
         assert index.count(allowed, now_ms) == len(names)
         only, project = Filter(tenant=allowed.tenant, embedded=random.random() < 0.5), random.choice(("", "atlas"))
-        having = [one for one in model.matching(only, now_ms) if (one in model.rows) == only.embedded]
+        having = [row for row in model.matching(only, now_ms) if (row in model.rows) == only.embedded]
         assert index.count(only, now_ms) == len(having) == len(index.every(only, now_ms))
         for name in ("project", "agent", "type"):
-            values = Counter(value for entry in asked.entries for value in values_of(entry, name))
+            values = Counter(value for entry in query.entries for value in values_of(entry, name))
             assert index.counts(allowed, now_ms, name) == {
                 value: count for value, count in values.items() if value or name == "project"
             }
         for name in ("project", "session", "file", "concept"):
             values = ["a", "b", "atlas", "blue whale", "s1", "s2", "c" * 300, "nothing"]
-            links = {value: asked.links(name, value) for value in values}
+            links = {value: query.links(name, value) for value in values}
             assert index.links(allowed, now_ms, name, values) == {k: v for k, v in links.items() if v != (0, 0)}
         surest = index.lessons_by_confidence(allowed, project, now_ms, 9)
         lessons, memories = (Asked(model, replace(allowed, kinds=[kind]), now_ms) for kind in ("lesson", "memory"))
-        assert [(-one.weight, one.id) for one in surest] == lessons.surest(project, now_ms)[:9]
+        assert [(-row.weight, row.id) for row in surest] == lessons.surest(project, now_ms)[:9]
         notable = [name for _, name in index.notable_memories(allowed, project, now_ms, 9)]
         assert notable == memories.notable(project, allowed.reader, now_ms)[:9]
 
 
-def assert_lists(index: Index, allowed: Filter, now_ms: int, asked: Asked, model: Model, random: Random) -> None:
+def assert_lists(index: Index, allowed: Filter, now_ms: int, options: Asked, model: Model, random: Random) -> None:
     """The lists by time."""
-    by_time, count, offset, at = asked.by_time(), random.randrange(12), random.randrange(6), random.randrange(60)
-    newest = sorted(asked.entries, key=lambda entry: (-entry.recorded_ms, entry.id))
-    assert index.recorded_last(allowed, now_ms, count) == placed(one.id for one in newest[:count])
+    by_time, count, offset, at = options.by_time(), random.randrange(12), random.randrange(6), random.randrange(60)
+    newest = sorted(options.entries, key=lambda entry: (-entry.recorded_ms, entry.id))
+    assert index.recorded_last(allowed, now_ms, count) == placed(document.id for document in newest[:count])
     assert same_times(index.most_recent(allowed, now_ms, count, offset), by_time[offset : offset + count], model)
-    seen = index.window(allowed, now_ms, offset, count)
-    page = [place for _, place in seen.found][seen.skipped : seen.skipped + count]
-    assert page == placed(one.id for one in by_time[offset : offset + count])
-    assert seen.total == len(by_time)
-    closest = sorted((abs(one.occurred_ms - at), one.id) for one in by_time)
+    window = index.window(allowed, now_ms, offset, count)
+    page = [place for _, place in window.found][window.skipped : window.skipped + count]
+    assert page == placed(document.id for document in by_time[offset : offset + count])
+    assert window.total == len(by_time)
+    closest = sorted((abs(document.occurred_ms - at), document.id) for document in by_time)
     assert index.nearest(allowed, now_ms, at) == placed(name for _, name in closest[:1])
     anchor = random.choice([*model.entries])
-    past = [one.id for one in reversed(by_time) if (one.occurred_ms, one.id) < (at, anchor)]
-    future = [one.id for one in reversed(by_time) if (one.occurred_ms, one.id) > (at, anchor)]
-    found = index.around(allowed, now_ms, anchor, at, count, offset)
-    assert found == (placed(past[len(past) - min(count, len(past)) :]), placed(future[:offset]))
+    past = [document.id for document in reversed(by_time) if (document.occurred_ms, document.id) < (at, anchor)]
+    future = [document.id for document in reversed(by_time) if (document.occurred_ms, document.id) > (at, anchor)]
+    results = index.around(allowed, now_ms, anchor, at, count, offset)
+    assert results == (placed(past[len(past) - min(count, len(past)) :]), placed(future[:offset]))
     words = random.choice((["a"], random.sample(WORDS, 2), random.sample(WORDS, 1)))
-    saying = asked.saying(words)
+    saying = options.saying(words)
     for everywhere in (True, False):
-        said = index.saying(allowed, now_ms, " ".join(words), everywhere=everywhere)
-        assert {*said} == {*placed(one.id for one in saying)}
-        assert same_times(said, saying, model)
+        fields = index.saying(allowed, now_ms, " ".join(words), everywhere=everywhere)
+        assert {*fields} == {*placed(document.id for document in saying)}
+        assert same_times(fields, saying, model)
 
 
 @pytest.mark.parametrize("steps", STEPS)
@@ -183,7 +187,7 @@ def searched(index: Index, question: Question, allowed: Filter) -> list[tuple[st
 
 
 def flat(hits: Iterable[Hit]) -> list[Hit]:
-    return [one for hit in hits for one in (hit, *hit.repeats)]
+    return [item for hit in hits for item in (hit, *hit.repeats)]
 
 
 @pytest.mark.parametrize("table", [None, TABLE])
@@ -195,12 +199,12 @@ async def test_every_index_finds_the_same_documents_with_the_same_scores(
     feed, model = RandomFeed(13, DOCUMENTS), Model()
     followed = [*feed.steps(steps)]
     embedded, on_engine = open_both
-    async with embedded(table) as one, on_engine(table) as two, embedded(table) as three, on_engine(table) as four:
-        await applied(one, followed, model)
+    async with embedded(table) as item, on_engine(table) as two, embedded(table) as three, on_engine(table) as four:
+        await applied(item, followed, model)
         await applied(two, followed, Model())
         for anew in (three, four):
             await remade(anew, model)
-        indexes = [await filled.settle() for filled in (one, two, three, four)]
+        indexes = [await filled.settle() for filled in (item, two, three, four)]
         random = Random(3)
         for _ in range(QUESTIONS):
             question, allowed = question_of(random), feed.filter()

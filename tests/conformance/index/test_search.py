@@ -44,12 +44,12 @@ async def test_each_mode_uses_its_own_leg(filled: Filled, ranking: Ranking):
     await filled.embed("mem_near", [1, 0.1, 0, 0])
     await filled.embed("mem_far", [0, 1, 0, 0])
     index = await filled.settle()
-    asked = {
+    query = {
         mode: ids(search(index, vector=TEA, mode=mode, ranking=ranking)) for mode in ("hybrid", "lexical", "vector")
     }
-    assert asked["lexical"] == ["mem_word"]
-    assert asked["vector"] == ["mem_near", "mem_far"]
-    assert {*asked["hybrid"]} == {"mem_word", "mem_near", "mem_far"}
+    assert query["lexical"] == ["mem_word"]
+    assert query["vector"] == ["mem_near", "mem_far"]
+    assert {*query["hybrid"]} == {"mem_word", "mem_near", "mem_far"}
 
 
 async def test_without_a_query_vector_words_decide(filled: Filled):
@@ -249,9 +249,9 @@ async def test_a_named_time_lifts_what_occurred_then_or_says_so(filled: Filled):
     await filled.put("obs_about", "", terms="tea 2 januari 2026 1 decemb 2025", occurred_ms=T0 - 40 * DAY)
     await filled.put("obs_dated", "", terms="tea 3 4 5 2 januari 2026", occurred_ms=T0 - 41 * DAY)
     index = await filled.settle()
-    found = ids(search(index, "tea", named=named))
-    assert {*found[:2]} == {"obs_0", "obs_about"}, "the last three terms are a document's own date"
-    assert len(found) == 9, "the others are found, too"
+    results = ids(search(index, "tea", named=named))
+    assert {*results[:2]} == {"obs_0", "obs_about"}, "the last three terms are a document's own date"
+    assert len(results) == 9, "the others are found, too"
 
 
 async def test_what_occurred_in_a_named_time_is_found_among_many_others(filled: Filled):
@@ -308,8 +308,8 @@ async def test_a_ticket_that_nobody_mentioned_is_no_answer_whatever_looks_like_i
     index = await with_table.settle()
     for unsaid in ("PROJ-9999", "10.0.0.7", "v1.2.9", "3f9a77c1"):
         assert {hit.confidence for hit in ask(index, unsaid)} <= {0.0}
-    for said in ("PROJ-1234", "10.0.0.8", "v1.2.4"):
-        assert (ask(index, said)[0].confidence or 0) > 0.9
+    for text in ("PROJ-1234", "10.0.0.8", "v1.2.4"):
+        assert (ask(index, text)[0].confidence or 0) > 0.9
 
 
 async def test_an_emoji_or_punctuation_is_no_question_for_everything(with_table: Filled):
@@ -340,8 +340,8 @@ async def test_the_prompt_that_asks_is_neither_found_nor_counts_as_having_said_i
     index = await with_table.settle()
     for mode in ("hybrid", "lexical", "vector"):
         for ranking in ("fused", "similarity", "rrf"):
-            found = ask(index, "dog bark unicorn", mode=mode, ranking=ranking)
-            assert not any(hit.id.startswith("obs") for hit in found)
+            results = ask(index, "dog bark unicorn", mode=mode, ranking=ranking)
+            assert not any(hit.id.startswith("obs") for hit in results)
     assert {hit.id for hit in ask(index, "dog bark")} == {"obs_01", "obs_11", "mem_1"}, "a look-up finds prompts"
     assert [hit.confidence for hit in ask(index, "dog bark unicorn")] == [hit.confidence for hit in before]
 

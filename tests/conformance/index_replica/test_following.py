@@ -170,15 +170,15 @@ async def lost_writes(redis: Client, partitions: Sequence[int] = range(PARTITION
 async def test_what_the_server_lost_is_not_found_any_more(pen: Pen, open_replica: OpenReplica):
     """Nothing is written after it: a reader that only waits notices, too."""
     async with open_replica("a") as replica:
-        kept = await pen.remember("ada likes green tea")
+        memory = await pen.remember("ada likes green tea")
         await pen.project()
         async with lost_writes(pen.redis):
             lost = await pen.remember("ada likes black tea")
             await pen.project()
             await wait_until(lambda: replica.documents == 2)
-            assert set(await ids(replica, "tea")) == {kept.id, lost.id}
+            assert set(await ids(replica, "tea")) == {memory.id, lost.id}
         await wait_until(lambda: replica.documents == 1 and replica.ready)
-        assert await ids(replica, "tea") == [kept.id]
+        assert await ids(replica, "tea") == [memory.id]
 
 
 async def test_what_was_written_in_the_place_of_lost_writes_does_not_hide_that_they_are_lost(

@@ -35,15 +35,15 @@ def traces(folder: Path) -> set[str]:
     """The files below a folder that hold the mark, or the vector of a text that is it."""
     row = HashEmbedder.vector(MARK).astype("<f2")
     marks = (MARK.encode(), row.tobytes(), row.astype("<f4").tobytes())
-    found: set[str] = set()
+    results: set[str] = set()
     for path in folder.rglob("*"):
         try:
             raw = path.read_bytes() if path.is_file() else b""
         except FileNotFoundError:
             continue
         raw = zstandard.decompress(raw) if path.suffix == ".zst" else raw
-        found |= {str(path.relative_to(folder)) for mark in marks if mark in raw}
-    return found
+        results |= {str(path.relative_to(folder)) for mark in marks if mark in raw}
+    return results
 
 
 def segments(folder: Path) -> tuple[int, bool]:
@@ -51,8 +51,10 @@ def segments(folder: Path) -> tuple[int, bool]:
 
     Their files pack terms and texts, so a byte search alone would prove little.
     """
-    found = [json.loads(path.read_bytes())["segments"] for path in folder.rglob("meta.json")]
-    return sum(one["max_doc"] for part in found for one in part), any(one["deletes"] for part in found for one in part)
+    results = [json.loads(path.read_bytes())["segments"] for path in folder.rglob("meta.json")]
+    return sum(item["max_doc"] for part in results for item in part), any(
+        item["deletes"] for part in results for item in part
+    )
 
 
 async def reloaded(pen: Pen, replica: ReplicaService, snapshot: str) -> None:
@@ -112,7 +114,7 @@ async def test_reads_of_ones_own_writes_go_on_through_a_purge(
     await pen.write_some(20)
     await pen.project()
     async with open_replica("a") as replica:
-        seen: list[dict[int, Position]] = []
+        pages: list[dict[int, Position]] = []
         written = 0
         for purge in range(3):
             manifest = asyncio.create_task(snapshots.run(compact=True))
@@ -121,10 +123,10 @@ async def test_reads_of_ones_own_writes_go_on_through_a_purge(
                 await pen.project()
                 await replica.wait_for(Token.parse(accepted.position), 30)
                 assert accepted.id in await ids(replica, f"note{written}")
-                seen.append(replica.applied)
+                pages.append(replica.applied)
                 written += 1
             assert written > purge
-        for before, after in pairwise(seen):
+        for before, after in pairwise(pages):
             assert all(after[partition] >= before[partition] for partition in before)
 
 
@@ -242,8 +244,8 @@ async def test_a_snapshot_is_compacted_unasked_when_many_are_dead(
     await pen.project()
     assert await snapshots.run(force=True) is not None
     async with open_replica("a") as replica:
-        for one in written[:4]:
-            await pen.say(ForgetSubject(kind="memory", subject=one.id, project=f"p{written.index(one)}"))
+        for item in written[:4]:
+            await pen.say(ForgetSubject(kind="memory", subject=item.id, project=f"p{written.index(item)}"))
         await pen.project()
         manifest = await snapshots.run(force=True)
         assert manifest is not None
@@ -289,5 +291,5 @@ async def test_replicas_that_are_up_are_known_with_their_snapshots(
     assert await pen.redis.zrange(REPLICAS, 0, -1) == []
 
 
-async def _present(pen: Pen, wanted: list[tuple[str, str]]) -> bool:
-    return sorted(await replicas(pen.redis)) == wanted
+async def _present(pen: Pen, expected: list[tuple[str, str]]) -> bool:
+    return sorted(await replicas(pen.redis)) == expected

@@ -50,9 +50,9 @@ async def test_a_rebuild_under_writes_ends_as_the_live_documents_would(
     """Writers, the runner, readers and a replica go on; every one of them ends in the new generation."""
     monkeypatch.setattr(rebuild_module, "BATCH", 16)
     reader = DocumentReader(redis, PARTITIONS)
-    kept = await pen.remember("ada likes green tea")
+    memory = await pen.remember("ada likes green tea")
     doomed = await pen.remember("bob likes black coffee")
-    ((partition, _),) = Token.parse(kept.position).items()
+    ((partition, _),) = Token.parse(memory.position).items()
     await pen.write_some(20)
     async with running(redis, valkey), open_replica("a") as replica:
         await wait_until(lambda: wait_for_own_writes(pen))
@@ -66,7 +66,7 @@ async def test_a_rebuild_under_writes_ends_as_the_live_documents_would(
         async def read_on() -> int:
             missed = 0
             while not done.is_set():
-                missed += await reader.get([(partition, DocumentId(kept.id))]) == [None]
+                missed += await reader.get([(partition, DocumentId(memory.id))]) == [None]
                 await asyncio.sleep(0.002)
             return missed
 
@@ -82,13 +82,13 @@ async def test_a_rebuild_under_writes_ends_as_the_live_documents_would(
         assert [await redis.get(PartitionKeys(number).generation) for number in range(PARTITIONS)] == [b"2", b"2"]
         replays = await assert_equals_replay(redis, pen.log, PARTITIONS)
         documents = {name for store in replays.values() for name in store.documents}
-        assert {kept.id, doomed.id} <= documents
+        assert {memory.id, doomed.id} <= documents
         heads = Token({number: await pen.log.head(number) for number in range(PARTITIONS)})
         await replica.wait_for(heads, 30)
         assert {at.generation for at in replica.at.values()} == {2}
         async with open_replica("fresh") as fresh:
             await assert_same(replica, fresh)
-        assert kept.id in await ids(replica, "green tea")
+        assert memory.id in await ids(replica, "green tea")
         assert doomed.id not in await ids(replica, "black coffee")
 
 

@@ -28,11 +28,11 @@ from projections.vectors.embedder import Embedder, FixedEmbedder
 
 
 async def queued(redis: Client, generation: int = 1) -> dict[str, float]:
-    found: dict[str, float] = {}
+    results: dict[str, float] = {}
     for number in range(PARTITIONS):
         key = PartitionKeys(number).of_generation(generation).embed_queue
-        found |= {name.decode(): score for name, score in await redis.zrange(key, 0, -1, withscores=True)}
-    return found
+        results |= {name.decode(): score for name, score in await redis.zrange(key, 0, -1, withscores=True)}
+    return results
 
 
 async def test_what_was_kept_on_purpose_is_embedded_first(
@@ -71,10 +71,10 @@ async def test_every_document_gets_its_own_vector(
     }
     probe = HashEmbedder.vector("probe")
     async with open_replica("a") as replica:
-        found = await replica.in_index_thread(cosines, replica.index, probe)
+        vectors = await replica.in_index_thread(cosines, replica.index, probe)
     expected = {name: float(HashEmbedder.vector(text) @ probe) for name, text in texts.items()}
-    assert found.keys() == expected.keys()
-    assert all(abs(found[name] - expected[name]) < 2e-3 for name in found)
+    assert vectors.keys() == expected.keys()
+    assert all(abs(vectors[name] - expected[name]) < 2e-3 for name in vectors)
 
 
 async def test_a_long_document_has_a_vector_for_each_part(pen: Pen, queue: EmbeddingQueue, open_replica: OpenReplica):
@@ -112,20 +112,20 @@ async def test_a_document_whose_text_changed_meanwhile_stays_queued(
     changes = await project(store, [event])
     await store.save(changes, event.position)
     (name,) = changes.documents
-    asked = asyncio.Event()
+    started = asyncio.Event()
     go_on = asyncio.Event()
 
     class Slow(DocumentVectors):
         async def _vectors(self, embedder: Embedder, texts: Sequence[str], cached: timedelta) -> list[bytes]:
-            found = await super()._vectors(embedder, texts, cached)
-            asked.set()
+            vectors = await super()._vectors(embedder, texts, cached)
+            started.set()
             await go_on.wait()
-            return found
+            return vectors
 
     with ThreadPoolExecutor(1) as executor:
         queue = EmbeddingQueue(redis, FixedEmbedder(embedder), Slow(redis, executor))
         work = asyncio.create_task(queue.work([0]))
-        await asked.wait()
+        await started.wait()
         before = (await store.load([name]))[name]
         assert isinstance(before, Memory)
         later = place(2)
@@ -138,8 +138,8 @@ async def test_a_document_whose_text_changed_meanwhile_stays_queued(
         assert await queued(redis) == {}
     probe = HashEmbedder.vector("probe")
     async with open_replica("a") as replica:
-        found = await replica.in_index_thread(cosines, replica.index, probe)
-    assert found[name] == pytest.approx(float(HashEmbedder.vector("black coffee") @ probe), abs=2e-3)
+        vectors = await replica.in_index_thread(cosines, replica.index, probe)
+    assert vectors[name] == pytest.approx(float(HashEmbedder.vector("black coffee") @ probe), abs=2e-3)
 
 
 async def test_a_forgotten_document_leaves_the_queue_without_a_model_call(

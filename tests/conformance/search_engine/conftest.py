@@ -109,11 +109,11 @@ def keep(servers: Servers) -> Keeping:
         embedder: HashEmbedder | None = None, every: int = 1_000_000, embedders: Embedders | None = None
     ) -> AsyncGenerator[SearchEngineIndexes]:
         embedders = embedders or FixedEmbedder(embedder or HashEmbedder())
-        kept = SearchEngineIndexes(servers, PARTITIONS, embedders, lambda: range(PARTITIONS), every)
-        kept.start()
+        stored = SearchEngineIndexes(servers, PARTITIONS, embedders, lambda: range(PARTITIONS), every)
+        stored.start()
         try:
-            yield kept
+            yield stored
         finally:
-            await kept.aclose()
+            await stored.aclose()
 
     return keep

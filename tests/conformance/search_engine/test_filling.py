@@ -320,5 +320,5 @@ async def test_feeds_are_trimmed_behind_the_index(
         await in_line(servers)
 
 
-async def _is(count: Callable[[], Any], wanted: int) -> bool:
-    return await count() == wanted
+async def _is(count: Callable[[], Any], expected: int) -> bool:
+    return await count() == expected

@@ -78,19 +78,19 @@ async def test_a_purge_is_not_done_while_a_dropped_index_has_keys(
 async def test_reconciling_is_told_what_the_index_has_and_up_to_where(
     pen: Pen, servers: Servers, keep: Keeping, queue: EmbeddingQueue
 ):
-    kept = await pen.remember("kept")
+    memory = await pen.remember("kept")
     await pen.project()
     await drain(queue)
-    ((partition, _),) = Token.parse(kept.position).items()
+    ((partition, _),) = Token.parse(memory.position).items()
     with pytest.raises(FeedGap):
         await EngineNames(servers.engine).names(partition)
     async with keep():
         index = await in_line(servers)
-        told = await EngineNames(servers.engine).names(partition)
+        answer = await EngineNames(servers.engine).names(partition)
         content = await content_of(servers.engine, index, partition)
-    assert told.by_partition[partition].names == content.documents.keys() == {kept.id}
-    assert told.by_partition[partition].embedded == {kept.id}
-    assert told.at[partition].feed != "0-0"
+    assert answer.by_partition[partition].names == content.documents.keys() == {memory.id}
+    assert answer.by_partition[partition].embedded == {memory.id}
+    assert answer.at[partition].feed != "0-0"
 
 
 class Two:
@@ -105,9 +105,9 @@ class Two:
         self.named = frozenset(self.all)
 
     async def refresh(self) -> Any:
-        known = await chosen(self._servers.redis)
-        assert known is not None
-        self.current = self.all[known.live.spec]
+        engine = await chosen(self._servers.redis)
+        assert engine is not None
+        self.current = self.all[engine.live.spec]
         return self.current
 
     async def built(self, spec: str) -> Any:
@@ -138,9 +138,9 @@ async def test_another_embedders_vectors_are_made_before_its_index_is_filled(pen
             assert all(content.vectors.keys() == content.documents.keys() != set() for content in contents)
             assert index != old
             assert await strategy.switch(rebuild, back=True)
-    known = await chosen(servers.redis)
-    assert known is not None
-    assert known.live == embedders.choice("one")
+    engine = await chosen(servers.redis)
+    assert engine is not None
+    assert engine.live == embedders.choice("one")
 
 
 async def test_an_index_is_created_once_and_has_the_options_that_it_needs(engine: Client, index: Named):
@@ -150,8 +150,8 @@ async def test_an_index_is_created_once_and_has_the_options_that_it_needs(engine
 
 async def test_the_catalogue_is_exchanged_by_one_of_two(engine: Client):
     identity = Identity(model="m", dimensions=0, vector_dimensions=0)
-    one = other = await schema.read_catalogue(engine)
-    then = await schema.exchange(engine, one, begun(one.catalogue, identity))
+    item = other = await schema.read_catalogue(engine)
+    then = await schema.exchange(engine, item, begun(item.catalogue, identity))
     assert then is not None
     assert await schema.exchange(engine, other, begun(other.catalogue, identity)) is None
     assert await schema.read_catalogue(engine) == then
@@ -163,11 +163,11 @@ async def test_an_index_is_dropped_with_all_its_keys_and_no_others(
 ):
     other = Named(f"{index.name}1", index.identity)
     await schema.create(engine, other)
-    for one in (index, other):
-        keys = PartitionIndex(one.name, 0)
+    for item in (index, other):
+        keys = PartitionIndex(item.name, 0)
         state = await begin(engine, keys, None, Standing(1, "0-0", "0-0", READY))
         items = [Put(entry(f"obs_{n}", "red", episode="e")) for n in range(3)]
-        changes = Changes(one.identity, None).of(0, placed(items, state.position))
+        changes = Changes(item.identity, None).of(0, placed(items, state.position))
         await write(engine, keys, state, changes, Standing(1, "1-0", "1-0", READY))
     await schema.point_alias(engine, index.name)
     await schema.point_alias(engine, other.name)
@@ -207,8 +207,8 @@ async def test_what_is_removed_or_hidden_between_being_found_and_being_read_is_n
     monkeypatch.setattr(Engine, "read", late)
     async with opens_on_engine(engine_url)(None) as filled:
         await fill(filled)
-        asked = Question(text="tea", vector=np.asarray([1, 0, 0, 0], np.float32), ranking=ranking)
-        assert [hit.id for hit in (await filled.settle()).search(asked, ALLOWED)] == ["obs_1"]
+        question = Question(text="tea", vector=np.asarray([1, 0, 0, 0], np.float32), ranking=ranking)
+        assert [hit.id for hit in (await filled.settle()).search(question, ALLOWED)] == ["obs_1"]
 
 
 async def fill(filled: Filled) -> None:

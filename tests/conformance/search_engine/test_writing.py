@@ -74,20 +74,20 @@ class Writer:
 
     async def everything(self) -> dict[bytes, Any]:
         """All that stands in the engine but for the state's token, and how many were removed."""
-        found: dict[bytes, Any] = {}
+        results: dict[bytes, Any] = {}
         async for key in self.engine.scan_iter(match="*", count=1000):
             kind = await schema.command(self.engine, "TYPE", key)
             if kind in (b"hash", "hash"):
-                found[key] = {
-                    name: one
-                    for name, one in (await self.engine.hgetall(key.decode())).items()
+                results[key] = {
+                    name: item
+                    for name, item in (await self.engine.hgetall(key.decode())).items()
                     if name not in (b"token", b"removed")
                 }
             elif kind in (b"zset", "zset"):
-                found[key] = await self.engine.zrange(key.decode(), 0, -1)
+                results[key] = await self.engine.zrange(key.decode(), 0, -1)
             else:
-                found[key] = await self.engine.get(key.decode())
-        return found
+                results[key] = await self.engine.get(key.decode())
+        return results
 
 
 @pytest.fixture
@@ -103,8 +103,8 @@ async def test_a_document_is_found_by_its_words_and_by_every_facet(writer: Write
                   files=["src/app.py"], audience=["user:kim"], expires_ms=5, visibility="private")),
         Put(entry("obs_2", "unrelated words", project="other")),
     )  # fmt: skip
-    said = [encoded_term(term) for term in terms("The café's port 8080")]
-    assert await writer.find(f"@terms:({'|'.join(said)})") == ["obs_1"]
+    texts = [encoded_term(term) for term in terms("The café's port 8080")]
+    assert await writer.find(f"@terms:({'|'.join(texts)})") == ["obs_1"]
     for name, value in (
         ("tenant", "default"), ("project", ""), ("tag", "a,b"), ("tag", ""), ("tag", "Ünï-x"), ("session", "s 1"),
         ("file", "src/app.py"), ("reader", "user:kim"), ("restricted", "yes"), ("expiring", "yes"),
@@ -124,14 +124,14 @@ async def test_a_word_that_the_engine_would_cut_is_found(writer: Writer, entry: 
 
 
 async def test_what_ranking_needs_stands_beside(writer: Writer, entry: MakeEntry, vectors: MakeVectors):
-    one = entry("obs_1", "red green", agent_id="builder", importance=7.0, episode="ses_1")
-    await writer.apply(Put(one), vectors("obs_1", [1, 0, 0, 0], [0, 1, 0, 0]))
+    item = entry("obs_1", "red green", agent_id="builder", importance=7.0, episode="ses_1")
+    await writer.apply(Put(item), vectors("obs_1", [1, 0, 0, 0], [0, 1, 0, 0]))
     document = await writer.engine.hgetall(writer.keys.document("obs_1"))
     stored = entry_of(document[b"x"])
     assert (stored.id, stored.agent_id, stored.importance, stored.episode, stored.terms) == (
         "obs_1", "builder", 7.0, "ses_1", "",
     )  # fmt: skip
-    assert len(document[b"h"]) == 4 * len(one.terms.split())
+    assert len(document[b"h"]) == 4 * len(item.terms.split())
     assert await writer.engine.get(writer.keys.vectors("obs_1")) == vectors("obs_1", [1, 0, 0, 0], [0, 1, 0, 0]).rows
     assert (writer.state.documents, writer.state.embedded) == (1, 1)
 
@@ -143,8 +143,8 @@ async def test_without_static_vectors_a_document_is_near_the_mean_of_its_own(
     await writer.apply(vectors("obs_1", [1, 0, 0, 0], [0, 1, 0, 0]), vectors("obs_2", [0, 0, 1, 0]))
     await writer.apply(vectors("obs_3", [1, 0, 0, 0], model="another"))
     near = np.array([1, 1, 0, 0], "<f2").tobytes()
-    found = await writer.find("*=>[KNN 1 @vector $v AS d]", "PARAMS", 2, "v", near)
-    assert found == ["obs_1"]
+    document = await writer.find("*=>[KNN 1 @vector $v AS d]", "PARAMS", 2, "v", near)
+    assert document == ["obs_1"]
     assert await writer.find("*=>[KNN 9 @vector $v AS d]", "PARAMS", 2, "v", near) == ["obs_1", "obs_2"]
 
 
