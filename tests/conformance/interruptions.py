@@ -44,11 +44,11 @@ async def forget(shop: Workshop, *names: str) -> None:
 
 def files_with(folder: Path, text: str) -> list[str]:
     """The names of the files below a folder that have a text, packed ones unpacked."""
-    found: list[str] = []
+    results: list[str] = []
     for path in sorted(folder.rglob("*")):
         content = path.read_bytes() if path.is_file() else b""
         if path.suffix == ".zst":
             content = zstandard.ZstdDecompressor().decompressobj().decompress(content)
         if text.encode() in content:
-            found.append(path.name)
-    return found
+            results.append(path.name)
+    return results

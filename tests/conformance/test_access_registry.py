@@ -47,10 +47,10 @@ async def admitted(registry: Registry, made: Made, clock: ManualClock) -> Princi
 
 async def test_a_key_lets_in_whom_it_is_for(registry: Registry, clock: ManualClock):
     made = await registry.create(GRANT)
-    found = await admitted(registry, made, clock)
-    assert found is not None
-    assert (found.tenant, found.roles, found.key_id) == ("default", {"read", "write"}, made.key.id)
-    assert found.key_scope == KeyScope(("", "shop"), ("ada",), within_tenant=True)
+    caller = await admitted(registry, made, clock)
+    assert caller is not None
+    assert (caller.tenant, caller.roles, caller.key_id) == ("default", {"read", "write"}, made.key.id)
+    assert caller.key_scope == KeyScope(("", "shop"), ("ada",), within_tenant=True)
 
 
 @pytest.mark.parametrize("tenant", ["default", "elsewhere"])
@@ -59,20 +59,20 @@ async def test_only_an_operators_key_is_shown_what_belongs_to_no_tenant(
 ):
     within: dict[str, bool] = {}
     for role in ("read", "admin", "metrics", "operator"):
-        found = await admitted(registry, await registry.create(Grant(name="x", roles=[role], tenant=tenant)), clock)
-        assert found is not None
-        within[role] = found.key_scope.within_tenant
+        caller = await admitted(registry, await registry.create(Grant(name="x", roles=[role], tenant=tenant)), clock)
+        assert caller is not None
+        within[role] = caller.key_scope.within_tenant
     assert within == {"read": True, "admin": True, "metrics": True, "operator": False}
 
 
 async def test_a_stored_admin_key_is_no_operator(registry: Registry, clock: ManualClock):
     """Also one for all of a tenant that was made before there were operators' keys."""
-    found = await admitted(registry, await registry.create(Grant(name="x", roles=["read", "write", "admin"])), clock)
-    assert found is not None
-    assert found.may(ADMIN)
-    assert not found.may(OPERATOR)
-    assert not found.may(METRICS)
-    assert not found.is_operator
+    caller = await admitted(registry, await registry.create(Grant(name="x", roles=["read", "write", "admin"])), clock)
+    assert caller is not None
+    assert caller.may(ADMIN)
+    assert not caller.may(OPERATOR)
+    assert not caller.may(METRICS)
+    assert not caller.is_operator
 
 
 async def test_the_secret_is_not_stored(registry: Registry, redis: Client):
@@ -92,7 +92,10 @@ async def test_an_expired_and_a_revoked_key_let_nobody_in(registry: Registry, cl
     assert await admitted(registry, long, clock)
     await registry.revoke(long.key.id)
     assert await admitted(registry, long, clock) is None
-    assert {one.id: one.status(0) for one in await registry.all()} == {short.key.id: "active", long.key.id: "revoked"}
+    assert {item.id: item.status(0) for item in await registry.all()} == {
+        short.key.id: "active",
+        long.key.id: "revoked",
+    }
 
 
 async def test_a_replaced_key_goes_on_for_its_grace_time(registry: Registry, clock: ManualClock):
@@ -145,8 +148,8 @@ async def test_a_running_server_learns_of_new_and_revoked_keys(registry: Registr
 
 
 async def _knows(ring: Keyring, given: str) -> bool:
-    found = await ring.identify(given)
-    return found is not None and bool(found.key_id)
+    caller = await ring.identify(given)
+    return caller is not None and bool(caller.key_id)
 
 
 async def _refuses(ring: Keyring, given: str) -> bool:
@@ -156,10 +159,10 @@ async def _refuses(ring: Keyring, given: str) -> bool:
 async def test_the_servers_secret_is_a_key_to_everything(registry: Registry):
     ring = Keyring(registry, "default", "s3cret", loopback=False)
     await ring.load()
-    found = await ring.identify("s3cret")
-    assert found is not None
-    assert found.is_operator
-    assert found.named
+    caller = await ring.identify("s3cret")
+    assert caller is not None
+    assert caller.is_operator
+    assert caller.named
     assert await ring.identify("s3cret ") is None
     assert await ring.identify("") is None
 
@@ -188,9 +191,9 @@ async def test_further_events_of_a_request_are_a_debt_that_later_writes_wait_for
     charge = limits.meter("a", 60)
     await charge(1)  # it was paid for
     await charge(100)
-    for one in (limits, another):  # 101 were taken of 60: one more comes a second
+    for item in (limits, another):  # 101 were taken of 60: one more comes a second
         with pytest.raises(TooManyRequests) as refused:
-            await one.take("a", "writes", 60)
+            await item.take("a", "writes", 60)
         assert 38 <= refused.value.retry_after_s <= 42
     await limits.take("a", "reads", 60)
     assert await cast(Any, redis).ttl(access_bucket("a", "writes")) > 150
@@ -273,13 +276,13 @@ def rules(issuer: str, **changes: Any) -> TokenRules:
 
 @pytest.fixture
 async def keys(issuer: Issuer, clock_s: Clock) -> AsyncGenerator[IssuerKeys]:
-    async with IssuerKeys(rules(issuer.url), clock_s) as found:
-        yield found
+    async with IssuerKeys(rules(issuer.url), clock_s) as results:
+        yield results
 
 
 async def test_requests_that_wait_share_one_fetch(issuer: Issuer, keys: IssuerKeys):
-    found = await asyncio.gather(*(keys.find(issuer.kid) for _ in range(20)))
-    assert all(one is not None for one in found)
+    document = await asyncio.gather(*(keys.find(issuer.kid) for _ in range(20)))
+    assert all(item is not None for item in document)
     assert issuer.requests["/jwks"] == 1
 
 
@@ -416,9 +419,9 @@ async def test_what_an_issuer_must_not_answer_is_told(
 
 async def test_a_token_lets_in_whom_it_is_for(issuer: Issuer, keys: IssuerKeys):
     tokens = AccessTokens(rules(issuer.url), keys)
-    found = await tokens.identify(issuer.token("mnemolog:read"))
-    assert found is not None
-    assert found.roles == {"read"}
+    caller = await tokens.identify(issuer.token("mnemolog:read"))
+    assert caller is not None
+    assert caller.roles == {"read"}
     assert await tokens.identify("mnk_no-token") is None
     assert await tokens.identify("") is None
 
@@ -452,7 +455,7 @@ async def test_what_was_verified_is_kept_for_so_many_tokens_only(
     sent = [issuer.token(sub=name) for name in ("ada", "bob", "eve")]
     first, *others = [await tokens.identify(token) for token in sent]
     assert [await tokens.identify(token) for token in sent[1:]] == others
-    assert all(kept is now for kept, now in zip(others, [await tokens.identify(one) for one in sent[1:]], strict=True))
+    assert all(row is now for row, now in zip(others, [await tokens.identify(item) for item in sent[1:]], strict=True))
     assert await tokens.identify(sent[0]) is not first
 
 

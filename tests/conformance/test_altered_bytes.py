@@ -79,7 +79,9 @@ def folder() -> Iterator[Path]:
 def entries_of(file: Path) -> Entries:
     """Found without the parser under test: a command ends where the next one begins."""
     data = file.read_bytes()
-    return Entries(file, [range(one.start(), (data.index(b"\r\n*", one.end()) + 2)) for one in _COMMAND.finditer(data)])
+    return Entries(
+        file, [range(item.start(), (data.index(b"\r\n*", item.end()) + 2)) for item in _COMMAND.finditer(data)]
+    )
 
 
 def noticed(folder: Path) -> str:
@@ -89,9 +91,9 @@ def noticed(folder: Path) -> str:
 
 
 def test_a_whole_log_has_no_fault_and_each_entry_a_checksum(folder: Path):
-    found = LogCheck(folder)
-    assert (found.unchecked, found.faults) == (0, [])
-    assert found.entries == sum(len(entries_of(file).places) for file in files_of(folder)) > 2 * 14
+    check = LogCheck(folder)
+    assert (check.unchecked, check.faults) == (0, [])
+    assert check.entries == sum(len(entries_of(file).places) for file in files_of(folder)) > 2 * 14
     assert noticed(folder) == ""
 
 

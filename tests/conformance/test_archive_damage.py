@@ -67,7 +67,7 @@ def tear(path: Path) -> None:
 
 def swap(path: Path) -> None:
     """Put another segment in its place."""
-    path.write_bytes(next(one for one in sorted(path.parent.glob("segment-*")) if one != path).read_bytes())
+    path.write_bytes(next(item for item in sorted(path.parent.glob("segment-*")) if item != path).read_bytes())
 
 
 async def all_of(log: EventLog, partition: int) -> int:
@@ -86,14 +86,14 @@ async def test_every_partition_has_something(shop: Workshop):
 async def test_a_whole_archive_has_no_faults_and_tells_what_it_holds(shop: Workshop):
     await shop.archive_job().run(force=True)
     log = shop.archived_log()
-    seen: list[int] = []
+    pages: list[int] = []
     for partition in range(PARTITIONS):
-        assert await verify(shop.redis, log.archive, partition, lambda: seen.append(1)) == []
-        told = await look(shop.redis, log.archive, partition)
-        assert (told.segments, told.entries, told.waiting) == (4, 12, 0)
-        assert told.sealed == told.trimmed == str(await log.head(partition))
-        assert told.bytes == sum(path.stat().st_size for path in files(shop, partition))
-    assert len(seen) == 12
+        assert await verify(shop.redis, log.archive, partition, lambda: pages.append(1)) == []
+        answer = await look(shop.redis, log.archive, partition)
+        assert (answer.segments, answer.entries, answer.waiting) == (4, 12, 0)
+        assert answer.sealed == answer.trimmed == str(await log.head(partition))
+        assert answer.bytes == sum(path.stat().st_size for path in files(shop, partition))
+    assert len(pages) == 12
 
 
 @pytest.mark.parametrize("damage", [flip, tear, swap, Path.unlink], ids=["altered", "torn", "swapped", "gone"])
@@ -105,8 +105,8 @@ async def test_a_damaged_segment_is_found_and_named(shop: Workshop, damage: Call
     (fault,) = await verify(shop.redis, log.archive, 1)
     assert (fault.partition, fault.name) == (1, broken.name)
     assert await verify(shop.redis, log.archive, 0) == []
-    kept = await log.read(1, START, 6)
-    assert len(kept) == 6, "what is before it can be read"
+    stored = await log.read(1, START, 6)
+    assert len(stored) == 6, "what is before it can be read"
     with pytest.raises((DamagedSegment, MissingFile), match=broken.name):
         await log.read(1, START, 7)
     with pytest.raises((DamagedSegment, MissingFile), match=broken.name):

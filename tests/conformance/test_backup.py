@@ -164,7 +164,7 @@ async def test_only_one_of_two_workers_makes_a_backup(
 ):
     await shop.remember(KEPT)
     other = BackupJob(shop.redis, shop.log, target, tmp_path / "other", every=HOUR, keep=3, clock=shop.clock)
-    assert sorted(one is not None for one in await asyncio.gather(job.run(), other.run())) == [False, True]
+    assert sorted(item is not None for item in await asyncio.gather(job.run(), other.run())) == [False, True]
     assert len(target.names()) == 1
 
 
@@ -303,8 +303,8 @@ async def test_a_retry_after_a_restore_stores_nothing_twice(
     again = await wiped(shop)
     await restored(again.redis, target, tmp_path / "w")
     retried = await again.say(memory), await again.observe("red", event_id="o1")
-    assert [(one.id, one.position, one.duplicate) for one in retried] == [
-        (one.id, one.position, True) for one in (first, observed)
+    assert [(item.id, item.position, item.duplicate) for item in retried] == [
+        (item.id, item.position, True) for item in (first, observed)
     ]
     assert not (await again.say(Remember(content=KEPT, project="atlas", event_id="m2"))).duplicate
 
@@ -430,7 +430,7 @@ def flip(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("harm", "file", "said"),
+    ("harm", "file", "text"),
     [
         (flip, "segment-*-p0?.zst", "SHA-256 is not that of what was sealed"),
         (cut, "segment-*-p0?.zst", "were sealed"),
@@ -443,14 +443,14 @@ def flip(file: Path) -> None:
 )
 async def test_a_damaged_backup_is_named_and_an_older_good_one_offered(
     shop: Workshop, job: BackupJob, target: StoreTarget, tmp_path: Path,
-    harm: Callable[[Path], None], file: str, said: str,
+    harm: Callable[[Path], None], file: str, text: str,
 ):  # fmt: skip
     receipt = Receipt(id="r1", tenant=TENANT, kind="project", subject="atlas", requested_at=shop.clock())
     await save_receipt(shop.redis, receipt)
     good, harmed, newest = [await made(job, shop, f"thought {n}") for n in range(3)]
-    for one in (harmed, newest):
-        harm(next((tmp_path / "backups" / one.name).glob(file)))
-    with pytest.raises(DamagedBackup, match=rf"{newest.name} .*({said}).*--backup {good.name}"):
+    for document in (harmed, newest):
+        harm(next((tmp_path / "backups" / document.name).glob(file)))
+    with pytest.raises(DamagedBackup, match=rf"{newest.name} .*({text}).*--backup {good.name}"):
         choose(target, None, tmp_path / "w")
     flip(tmp_path / "backups" / good.name / INDEX)
     with pytest.raises(DamagedBackup, match="there is no good one before it"):
@@ -492,7 +492,7 @@ class BackedUpLog:
 
     async def head(self) -> str:
         """The token of everything that was said."""
-        return str(Token({one: await self.shop.log.head(one) for one in range(PARTITIONS)}))
+        return str(Token({partition: await self.shop.log.head(partition) for partition in range(PARTITIONS)}))
 
     async def live(self) -> DocumentManifest:
         """The manifest of the documents, with everything projected."""
@@ -528,9 +528,9 @@ class BackedUpLog:
 
     async def verify(self, at: str = "") -> Verified:
         """The newest backup, replayed."""
-        one = self.listed()
-        assert one.manifest is not None
-        return await verify(self.target, one, self.folder / "work", point_of(at, one.manifest) if at else None)
+        item = self.listed()
+        assert item.manifest is not None
+        return await verify(self.target, item, self.folder / "work", point_of(at, item.manifest) if at else None)
 
 
 @pytest.fixture
@@ -574,7 +574,7 @@ async def test_a_partition_that_the_token_does_not_name_stops_at_its_time(place:
 
 
 async def _newest(place: BackedUpLog) -> Position:
-    return max([await place.shop.log.head(one) for one in range(PARTITIONS)])
+    return max([await place.shop.log.head(partition) for partition in range(PARTITIONS)])
 
 
 async def test_a_time_is_a_point_too(place: BackedUpLog):
@@ -613,7 +613,7 @@ async def test_what_was_forgotten_behind_the_point_stays_forgotten(place: Backed
     await place.shop.project()
     assert await place.shop.gone(gone.id)
     assert await place.shop.gone(also.id)
-    assert all("secret" not in repr(one) for one in await place.shop.everything())
+    assert all("secret" not in repr(document) for document in await place.shop.everything())
 
 
 @pytest.mark.parametrize("at", ["0:9999999999999-0", "2999-01-01T00:00:00Z"])
@@ -649,14 +649,14 @@ async def test_an_index_that_was_altered_is_damaged(place: BackedUpLog):
     manifest = await place.back_up()
     folder = place.folder / "backups" / manifest.name
     index = msgspec.json.decode((folder / INDEX).read_bytes())
-    (chain,) = [one for one in index["partitions"] if one["partition"] == 0]
+    (chain,) = [partition for partition in index["partitions"] if partition["partition"] == 0]
     chain["segments"].pop()
     altered = msgspec.json.encode(index)
     (folder / INDEX).write_bytes(altered)
     with pytest.raises(DamagedBackup, match="SHA-256 differs"):
         await place.verify()
-    told = msgspec.structs.replace(manifest, sha256=hashlib.sha256(altered).hexdigest())
-    (folder / MANIFEST_FILE).write_bytes(msgspec.json.encode(told))
+    answer = msgspec.structs.replace(manifest, sha256=hashlib.sha256(altered).hexdigest())
+    (folder / MANIFEST_FILE).write_bytes(msgspec.json.encode(answer))
     with pytest.raises(DamagedBackup, match="does not end where the manifest says"):
         await place.verify()
 

@@ -77,8 +77,8 @@ async def test_a_new_version_for_fewer_readers_takes_the_earlier_ones_along(shop
     changes = MemoryChanges(event_id="four", content="four", visibility="shared", shared_with=["carl"])
     fourth = await change(shop, names[0], changes)
     assert await change(shop, names[0], changes) == fourth
-    seen = [await shop.document(name, Memory) for name in (*names, fourth)]
-    assert {(one.visibility, *one.shared_with) for one in seen} == {("shared", "carl")}
+    pages = [await shop.document(name, Memory) for name in (*names, fourth)]
+    assert {(row.visibility, *row.shared_with) for row in pages} == {("shared", "carl")}
 
 
 async def test_what_somebody_else_states_stays_as_it_is(shop: Workshop):

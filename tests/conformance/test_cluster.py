@@ -196,7 +196,7 @@ async def test_a_slot_that_has_moved_is_found(cluster: Cluster, client: Client):
         waited = on_each_node(pipe, "WAITAOF", 1, 0, 1000)
         *answers, aof = await pipe.execute()
     assert answers == [True] * 5
-    assert all(one == [1, 0] for one in waited(aof))
+    assert all(item == [1, 0] for item in waited(aof))
     for n, node in enumerate(moved):
         assert node.ask("GET", names[n]) == str(n).encode()
     for partition in (5, 6, 7):
@@ -360,8 +360,8 @@ async def test_writes_to_other_nodes_do_not_wait_for_one_that_does_not_answer(cl
         os.kill(silent.pid, signal.SIGCONT)
         cluster.nodes[2].ask("CONFIG", "SET", "appendfsync", "always")
     await wait_until(lambda: _whole(cluster))
-    told = await asyncio.gather(*held, return_exceptions=True)
-    assert [one for one in told if isinstance(one, BaseException) and not isinstance(one, LogUnavailable)] == []
+    body = await asyncio.gather(*held, return_exceptions=True)
+    assert [item for item in body if isinstance(item, BaseException) and not isinstance(item, LogUnavailable)] == []
     for answer in await commit.append(everywhere):
         assert answer.duplicate
 
@@ -386,7 +386,7 @@ async def test_a_write_to_a_node_that_does_not_answer_is_refused_however_patient
     monkeypatch.setattr(group_commit, "GIVE_UP_AFTER_S", 30.0)
     for n in range(3):
         await commit.append([(0, Entry(f"meanwhile {n}", b"payload"))])
-    stored = [one.payload for one in await RedisLog(patient, PARTITIONS).read(0, START, 100)]
+    stored = [partition.payload for partition in await RedisLog(patient, PARTITIONS).read(0, START, 100)]
     assert len(stored) == 4
 
 
@@ -477,8 +477,8 @@ async def test_many_callers_ask_for_the_slots_once(cluster: Cluster):
 
 
 def _asked_for_slots(cluster: Cluster) -> int:
-    found = [node.ask("INFO", "commandstats").get("cmdstat_cluster|slots", {}) for node in cluster.nodes]
-    return sum(int(one.get("calls", 0)) for one in found)
+    results = [node.ask("INFO", "commandstats").get("cmdstat_cluster|slots", {}) for node in cluster.nodes]
+    return sum(int(result.get("calls", 0)) for result in results)
 
 
 def _whole(cluster: Cluster) -> bool:

@@ -28,8 +28,8 @@ async def test_a_summary_for_an_isolated_agent_is_made_of_its_own_observations(s
     made = await condensing(shop).summarise(await shop.session(), AS_ADA, ADA)
     assert made.digest.decisions == ["We decided that ada keeps the kiwi."]
     await shop.project()
-    kept = await shop.summary()
-    assert (kept.decisions, kept.agent_id) == (made.digest.decisions, "ada")
+    summary = await shop.summary()
+    assert (summary.decisions, summary.agent_id) == (made.digest.decisions, "ada")
     with pytest.raises(NotFound):
         await condensing(shop).summarise(await shop.session(), AS_ADA, Reader(TENANT, "cy", "isolated"))
 
@@ -40,11 +40,11 @@ async def test_a_summary_of_several_agents_observations_is_nobodys(shop: Worksho
     await shop.project()
     assert await shop.upkeep().summarise() == 1
     await shop.project()
-    kept = await shop.summary()
-    assert (kept.agent_id, len(kept.decisions)) == ("", 2)
-    assert not may_read(kept, ADA)
-    assert not may_read(kept, BOB)
-    assert may_read(kept, Reader(TENANT))
+    summary = await shop.summary()
+    assert (summary.agent_id, len(summary.decisions)) == ("", 2)
+    assert not may_read(summary, ADA)
+    assert not may_read(summary, BOB)
+    assert may_read(summary, Reader(TENANT))
     await condensing(shop).summarise(await shop.session(), AS_ADA, ADA)
     await shop.project()
     assert (await shop.summary()).decisions == ["We decided that ada keeps the kiwi."]
@@ -65,21 +65,23 @@ async def test_slots_reflect_what_the_isolated_agent_may_see(shop: Workshop):
     assert made.observations == 1
 
 
-@pytest.mark.parametrize(("reader", "seen"), [(ADA, {"ada"}), (Reader(TENANT), {"ada", "bob"})])
-async def test_a_project_is_consolidated_from_what_the_reader_may_see(shop: Workshop, reader: Reader, seen: set[str]):
+@pytest.mark.parametrize(("reader", "expected"), [(ADA, {"ada"}), (Reader(TENANT), {"ada", "bob"})])
+async def test_a_project_is_consolidated_from_what_the_reader_may_see(
+    shop: Workshop, reader: Reader, expected: set[str]
+):
     for agent in ("ada", "bob"):
         for n in range(6):
-            said = f"We decided that the {agent}-fruit needs the harbour, part {n}: error in the ledger of {agent}."
-            await shop.observe(said, f"s-{agent}", agent_id=agent)
+            content = f"We decided that the {agent}-fruit needs the harbour, part {n}: error in the ledger of {agent}."
+            await shop.observe(content, f"s-{agent}", agent_id=agent)
         await shop.say(TrackSession(project="atlas", session_id=f"s-{agent}", status="ended"))
     await shop.project()
     await shop.upkeep().summarise()
     await shop.project()
     made = await condensing(shop).consolidate(reader, "atlas", AS_ADA, fewest_observations=1)
     await shop.project()
-    assert (made.observations, made.summaries) == (6 * len(seen), len(seen))
-    told = "\n".join(memory.content for memory in await shop.memories())
-    assert {agent for agent in ("ada", "bob") if f"{agent}-fruit" in told} == seen
+    assert (made.observations, made.summaries) == (6 * len(expected), len(expected))
+    text = "\n".join(memory.content for memory in await shop.memories())
+    assert {agent for agent in ("ada", "bob") if f"{agent}-fruit" in text} == expected
 
 
 @pytest.mark.parametrize(("reader", "items"), [(ADA, 4), (Reader(TENANT), 8)])

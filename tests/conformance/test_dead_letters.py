@@ -63,9 +63,9 @@ class Letters(Log):
         """What became of letters, but for the noughts."""
         return {name: count for name, count in (await letter_counts(self.redis, KEYS)).items() if count}
 
-    async def places(self, **wanted: Any) -> list[str]:
+    async def places(self, **expected: Any) -> list[str]:
         """The positions that a list shows."""
-        page = await self.letters.page(Selection(**wanted), ADA, 200)
+        page = await self.letters.page(Selection(**expected), ADA, 200)
         return [letter["position"] for letter in page.dead_letters]
 
     async def redrive(self, *positions: Position) -> None:
@@ -115,7 +115,7 @@ def poisoned(n: int) -> bytes:
 async def append_poison(log: Letters, many: int = 1) -> list[Position]:
     """Append events that the faulty fold rejects."""
     entries = [Entry(EventId(f"p{n}"), poisoned(n)) for n in range(many)]
-    return [one.position for one in (await log.log.append({PARTITION: entries}))[PARTITION]]
+    return [item.position for item in (await log.log.append({PARTITION: entries}))[PARTITION]]
 
 
 @asynccontextmanager
@@ -194,9 +194,9 @@ async def test_a_letter_that_nobody_is_to_try_any_more_is_as_the_last_try_left_i
         for look in (shown, listed) * 10:
             attempts += 1
             await log.redrive(position)
-            while (seen := await look(position))["redrive_requested"]:
+            while (observation := await look(position))["redrive_requested"]:
                 pass
-            assert seen["attempts"] == attempts
+            assert observation["attempts"] == attempts
 
 
 async def test_asking_twice_does_no_more_than_asking_once(log: Letters, fold: Fold):
@@ -291,11 +291,11 @@ async def test_counts_and_documents_agree_whenever_workers_are_killed(log: Lette
         if await log.nothing_asked():
             break
         await cut_off(0.004 + n * 0.003)
-    found = await log.counts()
+    results = await log.counts()
     left = len(await log.dead())  # given up, as a worker died of them too often
-    assert found["parked"] == many
-    assert found.get("redriven", 0) + found.get("redrive_failed", 0) == many
-    assert left == found.get("redrive_failed", 0)
+    assert results["parked"] == many
+    assert results.get("redriven", 0) + results.get("redrive_failed", 0) == many
+    assert left == results.get("redrive_failed", 0)
     assert await log.observation_count() == many + 1 - left
 
 
@@ -344,7 +344,7 @@ async def test_an_entry_that_was_altered_after_it_was_applied_is_not_applied_twi
     async with running(log, await log.fence()):
         await log.redrive(position)
         await wait_until(log.nothing_asked)
-        assert [one.code for one in await log.dead()] == ["altered_entry"]
+        assert [letter.code for letter in await log.dead()] == ["altered_entry"]
     await alter(log.redis, KEYS.log, position, lambda was: before)
     async with running(log, await log.fence()):
         await log.redrive(position)
@@ -445,11 +445,11 @@ async def test_bytes_that_are_no_event_can_be_erased_too(log: Letters):
 async def _every_value(redis: Client) -> list[bytes]:
     """What can be read of everything on the server. (Blocks of a stream keep deleted entries until a rewrite.)"""
     server = cast(Any, redis)
-    found: list[bytes] = []
+    results: list[bytes] = []
     async for key in redis.scan_iter(match="*", count=1000):
         is_stream = await server.type(key) == b"stream"
-        found.append(repr(await server.xrange(key)).encode() if is_stream else await server.dump(key))
-    return found
+        results.append(repr(await server.xrange(key)).encode() if is_stream else await server.dump(key))
+    return results
 
 
 # rebuilding
@@ -521,17 +521,17 @@ async def test_pages_follow_one_another_and_filters_choose(log: Letters, fold: F
     async with parked(log, 5):
         strange = Position.parse(await log.redis.xadd(KEYS.log, {"e": b"\xc1"}))
         await wait_until(lambda: log.applied_up_to(strange))
-    found: list[str] = []
+    results: list[str] = []
     cursor: str | None = None
     while True:
         page = await log.letters.page(Selection(cursor=cursor), ADA, 2)
-        found += [letter["position"] for letter in page.dead_letters]
+        results += [letter["position"] for letter in page.dead_letters]
         assert len(page.dead_letters) <= 2
         if page.next is None:
             break
         cursor = page.next
-    assert found == await log.places()
-    assert len(found) == 6
+    assert results == await log.places()
+    assert len(results) == 6
     assert await log.places(code="unreadable_event") == [f"{PARTITION}:{strange}"]
     assert len(await log.places(type="observation.recorded")) == 5
     assert await log.places(code="no_such") == []
@@ -565,16 +565,16 @@ async def test_another_tenant_sees_only_what_is_nobodys(log: Letters, fold: Fold
 
 async def test_what_a_private_memory_says_is_withheld_with_its_error(log: Letters):
     """Of a newer release, so that nobody can apply it: whose it is its envelope and data say."""
-    said = {"content": "a secret", "visibility": "private", "owner": "eve"}
+    body = {"content": "a secret", "visibility": "private", "owner": "eve"}
     fields = {"event_id": "m1", "type": "memory.recorded", "version": 99, "tenant": TENANT, "agent_id": "eve"}
-    raw = msgspec.msgpack.encode({**fields, "data": said})
+    raw = msgspec.msgpack.encode({**fields, "data": body})
     place = Position.parse(await log.redis.xadd(KEYS.log, {"e": raw}))
     async with running(log, await log.fence()):
         await wait_until(lambda: log.applied_up_to(place))
     withheld = await log.letters.show(LogLocation(PARTITION, place), ADA)
     assert (withheld["event"]["data"], withheld["message"]) == ({"visibility": "private", "withheld": True}, "")
     own = await log.letters.show(LogLocation(PARTITION, place), Reader(TENANT, "eve"))
-    assert own["event"]["data"] == said
+    assert own["event"]["data"] == body
     assert own["message"]
 
 

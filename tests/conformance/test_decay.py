@@ -72,17 +72,17 @@ async def test_similarity_and_recency_are_mixed_as_memex_mixes_them(shop: Worksh
             request = RecallRequest(
                 query=QUERY, ranking="similarity", alpha=alpha, half_life_days=half_life, limit=50, explain=True
             )
-            found = (await recall(request, READER)).results
+            results = (await recall(request, READER)).results
             share, life = (0.7 if alpha is None else alpha), (30.0 if half_life is None else half_life)
-            assert {one.id for one in found} == written.keys()
-            for one in found:
-                n, age = written[one.id]
-                explained = one.explain or {}
+            assert {result.id for result in results} == written.keys()
+            for result in results:
+                n, age = written[result.id]
+                explained = result.explain or {}
                 recency = math.exp(-math.log(2) / life * age)
                 assert explained["recency"] == pytest.approx(recency, abs=EXACT)
                 assert explained["similarity"] == pytest.approx(cosine(f"note {n} of kim"), abs=1e-6)
-                assert one.score == pytest.approx(share * explained["similarity"] + (1 - share) * recency, abs=EXACT)
-            scores = [one.score for one in found]
+                assert result.score == pytest.approx(share * explained["similarity"] + (1 - share) * recency, abs=EXACT)
+            scores = [result.score for result in results]
             assert scores == sorted(scores, reverse=True)
 
 
@@ -93,14 +93,14 @@ async def test_a_memory_ages_with_the_clock_and_not_with_being_read(shop: Worksh
     async with recalling(shop, valkey) as recall:
         for days, recency in ((-5, 1.0), (5, 1.0), (10, 0.5), (10, 0.25), (0, 0.25), (5, 0.25 / math.sqrt(2))):
             shop.clock.advance(timedelta(days=days))
-            (one,) = (await recall(request, READER)).results
-            assert one.score == pytest.approx(recency, abs=EXACT)
+            (result,) = (await recall(request, READER)).results
+            assert result.score == pytest.approx(recency, abs=EXACT)
 
 
 def cosine(text: str) -> float:
     """Of the query and a text whose vector is kept in two bytes a dimension, which costs some of its length."""
-    kept = np.frombuffer(pack(HashEmbedder.vector(text)), "<f2").astype(np.float64)
-    return float(np.dot(kept, HashEmbedder.vector(QUERY).astype(np.float64)))
+    stored = np.frombuffer(pack(HashEmbedder.vector(text)), "<f2").astype(np.float64)
+    return float(np.dot(stored, HashEmbedder.vector(QUERY).astype(np.float64)))
 
 
 @asynccontextmanager
@@ -135,7 +135,7 @@ async def test_a_lesson_fades_by_the_week_and_grows_by_a_tenth_of_the_doubt(shop
     for _ in range(2):
         await shop.learn("rebase before pushing", confidence=0.6)
     weak = await shop.learn("squash before merging", confidence=0.45)
-    async with lessons(shop, valkey) as asked:
+    async with lessons(shop, valkey) as query:
         told_at = from_ms((await shop.lesson(strong.id)).reinforced_ms)
         weak_at = from_ms((await shop.lesson(weak.id)).reinforced_ms)
         confidence = 0.6
@@ -144,8 +144,8 @@ async def test_a_lesson_fades_by_the_week_and_grows_by_a_tenth_of_the_doubt(shop
         assert confidence == pytest.approx(0.676, abs=EXACT)
         for weeks in WEEKS:
             now = told_at + timedelta(weeks=weeks)
-            found = await asked.surest(READER, "atlas", now)
-            sure = {one.id: one.confidence_at(now) for one in found}
+            results = await query.surest(READER, "atlas", now)
+            sure = {result.id: result.confidence_at(now) for result in results}
             assert sure[strong.id] == pytest.approx(left(confidence, weeks), abs=EXACT)
             assert sure[weak.id] == pytest.approx(left(0.45, (now - weak_at) / timedelta(weeks=1)), abs=EXACT)
             assert list(sure) == sorted(sure, key=lambda name: (-sure[name], name))
@@ -153,13 +153,13 @@ async def test_a_lesson_fades_by_the_week_and_grows_by_a_tenth_of_the_doubt(shop
 
 async def test_a_lessons_recall_score_is_its_confidence_by_its_relevance_and_its_days(shop: Workshop, valkey: Server):
     """confidence * relevance / (1 + 0.01 * days), 3 decimals; without vectors relevance is the share of words said."""
-    said = await shop.learn("rebase before pushing", confidence=0.9)
-    async with lessons(shop, valkey) as asked:
-        told_at: datetime = from_ms((await shop.lesson(said.id)).reinforced_ms)
+    lesson = await shop.learn("rebase before pushing", confidence=0.9)
+    async with lessons(shop, valkey) as request:
+        told_at: datetime = from_ms((await shop.lesson(lesson.id)).reinforced_ms)
         for query, share in (("rebase push", 1.0), ("rebase kettle", 0.5), ("rebase a red kettle", 1 / 3)):
             for weeks in WEEKS:
                 now = told_at + timedelta(weeks=weeks)
-                ((found, score),) = await asked.search(READER, query, "atlas", now, min_confidence=0.0)
-                assert found.id == said.id
+                ((results, score),) = await request.search(READER, query, "atlas", now, min_confidence=0.0)
+                assert results.id == lesson.id
                 expected: Any = round(left(0.9, weeks) * share / (1 + 0.01 * 7 * weeks), 3)
                 assert score == pytest.approx(expected, abs=EXACT), (query, weeks)

@@ -24,14 +24,14 @@ def summary_of(session: str) -> str:
     return summary_id(session_document_id(TENANT, "atlas", session))
 
 
-async def sessions(shop: Workshop, said: Mapping[str, Sequence[str]]) -> None:
+async def sessions(shop: Workshop, content: Mapping[str, Sequence[str]]) -> None:
     """Ended sessions with their summaries."""
-    for session, texts in said.items():
+    for session, texts in content.items():
         for text in texts:
             await shop.observe(text, session, kind="decision")
         await shop.say(TrackSession(project="atlas", session_id=session, status="ended"))
     await shop.project()
-    assert await shop.upkeep().summarise() == len(said)
+    assert await shop.upkeep().summarise() == len(content)
     await shop.project()
 
 
@@ -52,10 +52,10 @@ async def kept(shop: Workshop, tag: str) -> dict[str, Memory]:
 
 async def stored(shop: Workshop, mark: str) -> list[str]:
     """Documents and log entries that have a text."""
-    found = [repr(one) for one in await shop.everything() if mark in repr(one)]
+    matches = [repr(document) for document in await shop.everything() if mark in repr(document)]
     for partition in range(shop.log.partitions):
-        found += [repr(row) for row in await shop.log.read(partition, START, 10_000) if mark.encode() in row.payload]
-    return found
+        matches += [repr(row) for row in await shop.log.read(partition, START, 10_000) if mark.encode() in row.payload]
+    return matches
 
 
 OWN = {
@@ -68,20 +68,20 @@ OWN = {
 
 
 async def test_facts_name_the_sessions_that_state_them_and_survive_the_others(shop: Workshop):
-    await sessions(shop, {name: [said, SHARED] if name < "s4" else [said] for name, said in OWN.items()})
+    await sessions(shop, {name: [text, SHARED] if name < "s4" else [text] for name, text in OWN.items()})
     await consolidate(shop)
     before = await kept(shop, "fact")
     assert sorted(before[SHARED].derived_from) == sorted(map(summary_of, ("s1", "s2", "s3")))
-    assert {said: before[said].derived_from for said in OWN.values()} == {
-        said: [summary_of(name)] for name, said in OWN.items()
+    assert {text: before[text].derived_from for text in OWN.values()} == {
+        text: [summary_of(name)] for name, text in OWN.items()
     }
     await forget(shop, "s1")
     after = await kept(shop, "fact")
     assert after.keys() == before.keys() - {OWN["s1"]}
     assert after[SHARED].id == before[SHARED].id
     assert sorted(after[SHARED].derived_from) == sorted(map(summary_of, ("s2", "s3")))
-    assert [after[said] for name, said in OWN.items() if name != "s1"] == [
-        before[said] for name, said in OWN.items() if name != "s1"
+    assert [after[text] for name, text in OWN.items() if name != "s1"] == [
+        before[text] for name, text in OWN.items() if name != "s1"
     ]
     assert await stored(shop, "invoices") == []
     for session in ("s2", "s3"):
@@ -95,9 +95,9 @@ async def test_a_fact_in_words_of_the_forgotten_alone_is_said_in_those_of_anothe
         "s6": "We decided that the zqxv gateway is restarted after every deploy.",
         "s7": "We decided that the qvzx gateway is restarted after every deploy.",
     }
-    await sessions(shop, {name: [said] for name, said in (OWN | worded).items()})
+    await sessions(shop, {name: [text] for name, text in (OWN | worded).items()})
     await consolidate(shop)
-    (before,) = [one for one in (await kept(shop, "fact")).values() if "gateway" in one.content]
+    (before,) = [row for row in (await kept(shop, "fact")).values() if "gateway" in row.content]
     assert sorted(before.derived_from) == sorted(map(summary_of, worded))
     gone, left = sorted(worded, key=lambda name: worded[name] != before.content)
     await forget(shop, gone)
@@ -106,7 +106,7 @@ async def test_a_fact_in_words_of_the_forgotten_alone_is_said_in_those_of_anothe
 
 
 async def test_facts_of_an_earlier_release_that_name_every_summary_stay_where_another_says_them(shop: Workshop):
-    await sessions(shop, {name: [said, SHARED] if name < "s3" else [said] for name, said in OWN.items()})
+    await sessions(shop, {name: [text, SHARED] if name < "s3" else [text] for name, text in OWN.items()})
     everything = [summary_of(name) for name in OWN]
     facts = [*OWN.values(), SHARED]
     for fact in facts:
@@ -128,7 +128,7 @@ ABOUT = {
 
 
 async def test_a_consolidated_memory_loses_what_only_the_forgotten_said(shop: Workshop):
-    await sessions(shop, {name: [said] for name, said in ABOUT.items()})
+    await sessions(shop, {name: [text] for name, text in ABOUT.items()})
     await consolidate(shop)
     (before,) = (await kept(shop, "consolidated")).values()
     assert before.title == "About redis"
@@ -144,7 +144,7 @@ async def test_a_consolidated_memory_loses_what_only_the_forgotten_said(shop: Wo
 
 
 async def test_what_is_left_of_a_memory_has_its_readers(shop: Workshop):
-    await sessions(shop, {name: [said] for name, said in ABOUT.items()})
+    await sessions(shop, {name: [text] for name, text in ABOUT.items()})
     await consolidate(shop)
     (made,) = [memory for memory in await shop.memories() if memory.title == "About redis"]
     await shop.say(ChangeVisibility(project="atlas", memory=made.id, visibility="shared", shared_with=["bob"]))
@@ -155,10 +155,10 @@ async def test_what_is_left_of_a_memory_has_its_readers(shop: Workshop):
 
 
 async def test_forgettings_at_the_same_time_leave_nothing_of_what_any_of_them_forgot(shop: Workshop):
-    await sessions(shop, {name: [said] for name, said in ABOUT.items()} | {name + "f": [SHARED] for name in OWN})
+    await sessions(shop, {name: [text] for name, text in ABOUT.items()} | {name + "f": [SHARED] for name in OWN})
     await consolidate(shop)
-    found = [await shop.session(name) for name in ("s1", "s2", "s3", "s1f", "s2f", "s3f", "s4f", "s5f")]
-    await asyncio.gather(*(Forgetting(shop.another_current()).session(one, CALLER) for one in found))
+    results = [await shop.session(name) for name in ("s1", "s2", "s3", "s1f", "s2f", "s3f", "s4f", "s5f")]
+    await asyncio.gather(*(Forgetting(shop.another_current()).session(result, CALLER) for result in results))
     await shop.project()
     assert {memory.content for memory in await shop.memories()} == {ABOUT["s4"], f"About redis\n- {ABOUT['s4']}"}
     for mark in ("zqxv", "appendfsync", "failover", "gateway"):
@@ -166,15 +166,19 @@ async def test_forgettings_at_the_same_time_leave_nothing_of_what_any_of_them_fo
 
 
 async def test_forgetting_one_observation_of_a_session_leaves_facts_that_others_of_it_state(shop: Workshop):
-    await sessions(shop, {name: [said, f"The zqxv{name} note is here."] for name, said in OWN.items()})
+    await sessions(shop, {name: [text, f"The zqxv{name} note is here."] for name, text in OWN.items()})
     await consolidate(shop)
     before = await kept(shop, "fact")
-    noted = next(one.id for one in await shop.everything() if "zqxvs1" in repr(one) and one.id.startswith("obs_"))
+    noted = next(
+        document.id
+        for document in await shop.everything()
+        if "zqxvs1" in repr(document) and document.id.startswith("obs_")
+    )
     await Forgetting(shop.another_current()).documents([noted], READER, CALLER)
     await shop.project()
     after = await kept(shop, "fact")
     assert OWN["s1"] in before
-    assert after.keys() == {said for said in before if "zqxvs1" not in said}
+    assert after.keys() == {text for text in before if "zqxvs1" not in text}
     assert await stored(shop, "zqxvs1") == []
 
 
@@ -213,14 +217,14 @@ async def lessons_of(shop: Workshop) -> list[Lesson]:
 async def test_what_somebody_wrote_stays_only_if_another_source_says_all_of_it(shop: Workshop):
     sources = [await shop.observe("The pool is at fifty.", "s1"), await shop.observe("The pool is at fifty!", "s2")]
     own = {"derived_from": [source.id for source in sources]}
-    said = await shop.remember("The pool is at fifty.", **own)
+    memory = await shop.remember("The pool is at fifty.", **own)
     more = await shop.remember("The pool is at fifty. Its password is swordfish.", **own)
     tagged = await shop.remember("The pool is at fifty.", tags=["swordfish"], **own)
     await shop.project()
     await Forgetting(shop.another_current()).documents([sources[0].id], READER, CALLER)
     await shop.project()
-    assert (await shop.document(said.id, Memory)).derived_from == [sources[1].id]
-    assert [await shop.gone(one.id) for one in (more, tagged)] == [True, True]
+    assert (await shop.document(memory.id, Memory)).derived_from == [sources[1].id]
+    assert [await shop.gone(item.id) for item in (more, tagged)] == [True, True]
 
 
 # topics of one run
@@ -232,10 +236,10 @@ TOPICS = ("redis", "kafka", "nginx", "vault", "gitea", "minio", "loki")
 async def test_topics_of_one_run_are_memories_of_their_own_however_alike_they_are(shop: Workshop):
     for topic in TOPICS:
         for place in ("first", "second", "third"):
-            said = f"The `{topic}` service must be restarted by hand in the {place} data centre after a power cut."
-            await shop.observe(said, "s1", kind="decision")
+            text = f"The `{topic}` service must be restarted by hand in the {place} data centre after a power cut."
+            await shop.observe(text, "s1", kind="decision")
     for n in range(3):
-        await shop.observe(f"All of {', '.join(f'`{one}`' for one in TOPICS)} are restarted in week {n} of a month.")
+        await shop.observe(f"All of {', '.join(f'`{item}`' for item in TOPICS)} are restarted in week {n} of a month.")
     await shop.project()
     await consolidate(shop)
     assert {memory.title for memory in await shop.memories()} == {f"About {topic}" for topic in TOPICS}
@@ -275,9 +279,9 @@ async def test_what_somebody_wrote_does_not_take_the_place_of_a_consolidated_mem
 
 
 async def test_an_insight_of_several_sessions_survives_one_of_them(shop: Workshop):
-    said = "Backups need a restore test every month."
+    text = "Backups need a restore test every month."
     kept_in = [
-        await shop.remember(f"{said} Host number {n} keeps them.", session_id=f"s{n}", concepts=["backups"])
+        await shop.remember(f"{text} Host number {n} keeps them.", session_id=f"s{n}", concepts=["backups"])
         for n in range(3)
     ]
     await shop.project()
@@ -285,12 +289,12 @@ async def test_an_insight_of_several_sessions_survives_one_of_them(shop: Worksho
     assert (await condensing.reflect(READER, "atlas", CALLER)).insights == 1
     await shop.project()
     (insight,) = await lessons_of(shop)
-    assert (insight.content, insight.sources) == (said, [one.id for one in reversed(kept_in)])
+    assert (insight.content, insight.sources) == (text, [row.id for row in reversed(kept_in)])
     for n in range(2):
         await Forgetting(shop.another_current()).documents([kept_in[n].id], READER, CALLER)
         await shop.project()
         (insight,) = await lessons_of(shop)
-        assert (insight.content, insight.sources) == (said, [one.id for one in reversed(kept_in[n + 1 :])])
+        assert (insight.content, insight.sources) == (text, [row.id for row in reversed(kept_in[n + 1 :])])
     await Forgetting(shop.another_current()).documents([kept_in[2].id], READER, CALLER)
     await shop.project()
     assert await lessons_of(shop) == []

@@ -102,8 +102,8 @@ class EmbedderConformance:
         assert (vectors[[0, 70, 149]] * embedder.embed([texts[0], texts[70], texts[149]])).sum(axis=1).min() > 0.99
 
     def test_repeated_texts_get_the_same_vector(self, embedder: Embedder):
-        one, other = embedder.embed(["likes tea", "likes tea"])
-        assert np.allclose(one, other, atol=1e-5)
+        first, other = embedder.embed(["likes tea", "likes tea"])
+        assert np.allclose(first, other, atol=1e-5)
 
     def test_awkward_text_is_embedded_like_any_other(self, embedder: Embedder):
         """NUL, lone surrogates, emoji, other scripts, blanks: a vector, not an error."""
@@ -271,10 +271,10 @@ def test_processes_that_export_at_once_share_one_model_and_repair_a_damaged_one(
 
 @pytest.mark.nightly
 def test_where_int8_is_not_exact_enough_the_model_is_float32(tmp_path: Path):
-    said = list[str]()
-    manifest = export(tmp_path / "model", required_mean_cosine=1.1, on_progress=said.append)
+    texts = list[str]()
+    manifest = export(tmp_path / "model", required_mean_cosine=1.1, on_progress=texts.append)
     assert manifest.model == FLOAT_MODEL
-    assert any("float32 is used, which is slower" in line for line in said)
+    assert any("float32 is used, which is slower" in line for line in texts)
     embedder = load_default(tmp_path / "model")
     assert embedder.model == FLOAT_MODEL
     assert isinstance(embedder, OnnxEmbedder)
@@ -458,9 +458,9 @@ async def test_a_live_embedder_that_the_settings_do_not_name_is_sent_nothing(ser
     live = Choice(spec=f"openai:{service.url}|stub|{STUB_DIMENSIONS}", model="openai/stub:64", dimensions=64)
     await declare(redis, live)
     embedders = LiveEmbedder(redis, build_embedder, frozenset({"none"}))
-    found = await embedders.start("none")
+    results = await embedders.start("none")
     with pytest.raises(ModelUnavailable, match="MNEMOLOG_EMBEDDERS"):
-        found.embed(["a"])
+        results.embed(["a"])
     with pytest.raises(EmbedderNotNamed):
         await embedders.built(live.spec)
     assert service.headers == []

@@ -49,9 +49,9 @@ async def _without_vectors(redis: Client) -> set[str]:
     missing = set[str]()
     for keys in LIVE:
         documents = await load(redis, keys, [place.id for place in await places(redis, keys)])
-        found = [document for document in documents if document is not None]
+        results = [document for document in documents if document is not None]
         embedder = HashEmbedder()
-        missing |= (await cached_vectors(redis, embedder.model, embedder.dimensions, found)).missing
+        missing |= (await cached_vectors(redis, embedder.model, embedder.dimensions, results)).missing
     return missing
 
 
@@ -89,9 +89,9 @@ async def test_what_is_kept_on_purpose_stays_and_what_was_reported_is_put_off(pe
     await later.put_off(range(PARTITIONS))
     for keys in LIVE:
         queued = await _queued(pen.redis, keys)
-        kept = [name for name in queued if name.startswith("mem_")]
+        stored = [name for name in queued if name.startswith("mem_")]
         assert len(queued) <= MOST
-        assert queued == kept or keys.partition not in await _partitions_of_memories(pen.redis)
+        assert queued == stored or keys.partition not in await _partitions_of_memories(pen.redis)
 
 
 async def _partitions_of_memories(redis: Client) -> set[int]:
@@ -107,12 +107,12 @@ async def test_the_newest_are_queued_first_and_events_of_one_moment_are_not_pass
     await pen.project()
     everything = await _without_vectors(pen.redis)
     assert len(everything) == 600
-    (keys,) = [one for one in LIVE if await pen.redis.zcard(one.embed_queue)]
+    (keys,) = [item for item in LIVE if await pen.redis.zcard(item.embed_queue)]
     await later.put_off(range(PARTITIONS))
-    seen = set(await _queued(pen.redis, keys))
+    observation = set(await _queued(pen.redis, keys))
     while await later.queue_some(range(PARTITIONS)):
-        seen |= set(await _queued(pen.redis, keys))
-    assert seen == everything
+        observation |= set(await _queued(pen.redis, keys))
+    assert observation == everything
 
 
 async def test_a_runner_puts_off_what_is_too_much_with_each_batch(pen: Pen):

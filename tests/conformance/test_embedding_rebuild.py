@@ -162,16 +162,16 @@ async def written(shop: Workshop, n: int = 30, since: int = 0) -> list[str]:
 
 async def ordered(shop: Workshop, machine: Machine, spec: str, switch: Switch = "auto") -> Rebuild:
     """A rebuild that has begun."""
-    known = await chosen(shop.redis)
-    assert known is not None
+    engine = await chosen(shop.redis)
+    assert engine is not None
     after = choice_of(spec, machine.embedders[spec])
-    return await shop.rebuilds.start("embeddings", range(PARTITIONS), switch, embedders=(known.live, after))
+    return await shop.rebuilds.start("embeddings", range(PARTITIONS), switch, embedders=(engine.live, after))
 
 
 async def live_model(shop: Workshop) -> str:
-    known = await chosen(shop.redis)
-    assert known is not None
-    return known.live.model
+    engine = await chosen(shop.redis)
+    assert engine is not None
+    return engine.live.model
 
 
 @asynccontextmanager
@@ -208,14 +208,14 @@ async def assert_embedded(shop: Workshop, replica: ReplicaService, embedder: Emb
     (probe,) = embedder.embed(["the bridge in oslo"])
 
     async def complete() -> bool:
-        found = await replica.in_index_thread(vectors_of, replica.index, probe)
-        return found.keys() == set(names) and not any(np.isnan(one) for one in found.values())
+        vectors = await replica.in_index_thread(vectors_of, replica.index, probe)
+        return vectors.keys() == set(names) and not any(np.isnan(item) for item in vectors.values())
 
     await wait_until(complete)
-    found = await replica.in_index_thread(vectors_of, replica.index, probe)
+    vectors = await replica.in_index_thread(vectors_of, replica.index, probe)
     for name in names:
         text = (await shop.document(name, Memory)).content
-        assert found[name] == pytest.approx(float(embedder.embed([text])[0] @ probe), abs=2e-3)
+        assert vectors[name] == pytest.approx(float(embedder.embed([text])[0] @ probe), abs=2e-3)
 
 
 async def test_searches_go_on_and_end_with_the_vectors_of_the_new_embedder(
@@ -278,10 +278,10 @@ async def test_what_the_old_embedder_was_at_when_it_was_switched_has_the_new_one
 
     class Slow(DocumentVectors):
         async def _vectors(self, embedder: Embedder, texts: Sequence[str], cached: timedelta) -> list[bytes]:
-            found = await super()._vectors(embedder, texts, cached)
+            vectors = await super()._vectors(embedder, texts, cached)
             embedding_it.set()
             await go_on.wait()
-            return found
+            return vectors
 
     slow = Slow(shop.redis, shop.vectors._executor)  # pyright: ignore[reportPrivateUsage]
     batches: list[asyncio.Task[int]] = []
@@ -369,8 +369,8 @@ async def test_a_stalled_rebuild_says_why(shop: Workshop, machine: Machine):
     rebuild = await ordered(shop, machine, "new")
     await shop.redis.set(SNAPSHOT_LEASE, "another", ex=timedelta(minutes=5))
     await shop.rebuild_job().run(30)
-    seen = await shop.rebuilds.get(rebuild.id)
-    assert (seen.state, "has no snapshot with vectors of test/old yet" in seen.why) == ("running", True)
+    observation = await shop.rebuilds.get(rebuild.id)
+    assert (observation.state, "has no snapshot with vectors of test/old yet" in observation.why) == ("running", True)
     await shop.redis.delete(SNAPSHOT_LEASE)
     assert (await carried(shop, rebuild.id)).why == ""
 
@@ -380,7 +380,7 @@ async def test_a_roll_back_leaves_every_document_with_a_vector(shop: Workshop, v
     rebuild = await carried(shop, (await ordered(shop, machine, "new")).id)
     names += await written(shop, 10, since=30)
     async with replica_of(shop, valkey.url, machine) as replica:
-        await shop.rebuilds.change(rebuild.id, lambda one: steps.to_roll_back(one, shop.rebuilds.now))
+        await shop.rebuilds.change(rebuild.id, lambda item: steps.to_roll_back(item, shop.rebuilds.now))
         await carried(shop, rebuild.id, until=("rolled_back",))
         names += await written(shop, 5, since=40)
         await wait_until(lambda: replica.index.model == "test/old")
@@ -440,7 +440,7 @@ async def test_vectors_that_find_nothing_wait_and_say_so(shop: Workshop, machine
     with pytest.raises(WrongRebuildState, match="by meaning"):
         await shop.rebuilds.change(rebuild.id, steps.to_switch)
     assert await live_model(shop) == "test/old"
-    await shop.rebuilds.change(rebuild.id, lambda one: steps.cancelled(one, shop.rebuilds.now))
+    await shop.rebuilds.change(rebuild.id, lambda item: steps.cancelled(item, shop.rebuilds.now))
     await shop.rebuild_job().run(1.0)
     assert await shop.rebuilds.retained() == []
     assert await live_model(shop) == "test/old"
@@ -454,12 +454,12 @@ async def test_from_no_embedder_to_one_and_back(shop: Workshop, valkey: Server, 
     async with replica_of(shop, valkey.url, machine) as replica:
         await assert_embedded(shop, replica, machine.embedders["new"], names)
         back = await carried(shop, (await ordered(shop, machine, "none")).id, until=("ready",))
-        await shop.rebuilds.change(back.id, lambda one: steps.to_switch(one, force=True))
+        await shop.rebuilds.change(back.id, lambda item: steps.to_switch(item, force=True))
         await carried(shop, back.id)
         await wait_until(lambda: replica.embedder.dimensions == 0)
-        found = await Recall(replica, shop.documents)(RecallRequest(query="garden lima"), READER)
-        assert found.results[0].content == content(15)
-        assert found.degraded == ["no embedder is configured: words only"]
+        results = await Recall(replica, shop.documents)(RecallRequest(query="garden lima"), READER)
+        assert results.results[0].content == content(15)
+        assert results.degraded == ["no embedder is configured: words only"]
 
 
 @pytest.mark.parametrize("state", ["ready", "switched"])
@@ -498,11 +498,11 @@ async def test_feeds_that_are_trimmed_meanwhile_are_no_loss(
     rebuild = await ordered(shop, machine, "new")
     compare = embeddings_module.EmbeddingRebuild.compare
 
-    async def and_trim(self: Any, one: Rebuild) -> Any:
-        found = await compare(self, one)
+    async def and_trim(self: Any, item: Rebuild) -> Any:
+        results = await compare(self, item)
         names.extend(await written(shop, 10, since=30))
         assert await shop.snapshot_job("other").run(force=True) is not None
-        return found
+        return results
 
     monkeypatch.setattr(embeddings_module.EmbeddingRebuild, "compare", and_trim)
     await carried(shop, rebuild.id)
@@ -552,9 +552,9 @@ async def test_an_embedder_that_has_become_another_embeds_nothing_and_says_why(
     machine.embedders["old"] = WordsEmbedder("test/old-2", 32)
     async with replica_of(shop, valkey.url, machine) as replica:
         assert isinstance(replica.embedder, Unavailable)
-        found = await Recall(replica, shop.documents)(RecallRequest(query="garden lima"), READER)
-        assert found.results[0].content == content(15)
-        assert "old makes vectors of test/old-2 with 32 dimensions here" in found.degraded[0]
+        results = await Recall(replica, shop.documents)(RecallRequest(query="garden lima"), READER)
+        assert results.results[0].content == content(15)
+        assert "old makes vectors of test/old-2 with 32 dimensions here" in results.degraded[0]
         rebuild = await ordered(shop, machine, "old")
         await begin(shop, machine, "old")
         await carried(shop, rebuild.id)
@@ -563,7 +563,7 @@ async def test_an_embedder_that_has_become_another_embeds_nothing_and_says_why(
 
 async def test_two_processes_that_begin_a_log_agree_on_an_embedder(redis: Client, machine: Machine):
     first, second = (LiveEmbedder(redis, machine.build, NAMED) for _ in range(2))
-    models = {one.model for one in await asyncio.gather(first.start("old"), second.start("new"))}
+    models = {item.model for item in await asyncio.gather(first.start("old"), second.start("new"))}
     assert len(models) == 1
 
 

@@ -42,9 +42,9 @@ class Bench:
 
     async def append(self, partition: int, event: Event) -> None:
         """As a composition root does it."""
-        said = event.envelope
-        route = session_route(said.tenant, said.project, said.session_id)
-        entry = Entry(dedup_id(route, said.event_id), encode(event))
+        envelope = event.envelope
+        route = session_route(envelope.tenant, envelope.project, envelope.session_id)
+        entry = Entry(dedup_id(route, envelope.event_id), encode(event))
         (appended,) = (await self.log.append({partition: [entry]}))[partition]
         self.appended += not appended.duplicate
 

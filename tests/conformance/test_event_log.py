@@ -114,16 +114,16 @@ class EventLogConformance:
         answers = [*(await backend.log.append({0: entries("a", 30)}))[0]]
         answers += (await backend.log.append({0: entries("b", 30)}))[0]
         stored = await everything(backend.log)
-        assert [found.payload for found in stored] == [given.payload for given in entries("a", 30) + entries("b", 30)]
-        assert [found.position for found in stored] == [answer.position for answer in answers]
+        assert [result.payload for result in stored] == [given.payload for given in entries("a", 30) + entries("b", 30)]
+        assert [result.position for result in stored] == [answer.position for answer in answers]
 
     async def test_a_batch_goes_to_several_partitions_at_once(self, backend: Backend):
         assert backend.log.partitions == PARTITIONS
         answers = await backend.log.append({n: entries(f"p{n}-", n + 1) for n in range(PARTITIONS)})
         for n in range(PARTITIONS):
             stored = await everything(backend.log, n)
-            assert [found.payload for found in stored] == [given.payload for given in entries(f"p{n}-", n + 1)]
-            assert [found.position for found in stored] == [answer.position for answer in answers[n]]
+            assert [result.payload for result in stored] == [given.payload for given in entries(f"p{n}-", n + 1)]
+            assert [result.position for result in stored] == [answer.position for answer in answers[n]]
 
     async def test_a_repeat_gets_the_position_of_the_first(self, backend: Backend):
         first = await backend.log.append({0: [entry("a"), entry("b")]})
@@ -131,7 +131,7 @@ class EventLogConformance:
         (a, b), (b_again, c, a_again) = first[0], again[0]
         assert (a_again, b_again) == (Appended(a.position, True), Appended(b.position, True))
         assert not c.duplicate
-        assert [found.payload for found in await everything(backend.log)] == [b"a", b"b", b"c"]
+        assert [result.payload for result in await everything(backend.log)] == [b"a", b"b", b"c"]
 
     async def test_a_repeat_inside_one_batch_is_found_too(self, backend: Backend):
         answers = await backend.log.append({0: [entry("a"), entry("b"), entry("a", b"other"), entry("a")]})
@@ -148,7 +148,7 @@ class EventLogConformance:
 
     async def test_concurrent_appends_are_all_stored(self, backend: Backend):
         await asyncio.gather(*(backend.log.append({n % PARTITIONS: [entry(f"e{n}")]}) for n in range(60)))
-        stored = [found.payload for n in range(PARTITIONS) for found in await everything(backend.log, n)]
+        stored = [result.payload for n in range(PARTITIONS) for result in await everything(backend.log, n)]
         assert sorted(stored) == sorted(given.payload for given in entries("e", 60))
 
     async def test_partitions_know_nothing_of_each_others_ids(self, backend: Backend):
@@ -200,7 +200,7 @@ class EventLogConformance:
             pages.append(page)
             after = page[-1].position
         assert [len(page) for page in pages] == [10, 10, 5]
-        assert [found for page in pages for found in page] == await everything(backend.log)
+        assert [result for page in pages for result in page] == await everything(backend.log)
 
     async def test_reading_behind_the_head_finds_nothing(self, backend: Backend):
         await backend.log.append({0: [entry("a")]})
@@ -217,7 +217,7 @@ class EventLogConformance:
             pages.append(page)
             before = page[-1].position
         assert [len(page) for page in pages] == [10, 10, 5]
-        assert [found for page in pages for found in page] == (await everything(backend.log))[::-1]
+        assert [result for page in pages for result in page] == (await everything(backend.log))[::-1]
 
     async def test_reading_back_begins_ahead_of_a_position_whether_or_not_something_is_there(self, backend: Backend):
         answers = (await backend.log.append({0: entries("a", 3)}))[0]
@@ -259,13 +259,13 @@ class EventLogConformance:
     async def test_a_batch_bigger_than_one_call_is_appended_in_order(self, backend: Backend):
         given = entries("a", 2 * ENTRIES_PER_CALL + 1)
         answers = await backend.log.append({0: [*given, given[0]]})
-        assert [found.payload for found in await everything(backend.log)] == [each.payload for each in given]
+        assert [result.payload for result in await everything(backend.log)] == [each.payload for each in given]
         assert answers[0][-1] == Appended(answers[0][0].position, True)
 
     async def test_opening_it_again_finds_what_was_appended_where_it_outlives_its_process(self, backend: Backend):
         await backend.log.append({0: [entry("a")]})
-        found = await everything(await backend.open())
-        assert [stored.payload for stored in found] == ([b"a"] if backend.outlives_its_process else [])
+        documents = await everything(await backend.open())
+        assert [stored.payload for stored in documents] == ([b"a"] if backend.outlives_its_process else [])
         assert len(await everything(backend.log)) == 1
 
     async def test_another_partition_count_is_refused_where_it_outlives_its_process(self, backend: Backend):
@@ -354,7 +354,7 @@ class TestRedisLog(EventLogConformance):
         rows = await redis.xrange(PartitionKeys(0).log)
         assert all(len(fields.pop(b"c")) == 8 for _, fields in rows)
         assert [fields for _, fields in rows] == [{b"e": b"x"}, {b"e": b"y", b"t": b"00-1"}, {b"e": b"c"}]
-        positions = [one.position for one in answers[0]]
+        positions = [row.position for row in answers[0]]
         assert await everything(backend.log) == list(map(Stored, positions, [b"x", b"y", b"c"]))
         assert await redis.get(PartitionKeys(0).appended) == b"3"
 
@@ -374,10 +374,10 @@ class TestRedisLog(EventLogConformance):
         self, backend: Backend, redis: Client, name: bytes, now: bytes, value: bytes | None
     ):
         def change(was: Fields) -> Fields:
-            return {now if one == name else one: value or old if one == name else old for one, old in was.items()}
+            return {now if row == name else row: value or old if row == name else old for row, old in was.items()}
 
         answers = await backend.log.append({0: [entry("a"), entry("b")._replace(context="00-1"), entry("c")]})
-        a, b, c = [one.position for one in answers[0]]
+        a, b, c = [row.position for row in answers[0]]
         before = await alter(redis, PartitionKeys(0).log, b, change)
         changed = change(before).get(b"e", b"")
         altered = [Stored(a, b"a"), Stored(b, ALTERED + changed), Stored(c, b"c")]
@@ -400,7 +400,7 @@ class TestRedisLog(EventLogConformance):
         await cast(Any, redis).xadd(keys.log, {"e": b"a"}, id="2-0")
         await cast(Any, redis).xadd(keys.log, {"e": b"b", "t": b"00-1"}, id="3-0")
         await redis.zadd(keys.erased, {stub.sort_key.encode() + b"|stub": 0})
-        assert [one.payload for one in await everything(backend.log)] == [b"stub", b"a", b"b"]
+        assert [document.payload for document in await everything(backend.log)] == [b"stub", b"a", b"b"]
 
     async def test_an_altered_stub_is_marked(self, backend: Backend, redis: Client):
         (appended,) = (await backend.log.append({0: [entry("a")]}))[0]
@@ -415,9 +415,9 @@ class TestRedisLog(EventLogConformance):
         await cast(Any, redis).xadd(PartitionKeys(0).log, {"e": b"x"}, id="99999999999999-7")
         answers = await backend.log.append({0: entries("a", 2)})
         later = await backend.log.append({0: entries("b", 1)})
-        positions = [one.position for one in (*answers[0], *later[0])]
+        positions = [item.position for item in (*answers[0], *later[0])]
         assert positions == [Position(99999999999999, n) for n in (8, 9, 10)]
-        assert [one.payload for one in await everything(backend.log)] == [b"x", b"a0", b"a1", b"b0"]
+        assert [item.payload for item in await everything(backend.log)] == [b"x", b"a0", b"a1", b"b0"]
 
     async def test_a_restored_entry_has_a_checksum_of_its_own(self, redis: Client):
         """Also one that was altered before it was backed up: it stays marked."""
@@ -495,7 +495,7 @@ class ArchivedLogConformance(EventLogConformance):
 
     async def test_an_entry_that_was_altered_before_it_is_sealed_stays_marked(self, backend: Backend, redis: Client):
         answers = await backend.log.append({0: entries("a", 3)})
-        first, second, third = [one.position for one in answers[0]]
+        first, second, third = [row.position for row in answers[0]]
         await alter(redis, PartitionKeys(0).log, second, lambda was: was | {b"e": b"z"})
         altered = [Stored(first, b"a0"), Stored(second, ALTERED + b"z"), Stored(third, b"a2")]
         for _ in range(12):  # something is sealed or trimmed before each

@@ -157,16 +157,16 @@ class Facts(RuleBasedStateMachine):
     def what_was_not_deleted_is_there_and_current_or_followed(self) -> None:
         documents = self.runner.run(self._documents()) if self.written else {}
         for name, (author, _) in self.written.items():
-            found = documents[name]
-            assert isinstance(found, Tombstone if name in self.gone else Memory), (name, found)
-            if isinstance(found, Memory) and not found.is_latest:
-                successor = documents[found.superseded_by]
+            results = documents[name]
+            assert isinstance(results, Tombstone if name in self.gone else Memory), (name, results)
+            if isinstance(results, Memory) and not results.is_latest:
+                successor = documents[results.superseded_by]
                 if isinstance(successor, Memory) and not self.written[successor.id].revised:
                     assert author in ("", successor.author)
-                    assert states_the_same(found.content, successor.content)
+                    assert states_the_same(results.content, successor.content)
                     assert (
                         successor.forget_after is None
-                        or (found.forget_after or successor.forget_after) <= successor.forget_after
+                        or (results.forget_after or successor.forget_after) <= successor.forget_after
                     )
                 while isinstance(successor, Tombstone) or not successor.is_latest:
                     successor = documents[successor.superseded_by]
@@ -175,15 +175,15 @@ class Facts(RuleBasedStateMachine):
     def a_replay_ends_in_the_same_documents(self) -> None:
         if self.written:
             live = self.runner.run(self._documents())
-            assert live == {name: one for name, one in self.runner.run(self._replayed()).items() if name in live}
+            assert live == {name: item for name, item in self.runner.run(self._replayed()).items() if name in live}
 
     def _memories(self) -> list[Memory]:
-        return [one for one in self.runner.run(self._documents()).values() if isinstance(one, Memory)]
+        return [document for document in self.runner.run(self._documents()).values() if isinstance(document, Memory)]
 
     async def _documents(self) -> dict[str, Memory | Tombstone]:
         names = list(self.written)
-        found = await self.shop.documents.get([(HOME, DocumentId(name)) for name in names])
-        return cast(dict[str, Memory | Tombstone], dict(zip(names, found, strict=True)))
+        document = await self.shop.documents.get([(HOME, DocumentId(name)) for name in names])
+        return cast(dict[str, Memory | Tombstone], dict(zip(names, document, strict=True)))
 
     async def _replayed(self) -> dict[str, Memory | Tombstone]:
         rows = await self.shop.log.read(HOME, START, 10_000)

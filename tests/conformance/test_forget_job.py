@@ -52,44 +52,44 @@ async def ask(shop: Workshop, kind: SubjectKind, name: str, project: str = "", n
 
 
 async def receipt(shop: Workshop, number: int = 1) -> Receipt:
-    found = await load_receipt(shop.redis, f"receipt-{number}")
-    assert found is not None
-    return found
+    results = await load_receipt(shop.redis, f"receipt-{number}")
+    assert results is not None
+    return results
 
 
 async def write(shop: Workshop, user: str, mark: str, few: bool = False) -> list[str]:
     """A user's observations, memories and lessons, in sessions of its own; their ids."""
-    said = [
+    documents = [
         await shop.observe(f"{mark} looked at {n}", f"{user}-{n % 2}", user_id=user) for n in range(1 if few else 4)
     ]
-    said += [await shop.remember(f"{mark} prefers tea {n}", user_id=user) for n in range(1 if few else 3)]
-    said += [await shop.learn(f"{mark} drinks no coffee", user_id=user)]
+    documents += [await shop.remember(f"{mark} prefers tea {n}", user_id=user) for n in range(1 if few else 3)]
+    documents += [await shop.learn(f"{mark} drinks no coffee", user_id=user)]
     await shop.project()
-    return [one.id for one in said]
+    return [document.id for document in documents]
 
 
 async def marked(shop: Workshop) -> list[str]:
     """Documents and log entries that have the mark."""
-    found = [repr(one) for one in await shop.everything() if MARK in repr(one)]
+    matches = [repr(document) for document in await shop.everything() if MARK in repr(document)]
     for partition in range(shop.log.partitions):
-        found += [repr(row) for row in await shop.log.read(partition, START, 10_000) if MARK.encode() in row.payload]
-    return found
+        matches += [repr(row) for row in await shop.log.read(partition, START, 10_000) if MARK.encode() in row.payload]
+    return matches
 
 
 async def test_a_user_is_forgotten_and_the_receipt_says_what_went(shop: Workshop):
-    gone, kept = await write(shop, "kim", MARK), await write(shop, "lee", "lee")
+    gone, stored = await write(shop, "kim", MARK), await write(shop, "lee", "lee")
     await ask(shop, "user", "kim")
     assert await shop.forget_job().run() == 1
-    told = await receipt(shop)
-    assert (told.status, told.name, told.error, told.attempts) == ("done", "", "", 1)
-    assert told.removed.documents == WENT
-    assert told.removed.log_entries == 8
-    assert told.probe is not None
-    assert (told.probe.documents, told.probe.queries, told.probe.found) == (11, 8, 0)
-    assert told.finished_at == shop.clock.now
+    report = await receipt(shop)
+    assert (report.status, report.name, report.error, report.attempts) == ("done", "", "", 1)
+    assert report.removed.documents == WENT
+    assert report.removed.log_entries == 8
+    assert report.probe is not None
+    assert (report.probe.documents, report.probe.queries, report.probe.found) == (11, 8, 0)
+    assert report.finished_at == shop.clock.now
     assert await marked(shop) == []
     assert [await shop.gone(name) for name in gone] == [True] * len(gone)
-    assert [await shop.gone(name) for name in kept] == [False] * len(kept)
+    assert [await shop.gone(name) for name in stored] == [False] * len(stored)
     assert await shop.forget_job().run() == 0
 
 
@@ -129,7 +129,7 @@ async def test_a_job_that_is_killed_at_any_step_is_resumed_by_the_next(
         await redis.flushall()
         shop = Workshop(redis, tmp_path / f"killed-{victim}")
         await write(shop, "kim", MARK, few=True)
-        kept = await write(shop, "lee", "lee", few=True)
+        stored = await write(shop, "lee", "lee", few=True)
         await ask(shop, "user", "kim")
         saboteur.n, saboteur.victim = 0, victim
         with pytest.raises(Killed):
@@ -138,7 +138,7 @@ async def test_a_job_that_is_killed_at_any_step_is_resumed_by_the_next(
         await shop.forget_job().run()
         assert (await receipt(shop)).status == "done", f"killed after step {victim}"
         assert await marked(shop) == []
-        assert [await shop.gone(name) for name in kept] == [False] * len(kept)
+        assert [await shop.gone(name) for name in stored] == [False] * len(stored)
         assert not await shop.purge().wanted()
         if victim == 0:  # the first one did nothing yet, so the second did all there is
             steps = saboteur.n - started
@@ -187,34 +187,34 @@ async def test_a_purge_that_came_to_nothing_leaves_the_receipt_pending_and_what_
     with monkeypatch.context() as patched:
         patched.setattr(Purge, "run", without_snapshot)
         assert await shop.forget_job().run() == 0
-    told = await receipt(shop)
-    assert told.status == "pending"
-    assert told.removed.documents == WENT
+    report = await receipt(shop)
+    assert report.status == "pending"
+    assert report.removed.documents == WENT
     assert await shop.forget_job().run() == 1
-    told = await receipt(shop)
-    assert told.removed.documents == WENT
-    assert told.removed.log_entries == 8
+    report = await receipt(shop)
+    assert report.removed.documents == WENT
+    assert report.removed.log_entries == 8
 
 
 async def write_nameless(shop: Workshop) -> list[str]:
     """A memory and a lesson of no project; their ids."""
-    said = [await shop.remember("tea is brewed", project=""), await shop.learn("warm the pot", project="")]
+    lesson = [await shop.remember("tea is brewed", project=""), await shop.learn("warm the pot", project="")]
     await shop.project()
-    return [one.id for one in said]
+    return [item.id for item in lesson]
 
 
 @pytest.mark.parametrize(("kind", "name"), [("user", "kim"), ("project", "atlas")])
 async def test_of_two_workers_at_once_one_carries_a_receipt_out(shop: Workshop, kind: SubjectKind, name: str):
     await write(shop, "kim", MARK)
-    kept = await write_nameless(shop)
+    stored = await write_nameless(shop)
     await ask(shop, kind, name)
     workers = [shop.forget_job(shop.purge(worker)).run() for worker in ("one", "other")]
     assert sorted(await asyncio.gather(*workers)) == [0, 1]
-    told = await receipt(shop)
-    assert (told.status, told.attempts) == ("done", 1)
-    assert (told.removed.documents, told.removed.log_entries) == (WENT, 8)
+    report = await receipt(shop)
+    assert (report.status, report.attempts) == ("done", 1)
+    assert (report.removed.documents, report.removed.log_entries) == (WENT, 8)
     assert await marked(shop) == []
-    assert [await shop.gone(one) for one in kept] == [False] * len(kept)
+    assert [await shop.gone(row) for row in stored] == [False] * len(stored)
 
 
 async def test_a_worker_that_lost_its_lease_leaves_alone_a_receipt_that_is_done(
@@ -222,7 +222,7 @@ async def test_a_worker_that_lost_its_lease_leaves_alone_a_receipt_that_is_done(
 ):
     """It was held up before its purge, until another one had taken over and finished; then its own purge fails."""
     await write(shop, "kim", MARK)
-    kept = await write_nameless(shop)
+    stored = await write_nameless(shop)
     await ask(shop, "project", "atlas")
     late = shop.purge("late")
 
@@ -233,32 +233,32 @@ async def test_a_worker_that_lost_its_lease_leaves_alone_a_receipt_that_is_done(
 
     monkeypatch.setattr(late, "run", held_up)
     assert await shop.forget_job(late).run() == 0
-    told = await receipt(shop)
-    assert (told.status, told.name, told.error) == ("done", "", "")
-    assert (told.removed.documents, told.removed.log_entries) == (WENT, 8)
+    report = await receipt(shop)
+    assert (report.status, report.name, report.error) == ("done", "", "")
+    assert (report.removed.documents, report.removed.log_entries) == (WENT, 8)
     assert await shop.forget_job().run() == 0
-    assert [await shop.gone(one) for one in kept] == [False] * len(kept)
+    assert [await shop.gone(row) for row in stored] == [False] * len(stored)
 
 
 @pytest.mark.parametrize("kind", ["user", "session", "project"])
 async def test_a_receipt_without_a_name_is_not_carried_out(
     shop: Workshop, caplog: pytest.LogCaptureFixture, kind: SubjectKind
 ):
-    kept = [*await write(shop, "kim", MARK), *await write_nameless(shop)]
+    stored = [*await write(shop, "kim", MARK), *await write_nameless(shop)]
     await ask(shop, kind, "")
     assert await shop.forget_job().run() == 0
-    told = await receipt(shop)
-    assert (told.status, f"does not name the {kind}" in told.error) == ("pending", True)
-    assert [await shop.gone(one) for one in kept] == [False] * len(kept)
+    report = await receipt(shop)
+    assert (report.status, f"does not name the {kind}" in report.error) == ("pending", True)
+    assert [await shop.gone(row) for row in stored] == [False] * len(stored)
 
 
 async def test_the_nameless_project_is_forgotten_when_the_receipt_says_that_it_is_meant(shop: Workshop):
-    kept, gone = await write(shop, "kim", MARK), await write_nameless(shop)
+    stored, gone = await write(shop, "kim", MARK), await write_nameless(shop)
     await save_receipt(shop.redis, replace(await ask(shop, "project", ""), nameless=True))
     assert await shop.forget_job().run() == 1
     assert (await receipt(shop)).removed.documents == {"memory": 1, "lesson": 1, "event": 1}
-    assert [await shop.gone(one) for one in gone] == [True] * len(gone)
-    assert [await shop.gone(one) for one in kept] == [False] * len(kept)
+    assert [await shop.gone(item) for item in gone] == [True] * len(gone)
+    assert [await shop.gone(item) for item in stored] == [False] * len(stored)
 
 
 async def test_what_is_asked_for_while_a_worker_is_at_it_is_done_in_the_same_run(shop: Workshop):
@@ -266,12 +266,12 @@ async def test_what_is_asked_for_while_a_worker_is_at_it_is_done_in_the_same_run
     await write(shop, "kim", MARK)
     await write(shop, "lee", MARK)
     await ask(shop, "user", "kim")
-    asked: list[Receipt] = []
+    requests: list[Receipt] = []
 
     async def meanwhile(token: Token) -> None:
         await shop.project()
-        if not asked:
-            asked.append(await ask(shop, "user", "lee", number=2))
+        if not requests:
+            requests.append(await ask(shop, "user", "lee", number=2))
             assert await shop.forget_job(shop.purge("other")).run() == 0
 
     assert await shop.forget_job_that(meanwhile, current=shop.current).run() == 2
@@ -285,14 +285,14 @@ async def test_what_is_asked_for_while_a_worker_gives_up_its_lease_is_done_in_th
     await write(shop, "kim", MARK)
     await write(shop, "lee", MARK)
     await ask(shop, "user", "kim")
-    asked: list[Receipt] = []
+    requests: list[Receipt] = []
 
     @asynccontextmanager
     async def slowly(redis: Client, key: str, who: str, ttl: timedelta) -> AsyncGenerator[bool]:
         async with lease(redis, key, who, ttl) as mine:
             yield mine
-            if mine and not asked:
-                asked.append(await ask(shop, "user", "lee", number=2))
+            if mine and not requests:
+                requests.append(await ask(shop, "user", "lee", number=2))
                 assert await shop.forget_job(shop.purge("other")).run() == 0
 
     monkeypatch.setattr(forget_module, "lease", slowly)
@@ -305,10 +305,10 @@ async def test_what_is_recorded_after_it_began_stays(
     shop: Workshop, monkeypatch: pytest.MonkeyPatch, kind: SubjectKind
 ):
     """Agents go on working while their past is forgotten: nothing acknowledged meanwhile is lost."""
-    said: dict[str, Any] = {"user_id": "kim"}
-    await shop.observe(MARK, "s1", **said)
+    fields: dict[str, Any] = {"user_id": "kim"}
+    await shop.observe(MARK, "s1", **fields)
     await shop.say(TrackSession(session_id="s1", project="atlas", status="started", title=MARK, user_id="kim"))
-    await shop.remember(MARK, **said)
+    await shop.remember(MARK, **fields)
     await shop.project()
     await ask(shop, kind, {"user": "kim", "project": "atlas", "session": "s1"}[kind], "atlas")
     later: list[str] = []
@@ -318,10 +318,10 @@ async def test_what_is_recorded_after_it_began_stays(
         await project()
         if not later:
             await asyncio.sleep(0.005)
-            later.append((await shop.observe("new work", "s1", **said)).id)
-            later.append((await shop.observe("in a new session", "s2", **said)).id)
+            later.append((await shop.observe("new work", "s1", **fields)).id)
+            later.append((await shop.observe("in a new session", "s2", **fields)).id)
             await shop.say(TrackSession(session_id="s2", project="atlas", status="started", title="New", user_id="kim"))
-            later.append((await shop.remember("a new memory", **said)).id)
+            later.append((await shop.remember("a new memory", **fields)).id)
             await project()
 
     job = shop.forget_job_that(meanwhile, current=shop.current)
@@ -329,13 +329,13 @@ async def test_what_is_recorded_after_it_began_stays(
     assert [await shop.gone(name) for name in later] == [False] * 3
     assert (await shop.session("s1")).observation_count == 1
     assert (await shop.session("s2")).title == "New"
-    left = [one for one in await marked(shop) if kind != "session" or "memory" not in one.lower()]
+    left = [item for item in await marked(shop) if kind != "session" or "memory" not in item.lower()]
     assert left == []
 
 
 async def test_what_was_made_of_the_subject_while_it_was_forgotten_is_found(shop: Workshop):
     """Somebody had read an observation before, and writes down what came of it after it is gone."""
-    seen = await shop.observe(f"{MARK} likes tea", "s1", user_id="kim")
+    observation = await shop.observe(f"{MARK} likes tea", "s1", user_id="kim")
     await shop.project()
     await ask(shop, "user", "kim")
     made: list[str] = []
@@ -343,7 +343,7 @@ async def test_what_was_made_of_the_subject_while_it_was_forgotten_is_found(shop
     async def meanwhile(token: Token) -> None:
         await shop.project()
         if not made:
-            made.append((await shop.remember(f"a fact about {MARK}", derived_from=[seen.id])).id)
+            made.append((await shop.remember(f"a fact about {MARK}", derived_from=[observation.id])).id)
             made.append((await shop.learn(f"a lesson of {MARK}", derived_from=[made[0]])).id)
             await shop.project()
 
@@ -364,24 +364,24 @@ async def test_slots_that_a_session_was_reflected_into_lose_its_lines_and_keep_t
         await condensing.reflect_slots(await shop.session(session), Caller(TENANT, agent_id="ada"))
         await shop.project()
     for label in (PENDING, "project_context") if not place else ():
-        found = await shop.documents.find(slot_id(TENANT, "atlas", label))
-        if found is not None and isinstance(found.document, Slot):
-            await shop.say(SetSlot(label=label, content=found.document.content))
+        document = await shop.documents.find(slot_id(TENANT, "atlas", label))
+        if document is not None and isinstance(document.document, Slot):
+            await shop.say(SetSlot(label=label, content=document.document.content))
     await shop.project()
     assert any("Slot(" in slot for slot in await slots_of(shop, place))
     assert MARK in repr(await slots_of(shop, place))
     await ask(shop, "session", "s1", "atlas")
     assert await shop.forget_job().run() == 1
-    told = repr(await slots_of(shop, place))
-    assert MARK not in told
-    assert "water the plants" in told
+    text = repr(await slots_of(shop, place))
+    assert MARK not in text
+    assert "water the plants" in text
     assert await marked(shop) == []
 
 
 async def slots_of(shop: Workshop, place: str) -> list[str]:
     """What the slots of a project hold."""
-    found = [await shop.documents.find(slot_id(TENANT, place, label)) for label in (PENDING, "project_context")]
-    return [repr(one.document) for one in found if one is not None]
+    document = [await shop.documents.find(slot_id(TENANT, place, label)) for label in (PENDING, "project_context")]
+    return [repr(item.document) for item in document if item is not None]
 
 
 async def test_a_memory_that_is_forgotten_already_is_not_forgotten_again(shop: Workshop):

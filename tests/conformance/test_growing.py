@@ -117,13 +117,13 @@ async def lived(shop: Workshop) -> Workshop:
 
 async def _live(shop: Workshop) -> None:
     until = shop.clock() - timedelta(hours=1)
-    for said in commands(until, sessions=8, turns=8, long=24, memories=24):
-        command: WriteCommand = msgspec.convert(said, WriteCommand)
+    for text in commands(until, sessions=8, turns=8, long=24, memories=24):
+        command: WriteCommand = msgspec.convert(text, WriteCommand)
         await shop.say(command)
-        if said["agent_id"] == "ada":
+        if text["agent_id"] == "ada":
             await shop.current.give(command, Caller("second"))
-    one, two = await shop.remember("the kettle is green"), await shop.remember("tea is made in it")
-    await shop.say(Relate(source=one.id, target=two.id, relation="about", project="atlas"))
+    first, two = await shop.remember("the kettle is green"), await shop.remember("tea is made in it")
+    await shop.say(Relate(source=first.id, target=two.id, relation="about", project="atlas"))
     await shop.project()
     gone = await shop.remember(f"the key is {MARK}")
     await forget(shop, gone.id)
@@ -131,7 +131,7 @@ async def _live(shop: Workshop) -> None:
     await shop.project()
     session = await shop.session("s9")
     await shop.say(ForgetSubject(kind="session", subject="s9", project="atlas", session_id="s9", documents=[
-        session.id, *[found.id for found in await shop.everything() if getattr(found, "session", "") == session.id],
+        session.id, *[result.id for result in await shop.everything() if getattr(result, "session", "") == session.id],
     ]))  # fmt: skip
     await shop.project()
 
@@ -172,9 +172,9 @@ async def folded(log: RedisLog, redis: Client) -> None:
 
 async def entries(log: RedisLog, parts: int) -> list[list[Stored]]:
     """What every partition of a log of `parts` has, or all of those together that it became."""
-    found = [[row for part in range(one, log.partitions, parts) for row in await log.read(part, START, 10_000)]
-             for one in range(parts)]  # fmt: skip
-    return [sorted(rows) for rows in found]
+    results = [[row for part in range(partition, log.partitions, parts) for row in await log.read(part, START, 10_000)]
+             for partition in range(parts)]  # fmt: skip
+    return [sorted(rows) for rows in results]
 
 
 # what is there afterwards
@@ -220,8 +220,8 @@ async def test_what_was_forgotten_is_not_in_the_new_log(lived: Workshop, target:
 
 
 async def test_a_write_that_is_sent_again_is_known_and_gets_the_position_it_had(lived: Workshop, target: Client):
-    said = commands(lived.clock() - timedelta(hours=1), sessions=8, turns=8, long=24, memories=24)[7]
-    command: WriteCommand = msgspec.convert(said, WriteCommand)
+    fields = commands(lived.clock() - timedelta(hours=1), sessions=8, turns=8, long=24, memories=24)[7]
+    command: WriteCommand = msgspec.convert(fields, WriteCommand)
     first = await lived.say(command)
     log = await grown(lived, target)
     again = await CommandHandler(GroupCommit(log), GROWN).handle(command, Caller(TENANT))
@@ -293,12 +293,12 @@ async def test_an_event_of_a_later_release_is_left_to_that(shop: Workshop, targe
 
 
 async def test_receipts_numbers_and_discarded_letters_come_along(lived: Workshop, target: Client):
-    until = str(Token({one: await lived.log.head(one) for one in range(PARTITIONS)}))
+    until = str(Token({item: await lived.log.head(item) for item in range(PARTITIONS)}))
     receipt = Receipt(id="f1", tenant=TENANT, kind="user", subject="u", requested_at=lived.clock(), until=until)
     await save_receipt(lived.redis, receipt)
     numbers = NumberKeys(TENANT, "memory")
     given = await number(lived.redis, numbers, ["a", "b"])
-    discarded = {one: (await lived.log.read(one, START, 3))[-1] for one in range(PARTITIONS)}
+    discarded = {item: (await lived.log.read(item, START, 3))[-1] for item in range(PARTITIONS)}
     for partition, row in discarded.items():
         letter = letter_of(row, "invalid", "no", 5, lived.clock())
         noted = Discarded(letter=letter, reason="x", agent_id="ada", discarded_at=lived.clock())
@@ -307,9 +307,9 @@ async def test_receipts_numbers_and_discarded_letters_come_along(lived: Workshop
             await pipe.execute()
         await lived.redis.set(PartitionKeys(partition).enriched, str(row.position))
     await grown(lived, target, compared=False)
-    kept = await load_receipt(target, "f1")
-    assert kept is not None
-    assert Token.parse(kept.until) == {part: Token.parse(until)[part % PARTITIONS] for part in range(GROWN)}
+    stored = await load_receipt(target, "f1")
+    assert stored is not None
+    assert Token.parse(stored.until) == {part: Token.parse(until)[part % PARTITIONS] for part in range(GROWN)}
     assert await number(target, numbers, ["b", "a", "c"]) == [given[1], given[0], 3]
     for partition, row in discarded.items():
         event = decode(row.payload, row.position)
@@ -325,9 +325,9 @@ async def test_api_keys_go_on_letting_in(lived: Workshop, target: Client):
     await grown(lived, target)
     ring = Keyring(Registry(target, lived.clock), TENANT, None, loopback=False, clock=lived.clock)
     await ring.load()
-    found = await ring.identify(str(made.token))
-    assert found is not None
-    assert found.key_id == made.key.id
+    caller = await ring.identify(str(made.token))
+    assert caller is not None
+    assert caller.key_id == made.key.id
 
 
 async def test_cached_vectors_come_along_for_the_time_they_have_left(lived: Workshop, target: Client):
@@ -340,7 +340,7 @@ async def test_cached_vectors_come_along_for_the_time_they_have_left(lived: Work
 
 async def test_what_was_forgotten_just_before_is_purged_from_the_new_log(lived: Workshop, target: Client):
     await lived.redis.sadd(PartitionKeys(0).purging, b"an earlier one")
-    keys = [PartitionKeys(one) for one in range(PARTITIONS)]
+    keys = [PartitionKeys(partition) for partition in range(PARTITIONS)]
     notes = {key: {*await lived.redis.smembers(key.purge), *await lived.redis.smembers(key.purging)} for key in keys}
     await grown(lived, target)
     assert {key: await target.smembers(key.purge) for key in keys} == notes
@@ -364,7 +364,7 @@ async def test_a_backup_of_a_grown_log_keeps_how_it_was_grown(lived: Workshop, t
 @pytest.mark.nightly
 async def test_a_log_is_grown_into_a_cluster_and_from_there_again(lived: Workshop, target: Client, tmp_path: Path):
     before, documents = await entries(lived.log, PARTITIONS), await manifest_of(lived.redis, range(PARTITIONS))
-    old = Token({one: await lived.log.head(one) for one in range(PARTITIONS)})
+    old = Token({partition: await lived.log.head(partition) for partition in range(PARTITIONS)})
     name = embedding(b"x" * 32)
     await lived.redis.set(name, b"vector", ex=100)
     with serving("cluster", tmp_path / "cluster") as cluster:
@@ -440,13 +440,13 @@ async def test_what_was_copied_is_not_copied_again(lived: Workshop, target: Clie
 
 async def test_an_old_log_that_changed_is_copied_from_the_beginning(lived: Workshop, target: Client):
     """What was erased meanwhile must not be left where it was copied to."""
-    one = await lived.remember(f"the other key is {MARK}")
+    item = await lived.remember(f"the other key is {MARK}")
     await lived.project()
     growing = grow_of(lived, target)
     await growing.begin()
     await growing.copy()
     assert await take_back(lived.redis)
-    await forget(lived, one.id)
+    await forget(lived, item.id)
     with pytest.raises(GrowRefused, match="written to meanwhile"):
         await growing.finish()
     log = await grown(lived, target)
@@ -457,13 +457,13 @@ async def test_an_old_log_that_changed_is_copied_from_the_beginning(lived: Works
 async def test_what_was_killed_before_it_had_deleted_an_earlier_growth_deletes_again(
     lived: Workshop, target: Client, monkeypatch: pytest.MonkeyPatch, when: str
 ):
-    one = await lived.remember(f"the other key is {MARK}")
+    item = await lived.remember(f"the other key is {MARK}")
     await lived.project()
     growing = grow_of(lived, target)
     await growing.begin()
     await growing.copy()
     assert await take_back(lived.redis)
-    await forget(lived, one.id)
+    await forget(lived, item.id)
     with monkeypatch.context() as patch:
         patch.setattr(restoring, "clear", killing(restoring.clear, when))
         with pytest.raises(Killed):
@@ -508,7 +508,7 @@ async def test_a_difference_is_found(lived: Workshop, target: Client):
     await growing.begin()
     await growing.copy()
     log = RedisLog(target, GROWN)
-    partition, *_ = [one for one in range(GROWN) if await log.read(one, START, 1)]
+    partition, *_ = [item for item in range(GROWN) if await log.read(item, START, 1)]
     (row,) = await log.read(partition, START, 1)
     await erase(target, partition, row.position, b"another thing")
     with pytest.raises(restoring.CopyDiffers):
@@ -689,11 +689,11 @@ async def test_a_live_stream_goes_on_in_the_grown_log_and_refuses_an_earlier_one
         applied: dict[int, Position]
 
     async def stream(log: RedisLog, redis: Client, after: Token, most: int = 10_000) -> tuple[list[str], str]:
-        replica: Any = Replica({one: await log.head(one) for one in range(log.partitions)})
+        replica: Any = Replica({partition: await log.head(partition) for partition in range(log.partitions)})
         events, names, last = LogEvents(log, replica, DocumentReader(redis, log.partitions)), list[str](), str(after)
-        while len(names) < most and (found := await events.newly_applied(EventFilter(ADMIN), after, 7)):
-            names += [one["position"].partition(":")[2] for one in found]
-            last = found[-1]["after"]
+        while len(names) < most and (results := await events.newly_applied(EventFilter(ADMIN), after, 7)):
+            names += [partition["position"].partition(":")[2] for partition in results]
+            last = results[-1]["after"]
         return names, last
 
     everything, _ = await stream(lived.log, lived.redis, Token())
@@ -737,9 +737,9 @@ async def test_a_token_of_another_log_is_refused(lived: Workshop, target: Client
 
 
 async def test_a_memory_is_found_by_its_id(lived: Workshop, target: Client):
-    one = await lived.remember("a memory of before")
+    item = await lived.remember("a memory of before")
     await lived.project()
     await folded(await grown(lived, target), target)
-    found = await DocumentReader(target, GROWN).find(one.id)  # type: ignore[arg-type]
-    assert found is not None
-    assert isinstance(found.document, Memory)
+    document = await DocumentReader(target, GROWN).find(item.id)  # type: ignore[arg-type]
+    assert document is not None
+    assert isinstance(document.document, Memory)

@@ -58,8 +58,8 @@ def test_a_rotated_key_is_replaced_and_a_revoked_one_is_not_listed(keys: Keys):
     new = keys.told("rotate", old["id"], "--grace-hours", "1")
     assert keys.told("show", old["id"])["replaced_by"] == new["id"]
     assert keys.told("revoke", old["id"])["status"] == "revoked"
-    assert [one["id"] for one in keys.told("list")["keys"]] == [new["id"]]
-    assert {one["id"] for one in keys.told("list", "--all")["keys"]} == {old["id"], new["id"]}
+    assert [key["id"] for key in keys.told("list")["keys"]] == [new["id"]]
+    assert {key["id"] for key in keys.told("list", "--all")["keys"]} == {old["id"], new["id"]}
 
 
 def test_only_the_first_key_says_what_asks_for_one_now(keys: Keys):
@@ -91,7 +91,7 @@ def test_at_a_terminal_the_first_key_is_made_after_a_yes_and_the_operators_with_
         keys.variables, *create, answers={"Create it?": "y\n", "Also create an operator key": "y\n"}
     )
     assert code == 0, shown
-    assert [one["roles"] for one in keys.told("list")["keys"]] == [["read", "write"], ["operator"]]
+    assert [key["roles"] for key in keys.told("list")["keys"]] == [["read", "write"], ["operator"]]
     code, shown = at_terminal(keys.variables, *create, answers={})
     assert (code, "Create it?" in shown) == (0, False)
 

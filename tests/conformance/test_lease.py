@@ -14,8 +14,8 @@ TTL = timedelta(seconds=3)
 
 
 async def test_a_lease_has_one_holder_at_a_time(redis: Client):
-    async with lease(redis, PURGE_LEASE, "one", TTL) as one, lease(redis, PURGE_LEASE, "other", TTL) as other:
-        assert (one, other) == (True, False)
+    async with lease(redis, PURGE_LEASE, "one", TTL) as item, lease(redis, PURGE_LEASE, "other", TTL) as other:
+        assert (item, other) == (True, False)
     async with lease(redis, PURGE_LEASE, "other", TTL) as other:
         assert other
     assert await redis.get(PURGE_LEASE) is None

@@ -58,11 +58,11 @@ async def _write(folder: Path, count: int, first: int, *, kept: bool) -> list[tu
         log = RedisLog(redis, PARTITIONS)
         await log.create_or_check()
         commit = GroupCommit(log, acknowledged.note if kept else lambda rows: None)
-        found: list[tuple[int, Position]] = []
+        results: list[tuple[int, Position]] = []
         for n in range(first, first + count):
-            (told,) = await commit.append([(n % PARTITIONS, Entry(f"id-{n}", b"event %d" % n))])
-            found.append((n % PARTITIONS, told.position))
-        return found
+            (result,) = await commit.append([(n % PARTITIONS, Entry(f"id-{n}", b"event %d" % n))])
+            results.append((n % PARTITIONS, result.position))
+        return results
     finally:
         await redis.aclose()
         acknowledged.close()
@@ -76,7 +76,7 @@ def newest_file(folder: Path) -> Path:
 
 def transactions(file: Path) -> list[int]:
     """Where each transaction begins."""
-    return [found.start() for found in re.finditer(rb"\*1\r\n\$5\r\nMULTI\r\n", file.read_bytes())]
+    return [result.start() for result in re.finditer(rb"\*1\r\n\$5\r\nMULTI\r\n", file.read_bytes())]
 
 
 def cut(file: Path, at: int) -> bytes:
@@ -93,7 +93,7 @@ def start(folder: Path) -> tuple[Incident | None, list[bytes]]:
     try:
         with Redis(unix_socket_path=str(valkey.socket)) as redis:
             rows: list[Any] = [
-                row for one in range(PARTITIONS) for row in cast(Any, redis).xrange(PartitionKeys(one).log)
+                row for partition in range(PARTITIONS) for row in cast(Any, redis).xrange(PartitionKeys(partition).log)
             ]
         return valkey.incident, sorted(fields[b"e"] for _, fields in rows)
     finally:
@@ -111,8 +111,8 @@ def test_acknowledged_events_that_are_gone_are_told_with_their_positions(folder:
     assert cut_bytes
     assert there == [b"event 0", b"event 1"]
     assert incident is not None
-    assert [one.until for one in incident.lost] == [str(lost)]
-    assert [one.partition for one in incident.lost] == [partition]
+    assert [loss.until for loss in incident.lost] == [str(lost)]
+    assert [loss.partition for loss in incident.lost] == [partition]
     assert incident.open
     assert f"partition {partition} " in trouble(folder)
     assert str(lost) in trouble(folder)
@@ -127,8 +127,8 @@ def test_acknowledged_events_that_are_gone_are_told_with_their_positions(folder:
 
 def file_part(folder: Path, incident: Incident) -> bytes:
     """The bytes that were cut off, by what the incident says of them."""
-    kept = (folder / "set-aside").iterdir()
-    (only,) = [one.read_bytes() for one in kept]
+    stored = (folder / "set-aside").iterdir()
+    (only,) = [row.read_bytes() for row in stored]
     assert len(only) == incident.cut_bytes
     return only
 
@@ -196,14 +196,14 @@ def test_damage_in_the_middle_stops_the_start_and_changes_nothing(folder: Path, 
     incident, there = start(folder)
     assert there == [b"event 0"]
     assert incident is not None
-    assert {(one.partition, one.until) for one in incident.lost} == {(one, str(at)) for one, at in written[2:]} | (
+    assert {(loss.partition, loss.until) for loss in incident.lost} == {(loss, str(at)) for loss, at in written[2:]} | (
         {(1, str(written[3][1]))}
     )
     assert len(load_incidents(folder)) == 1
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "expected"),
     [
         (b"", None, "is not there"),
         (WHOLE, b"", "is not there, or empty"),
@@ -215,7 +215,7 @@ def test_damage_in_the_middle_stops_the_start_and_changes_nothing(folder: Path, 
     ids=["missing", "empty", "garbage", "a file to be deleted", "no number", "another file"],
 )
 def test_a_manifest_that_is_missing_or_damaged_stops_the_start_and_nothing_is_changed(
-    folder: Path, old: bytes, new: bytes | None, told: str
+    folder: Path, old: bytes, new: bytes | None, expected: str
 ):
     """The server itself would begin an empty log over the files, or delete the one of type `h`."""
     write(folder, 2)
@@ -229,7 +229,7 @@ def test_a_manifest_that_is_missing_or_damaged_stops_the_start_and_nothing_is_ch
         manifest.write_bytes(whole.replace(old, new))
     with pytest.raises(DamagedLogFile, match="mnemolog restore") as stopped:
         start(folder)
-    assert f"{manifest} {told}" in str(stopped.value)
+    assert f"{manifest} {expected}" in str(stopped.value)
     assert {file.name: file.read_bytes() for file in manifest.parent.glob("*.aof")} == before
     lines = re.findall(r"`(file [^`]+)`", str(stopped.value))
     assert lines == whole.decode().splitlines(), "the message has what the manifest said"
@@ -243,11 +243,11 @@ def test_a_file_of_a_newer_server_is_named_with_the_reason_and_the_way_out(folde
     base.write_bytes(b"REDIS0099\xff" + bytes(8))
     with pytest.raises(DamagedLogFile) as stopped:
         start(folder)
-    told = str(stopped.value)
-    assert "Can't handle RDB format version 99" in told
-    assert base.name in told
-    assert "mnemolog log-file check" in told
-    assert "mnemolog restore" in told
+    text = str(stopped.value)
+    assert "Can't handle RDB format version 99" in text
+    assert base.name in text
+    assert "mnemolog log-file check" in text
+    assert "mnemolog restore" in text
 
 
 def test_a_whole_file_has_no_fault(folder: Path):

@@ -49,9 +49,9 @@ async def test_live_documents_have_the_manifest_of_a_replay(shop: Workshop):
     live, again = await manifest_of(shop.redis, EVERY), await replay_manifest(shop.log, EVERY)
     assert manifest_differences(live, again) == []
     assert live.summary == again.summary
-    kinds = {kind for one in live.summary.values() for kind in one.documents}
+    kinds = {kind for item in live.summary.values() for kind in item.documents}
     assert kinds >= {"observation", "memory", "session", "lesson", "slot", "action", "tombstone", "mark"}
-    assert {type(one) for one in await shop.everything()} >= {SupersededEvent, Tombstone}
+    assert {type(item) for item in await shop.everything()} >= {SupersededEvent, Tombstone}
 
 
 async def test_another_generation_has_the_same_manifest(shop: Workshop):
@@ -64,17 +64,17 @@ async def test_another_generation_has_the_same_manifest(shop: Workshop):
 
 async def test_what_is_altered_missing_or_too_many_is_named(shop: Workshop):
     again = await replay_manifest(shop.log, EVERY)
-    home = next(one for one in EVERY if any(name.startswith("obs_") for name in again.partitions[one].documents))
+    home = next(item for item in EVERY if any(name.startswith("obs_") for name in again.partitions[item].documents))
     keys = PartitionKeys(home).of_generation(1)
     altered, missing = [name for name in again.partitions[home].documents if name.startswith("obs_")][:2]
     extra = Tombstone(id=cast(Any, "mem_" + "0" * 20))
     await shop.redis.set(keys.doc(altered), encode(Tombstone(id=cast(Any, altered))))
     await shop.redis.delete(keys.doc(missing))
     await shop.redis.set(keys.doc(extra.id), encode(extra))
-    (found,) = manifest_differences(await manifest_of(shop.redis, EVERY), again)
-    assert found.partition == home
-    assert found.first_documents == sorted([altered, missing, extra.id])
-    assert found.listings == 0
+    (result,) = manifest_differences(await manifest_of(shop.redis, EVERY), again)
+    assert result.partition == home
+    assert result.first_documents == sorted([altered, missing, extra.id])
+    assert result.listings == 0
 
 
 async def test_a_partition_that_does_not_hold_still_is_refused(shop: Workshop):

@@ -59,11 +59,11 @@ async def noted(shop: Workshop) -> int:
 
 async def fed(shop: Workshop) -> int:
     """Entries of the change feeds that speak of the mark."""
-    found = 0
+    results = 0
     for partition in range(PARTITIONS):
         rows = await shop.redis.xrange(PartitionKeys(partition).of_generation(1).changes)
-        found += sum(MARK.encode() in fields[b"c"] for _, fields in rows)
-    return found
+        results += sum(MARK.encode() in fields[b"c"] for _, fields in rows)
+    return results
 
 
 async def assert_nothing_left(shop: Workshop) -> None:
@@ -75,9 +75,9 @@ async def assert_nothing_left(shop: Workshop) -> None:
     assert files_with(shop.folder, MARK) == []
     (only,) = shop.snapshots.iterdir()
     assert await shop.redis.get(PURGED) == only.name.encode()
-    found = snapshots_module.newest(shop.snapshots, HashEmbedder.model)
-    assert found is not None
-    assert found[1].documents == 1
+    results = snapshots_module.newest(shop.snapshots, HashEmbedder.model)
+    assert results is not None
+    assert results[1].documents == 1
 
 
 async def test_a_purge_removes_what_was_made_of_a_forgotten_text(shop: Workshop, queue: EmbeddingQueue):
@@ -216,12 +216,12 @@ async def test_a_text_that_is_embedded_while_it_is_forgotten_and_purged_leaves_n
             pass
     assert not await cached(shop, SECRET)
     assert await cached(shop, KEPT)
-    told = [
+    entries = [
         fields[b"c"]
         for partition in range(PARTITIONS)
         for _, fields in await shop.redis.xrange(PartitionKeys(partition).of_generation(1).changes)
     ]
-    assert not [one for one in told if secret.id.encode() in one]
+    assert not [item for item in entries if secret.id.encode() in item]
 
 
 async def test_of_two_purges_at_once_the_second_waits_for_the_first(
@@ -236,9 +236,9 @@ async def test_of_two_purges_at_once_the_second_waits_for_the_first(
     for owner, step in ((Purge, "_notes"), (SnapshotPurge, "await_readers")):
         monkeypatch.setattr(owner, step, told(order, getattr(owner, step)))
     both = await asyncio.gather(shop.purge("one").run(), shop.purge("other").run())
-    assert order == ["_notes", "await_readers"] * 2
-    assert [one.snapshot != "" for one in both] == [True, True]
-    assert [one.embedding_cache for one in both] in ([1, 0], [0, 1])
+    assert order == ["_notes", "_await_replicas"] * 2
+    assert [item.snapshot != "" for item in both] == [True, True]
+    assert [item.embedding_cache for item in both] in ([1, 0], [0, 1])
     await assert_nothing_left(shop)
 
 

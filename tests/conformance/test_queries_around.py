@@ -35,9 +35,9 @@ async def day(desk: Desk) -> list[str]:
 
 async def test_around_a_date_is_what_happened_nearest_to_it(desk: Desk, around: AroundQueries):
     await day(desk)
-    found = await around.timeline(ADA, (minute(4) + timedelta(seconds=20)).isoformat(), "atlas", before=2, after=3)
-    assert told(found) == [(n - 4, f"step {n}") for n in range(2, 8)]
-    assert (found.anchor_index, found.reason) == (2, "")
+    timeline = await around.timeline(ADA, (minute(4) + timedelta(seconds=20)).isoformat(), "atlas", before=2, after=3)
+    assert told(timeline) == [(n - 4, f"step {n}") for n in range(2, 8)]
+    assert (timeline.anchor_index, timeline.reason) == (2, "")
     assert told(await around.timeline(ADA, NOW.strftime("%Y-%m-%d"), "atlas", before=1, after=1))[0] == (0, "step 0")
 
 
@@ -57,8 +57,8 @@ async def test_around_an_observation_is_what_happened_before_and_after_it(desk: 
 async def test_what_happened_in_the_same_millisecond_is_in_the_order_of_ids(desk: Desk, around: AroundQueries):
     names = sorted([await desk.observe(f"step {n}", NOW) for n in range(5)])
     await desk.settle()
-    found = await around.timeline(ADA, names[2], "atlas", before=1, after=1)
-    assert [entry.observation.id for entry in found.entries] == names[1:4]
+    timeline = await around.timeline(ADA, names[2], "atlas", before=1, after=1)
+    assert [entry.observation.id for entry in timeline.entries] == names[1:4]
 
 
 @pytest.mark.parametrize("looked_at", [2_000, 1])
@@ -72,8 +72,8 @@ async def test_around_words_is_the_newest_that_contains_them(
     await desk.observe("tea at four", minute(4))
     await desk.settle()
     assert told(await around.timeline(ADA, "Kettle", "atlas", before=0, after=0)) == [(0, "the kettle was replaced")]
-    found = await around.timeline(ADA, "kettle leaks", "atlas", before=0, after=0)
-    assert told(found) == [(0, "the pot, not that kettle leaks")]
+    timeline = await around.timeline(ADA, "kettle leaks", "atlas", before=0, after=0)
+    assert told(timeline) == [(0, "the pot, not that kettle leaks")]
     assert (await around.timeline(ADA, "leaks kettle", "atlas")).reason == "no_match", "not as it was said"
 
 
@@ -86,9 +86,9 @@ async def test_an_empty_timeline_says_why(desk: Desk, around: AroundQueries):
         "nobody said this": "no_match",
         "obs_0123": "no_match",
     }
-    found = {anchor: await around.timeline(ADA, anchor, "atlas") for anchor in reasons}
-    assert {anchor: one.reason for anchor, one in found.items()} == reasons
-    assert {(len(one.entries), one.anchor_index) for one in found.values()} == {(0, -1)}
+    timeline = {anchor: await around.timeline(ADA, anchor, "atlas") for anchor in reasons}
+    assert {anchor: item.reason for anchor, item in timeline.items()} == reasons
+    assert {(len(item.entries), item.anchor_index) for item in timeline.values()} == {(0, -1)}
     assert (await around.timeline(ADA, "2026-01-31", "nowhere")).reason == "no_match"
 
 
@@ -108,9 +108,12 @@ async def test_a_timeline_tells_isolated_readers_their_own_only_and_other_tenant
         assert (await around.timeline(STRANGER, anchor, None)).reason == "no_match"
 
 
-async def enriched(around: AroundQueries, *files: str, reader: Reader = ADA, session: str = "s9", **asked: Any) -> str:
-    wanted: dict[str, Any] = {"tool_name": "Edit", "project": "atlas", **asked}
-    return (await around.enrich(reader, EnrichRequest(files=list(files), session_id=session, **wanted))).context
+async def enriched(
+    around: AroundQueries, *files: str, reader: Reader = ADA, session: str = "s9", **options: Any
+) -> str:
+    headers: dict[str, Any] = {"terms": [], "tool_name": "Edit", "project": "atlas", **options}
+    results = await around.enrich(reader, session, files, **headers)
+    return results.context
 
 
 async def test_files_are_told_of_by_history_recall_and_bugs(desk: Desk, around: AroundQueries):
@@ -255,12 +258,12 @@ async def test_a_memory_that_somebody_may_not_see_is_not_there_nor_what_is_known
     hidden = {secret, "concept:safe", "file:plan.md", "session:s9"}
     assert hidden < names(await graph.query(ADA, None))
     for reader in (BOB, NOBODY, STRANGER, ALONE):
-        seen = {public, "concept:tea", "project:atlas"} if reader in (BOB, NOBODY) else set[str]()
+        observation = {public, "concept:tea", "project:atlas"} if reader in (BOB, NOBODY) else set[str]()
         drawn = await graph.query(reader, None)
-        assert names(drawn) == seen
+        assert names(drawn) == observation
         assert not {edge.type for edge in drawn.edges} & {"explains"}
         totals = await graph.stats(reader, "atlas")
-        assert sum(totals.nodes.values()) == len(seen)
+        assert sum(totals.nodes.values()) == len(observation)
         assert "explains" not in totals.edges
         for start in hidden:
             assert await graph.query(reader, None, start, 3) == Drawing([], [], 0, 0, False)
@@ -274,9 +277,9 @@ async def test_a_forgotten_memory_is_gone_from_the_graph(desk: Desk, graph: Grap
     assert names(await graph.query(ADA, None)) == set()
 
 
-async def related(graph: Graph, name: str, reader: Reader = ADA, **asked: Any) -> list[tuple[str, int, float]]:
-    found = await graph.related(reader, name, **asked)
-    return [(one.related.id, one.related.hops, one.related.confidence) for one in found]
+async def related(graph: Graph, name: str, reader: Reader = ADA, **options: Any) -> list[tuple[str, int, float]]:
+    results = await graph.related(reader, name, **options)
+    return [(result.related.id, result.related.hops, result.related.confidence) for result in results]
 
 
 async def test_related_documents_come_surest_first_through_relations_and_versions(desk: Desk, graph: Graph):
@@ -308,5 +311,5 @@ async def test_nothing_is_related_through_what_the_reader_may_not_see(desk: Desk
     )
     new = await desk.say(replace(revised, visibility="private"))
     await desk.settle()
-    assert {one for one, _, _ in await related(graph, a)} == {secret, b, new}
+    assert {item for item, _, _ in await related(graph, a)} == {secret, b, new}
     assert await related(graph, a, BOB) == []

@@ -46,8 +46,8 @@ def audit(desk: Desk) -> Audit:
     return Audit(desk.log)
 
 
-async def done(audit: Audit, reader: Reader = ADA, **asked: Any) -> list[str]:
-    page = await audit.entries(reader, **asked)
+async def done(audit: Audit, reader: Reader = ADA, **options: Any) -> list[str]:
+    page = await audit.entries(reader, **options)
     return [entry.operation for entry in page.entries]
 
 
@@ -63,10 +63,10 @@ async def test_every_write_is_told_newest_first_with_the_document_it_is_about(de
     commit = await desk.say(LinkCommit(commit="abc", project="atlas"))
     await desk.settle()
     page = await audit.entries(ADA)
-    told = [(entry.operation, entry.targets) for entry in reversed(page.entries)]
-    (session,) = next(targets for operation, targets in told if operation == "session.started")
+    entries = [(entry.operation, entry.targets) for entry in reversed(page.entries)]
+    (session,) = next(targets for operation, targets in entries if operation == "session.started")
     assert session.startswith("ses_")
-    assert told == [
+    assert entries == [
         ("memory.recorded", [memory]),
         ("lesson.recorded", [lesson]),
         ("lesson.reinforced", [lesson]),
@@ -94,12 +94,12 @@ async def test_what_was_said_is_never_told(desk: Desk, audit: Audit):
 
 
 async def test_observations_are_told_only_when_asked_for(desk: Desk, audit: Audit):
-    seen = await desk.observe("step 1")
+    observation = await desk.observe("step 1")
     await desk.remember("tea")
     assert await done(audit) == ["memory.recorded"]
     assert await done(audit, operation="*") == ["memory.recorded", "observation.recorded"]
     (entry,) = (await audit.entries(ADA, "observation.recorded")).entries
-    assert entry.targets == [seen]
+    assert entry.targets == [observation]
 
 
 async def test_a_forgotten_memory_leaves_who_wrote_it_and_who_deleted_it_and_why(desk: Desk, audit: Audit):
@@ -128,16 +128,16 @@ async def test_pages_go_back_through_all_partitions_whatever_is_written_meanwhil
 ):
     monkeypatch.setattr(audit_module, "STEP", step)
     names = [await desk.remember(f"memory {n}", project=f"p{n % 5}") for n in range(12)]
-    found: list[AuditEntry] = []
+    results: list[AuditEntry] = []
     cursor: str | None = None
     while True:
         page = await audit.entries(ADA, limit=5, cursor=cursor)
-        found += page.entries
-        await desk.remember("meanwhile", project=f"p{len(found) % 5}")
+        results += page.entries
+        await desk.remember("meanwhile", project=f"p{len(results) % 5}")
         cursor = page.next
         if cursor is None:
             break
-    assert [entry.targets for entry in found] == [[name] for name in reversed(names)]
+    assert [entry.targets for entry in results] == [[name] for name in reversed(names)]
 
 
 async def test_a_page_passes_over_so_many_entries_only_and_says_where_to_go_on(
@@ -213,7 +213,7 @@ async def test_a_summary_that_is_nobodys_is_not_shown_to_an_isolated_reader(desk
     await desk.observe("We decided that ada keeps the kiwi.")
     await desk.settle()
     located = await Sessions(desk.documents).one(NOBODY, "s1", PROJECT)
-    said = SummariseSession(
+    command = SummariseSession(
         project=PROJECT,
         session_id="s1",
         title="Fruit",
@@ -221,7 +221,7 @@ async def test_a_summary_that_is_nobodys_is_not_shown_to_an_isolated_reader(desk
         observation_count=1,
         forgotten_at=getattr(located.document, "told_from", ""),
     )
-    await desk.say(said)
+    await desk.say(command)
     await desk.settle()
     assert "mango" in await told(desk, NOBODY)
     assert "mango" not in await told(desk, ALONE_ADA)
@@ -236,10 +236,10 @@ async def test_an_action_of_another_agent_blocks_and_is_not_shown(desk: Desk):
     await desk.settle()
     work = await Actions(desk.documents).open_work(ALONE, PROJECT)
     assert {*work.actions} == {waiting, free}
-    assert [one.item.id for one in work.ready] == [free]
+    assert [item.item.id for item in work.ready] == [free]
     everybody = await Actions(desk.documents).open_work(NOBODY, PROJECT)
     assert {*everybody.actions} == {first, waiting, free}
-    assert {one.item.id for one in everybody.ready} == {first, free}
+    assert {item.item.id for item in everybody.ready} == {first, free}
 
 
 ELSEWHERE = Reader(TENANT, AGENT, key_scope=KeyScope(projects=("elsewhere",)))
@@ -269,15 +269,15 @@ async def _write(desk: Desk, agent: str, count: int) -> set[str]:
     """Documents of every kind that an agent writes alone; their ids."""
     written: set[str] = set()
     for _ in range(count):
-        name, said = uuid4().hex, _by(agent)
+        name, fields = uuid4().hex, _by(agent)
         memory = await desk.remember(name, agent_id=agent, visibility="private")
         written |= {
             memory,
             await desk.learn(name, agent_id=agent),
             await desk.observe(name, agent_id=agent, session_id=name),
-            await desk.say(WriteAction(title=name, **said)),
-            await desk.say(LinkCommit(commit=name, **said)),
-            await desk.say(Relate(source=memory, target=memory, relation="explains", **said)),
+            await desk.say(WriteAction(title=name, **fields)),
+            await desk.say(LinkCommit(commit=name, **fields)),
+            await desk.say(Relate(source=memory, target=memory, relation="explains", **fields)),
         }
     return written
 
@@ -288,14 +288,14 @@ def _by(agent: str) -> dict[str, Any]:
 
 async def _walk(desk: Desk, listing: str, reader: Reader) -> tuple[list[str], str]:
     """The ids on all pages of a listing, and all that their cursors say."""
-    found: list[str] = []
-    said, cursor = "", None
+    results: list[str] = []
+    fields, cursor = "", None
     while True:
         page = await PAGES[listing](desk)(reader, PROJECT, cursor, 1)
-        found += [one["id"] for one in page.items]
+        results += [row["id"] for row in page.items]
         if (cursor := page.next) is None:
-            return found, said
-        said += base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode() + "\n"
+            return results, fields
+        fields += base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode() + "\n"
 
 
 async def test_a_reader_gets_all_that_it_may_see_and_no_cursor_names_what_it_may_not(desk: Desk):
@@ -306,12 +306,12 @@ async def test_a_reader_gets_all_that_it_may_see_and_no_cursor_names_what_it_may
     hidden |= await _write(desk, AGENT, 4)
     await desk.settle()
     for listing in EVERYONES:
-        found, said = await _walk(desk, listing, ALONE)
-        assert len(found) == 2, listing
-        assert said, listing
-        assert [name for name in hidden if name in said] == [], listing
+        results, texts = await _walk(desk, listing, ALONE)
+        assert len(results) == 2, listing
+        assert texts, listing
+        assert [name for name in hidden if name in texts] == [], listing
         if listing != "sessions":
-            assert set(found) <= own, listing
+            assert set(results) <= own, listing
 
 
 async def test_no_cursor_names_a_private_memory_of_somebody_else(desk: Desk):
@@ -319,9 +319,9 @@ async def test_no_cursor_names_a_private_memory_of_somebody_else(desk: Desk):
     public = await desk.remember("tea")
     hidden += [await desk.remember(f"more {n}", visibility="private") for n in range(4)]
     await desk.settle()
-    found, said = await _walk(desk, "memories", NOBODY)
-    assert found == [public]
-    assert [name for name in hidden if name in said] == []
+    results, fields = await _walk(desk, "memories", NOBODY)
+    assert results == [public]
+    assert [name for name in hidden if name in fields] == []
 
 
 @pytest.mark.parametrize("listing", PAGES)
@@ -342,12 +342,12 @@ async def test_of_a_project_that_a_key_is_not_for_the_log_is_not_read(desk: Desk
         monkeypatch.setattr(RedisLog, reading, _refuse)
     assert (await Audit(desk.log).entries(ELSEWHERE, project=PROJECT)).next is None
     events = LogEvents(desk.log, desk.replica, desk.documents)
-    wanted = EventFilter(ELSEWHERE, project=PROJECT)
-    assert (await events.page(wanted, "", 10, None)).next is None
-    assert (await events.page(wanted, "0:5-0", 10, None)).next == "0:5-0"
+    event_filter = EventFilter(ELSEWHERE, project=PROJECT)
+    assert (await events.page(event_filter, "", 10, None)).next is None
+    assert (await events.page(event_filter, "0:5-0", 10, None)).next == "0:5-0"
 
 
-async def _refuse(*asked: Any, **more: Any) -> None:
+async def _refuse(*options: Any, **more: Any) -> None:
     raise AssertionError("this is not to be read")
 
 
@@ -396,15 +396,15 @@ async def test_every_noun_and_every_tenant_counts_for_itself(redis: Client):
 
 
 async def test_more_than_one_call_takes(observations: IntegerIds):
-    wanted = names(2 * AT_ONCE + 1)
-    assert await observations.numbers(wanted) == list(range(1, len(wanted) + 1))
-    assert await observations.ids(range(1, len(wanted) + 1)) == wanted
+    expected = names(2 * AT_ONCE + 1)
+    assert await observations.numbers(expected) == list(range(1, len(expected) + 1))
+    assert await observations.ids(range(1, len(expected) + 1)) == expected
 
 
 async def test_those_who_ask_at_once_agree(redis: Client):
     """Twenty processes see the same hundred names in different orders: everybody gets the same hundred numbers."""
-    wanted = names(100)
-    orders = [wanted[turn * 5 :] + wanted[: turn * 5] for turn in range(20)]
+    expected = names(100)
+    orders = [expected[turn * 5 :] + expected[: turn * 5] for turn in range(20)]
     answers = await asyncio.gather(*(IntegerIds(redis, TENANT, "lesson").numbers(order) for order in orders))
     agreed = dict(zip(orders[0], answers[0], strict=True))
     assert sorted(agreed.values()) == list(range(1, 101))

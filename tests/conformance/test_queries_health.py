@@ -60,14 +60,14 @@ def diagnose(desk: Desk, watch: Watch, later: ManualClock) -> Diagnose:
 
 async def troubles(diagnose: Diagnose, reader: Reader = ADA, *categories: str) -> dict[str, str]:
     """The messages of what did not pass, by category and name."""
-    found = await diagnose(reader, categories)
-    return {f"{check.category}/{check.name}": check.message for check in found.checks if check.status != "pass"}
+    report = await diagnose(reader, categories)
+    return {f"{check.category}/{check.name}": check.message for check in report.checks if check.status != "pass"}
 
 
 async def test_an_empty_memory_is_healthy(diagnose: Diagnose):
-    found = await diagnose(ADA)
-    assert found.status == "healthy"
-    assert {check.category for check in found.checks} == set(CATEGORIES)
+    report = await diagnose(ADA)
+    assert report.status == "healthy"
+    assert {check.category for check in report.checks} == set(CATEGORIES)
 
 
 async def test_backups_that_fail_or_are_late_are_told(desk: Desk, watch: Watch, later: ManualClock):
@@ -83,9 +83,9 @@ async def test_backups_that_fail_or_are_late_are_told(desk: Desk, watch: Watch, 
 
 
 async def test_only_what_is_asked_for_is_told(diagnose: Diagnose):
-    found = await diagnose(ADA, ["storage", "llm", "unknown"])
-    assert [check.category for check in found.checks] == ["storage", "llm"]
-    assert " MiB" in found.checks[0].message
+    report = await diagnose(ADA, ["storage", "llm", "unknown"])
+    assert [check.category for check in report.checks] == ["storage", "llm"]
+    assert " MiB" in report.checks[0].message
 
 
 async def test_ordinary_work_is_healthy(desk: Desk, diagnose: Diagnose):
@@ -131,10 +131,10 @@ async def test_what_leads_nowhere_is_named(desk: Desk, diagnose: Diagnose):
     action = await desk.say(WriteAction(title="brew", requires=[f"act_{0:020x}"], project="atlas", agent_id="ada"))
     relation = await desk.say(Relate(source=memory, target=MISSING, relation="about", project="atlas", agent_id="ada"))
     await desk.settle()
-    found = await troubles(diagnose)
-    assert set(found) == {"actions/missing-requirement", "relations/dangling"}
-    assert action in found["actions/missing-requirement"]
-    assert relation in found["relations/dangling"]
+    results = await troubles(diagnose)
+    assert set(results) == {"actions/missing-requirement", "relations/dangling"}
+    assert action in results["actions/missing-requirement"]
+    assert relation in results["relations/dangling"]
     assert await troubles(diagnose, ALONE) == {}
     assert await troubles(diagnose, STRANGER) == {}
 
@@ -153,10 +153,10 @@ async def test_circles_of_actions_summaries_without_a_title_and_full_slots_are_n
     await desk.say(SetSlot(label="notes", content="too long", size_limit=100, project="atlas"))
     await desk.say(SetSlot(label="notes", content="too long", size_limit=3, project="atlas"))
     await desk.settle()
-    found = await troubles(diagnose)
-    assert set(found) == {"actions/cycle", "summaries/title", "slots/over-limit"}
-    assert first in found["actions/cycle"]
-    assert "notes" in found["slots/over-limit"]
+    results = await troubles(diagnose)
+    assert set(results) == {"actions/cycle", "summaries/title", "slots/over-limit"}
+    assert first in results["actions/cycle"]
+    assert "notes" in results["slots/over-limit"]
 
 
 async def test_memories_that_the_server_made_are_not_counted_among_those_without_a_project(
@@ -265,8 +265,8 @@ async def test_an_event_of_a_memory_that_cannot_be_read_goes_to_nobody_who_might
     async def exported(reader: Reader) -> str:
         return b"".join([chunk async for chunk in export_events(desk.log, documents, reader, None)]).decode()
 
-    (said, _) = (await events.page(EventFilter(BOB), "", 10, None)).events
-    assert said["data"] == {"visibility": "private", "withheld": True}
+    (fields, _) = (await events.page(EventFilter(BOB), "", 10, None)).events
+    assert fields["data"] == {"visibility": "private", "withheld": True}
     assert "kettle" not in await exported(BOB)
     take_away(HOME)
     with partial_reads(), pytest.raises(LogUnavailable, match="who may see"):
@@ -274,8 +274,8 @@ async def test_an_event_of_a_memory_that_cannot_be_read_goes_to_nobody_who_might
     with partial_reads(), pytest.raises(LogUnavailable, match="who may see"):
         await exported(BOB)
     with partial_reads():
-        (said, _) = (await events.page(EventFilter(Reader(TENANT, operator=True)), "", 10, None)).events
-    assert said["data"]["content"] == "the safe is behind the kettle"
+        (fields, _) = (await events.page(EventFilter(Reader(TENANT, operator=True)), "", 10, None)).events
+    assert fields["data"]["content"] == "the safe is behind the kettle"
 
 
 @pytest.mark.parametrize("project", ["atlas", None])
@@ -324,12 +324,12 @@ async def test_a_context_of_a_project_whose_partition_is_away_tells_its_sessions
     await desk.remember("tea at four")
     await desk.settle()
     profiles = ProjectProfiles(desk.replica, documents)
-    told = Compile(desk.replica, documents, desk.recall, profiles)
-    whole = await told(ContextRequest(project="atlas"), ADA)
+    answer = Compile(desk.replica, documents, desk.recall, profiles)
+    whole = await answer(ContextRequest(project="atlas"), ADA)
     assert "tea at four" in whole.context
     take_away(HOME)
     with partial_reads() as left_out:
-        partial = await told(ContextRequest(project="atlas"), ADA)
+        partial = await answer(ContextRequest(project="atlas"), ADA)
     assert left_out == {HOME}
     assert "tea at four" not in partial.context
     assert "kettle" in partial.context
@@ -368,5 +368,5 @@ async def test_pages_behind_one_that_left_a_partition_out_leave_it_out_and_say_s
     with partial_reads() as missing:
         second = await documents.newest(sessions(TENANT), Reader(TENANT), None, first.next, 100)
     assert missing == {HOME}
-    assert [one.document.id for one in (*first.documents, *second.documents)] == there
+    assert [item.document.id for item in (*first.documents, *second.documents)] == there
     assert second.next is None

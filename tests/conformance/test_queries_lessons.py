@@ -30,9 +30,9 @@ def lessons(desk: Desk) -> Lessons:
     return Lessons(desk.replica, desk.documents, desk.recall.vectors)
 
 
-async def matched(lessons: Lessons, reader: Reader = ADA, **asked: Any) -> list[str]:
-    wanted: dict[str, Any] = {"tool_name": "Bash", "preview": "git push --force", "project": "atlas", **asked}
-    return [one.content for one in await lessons.match(reader, **wanted)]
+async def matched(lessons: Lessons, reader: Reader = ADA, **options: Any) -> list[str]:
+    headers: dict[str, Any] = {"tool_name": "Bash", "preview": "git push --force", "project": "atlas", **options}
+    return [lesson.content for lesson in await lessons.match(reader, **headers)]
 
 
 async def test_lessons_about_a_tool_call_come_by_severity_then_the_newest_first(desk: Desk, lessons: Lessons):
@@ -95,13 +95,13 @@ async def test_a_search_weighs_what_a_lesson_says_by_how_sure_it_is(desk: Desk, 
     await desk.learn("drink green tea", confidence=0.9)
     await desk.settle()
     now = system_clock()
-    found = await lessons.search(ADA, "rebase pushing", "atlas", now)
-    assert [(one.content, score) for one, score in found] == [
+    results = await lessons.search(ADA, "rebase pushing", "atlas", now)
+    assert [(result.content, score) for result, score in results] == [
         ("rebase before pushing the branch", 0.4),
         ("never force pushing on fridays", 0.35),
         ("pushing needs a token", 0.3),
     ]
-    assert [one.project for one, _ in await lessons.search(ADA, "pushing", None, now, limit=1)] == ["hermes"]
+    assert [result.project for result, _ in await lessons.search(ADA, "pushing", None, now, limit=1)] == ["hermes"]
     assert len(await lessons.search(ADA, "rebase pushing", "atlas", now, min_confidence=0.5)) == 2
 
 
@@ -120,11 +120,11 @@ async def test_the_surest_come_first_of_one_project_or_of_all(desk: Desk, lesson
     await desk.learn("global", project="", confidence=0.7)
     await desk.settle()
     now = system_clock()
-    assert [one.content for one in await lessons.surest(ADA, None, now)] == ["sure", "global", "half"]
-    assert [one.content for one in await lessons.surest(ADA, "atlas", now)] == ["sure", "half"]
-    assert [one.content for one in await lessons.surest(ADA, None, now, limit=1)] == ["sure"]
-    assert [one.content for one in await lessons.surest(ADA, None, now, source="manual")] == ["global", "half"]
-    assert [one.content for one in await lessons.surest(ADA, None, now, min_confidence=0.6)] == ["sure", "global"]
+    assert [lesson.content for lesson in await lessons.surest(ADA, None, now)] == ["sure", "global", "half"]
+    assert [lesson.content for lesson in await lessons.surest(ADA, "atlas", now)] == ["sure", "half"]
+    assert [lesson.content for lesson in await lessons.surest(ADA, None, now, limit=1)] == ["sure"]
+    assert [lesson.content for lesson in await lessons.surest(ADA, None, now, source="manual")] == ["global", "half"]
+    assert [lesson.content for lesson in await lessons.surest(ADA, None, now, min_confidence=0.6)] == ["sure", "global"]
 
 
 async def test_isolated_readers_are_told_their_own_lessons_and_other_tenants_none(desk: Desk, lessons: Lessons):
@@ -133,10 +133,10 @@ async def test_isolated_readers_are_told_their_own_lessons_and_other_tenants_non
     await desk.learn("said elsewhere", severity="info", tenant="elsewhere")
     await desk.settle()
     now = system_clock()
-    for reader, told in ((ALONE, ["said by bob"]), (STRANGER, ["said elsewhere"])):
-        assert await matched(lessons, reader) == told
-        assert [one.content for one, _ in await lessons.search(reader, "said", "atlas", now)] == told
-        assert [one.content for one in await lessons.surest(reader, None, now)] == told
+    for reader, answer in ((ALONE, ["said by bob"]), (STRANGER, ["said elsewhere"])):
+        assert await matched(lessons, reader) == answer
+        assert [result.content for result, _ in await lessons.search(reader, "said", "atlas", now)] == answer
+        assert [result.content for result in await lessons.surest(reader, None, now)] == answer
 
 
 async def test_a_context_tells_a_lesson_of_another_project_only_where_it_is_meant_for_all(desk: Desk):
@@ -173,8 +173,8 @@ async def test_sessions_come_by_their_beginning_not_their_last_activity(
     for begun, last in ((0, 30), (1, 2), (2, 29), (3, 4), (4, 5), (5, 28)):
         await begin(desk, f"s{begun}", begun, last)
     await desk.settle()
-    found = await lists.sessions(ADA, PROJECT, ACTIVE, 3)
-    assert [one.session.session_id for one in found] == ["s5", "s4", "s3"]
+    results = await lists.sessions(ADA, PROJECT, ACTIVE, 3)
+    assert [result.session.session_id for result in results] == ["s5", "s4", "s3"]
     assert len(await lists.sessions(ADA, None, ACTIVE, 100)) == await lists.session_count(ADA.tenant) == 6
     assert await lists.sessions(STRANGER, None, ACTIVE, 100) == []
     assert await lists.sessions(ADA, None, ("failed",), 100) == []
@@ -243,12 +243,12 @@ async def test_a_project_is_told_by_its_sessions_and_preferences(desk: Desk, pro
     await desk.remember("prefers tea", project="", user_id="u1")
     await desk.remember("the kettle leaks")
     await desk.settle()
-    found, cached = await profiles.of(ADA, "atlas")
-    assert found is not None
+    profile, cached = await profiles.of(ADA, "atlas")
+    assert profile is not None
     assert not cached
-    assert (found.session_count, found.total_observations) == (1, 3)
-    assert found.files == [("src/tea.py", 2), ("src/pot.py", 1)]
-    assert found.preferences == ["prefers tabs"]
+    assert (profile.session_count, profile.total_observations) == (1, 3)
+    assert profile.files == [("src/tea.py", 2), ("src/pot.py", 1)]
+    assert profile.preferences == ["prefers tabs"]
     of_user, _ = await profiles.of(ADA, "atlas", "u1")
     assert of_user is not None
     assert of_user.preferences == ["prefers tea", "prefers tabs"]
@@ -294,10 +294,10 @@ async def test_what_was_forgotten_is_told_no_more(desk: Desk, profiles: ProjectP
     await desk.settle()
     await profiles.of(ADA, "atlas")
     await desk.forget("observation", gone, session_id="s1")
-    found, cached = await profiles.of(ADA, "atlas")
-    assert found is not None
+    profile, cached = await profiles.of(ADA, "atlas")
+    assert profile is not None
     assert not cached
-    assert found.files == [("a.py", 1)]
+    assert profile.files == [("a.py", 1)]
 
 
 async def test_a_preference_that_became_private_is_told_no_more(desk: Desk, profiles: ProjectProfiles):
@@ -305,15 +305,15 @@ async def test_a_preference_that_became_private_is_told_no_more(desk: Desk, prof
     name = await desk.remember("prefers tabs", tags=["preference"])
     private = await desk.remember("prefers secrets", tags=["preference"], visibility="private")
     await desk.settle()
-    found, _ = await profiles.of(ADA, "atlas")
-    assert found is not None
-    assert found.preferences == ["prefers tabs"], f"{private} is ada's own, but the profile is everybody's"
+    profile, _ = await profiles.of(ADA, "atlas")
+    assert profile is not None
+    assert profile.preferences == ["prefers tabs"], f"{private} is ada's own, but the profile is everybody's"
     await desk.say(ChangeVisibility(memory=name, visibility="private", project="atlas"))
     await desk.settle()
-    found, cached = await profiles.of(ADA, "atlas")
-    assert found is not None
+    profile, cached = await profiles.of(ADA, "atlas")
+    assert profile is not None
     assert not cached
-    assert found.preferences == []
+    assert profile.preferences == []
 
 
 async def test_isolated_readers_get_a_profile_of_their_own_and_other_tenants_none(
@@ -324,10 +324,10 @@ async def test_isolated_readers_get_a_profile_of_their_own_and_other_tenants_non
     await desk.remember("ada prefers tabs", tags=["preference"])
     await desk.settle()
     await profiles.of(ADA, "atlas")
-    found, cached = await profiles.of(ALONE, "atlas")
-    assert found is not None
+    profile, cached = await profiles.of(ALONE, "atlas")
+    assert profile is not None
     assert not cached
-    assert (found.files, found.preferences, found.session_count) == ([("bob.py", 1)], [], 1)
+    assert (profile.files, profile.preferences, profile.session_count) == ([("bob.py", 1)], [], 1)
     assert await profiles.of(STRANGER, "atlas") == (None, False)
 
 
@@ -336,9 +336,9 @@ EVE = Reader(TENANT, "eve")
 
 async def confirm(shop: Workshop, *names: str, reader: Reader = ADA, event_id: str = "") -> Confirmed:
     caller = Caller(TENANT, agent_id=reader.agent_id)
-    told = await Confirming(shop.current).confirm(names, reader, caller, event_id)
+    result = await Confirming(shop.current).confirm(names, reader, caller, event_id)
     await shop.project()
-    return told
+    return result
 
 
 async def learn(shop: Workshop) -> str:
@@ -347,9 +347,9 @@ async def learn(shop: Workshop) -> str:
 
 async def test_memories_and_lessons_that_proved_right_count_for_more(shop: Workshop):
     tea, lesson = (await shop.remember("tea")).id, await learn(shop)
-    told = await confirm(shop, tea, lesson, tea)
-    assert (told.confirmed, told.unknown) == ([tea, lesson], [])
-    assert told.position
+    result = await confirm(shop, tea, lesson, tea)
+    assert (result.confirmed, result.unknown) == ([tea, lesson], [])
+    assert result.position
     assert (await shop.document(tea, Memory)).confirmations == 1
     assert (await shop.document(lesson, Lesson)).reinforcements == 1
 
@@ -369,8 +369,8 @@ async def test_what_is_not_there_or_not_the_readers_to_see_is_unknown(shop: Work
     changes = MemoryChanges(content="two")
     await MemoryOperations(shop.current).change(superseded, changes, EVE, Caller(TENANT, agent_id="eve"))
     hers = (await shop.remember("private", agent_id="ada", visibility="private")).id
-    seen = (await shop.observe("an observation")).id
-    named = [hers, seen, superseded, "mem_nothing", "what?"]
-    told = await confirm(shop, *named, reader=EVE)
-    assert (told.confirmed, told.unknown, told.position) == ([], named, "")
+    observation = (await shop.observe("an observation")).id
+    named = [hers, observation, superseded, "mem_nothing", "what?"]
+    result = await confirm(shop, *named, reader=EVE)
+    assert (result.confirmed, result.unknown, result.position) == ([], named, "")
     assert (await shop.document(hers, Memory)).confirmations == 0

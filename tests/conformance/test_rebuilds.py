@@ -75,7 +75,7 @@ async def generations(shop: Workshop) -> list[int]:
 
 async def in_redis(redis: Client, text: str, pattern: str) -> list[str]:
     """The keys, of those that match, whose value has a text in it."""
-    found: list[str] = []
+    results: list[str] = []
     async for raw in redis.scan_iter(match=pattern, count=1000):
         name = raw.decode()
         kind = name.split(":")[3] if ":row:" not in name else "row"
@@ -89,8 +89,8 @@ async def in_redis(redis: Client, text: str, pattern: str) -> list[str]:
             else None
         )
         if text.encode() in repr(value).encode():
-            found.append(name)
-    return found
+            results.append(name)
+    return results
 
 
 async def test_a_rebuild_fills_compares_and_switches_every_partition(shop: Workshop):
@@ -113,7 +113,7 @@ async def test_only_one_rebuild_is_under_way_at_a_time(shop: Workshop):
     begun = [answer for answer in answers if isinstance(answer, Rebuild)]
     refused = [answer for answer in answers if isinstance(answer, RebuildUnderWay)]
     assert (len(begun), len(refused)) == (1, 4)
-    assert {one.rebuild for one in refused} == {begun[0].id}
+    assert {item.rebuild for item in refused} == {begun[0].id}
     await carried(shop, begun[0].id)
     again = await shop.rebuilds.start("documents", [0])
     assert again.parts[0].generation > begun[0].parts[0].generation, "a number is used once"
@@ -190,7 +190,7 @@ async def test_canaries_wait_for_the_lease_of_a_worker_that_died_comparing(
     part = begun.parts[0]
     assert (await rebuild_documents.fill(shop.redis, shop.log, 0, part.generation, 5.0)).level
     now = shop.rebuilds.now
-    await shop.rebuilds.change(begun.id, lambda one: steps.progressed(one, 0, 0, 0, level=True, now=now))
+    await shop.rebuilds.change(begun.id, lambda item: steps.progressed(item, 0, 0, 0, level=True, now=now))
     await shop.redis.set(PartitionKeys(0).rebuild, "dead", ex=60)
     job = shop.rebuild_job()
     await job.run(0.5)
@@ -228,7 +228,7 @@ async def test_a_rebuild_that_answers_otherwise_waits_and_says_what_differs(shop
     assert await generations(shop) == [1] * PARTITIONS
     with pytest.raises(WrongRebuildState, match=r"1 of \d+ canaries differ"):
         await shop.rebuilds.change(rebuild.id, steps.to_switch)
-    await shop.rebuilds.change(rebuild.id, lambda one: steps.to_switch(one, force=True))
+    await shop.rebuilds.change(rebuild.id, lambda item: steps.to_switch(item, force=True))
     await carried(shop, rebuild.id)
     assert await generations(shop) == [2] * PARTITIONS
 
@@ -276,7 +276,7 @@ async def test_the_first_rebuild_after_an_upgrade_names_new_fields_and_stops_for
 
 async def test_a_cancelled_rebuild_leaves_nothing_behind(shop: Workshop):
     rebuild, _ = await planted(shop)
-    await shop.rebuilds.change(rebuild.id, lambda one: steps.cancelled(one, shop.rebuilds.now))
+    await shop.rebuilds.change(rebuild.id, lambda item: steps.cancelled(item, shop.rebuilds.now))
     await shop.rebuild_job().run(1.0)
     left = [name async for name in shop.redis.scan_iter(match="mnemolog:*{p0?}:g2:*", count=1000)]
     assert left == []
@@ -324,7 +324,7 @@ async def test_a_rebuild_is_rolled_back_to_documents_that_know_what_came_since(s
     await shop.project()
     await shop.say(ForgetSubject(kind="memory", subject=forgotten.id, project="atlas"))
     await shop.project()
-    await shop.rebuilds.change(begun.id, lambda one: steps.to_roll_back(one, shop.rebuilds.now))
+    await shop.rebuilds.change(begun.id, lambda item: steps.to_roll_back(item, shop.rebuilds.now))
     await carried(shop, begun.id, until=("rolled_back",))
     assert await generations(shop) == [1] * PARTITIONS
     await assert_equals_replay(shop.redis, shop.log, PARTITIONS)
@@ -341,7 +341,7 @@ async def test_there_is_no_way_back_when_the_time_is_over(shop: Workshop):
     await carried(shop, begun.id)
     shop.clock.advance(timedelta(minutes=61))
     with pytest.raises(WrongRebuildState, match="no way back"):
-        await shop.rebuilds.change(begun.id, lambda one: steps.to_roll_back(one, shop.rebuilds.now))
+        await shop.rebuilds.change(begun.id, lambda item: steps.to_roll_back(item, shop.rebuilds.now))
     await shop.rebuild_job().run(1.0)
     assert await stored(shop.redis, 0, 1) == ({}, {})
 
@@ -359,7 +359,7 @@ async def test_what_is_forgotten_is_not_kept_for_going_back(shop: Workshop):
     await shop.purge().run()
     assert await in_redis(shop.redis, MARK, "mnemolog:*:g?:*") == []
     with pytest.raises(WrongRebuildState, match="something was forgotten"):
-        await shop.rebuilds.change(begun.id, lambda one: steps.to_roll_back(one, shop.rebuilds.now))
+        await shop.rebuilds.change(begun.id, lambda item: steps.to_roll_back(item, shop.rebuilds.now))
 
 
 async def test_a_second_rebuild_takes_the_way_back_of_the_first(shop: Workshop):
@@ -369,7 +369,7 @@ async def test_a_second_rebuild_takes_the_way_back_of_the_first(shop: Workshop):
     shop.clock.advance(timedelta(minutes=1))
     second = await shop.rebuilds.start("documents", range(PARTITIONS))
     with pytest.raises(WrongRebuildState, match="another rebuild"):
-        await shop.rebuilds.change(first.id, lambda one: steps.to_roll_back(one, shop.rebuilds.now))
+        await shop.rebuilds.change(first.id, lambda item: steps.to_roll_back(item, shop.rebuilds.now))
     await carried(shop, second.id)
     assert await stored(shop.redis, 0, 1) == ({}, {})
     assert await generations(shop) == [3] * PARTITIONS
@@ -392,11 +392,11 @@ async def test_dead_letters_go_with_the_generation_that_could_not_apply_them(
     begun = await shop.rebuilds.start("documents", range(PARTITIONS))
     await carried(shop, begun.id, until=("ready",))
     assert await letters(shop, keys) == [], "what is read has applied it"
-    await shop.rebuilds.change(begun.id, lambda one: steps.to_switch(one, force=True))
+    await shop.rebuilds.change(begun.id, lambda item: steps.to_switch(item, force=True))
     await carried(shop, begun.id)
     assert await letters(shop, keys) == ["ValueError"]
     monkeypatch.undo()
-    await shop.rebuilds.change(begun.id, lambda one: steps.to_roll_back(one, shop.rebuilds.now))
+    await shop.rebuilds.change(begun.id, lambda item: steps.to_roll_back(item, shop.rebuilds.now))
     await carried(shop, begun.id, until=("rolled_back",))
     assert await letters(shop, keys) == []
 
@@ -407,9 +407,9 @@ async def letters(shop: Workshop, keys: PartitionKeys) -> list[str]:
 
 
 async def _partition_of(shop: Workshop, memory: str) -> int:
-    found = await shop.documents.find(DocumentId(memory))
-    assert found is not None
-    return found.partition
+    document = await shop.documents.find(DocumentId(memory))
+    assert document is not None
+    return document.partition
 
 
 async def test_only_the_newest_rebuilds_are_remembered(shop: Workshop):
@@ -429,7 +429,7 @@ async def test_a_replica_follows_a_switch_and_a_roll_back_when_the_old_feed_has_
     """A snapshot has the beginning of the old feed, and a text that is forgotten since."""
     monkeypatch.setattr(service_module, "RETRY_S", 0.05)
     gone = await shop.remember("the lighthouse will be forgotten")
-    kept = await shop.remember("the harbour stays")
+    memory = await shop.remember("the harbour stays")
     await written(shop)
     assert await shop.snapshot_job().run(force=True) is not None
     await shop.say(ForgetSubject(kind="memory", subject=gone.id, project="atlas"))
@@ -441,8 +441,8 @@ async def test_a_replica_follows_a_switch_and_a_roll_back_when_the_old_feed_has_
     ]
 
     async def found(replica: ReplicaService) -> set[str]:
-        asked = Question(text="lighthouse harbour", vector=None, mode="lexical", now_ms=0)
-        return {hit.id for hit in await replica.search(asked, Filter(tenant="default"))}
+        question = Question(text="lighthouse harbour", vector=None, mode="lexical", now_ms=0)
+        return {hit.id for hit in await replica.search(question, Filter(tenant="default"))}
 
     try:
         replicas[0].start()
@@ -450,7 +450,7 @@ async def test_a_replica_follows_a_switch_and_a_roll_back_when_the_old_feed_has_
         begun = await shop.rebuilds.start("documents", range(PARTITIONS))
         await carried(shop, begun.id)
         await wait_until(lambda: {at.generation for at in replicas[0].at.values()} == {2})
-        await shop.rebuilds.change(begun.id, lambda one: steps.to_roll_back(one, shop.rebuilds.now))
+        await shop.rebuilds.change(begun.id, lambda item: steps.to_roll_back(item, shop.rebuilds.now))
         await carried(shop, begun.id, until=("rolled_back",))
         replicas[1].start()
         later = await shop.remember("a pier was built after that")
@@ -459,7 +459,7 @@ async def test_a_replica_follows_a_switch_and_a_roll_back_when_the_old_feed_has_
             await replica.wait_ready(30)
             await replica.wait_for(Token.parse(later.position), 30)
             assert {at.generation for at in replica.at.values()} == {1}
-            assert await found(replica) == {kept.id}
+            assert await found(replica) == {memory.id}
     finally:
         for replica in replicas:
             await replica.aclose()
@@ -481,7 +481,7 @@ async def test_a_runner_applies_what_the_group_passed_on_before_its_documents_we
     runner = PartitionRunner(redis, shop.log, 0, fence, lambda partition, changes: None, PartitionDeadLetters)
     running = asyncio.create_task(runner.run())
     later = [await shop.remember(f"after that {n}", project=f"q{n}") for n in range(6)]
-    assert any(0 in Token.parse(one.position) for one in later)
+    assert any(0 in Token.parse(item.position) for item in later)
     head = await shop.log.head(0)
 
     async def wait_for_own_writes() -> bool:

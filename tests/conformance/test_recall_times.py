@@ -70,16 +70,16 @@ async def test_a_question_that_names_only_a_time_lists_that_time_statements_firs
     recall: Recall, query: str, days: list[int]
 ):
     answer = await recall(RecallRequest(query=query, project=PROJECT, limit=20), ADA)
-    said = [result.content for result in answer.results][: len(days)]
-    assert said == [SAID[day] for day in days]
+    texts = [result.content for result in answer.results][: len(days)]
+    assert texts == [SAID[day] for day in days]
     assert len(answer.results) == 2 * len(days), "and the output of tools behind them"
     assert answer.confidence is None
 
 
 async def test_what_happened_in_the_named_time_comes_before_what_says_the_same_words(recall: Recall):
-    found = await contents(recall, "which rollout note was written on Friday", project=PROJECT, min_confidence=0)
-    assert found[0] == SAID[5]
-    assert len(found) > 5, "what is outside of the time is not hidden"
+    results = await contents(recall, "which rollout note was written on Friday", project=PROJECT, min_confidence=0)
+    assert results[0] == SAID[5]
+    assert len(results) > 5, "what is outside of the time is not hidden"
 
 
 async def test_what_is_about_the_time_is_of_it(recall: Recall, desk: Desk):
@@ -92,16 +92,18 @@ async def test_what_is_about_the_time_is_of_it(recall: Recall, desk: Desk):
 
 async def test_bounds_of_the_request_count_for_more_than_the_query(recall: Recall):
     bounds: dict[str, Any] = {"from_": NOW - timedelta(days=3), "to": NOW - timedelta(days=2), "min_confidence": 0}
-    found = await contents(recall, "which rollout note was written yesterday", project=PROJECT, **bounds)
-    assert found == [SAID[2]]
+    results = await contents(recall, "which rollout note was written yesterday", project=PROJECT, **bounds)
+    assert results == [SAID[2]]
 
 
 async def test_a_day_is_that_of_the_callers_zone(recall: Recall):
     """Noon UTC is the next day's early morning in Auckland, where it is the 26th already."""
-    found = await contents(recall, "what did we do yesterday?", project=PROJECT, time_zone="Pacific/Auckland")
-    assert found == [SAID[1]]
-    found = await contents(recall, "what did we do on 24 November 2026?", project=PROJECT, time_zone="Pacific/Auckland")
-    assert found == [SAID[2]]
+    results = await contents(recall, "what did we do yesterday?", project=PROJECT, time_zone="Pacific/Auckland")
+    assert results == [SAID[1]]
+    results = await contents(
+        recall, "what did we do on 24 November 2026?", project=PROJECT, time_zone="Pacific/Auckland"
+    )
+    assert results == [SAID[2]]
 
 
 @pytest.mark.parametrize("zone", ["Nowhere/City", "../../etc/passwd", "Europe", "+02:00", "\0"])
@@ -114,8 +116,8 @@ async def test_a_zone_that_does_not_exist_is_refused(recall: Recall, zone: str):
 async def test_a_past_state_is_asked_in_its_own_time(recall: Recall, desk: Desk):
     """By the clock of the test, yesterday is the 24th; `as_of` is a week behind it."""
     desk_now = max(datetime.now(UTC), NOW) + timedelta(days=7)
-    asked = RecallRequest(query="what did we do yesterday?", project=PROJECT, as_of=desk_now)
-    assert [result.content for result in (await recall(asked, ADA)).results] == []
+    request = RecallRequest(query="what did we do yesterday?", project=PROJECT, as_of=desk_now)
+    assert [result.content for result in (await recall(request, ADA)).results] == []
 
 
 async def notes(recall: Recall, reader: Reader = ADA, **fields: Any) -> list[str]:
@@ -157,10 +159,10 @@ async def test_names_of_what_the_reader_may_not_find_are_not_told(recall: Recall
 async def test_a_context_resolves_the_time_of_its_query_and_says_that_a_project_is_unknown(recall: Recall, desk: Desk):
     profiles = ProjectProfiles(desk.replica, desk.documents)
     compiling = Compile(desk.replica, desk.documents, recall, profiles, ManualClock(NOW))
-    asked = ContextRequest(project=PROJECT, query="what did we do yesterday?", time_zone="Pacific/Auckland")
-    context = await compiling(asked, ADA)
-    (told,) = [block.text for block in context.blocks if block.kind == "recall"]
-    assert [days for days, text in SAID.items() if text in told] == [1]
+    request = ContextRequest(project=PROJECT, query="what did we do yesterday?", time_zone="Pacific/Auckland")
+    context = await compiling(request, ADA)
+    (result,) = [block.text for block in context.blocks if block.kind == "recall"]
+    assert [days for days, text in SAID.items() if text in result] == [1]
     assert context.notes == []
     assert "similar: 'atlas'" in (await compiling(ContextRequest(project="atlsa"), ADA)).notes[0]
 
@@ -182,7 +184,7 @@ async def first(desk: Desk, query: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("query", "said"),
+    ("query", "content"),
     [
         ("IT", "The password of the printer is with IT, on the third floor."),
         ("it", "The password of the printer is with IT, on the third floor."),
@@ -200,15 +202,15 @@ async def first(desk: Desk, query: str) -> str:
         ("私たちは誰", "私たちは誰か：帳簿を守る四人です。"),
     ],
 )
-async def test_a_question_of_stop_words_finds_the_text_that_says_them(desk: Desk, query: str, said: str):
-    for text in [said, *OTHERS] if query != "it" else [said, *OTHERS[1:]]:
+async def test_a_question_of_stop_words_finds_the_text_that_says_them(desk: Desk, query: str, content: str):
+    for text in [content, *OTHERS] if query != "it" else [content, *OTHERS[1:]]:
         await desk.observe(text)
     await desk.settle()
-    assert await first(desk, query) == said
+    assert await first(desk, query) == content
 
 
 @pytest.mark.parametrize(
-    ("query", "said", "other"),
+    ("query", "content", "other"),
     [
         ("1.2.4", "We run v1.2.4 in production.", "We run 4.2.1 in production."),
         ("v1.2.4", "We run 1.2.4 in production.", "We run v4.2.1 in production."),
@@ -225,12 +227,12 @@ async def test_a_question_of_stop_words_finds_the_text_that_says_them(desk: Desk
     ],
 )
 async def test_the_order_of_the_parts_of_a_version_address_or_path_counts(
-    desk: Desk, query: str, said: str, other: str
+    desk: Desk, query: str, content: str, other: str
 ):
-    for text in (other, other.replace("now", "then"), said, other.replace("today", "still")):
+    for text in (other, other.replace("now", "then"), content, other.replace("today", "still")):
         await desk.observe(text)
     await desk.settle()
-    assert await first(desk, query) == said
+    assert await first(desk, query) == content
 
 
 NOW_MS = 1_790_000_000_000
@@ -258,9 +260,9 @@ async def order(redis: Client) -> list[str]:
     return [name.decode() for name in await redis.zrange(QUEUE, 0, -1)]
 
 
-async def until_moved(redis: Client, wanted: list[str]) -> None:
+async def until_moved(redis: Client, expected: list[str]) -> None:
     async with asyncio.timeout(10):
-        while await order(redis) != wanted:  # noqa: ASYNC110
+        while await order(redis) != expected:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
 

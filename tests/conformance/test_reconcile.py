@@ -65,14 +65,14 @@ class Store:
 
     async def missing(self) -> list[str]:
         """What of the log left nothing, as many runs tell that each sample other events."""
-        found: dict[str, None] = {}
+        results: dict[str, None] = {}
         for _ in range(20):
             report = await self.job().run(force=True)
             assert report is not None
             for partition in report.partitions:
-                found |= dict.fromkeys(partition.first.get("document_missing", []))
+                results |= dict.fromkeys(partition.first.get("document_missing", []))
             self.shop.clock.advance(timedelta(seconds=1))
-        return list(found)
+        return list(results)
 
     async def feed(self) -> list[Any]:
         """The items of the partition's feed, in order."""
@@ -95,8 +95,8 @@ async def store(redis: Client, tmp_path: Path) -> Store:
     await Forgetting(shop.current).document(gone.id, Reader(TENANT, operator=True), Caller(TENANT))
     await shop.project()
     (partition,) = Token.parse(written.position)
-    for one in range(PARTITIONS):
-        await redis.delete(PartitionKeys(one).of_generation(1).embed_queue)
+    for number in range(PARTITIONS):
+        await redis.delete(PartitionKeys(number).of_generation(1).embed_queue)
     return Store(shop, written.id, partition)
 
 
@@ -122,10 +122,10 @@ async def test_a_clean_store_reports_nothing_and_is_not_changed(store: Store):
 
 async def test_a_document_that_lacks_in_its_listings_is_listed(store: Store):
     before = await manifest_of(store.redis, range(PARTITIONS))
-    found = listings(await store.shop.document(store.name, Observation))
-    for listing, member in found:
+    results = listings(await store.shop.document(store.name, Observation))
+    for listing, member in results:
         await store.redis.zrem(store.keys.listing(listing), member)
-    assert await store.found() == {"missing_from_listing": len(found)}
+    assert await store.found() == {"missing_from_listing": len(results)}
     assert await manifest_of(store.redis, range(PARTITIONS)) == before
     assert await store.found() == {}
 
@@ -151,9 +151,9 @@ async def test_a_document_that_the_feed_never_told_of_is_announced(store: Store)
 
 
 async def test_what_the_index_has_of_a_document_that_is_gone_is_removed(store: Store):
-    told = [item for item in await store.feed() if isinstance(item, Put) and item.entry.id == store.name]
-    ghost = cast(Any, told[-1].entry).__class__(**{
-        name: getattr(told[-1].entry, name) for name in told[-1].entry.__struct_fields__ if name != "id"
+    entries = [item for item in await store.feed() if isinstance(item, Put) and item.entry.id == store.name]
+    ghost = cast(Any, entries[-1].entry).__class__(**{
+        name: getattr(entries[-1].entry, name) for name in entries[-1].entry.__struct_fields__ if name != "id"
     } | {"id": f"obs_{'0' * 20}"})  # fmt: skip
     await store.redis.xadd(store.keys.changes, entry_fields([Put(ghost)], None))
     assert await store.found() == {"stale_in_index": 1}
@@ -162,8 +162,8 @@ async def test_what_the_index_has_of_a_document_that_is_gone_is_removed(store: S
 
 
 async def test_a_text_without_a_vector_that_waits_for_none_is_queued(store: Store):
-    found = await store.found(DIMENSIONS)
-    assert found.keys() == {"vector_missing"}
+    results = await store.found(DIMENSIONS)
+    assert results.keys() == {"vector_missing"}
     queued = {raw.decode() for raw in await store.redis.zrange(store.keys.embed_queue, 0, -1)}
     assert store.name in queued
     assert await store.found(DIMENSIONS) == {}, "it waits now"
@@ -212,7 +212,7 @@ async def test_an_applied_entry_that_was_altered_is_parked_and_named_once(store:
     assert report is not None
     assert report.found["altered_entry"] == 1
     assert report.partitions[store.partition].first["altered_entry"] == [document.position]
-    assert any("entries of the log were altered" in one for one in report.advice)
+    assert any("entries of the log were altered" in item for item in report.advice)
     assert await store.redis.zcard(store.keys.dead) == 1
     letter = await dead_letter(store.redis, store.keys, Position.parse(document.position))
     assert letter is not None

@@ -36,20 +36,20 @@ PLANTED = "zqxvkmarker7"
 OPERATOR = Reader(TENANT, operator=True)
 
 
-async def ended(shop: Workshop, session: str = "s1", *, count: int = 3, user: str = "", said: str = "saw") -> list[str]:
+async def ended(shop: Workshop, session: str = "s1", *, count: int = 3, user: str = "", text: str = "saw") -> list[str]:
     """A session of observations that has ended and is summarised; returns the ids of the observations."""
     await shop.say(TrackSession(session_id=session, project="atlas", status="started", user_id=user))
-    found = [await shop.observe(f"{said} {n} in {session}", session, user_id=user) for n in range(count)]
+    results = [await shop.observe(f"{text} {n} in {session}", session, user_id=user) for n in range(count)]
     await shop.say(TrackSession(session_id=session, project="atlas", status="ended"))
     await shop.project()
     await shop.upkeep().summarise()
     await shop.project()
-    return [one.id for one in found]
+    return [result.id for result in results]
 
 
-async def retired(shop: Workshop, *sessions: str, **said: object) -> list[str]:
+async def retired(shop: Workshop, *sessions: str, **text: object) -> list[str]:
     """Sessions that are retired; returns the ids of their observations."""
-    names = [name for session in sessions or ("s1",) for name in await ended(shop, session, **said)]  # type: ignore[arg-type]
+    names = [name for session in sessions or ("s1",) for name in await ended(shop, session, **text)]  # type: ignore[arg-type]
     shop.clock.advance(RETAIN + DAY)
     await shop.retire_job().run()
     await shop.project()
@@ -57,13 +57,13 @@ async def retired(shop: Workshop, *sessions: str, **said: object) -> list[str]:
 
 
 async def observations(shop: Workshop) -> list[Observation]:
-    return [one for one in await shop.everything() if isinstance(one, Observation)]
+    return [document for document in await shop.everything() if isinstance(document, Observation)]
 
 
 async def anywhere(shop: Workshop, marker: str) -> list[str]:
     """The keys that hold a text, in name or value."""
-    found = [raw.decode() async for raw in shop.redis.scan_iter(match="*", count=1000)]
-    return [key for key in found if marker in await held(shop, key)]
+    results = [raw.decode() async for raw in shop.redis.scan_iter(match="*", count=1000)]
+    return [key for key in results if marker in await held(shop, key)]
 
 
 async def held(shop: Workshop, key: str) -> str:
@@ -96,7 +96,7 @@ async def test_a_session_that_is_silent_for_longer_than_it_is_kept_is_retired(sh
     assert await shop.retire_job().run() == 3
     await shop.project()
     assert await observations(shop) == []
-    assert [one for one in await shop.everything() if isinstance(one, SupersededEvent)] == []
+    assert [document for document in await shop.everything() if isinstance(document, SupersededEvent)] == []
     session = await shop.session()
     assert (session.observation_count, session.retired, session.searchable_observations) == (3, 3, 0)
     assert (await shop.summary()).observation_count == 3
@@ -141,8 +141,8 @@ async def test_a_big_session_goes_in_parts_and_a_crash_between_them_loses_nothin
             return await super().give(command, caller)
 
     count = MAX_RETIRED + 20
-    said = [Observe(content=f"saw {n}", session_id="s1", project="atlas") for n in range(count)]
-    await shop.current.append_batch(said, Caller(TENANT))
+    documents = [Observe(content=f"saw {n}", session_id="s1", project="atlas") for n in range(count)]
+    await shop.current.append_batch(documents, Caller(TENANT))
     await ended(shop, count=1)
     shop.clock.advance(RETAIN + DAY)
     await shop.retire_job(shop.another_current(Dies)).run()
@@ -151,7 +151,7 @@ async def test_a_big_session_goes_in_parts_and_a_crash_between_them_loses_nothin
     await shop.retire_job().run()
     await shop.project()
     assert await observations(shop) == []
-    ledgers = [one for one in await shop.everything() if isinstance(one, Ledger)]
+    ledgers = [document for document in await shop.everything() if isinstance(document, Ledger)]
     assert sorted(map(count_of, ledgers)) == [24, MAX_RETIRED], "21 observations, and marks of start, end and summary"
     assert all(len(event.data.documents) <= MAX_RETIRED for event in await shop.events(SessionRetired.TYPE))  # type: ignore[union-attr]
     await assert_equals_replay(shop.redis, shop.log, PARTITIONS)
@@ -160,8 +160,8 @@ async def test_a_big_session_goes_in_parts_and_a_crash_between_them_loses_nothin
 async def test_vectors_of_what_is_retired_leave_the_cache_and_the_queue(shop: Workshop):
     """And nothing is noted for a purge, which is for what must not be found."""
     names = await ended(shop)
-    seen = [await shop.document(name, Observation) for name in names]
-    keys = [embedding(cache_key(HashEmbedder.model, part)) for one in seen for part in chunk(searchable_text(one))]
+    pages = [await shop.document(name, Observation) for name in names]
+    keys = [embedding(cache_key(HashEmbedder.model, part)) for row in pages for part in chunk(searchable_text(row))]
     with ThreadPoolExecutor(1) as executor:
         while await embedding_queue(shop.redis, HashEmbedder(), executor).work(range(PARTITIONS)):
             pass
@@ -213,15 +213,15 @@ async def test_a_retired_session_is_taken_up_again_and_retires_again(shop: Works
     await shop.project()
     assert await shop.upkeep().summarise() == 1
     await shop.project()
-    told = await shop.summary()
-    assert "granite" in told.narrative
-    assert "marble" in told.narrative
-    assert told.observation_count == 4
+    summary = await shop.summary()
+    assert "granite" in summary.narrative
+    assert "marble" in summary.narrative
+    assert summary.observation_count == 4
     shop.clock.advance(2 * RETAIN)
     assert await shop.retire_job().run() == 1
     await shop.project()
     assert (await shop.session()).retired == 4
-    (ledger,) = [one for one in await shop.everything() if isinstance(one, Ledger)]
+    (ledger,) = [document for document in await shop.everything() if isinstance(document, Ledger)]
     assert count_of(ledger) == 9, "four observations, a start, two ends, and a summary of each"
     await assert_equals_replay(shop.redis, shop.log, PARTITIONS)
 
@@ -229,11 +229,11 @@ async def test_a_retired_session_is_taken_up_again_and_retires_again(shop: Works
 async def test_a_summary_that_was_asked_for_again_stands(shop: Workshop):
     """There is nothing left that it could be made of."""
     await retired(shop)
-    told = await shop.summary()
+    summary = await shop.summary()
     again = await shop.upkeep()._condensing.summarise(await shop.session(), Caller(TENANT))  # pyright: ignore[reportPrivateUsage]
-    assert again.digest.narrative == told.narrative
+    assert again.digest.narrative == summary.narrative
     await shop.project()
-    assert await shop.summary() == told
+    assert await shop.summary() == summary
 
 
 # forgetting
@@ -301,7 +301,7 @@ async def test_forgetting_erases_what_was_retired(
     if forget in (forget_each, forget_together):  # the session's start names its user, and is nobody's observation
         assert all(":log" in key or ":doc:led_" in key or ":list:user:" in key or "row:" in key for key in left)
         assert not [event for event in await shop.events(ObservationRecorded.TYPE) if PLANTED in repr(event.data)]
-        assert not [one for one in await shop.everything() if PLANTED in getattr(one, "narrative", "")]
+        assert not [document for document in await shop.everything() if PLANTED in getattr(document, "narrative", "")]
     else:
         assert left == []
     await assert_equals_replay(shop.redis, shop.log, PARTITIONS)
@@ -320,7 +320,7 @@ async def test_of_a_session_that_many_users_speak_in_a_forgotten_user_leaves_the
     (left,) = await shop.events(ObservationRecorded.TYPE)
     assert isinstance(left.data, ObservationRecorded)
     assert left.data.content == "eve said so"
-    ledgers = [one for one in await shop.everything() if isinstance(one, Ledger)]
+    ledgers = [document for document in await shop.everything() if isinstance(document, Ledger)]
     assert [ledger.users for ledger in ledgers] == [["", "eve"]]
     session = await shop.session()
     assert (session.observation_count, session.retired) == (1, 1)
@@ -335,7 +335,7 @@ async def test_what_the_log_no_longer_has_is_forgotten_by_its_id(shop: Workshop)
         await shop.redis.xdel(PartitionKeys(partition).log, str(first.position))
     await forget_session(shop, names)
     await shop.project()
-    assert [one for one in await shop.everything() if isinstance(one, Session)] == []
+    assert [document for document in await shop.everything() if isinstance(document, Session)] == []
     assert await shop.events(ObservationRecorded.TYPE) == []
 
 

@@ -41,10 +41,10 @@ def fold(monkeypatch: pytest.MonkeyPatch) -> Fold:
 
 
 async def test_what_is_in_the_log_and_what_comes_is_applied_in_order_and_acknowledged(log: Log):
-    told: list[int] = []
+    entries: list[int] = []
     before = [f"history {n}" for n in range(600)]
     await log.append(*before)
-    async with running(log, await log.fence(), lambda partition, changes: told.append(partition)):
+    async with running(log, await log.fence(), lambda partition, changes: entries.append(partition)):
         live = [f"live {n}" for n in range(20)]
         *_, last = [await log.append(content) for content in live]
         await wait_until(lambda: log.applied_up_to(last[-1]))
@@ -52,7 +52,7 @@ async def test_what_is_in_the_log_and_what_comes_is_applied_in_order_and_acknowl
     assert await log.observation_count() == 620
     assert await log.pending() == 0
     assert await log.dead() == []
-    assert set(told) == {PARTITION}
+    assert set(entries) == {PARTITION}
 
 
 async def test_an_event_that_cannot_be_applied_is_parked_after_exactly_five_attempts(log: Log, fold: Fold):

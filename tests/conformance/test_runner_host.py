@@ -93,7 +93,7 @@ async def wait_for_own_writes(redis: Client, log: RedisLog) -> bool:
 async def assert_each_event_counted_once(redis: Client, log: RedisLog) -> None:
     """Sessions count every observation of the log, lessons every time they were said; all equals a replay."""
     await assert_equals_replay(redis, log, PARTITIONS)
-    observations = lessons = counted = said = 0
+    observations = lessons = counted = fields = 0
     for partition in range(PARTITIONS):
         events = await read_log(log, partition)
         observations += sum(event.envelope.type == "observation.recorded" for event in events)
@@ -102,8 +102,8 @@ async def assert_each_event_counted_once(redis: Client, log: RedisLog) -> None:
             if isinstance(document, Session):
                 counted += document.observation_count
             if isinstance(document, Lesson):
-                said += 1 + document.reinforcements
-    assert (counted, said) == (observations, lessons)
+                fields += 1 + document.reinforcements
+    assert (counted, fields) == (observations, lessons)
     assert observations > 0
 
 

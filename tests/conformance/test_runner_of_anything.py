@@ -32,15 +32,15 @@ PARTITION, KEYS = 0, PartitionKeys(0)
 
 def anything() -> list[bytes]:
     """A hundred payloads, the same in every run."""
-    found: list[bytes] = [DEEP]
+    results: list[bytes] = [DEEP]
 
     @settings(max_examples=100, database=None, phases=[Phase.generate], derandomize=True)
     @given(payloads)
     def collect(payload: bytes) -> None:
-        found.append(payload)
+        results.append(payload)
 
     collect()
-    return found
+    return results
 
 
 def readable(payload: bytes) -> bool:
@@ -70,10 +70,10 @@ async def test_a_runner_gets_past_whatever_is_in_its_log(redis: Client, key_leak
     try:
         await wait_until(done, 120)
         name = document_id("obs", session_route("default", "atlas", "s1"), "last")
-        found = (await store.load([name])).get(DocumentId(name))
-        assert cast(Observation, found).content == "behind all that"
+        results = (await store.load([name])).get(DocumentId(name))
+        assert cast(Observation, results).content == "behind all that"
         parked = {letter.position: letter.attempts async for letter in dead_letters(redis, KEYS)}
-        positions = [one.position for one in appended]
+        positions = [item.position for item in appended]
         garbage = {str(at) for at, payload in zip(positions, written, strict=False) if not readable(payload)}
         assert parked == dict.fromkeys(garbage, 1)
     finally:

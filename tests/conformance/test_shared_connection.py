@@ -85,11 +85,11 @@ async def test_a_client_that_repeats_nothing_is_told_that_the_connection_was_los
 async def test_askers_of_a_server_that_does_not_answer_are_told_so(valkey: Server):
     """The connection is given up for all who wait, and the next one who asks has a new one."""
     client = connect(valkey.url, read_timeout_s=0.3, repeat=False)
-    asked = [asyncio.create_task(ask(client, [("BLPOP", "nothing", 0)])), asyncio.create_task(ask(client, [("PING",)]))]
+    query = [asyncio.create_task(ask(client, [("BLPOP", "nothing", 0)])), asyncio.create_task(ask(client, [("PING",)]))]
 
-    for one in asked:
+    for item in query:
         with pytest.raises(TimeoutError):
-            await one
+            await item
     assert await ask(client, [("PING",)]) == [b"PONG"]
     await client.aclose()
 

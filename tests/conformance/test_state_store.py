@@ -229,8 +229,8 @@ async def one(store: StateStore, name: str) -> Document | None:
 async def all_listed(store: StateStore, *documents: Document) -> bool:
     """Whether each document is in every listing it stands for."""
     pairs = {pair for document in documents for pair in listings(document)}
-    found = await store.members({name for name, _ in pairs})
-    return bool(pairs) and all(member in found[name] for name, member in pairs)
+    results = await store.members({name for name, _ in pairs})
+    return bool(pairs) and all(member in results[name] for name, member in pairs)
 
 
 class StateStoreConformance:
@@ -240,7 +240,7 @@ class StateStoreConformance:
         store = backend.store
         assert await store.checkpoint() == START
         assert await store.load([DocumentId(session().id)]) == {}
-        assert [list(found) for found in (await store.members(["sessions:default"])).values()] == [[]]
+        assert [list(result) for result in (await store.members(["sessions:default"])).values()] == [[]]
         await store.save(added(session()), place(1))
         assert await store.checkpoint() == place(1)
 
@@ -263,9 +263,9 @@ class StateStoreConformance:
         ]
         await backend.store.save(added(*ROWS, *bare), place(1))
         for row in ROWS + bare:
-            found = await one(backend.store, row.id)
-            assert type(found) is type(row)
-            assert found == row
+            results = await one(backend.store, row.id)
+            assert type(results) is type(row)
+            assert results == row
 
     async def test_tombstones_and_marks_are_read_back(self, backend: Backend):
         tombstone = Tombstone(
@@ -291,9 +291,9 @@ class StateStoreConformance:
 
     async def test_only_what_exists_is_loaded(self, backend: Backend):
         await backend.store.save(added(session(1), lesson(1)), place(1))
-        wanted = [DocumentId(document.id) for document in (session(1), lesson(1), session(2), lesson(2))]
-        wanted.append(DocumentId(f"obs_{1:020x}"))
-        assert (await backend.store.load(wanted)).keys() == {session(1).id, lesson(1).id}
+        expected = [DocumentId(document.id) for document in (session(1), lesson(1), session(2), lesson(2))]
+        expected.append(DocumentId(f"obs_{1:020x}"))
+        assert (await backend.store.load(expected)).keys() == {session(1).id, lesson(1).id}
 
     async def test_loading_nothing_finds_nothing(self, backend: Backend):
         await backend.store.save(added(session()), place(1))
@@ -310,8 +310,8 @@ class StateStoreConformance:
         events = [observed(n) for n in (3, 1, 20, 2)]
         for event in events:
             await apply(backend.store, event)
-        (found,) = (await backend.store.members(["timeline:default\0atlas"])).values()
-        assert [name.rpartition("|")[2] for name in found] == [observation_id(observed(n)) for n in (1, 2, 3, 20)]
+        (result,) = (await backend.store.members(["timeline:default\0atlas"])).values()
+        assert [name.rpartition("|")[2] for name in result] == [observation_id(observed(n)) for n in (1, 2, 3, 20)]
 
     async def test_a_changed_document_leaves_the_listings_it_no_longer_stands_for(self, backend: Backend):
         before = memory(remembered(1, TEA), remembered(1, TEA).data)  # pyright: ignore[reportArgumentType]
@@ -330,8 +330,8 @@ class StateStoreConformance:
         after = before.model_copy(update={"updated_ms": 99})
         await backend.store.save(added(before), place(1))
         await backend.store.save(Changes({DocumentId(before.id): DocumentChange(before, after)}, {}), place(2))
-        (found,) = (await backend.store.members(["sessions:default\0atlas"])).values()
-        assert list(found) == [f"{99:014d}|{before.id}"]
+        (result,) = (await backend.store.members(["sessions:default\0atlas"])).values()
+        assert list(result) == [f"{99:014d}|{before.id}"]
 
     async def test_a_removed_document_is_gone_with_its_listings(self, backend: Backend):
         made = (await apply(backend.store, remembered(1, TEA))).documents.values()

@@ -69,8 +69,8 @@ class Bench:
         page = await self.shop.documents.page(
             relations(TENANT, "atlas"), [home], cursor=None, limit=100, newest_first=False
         )
-        found = [document.document for document in page.documents if isinstance(document.document, Relation)]
-        return sorted((one.source, one.relation, one.target) for one in found)
+        results = [document.document for document in page.documents if isinstance(document.document, Relation)]
+        return sorted((result.source, result.relation, result.target) for result in results)
 
     def asked(self) -> int:
         """How many requests the model has had."""
@@ -93,8 +93,8 @@ async def test_without_a_model_the_rules_summarise_and_nothing_fell_back(bench: 
     made = await bench.summarise(bench.condensing(""))
     assert (made.model, made.fell_back) == ("", "")
     assert made.digest.decisions == [DECIDED]
-    kept = await bench.shop.summary()
-    assert (kept.narrative, kept.model, kept.prompt_version) == (made.digest.narrative, "", "")
+    summary = await bench.shop.summary()
+    assert (summary.narrative, summary.model, summary.prompt_version) == (made.digest.narrative, "", "")
     assert (await bench.relations(), bench.asked()) == ([], 0)
 
 
@@ -103,13 +103,13 @@ async def test_the_model_summarises_and_names_relations(bench: Bench):
     await bench.shop.observe(DECIDED)
     made = await bench.summarise(bench.condensing())
     assert (made.model, made.fell_back, made.digest.decisions) == (MODEL, "", [DECIDED])
-    kept = await bench.shop.summary()
-    assert (kept.narrative, kept.model, kept.prompt_version) == (made.digest.narrative, MODEL, "summarise/1")
+    summary = await bench.shop.summary()
+    assert (summary.narrative, summary.model, summary.prompt_version) == (made.digest.narrative, MODEL, "summarise/1")
     assert await bench.relations() == EDGES
     for event in await bench.shop.events(RelationLinked.TYPE):
         assert isinstance(event.data, RelationLinked)
         assert event.envelope.metadata == {"model": MODEL, "prompt_version": "extract/1"}
-        assert (event.data.derived_from, event.data.confidence) == ([kept.id], EXTRACTED_CONFIDENCE)
+        assert (event.data.derived_from, event.data.confidence) == ([summary.id], EXTRACTED_CONFIDENCE)
 
 
 async def test_nothing_is_summarised_of_nothing(bench: Bench):
@@ -141,8 +141,8 @@ async def test_two_who_ask_at_once_are_told_the_same(bench: Bench):
     bench.stub.delay_s = 0.2
     both = await asyncio.gather(*(bench.condensing().summarise(session, CALLER) for _ in range(2)))
     await bench.shop.project()
-    kept = await bench.shop.summary()
-    assert [made.digest.title for made in both] == [kept.title] * 2
+    summary = await bench.shop.summary()
+    assert [made.digest.title for made in both] == [summary.title] * 2
     assert len(await bench.shop.events(SessionSummarised.TYPE)) == 1
 
 
@@ -222,8 +222,8 @@ async def test_the_same_relation_may_be_read_again_after_a_forgetting(bench: Ben
 async def test_a_relation_that_a_caller_stated_stays_the_callers(bench: Bench):
     """It keeps its confidence, and does not go with the session."""
     source, relation, target = EDGES[0]
-    said = Relate(project="atlas", source=source, target=target, relation=relation, confidence=0.9)
-    await bench.shop.say(said)
+    command = Relate(project="atlas", source=source, target=target, relation=relation, confidence=0.9)
+    await bench.shop.say(command)
     observed = await bench.shop.observe(DECIDED)
     await bench.shop.observe(USES)
     await bench.summarise(bench.condensing())
@@ -237,9 +237,9 @@ async def test_a_relation_that_a_caller_stated_stays_the_callers(bench: Bench):
 async def test_one_thing_is_not_related_to_itself_however_it_is_written(bench: Bench):
     await bench.shop.observe(DECIDED)
     edges = [("Redis", "redis"), ("Atlas", "Redis"), ("atlas", "REDIS")]
-    told = [{"source": source, "relation": "uses", "target": target} for source, target in edges]
+    entries = [{"source": source, "relation": "uses", "target": target} for source, target in edges]
     summary = json.dumps({"title": "Atlas", "narrative": "Atlas uses Redis."})
-    bench.stub.contents = [summary, json.dumps({"relations": told})]
+    bench.stub.contents = [summary, json.dumps({"relations": entries})]
     await bench.summarise(bench.condensing())
     assert await bench.relations() == [("concept:atlas", "uses", "concept:redis")]
     assert len(await bench.shop.events(RelationLinked.TYPE)) == 1

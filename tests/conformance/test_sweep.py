@@ -19,12 +19,12 @@ from projections.operations.current import Current
 
 async def observe(desk: Desk, content: str, days_ago: float, importance: int) -> str:
     """An observation of some days ago, compressed with this importance."""
-    said = Observe(content=content, project="atlas", session_id=content)
+    command = Observe(content=content, project="atlas", session_id=content)
     short = ObservationCompressed(
         observation="", title=content, narrative=content, facts=[], concepts=[], files=[], importance=importance,
         model="m", prompt_version="1",
     )  # fmt: skip
-    step = Step(said, content, system_clock() - timedelta(days=days_ago), short)
+    step = Step(command, content, system_clock() - timedelta(days=days_ago), short)
     handler = CommandHandler(GroupCommit(desk.log), PARTITIONS)
     events = events_of(Mapped([step]), "test", TENANT)
     await handler.append_events(events)
@@ -42,29 +42,29 @@ async def swept(desk: Desk, *, dry_run: bool = False) -> Swept:
     handler = CommandHandler(GroupCommit(desk.log), PARTITIONS)
     current = Current(handler, desk.documents, desk.log, fold)
     sweep = Sweep(current, desk.lookup, Forgetting(current))
-    found = await sweep.run(NOBODY, Caller(TENANT), dry_run=dry_run)
+    results = await sweep.run(NOBODY, Caller(TENANT), dry_run=dry_run)
     await desk.settle()
-    return found
+    return results
 
 
 async def there(desk: Desk, *names: str) -> list[str]:
-    found = await desk.lookup.documents(names, NOBODY)
-    return [one.document.id for one in found]
+    results = await desk.lookup.documents(names, NOBODY)
+    return [result.document.id for result in results]
 
 
 async def test_only_what_is_old_and_hardly_mattered_goes(desk: Desk):
     old = KEPT.days + 1
     trifle = await observe(desk, "trifle", old, 2)
-    kept = [
+    stored = [
         await observe(desk, "weighty", old, 3),
         await observe(desk, "recent", KEPT.days - 1, 1),
     ]
     await desk.settle()
     planned = await swept(desk, dry_run=True)
     assert (planned.unimportant, planned.expired, planned.position) == ([trifle], [], "")
-    assert await there(desk, trifle, *kept) == [trifle, *kept]
+    assert await there(desk, trifle, *stored) == [trifle, *stored]
     assert (await swept(desk)).unimportant == [trifle]
-    assert await there(desk, trifle, *kept) == kept
+    assert await there(desk, trifle, *stored) == stored
     assert (await swept(desk)).unimportant == []
 
 
@@ -87,4 +87,4 @@ async def test_a_memory_goes_when_its_time_has_run_out(desk: Desk):
     assert (await swept(desk)).expired == [over]
     assert await there(desk, over, lasting) == [lasting]
     mine = await desk.lookup.documents([private], ADA)
-    assert [one.document.id for one in mine] == [private]
+    assert [document.document.id for document in mine] == [private]

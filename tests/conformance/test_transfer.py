@@ -102,12 +102,12 @@ class Folded:
     @property
     def documents(self) -> dict[str, dict[str, Any]]:
         """All documents, without what depends on the place in the log."""
-        return {str(name): _content(one) for store in self.stores for name, one in store.documents.items()}
+        return {str(name): _content(document) for store in self.stores for name, document in store.documents.items()}
 
 
 def _content(document: Document) -> dict[str, Any]:
     if isinstance(document, Ledger):  # its columns are packed by positions
-        noted = sorted(one._replace(position=START) for one in unpacked(document))
+        noted = sorted(item._replace(position=START) for item in unpacked(document))
         return {"": "Ledger", "id": document.id, "session": document.session, "parts": document.parts, "noted": noted}
     fields = document.model_dump() if isinstance(document, Row) else msgspec.structs.asdict(document)
     return {"": type(document).__name__, **{name: value for name, value in fields.items() if name not in OF_PLACE}}
@@ -157,11 +157,11 @@ def lines_of(body: bytes) -> list[dict[str, Any]]:
 
 def streams(body: bytes) -> dict[str, list[str]]:
     """The event ids of an export by stream, in order."""
-    found: dict[str, list[str]] = {}
+    results: dict[str, list[str]] = {}
     for line in body.splitlines()[1:-1]:
         event = read_event(line, TENANT)
-        found.setdefault(route_of(*event), []).append(event.envelope.event_id)
-    return found
+        results.setdefault(route_of(*event), []).append(event.envelope.event_id)
+    return results
 
 
 async def write_history(log: EventLog, clock: ManualClock, backend: Backend) -> Folded:
@@ -176,17 +176,17 @@ async def write_history(log: EventLog, clock: ManualClock, backend: Backend) -> 
     for n in range(3):
         await said(Observe(project="atlas", session_id="s2", content=f"step {n} \u2028 é\n", event_id=f"o{n}"))
     await said(TrackSession(project="atlas", session_id="s2", status="ended"))
-    told = await said(Remember(project="atlas", content="likes tea", ttl_days=3, metadata={"a": "b"}, tags=["t"]))
+    answer = await said(Remember(project="atlas", content="likes tea", ttl_days=3, metadata={"a": "b"}, tags=["t"]))
     newer = await said(
         ReviseMemory(
-            project="atlas", memory=told, content="likes green tea", memory_type="semantic", purpose="information"
+            project="atlas", memory=answer, content="likes green tea", memory_type="semantic", purpose="information"
         )
     )
     gone = await said(Remember(project="atlas", content=f"the word is {SECRET}"))
     await said(Remember(project="atlas", content="bob keeps this to himself", visibility="private"), BOB)
     turned = await said(Remember(project="atlas", content="bob hid this later"), BOB)
     await said(ChangeVisibility(project="atlas", memory=turned, visibility="private"), BOB)
-    parts = [await said(Remember(content=f"{one} is a part", keep_duplicates=True)) for one in ("salt", "rye")]
+    parts = [await said(Remember(content=f"{item} is a part", keep_duplicates=True)) for item in ("salt", "rye")]
     await said(CondenseMemories(originals=parts, content="salt and rye", memory_type="semantic"))
     lesson = await said(RecordLesson(project="atlas", content="round last", event_id="l1"))
     await said(ReinforceLesson(project="atlas", lesson=lesson))
@@ -243,14 +243,14 @@ class TransferConformance:
         clock.advance(timedelta(days=30))
         target = await backend.fresh(PARTITIONS)
         await imported(target, body)
-        found = [
+        results = [
             document for store in (await projected(backend, target)).stores for document in store.documents.values()
         ]
-        recorded = {one.recorded_at for one in found if hasattr(one, "recorded_at")}  # pyright: ignore
+        recorded = {result.recorded_at for result in results if hasattr(result, "recorded_at")}  # pyright: ignore
         listed = {datetime.fromisoformat(line["recorded_at"]) for line in lines_of(body)}
         assert recorded
         assert recorded <= listed
-        assert [one.session for one in found if isinstance(one, Summary)] == [SUMMARISED]
+        assert [result.session for result in results if isinstance(result, Summary)] == [SUMMARISED]
 
     @pytest.mark.parametrize("partitions", [1, 3, 16])
     async def test_another_number_of_partitions_keeps_the_lines_and_the_order_of_each_stream(
@@ -271,7 +271,7 @@ class TransferConformance:
         await write_history(source, clock, backend)
         everything = lines_of(await exported(source))
         parts = {name: lines_of(await exported(source, of=name)) for name in ("atlas", "hermes", "", "nobody's")}
-        assert {name: {one.get("project", "") for one in found} for name, found in parts.items()} == {
+        assert {name: {item.get("project", "") for item in result} for name, result in parts.items()} == {
             "atlas": {"atlas"}, "hermes": {"hermes"}, "": {""}, "nobody's": set(),
         }  # fmt: skip
         assert sum(map(len, parts.values())) == len(everything)
@@ -294,11 +294,11 @@ class TransferConformance:
     ):
         log = await backend.fresh(PARTITIONS)
         handler = CommandHandler(GroupCommit(log), PARTITIONS, clock)
-        told = await handler.handle(Remember(project="atlas", content=f"the word is {SECRET}"), ADA)
+        answer = await handler.handle(Remember(project="atlas", content=f"the word is {SECRET}"), ADA)
         lesson = await handler.handle(RecordLesson(project="atlas", content=f"say {SECRET}", event_id="l1"), ADA)
         old = await exported(log)
         assert SECRET.encode() in old
-        await handler.handle(ForgetSubject(project="atlas", kind="memory", subject=told.id), ADA)
+        await handler.handle(ForgetSubject(project="atlas", kind="memory", subject=answer.id), ADA)
         await projected(backend, log)
         await handler.handle(ForgetSubject(project="atlas", kind="lesson", subject=lesson.id), ADA)
         before = await projected(backend, log)
@@ -313,19 +313,19 @@ class TransferConformance:
         documents = await write_history(source, clock, backend)
         everything = lines_of(await exported(source))
         for agent, hidden in (("bob", set[str]()), ("ada", {"himself", "later"}), ("", {"himself", "later"})):
-            found = lines_of(await exported(source, documents, Reader(TENANT, agent)))
-            words = {word for word in ("himself", "later") if word not in json.dumps(found)}
+            results = lines_of(await exported(source, documents, Reader(TENANT, agent)))
+            words = {word for word in ("himself", "later") if word not in json.dumps(results)}
             assert words == hidden, agent
-            left_out = [one for one in everything if one not in found]
+            left_out = [document for document in everything if document not in results]
             assert len(left_out) == (3 if hidden else 0), "both memories and the change of one's visibility"
-            assert "withheld" not in json.dumps(found)
+            assert "withheld" not in json.dumps(results)
 
     async def test_in_isolated_scope_the_events_of_others_are_left_out(self, backend: Backend, clock: ManualClock):
         source = await backend.fresh(PARTITIONS)
         documents = await write_history(source, clock, backend)
-        found = lines_of(await exported(source, documents, Reader(TENANT, "bob", "isolated")))
-        assert found
-        assert {one["agent_id"] for one in found} == {"bob"}
+        results = lines_of(await exported(source, documents, Reader(TENANT, "bob", "isolated")))
+        assert results
+        assert {result["agent_id"] for result in results} == {"bob"}
 
     async def test_other_tenants_are_left_out(self, backend: Backend, clock: ManualClock):
         source = await backend.fresh(1)
@@ -384,7 +384,7 @@ class TransferConformance:
         assert (whole_lines.events, whole_lines.rejected_lines, whole_lines.complete) == (5, 0, False)
         within = await imported(target, b"".join(lines[:7])[:-9])
         assert (within.events, within.duplicates, within.complete) == (0, 5, False)
-        assert [(one.line, one.code) for one in within.rejected] == [(7, "malformed")]
+        assert [(item.line, item.code) for item in within.rejected] == [(7, "malformed")]
         missing = await imported(target, b"".join([*lines[:6], lines[-1]]))
         assert not missing.complete
         assert (await imported(target, body)).complete
@@ -394,10 +394,10 @@ class TransferConformance:
         source = await backend.fresh(PARTITIONS)
         await write_history(source, clock, backend)
         good = (await exported(source)).splitlines()
-        one = json.loads(good[1])
+        item = json.loads(good[1])
 
         def bad(**changes: Any) -> bytes:
-            return json.dumps({**one, **changes}).encode()
+            return json.dumps({**item, **changes}).encode()
 
         wrong = {
             b"{": "malformed",
@@ -408,7 +408,7 @@ class TransferConformance:
             bad(version=0): "invalid",
             bad(data={"content": 7}): "invalid",
             bad(data=[]): "invalid",
-            bad(data={**one["data"], "mood": 1}): "invalid",
+            bad(data={**item["data"], "mood": 1}): "invalid",
             bad(mood="good"): "invalid",
             bad(tenant="emca"): "invalid",
             bad(event_id=""): "invalid",
@@ -418,14 +418,14 @@ class TransferConformance:
             bad(occurred_at="yesterday"): "invalid",
             bad(data={"content": "x" * (MAX_ENTRY_BYTES + 100)}): "invalid",
             b'{"x":"' + b"x" * MAX_LINE_BYTES + b'"}': "malformed",
-            json.dumps({name: value for name, value in one.items() if name != "recorded_at"}).encode(): "invalid",
+            json.dumps({name: value for name, value in item.items() if name != "recorded_at"}).encode(): "invalid",
         }
         body = b"\n".join([good[0], *wrong, b"", b"  ", *good[1:-1]])
         end = json.dumps({"end": True, "events": len(wrong) + len(good) - 2}).encode()
         target = await backend.fresh(PARTITIONS)
         answer = await imported(target, body + b"\r\n" + end + b"\nbehind", size=1 << 16)
         expected = [(n, code) for n, code in enumerate(wrong.values(), 2)]
-        assert [(found.line, found.code) for found in answer.rejected[:-1]] == expected
+        assert [(result.line, result.code) for result in answer.rejected[:-1]] == expected
         assert answer.rejected[-1].message == "this is behind the end of the export"
         assert (answer.events, answer.rejected_lines, answer.complete) == (len(good) - 2, len(wrong) + 1, True)
         assert (await exported(target)).splitlines() == good
@@ -470,7 +470,7 @@ class TransferConformance:
 
     async def test_every_version_of_every_event_makes_the_round_trip(self, backend: Backend):
         source = await backend.fresh(1)
-        stored = [{**stored_sample(one), "tenant": TENANT, "event_id": f"e{n}"} for n, one in enumerate(SAMPLES)]
+        stored = [{**stored_sample(item), "tenant": TENANT, "event_id": f"e{n}"} for n, item in enumerate(SAMPLES)]
         await source.append({0: [Entry(EventId(raw["event_id"]), msgspec.msgpack.encode(raw)) for raw in stored]})
         body = await exported(source)
         assert [line["type"] for line in lines_of(body)] == [raw["type"] for raw in stored]
@@ -504,25 +504,25 @@ class TransferConformance:
     async def test_what_this_release_does_not_know_is_exported_as_it_is_stored(self, backend: Backend):
         """And refused on import, by line: the release that wrote it can take it."""
         source = await backend.fresh(1)
-        known = {"event_id": "e", "type": "lesson.recorded", "version": 1, "tenant": TENANT, "data": {"content": "c"}}
+        fields = {"event_id": "e", "type": "lesson.recorded", "version": 1, "tenant": TENANT, "data": {"content": "c"}}
         strangers: list[dict[str, Any]] = [
-            {**known, "type": "memory.dreamt", "data": {"deep": 7}},
-            {**known, "version": 2, "data": {"said": "c"}},
-            {**known, "data": {"content": "c", "mood": "good"}},
-            {**known, "mood": "good"},
-            {**known, "data": {"content": 7}},
+            {**fields, "type": "memory.dreamt", "data": {"deep": 7}},
+            {**fields, "version": 2, "data": {"said": "c"}},
+            {**fields, "data": {"content": "c", "mood": "good"}},
+            {**fields, "mood": "good"},
+            {**fields, "data": {"content": 7}},
         ]
-        payloads = [msgspec.msgpack.encode(one) for one in [*strangers, known]]
+        payloads = [msgspec.msgpack.encode(result) for result in [*strangers, fields]]
         await source.append({0: [Entry(EventId(f"e{n}"), payload) for n, payload in enumerate([*payloads, b"\xc1"])]})
         body = await exported(source)
-        found = lines_of(body)
-        for line, one in zip(found, strangers, strict=False):
-            assert {name: line[name] for name in one} == one
+        results = lines_of(body)
+        for line, result in zip(results, strangers, strict=False):
+            assert {name: line[name] for name in result} == result
             assert line["recorded_at"].endswith("Z")
         assert json.loads(body.splitlines()[-1]) == {"end": True, "events": 6, "unreadable": 1}
         answer = await imported(await backend.fresh(1), body)
         assert (answer.events, answer.rejected_lines, answer.complete) == (1, 5, True)
-        assert [one.line for one in answer.rejected] == [2, 3, 4, 5, 6]
+        assert [result.line for result in answer.rejected] == [2, 3, 4, 5, 6]
 
     async def test_many_events_are_read_and_appended_in_parts(self, backend: Backend, clock: ManualClock):
         source = await backend.fresh(2)
@@ -613,11 +613,11 @@ async def test_an_export_ends_where_the_log_ended_when_it_began(clock: ManualClo
     log = MemoryLog(1, clock.ms)
     handler = CommandHandler(GroupCommit(log), 1, clock)
     await handler.handle_batch([Remember(content=f"n{n}") for n in range(250)], ADA)
-    found: list[bytes] = []
+    results: list[bytes] = []
     async for chunk in export_events(log, Folded([]), ADMIN, None):
-        found.append(chunk)
+        results.append(chunk)
         await handler.handle(Remember(content="meanwhile"), ADA)
-    assert len(lines_of(b"".join(found))) == 250
+    assert len(lines_of(b"".join(results))) == 250
 
 
 LOG_ADMIN, LOG_ADA = Reader("default", operator=True), Caller("default", agent_id="ada")
@@ -719,12 +719,12 @@ async def test_an_import_that_is_repeated_behind_the_window_changes_nothing(redi
 async def test_an_import_brings_back_nothing_that_was_forgotten_since(redis: Client, clock: ManualClock):
     log, handler = await written(redis, clock)
     export = await export_of(redis, log)
-    (memory,) = [one for one in (await export_of(redis, log)).split(b"\n") if b"a secret" in one]
+    (memory,) = [item for item in (await export_of(redis, log)).split(b"\n") if b"a secret" in item]
     assert memory
-    kept = await handler.handle(Remember(content="unlike all others", project="p", event_id="gone"), LOG_ADA)
+    stored = await handler.handle(Remember(content="unlike all others", project="p", event_id="gone"), LOG_ADA)
     await project_all(redis, log)
     export = await export_of(redis, log)
-    forget = ForgetSubject(kind="memory", subject=kept.id, documents=[kept.id], project="p")
+    forget = ForgetSubject(kind="memory", subject=stored.id, documents=[stored.id], project="p")
     await handler.handle(forget, LOG_ADA)
     await project_all(redis, log)
     before = await entries(log)
@@ -737,7 +737,7 @@ async def test_an_import_brings_back_nothing_that_was_forgotten_since(redis: Cli
 
 async def test_events_recorded_at_any_time_are_imported_once(redis: Client, clock: ManualClock):
     log, handler = await written(redis, clock)
-    (line,) = [one for one in (await export_of(redis, log)).split(b"\n") if b"a secret" in one]
+    (line,) = [item for item in (await export_of(redis, log)).split(b"\n") if b"a secret" in item]
     event = json.loads(line)
     others = [
         {**event, "event_id": when, "recorded_at": when, "data": {**event["data"], "content": f"unlike {when}"}}

@@ -44,8 +44,8 @@ async def test_a_session_that_fell_silent_is_ended_and_one_that_did_not_is_not(s
     """To the millisecond: silent for exactly the idle time is not yet silent for longer."""
     await shop.observe("the first thing", "quiet")
     await shop.project()
-    seen = from_ms((await shop.session("quiet")).seen_ms)
-    shop.clock.now = seen + IDLE_AFTER
+    observation = from_ms((await shop.session("quiet")).seen_ms)
+    shop.clock.now = observation + IDLE_AFTER
     assert await shop.upkeep().end_idle_sessions() == 0
     shop.clock.advance(MS)
     assert await shop.upkeep().end_idle_sessions() == 1
@@ -108,9 +108,9 @@ async def test_a_crash_after_the_end_was_appended_ends_the_session_once(shop: Wo
 @pytest.mark.parametrize("confidence", [0.1, 0.12, 0.15, 0.3, 0.5, 0.8, 1.0])
 async def test_a_lesson_retires_when_what_is_left_of_it_is_a_tenth(shop: Workshop, confidence: float):
     """Not a millisecond before 0.05 a week have brought it there, and never in its first week."""
-    said = await shop.learn("round the total last", confidence=confidence)
+    fields = await shop.learn("round the total last", confidence=confidence)
     await shop.project()
-    told_at = from_ms((await shop.lesson(said.id)).reinforced_ms)
+    told_at = from_ms((await shop.lesson(fields.id)).reinforced_ms)
     weeks = max(1.0, (confidence - 0.1) / 0.05)
     due = from_ms(to_ms(told_at + timedelta(weeks=weeks)))
     shop.clock.now = due - MS
@@ -118,7 +118,7 @@ async def test_a_lesson_retires_when_what_is_left_of_it_is_a_tenth(shop: Worksho
     shop.clock.now = due
     assert await shop.upkeep().retire_lessons() == 1
     await shop.project()
-    lesson = await shop.lesson(said.id)
+    lesson = await shop.lesson(fields.id)
     assert lesson.retired_ms > 0
     (event,) = await shop.events(LessonRetired.TYPE)
     assert isinstance(event.data, LessonRetired)
@@ -130,31 +130,31 @@ async def test_a_lesson_retires_when_what_is_left_of_it_is_a_tenth(shop: Worksho
 
 async def test_a_worker_whose_clock_is_ahead_of_the_logs_retires_a_lesson_all_the_same(shop: Workshop):
     """By the log's clock no time has passed at all; its event id must not be used up for nothing."""
-    said = await shop.learn("a faint idea", confidence=0.12)
+    lesson = await shop.learn("a faint idea", confidence=0.12)
     await shop.project()
     shop.clock.advance(timedelta(weeks=1, minutes=1))
     assert await shop.upkeep().retire_lessons() == 1
     await shop.project()
-    assert (await shop.lesson(said.id)).retired_ms > 0
+    assert (await shop.lesson(lesson.id)).retired_ms > 0
 
 
 @pytest.mark.parametrize("again", ["reinforce", "say"])
 async def test_a_lesson_that_was_confirmed_never_retires(shop: Workshop, again: str):
-    said = await shop.learn("round the total last", confidence=0.2)
+    lesson = await shop.learn("round the total last", confidence=0.2)
     if again == "say":
         await shop.learn("round the total last")
     else:
         await shop.project()
-        await shop.say(ReinforceLesson(lesson=said.id, project="atlas"))
+        await shop.say(ReinforceLesson(lesson=lesson.id, project="atlas"))
     await shop.project()
-    told = await shop.lesson(said.id)
-    assert told.reinforcements == 1
-    assert told.confidence == pytest.approx(0.2 + 0.1 * 0.8, abs=1e-9)
+    answer = await shop.lesson(lesson.id)
+    assert answer.reinforcements == 1
+    assert answer.confidence == pytest.approx(0.2 + 0.1 * 0.8, abs=1e-9)
     for _ in range(5):
         shop.clock.advance(timedelta(weeks=100))
         assert await shop.upkeep().retire_lessons() == 0
-    assert (await shop.lesson(said.id)).retired_ms == 0
-    assert told.confidence_at(shop.clock.now) == 0.05
+    assert (await shop.lesson(lesson.id)).retired_ms == 0
+    assert answer.confidence_at(shop.clock.now) == 0.05
 
 
 async def test_a_lesson_confirmed_between_the_look_and_the_retirement_stays(shop: Workshop):
@@ -163,12 +163,12 @@ async def test_a_lesson_confirmed_between_the_look_and_the_retirement_stays(shop
             await shop.learn("round the total last")
             return await super().give(command, caller)
 
-    said = await shop.learn("round the total last", confidence=0.2)
+    fields = await shop.learn("round the total last", confidence=0.2)
     await shop.project()
     shop.clock.now = fades_at(0.2, 0.05, shop.clock.now) + timedelta(minutes=1)
     assert await shop.upkeep(shop.another_current(Late)).retire_lessons() == 1
     await shop.project()
-    lesson = await shop.lesson(said.id)
+    lesson = await shop.lesson(fields.id)
     assert (lesson.retired_ms, lesson.reinforcements) == (0, 1)
 
 
@@ -239,9 +239,9 @@ async def test_a_session_that_lost_an_observation_is_summarised_again_without_it
     await shop.project()
     assert await shop.upkeep().summarise() == 1
     await shop.project()
-    told = await shop.summary()
-    assert told.observation_count == 1
-    assert "Zephyrine" not in repr(told)
+    summary = await shop.summary()
+    assert summary.observation_count == 1
+    assert "Zephyrine" not in repr(summary)
     assert await shop.upkeep().summarise() == 0
 
 
@@ -326,10 +326,10 @@ def episode(n: int) -> str:
     return f"On day {n} kim moved the {TOPICS[n % 10]} next to the {TOPICS[n // 10 % 10]} in room number {n}."
 
 
-async def live(shop: Workshop, count: int = 101, agent: str = "ada", user: str = "kim", **said: Any) -> list[str]:
+async def live(shop: Workshop, count: int = 101, agent: str = "ada", user: str = "kim", **text: Any) -> list[str]:
     """An agent's episodic memories about a user, folded; their ids, oldest first."""
     ids = [
-        (await shop.remember(episode(n), memory_type="episodic", agent_id=agent, user_id=user, **said)).id
+        (await shop.remember(episode(n), memory_type="episodic", agent_id=agent, user_id=user, **text)).id
         for n in range(count)
     ]
     await shop.project()
@@ -343,8 +343,8 @@ async def test_a_hundred_and_one_episodic_memories_become_fifty_two(shop: Worksh
     await shop.project()
     current = await shop.memories()
     assert len(current) == 101 - 49
-    assert [one.id for one in current if one.memory_type == "episodic"] == ids[50:]
-    (summary,) = [one for one in current if one.memory_type == "semantic"]
+    assert [document.id for document in current if document.memory_type == "episodic"] == ids[50:]
+    (summary,) = [document for document in current if document.memory_type == "semantic"]
     assert summary.content == consolidation.summary_text(50, consolidation.summarise([episode(n) for n in range(50)]))
     assert summary.content.startswith("[Summary of 50 memories] ")
     assert (summary.condensed, summary.agent_id, summary.user_id) == (ids[:50], "ada", "kim")
@@ -395,7 +395,7 @@ async def test_a_worker_that_looks_while_the_others_summary_is_folded_condenses_
     """The other's summary is folded between the n-th thing that this one asks of the listing and the next."""
     ids = await live(shop)
     at_hand = shop.another_current()
-    asked: list[int] = []
+    requests: list[int] = []
 
     def then_the_other(name: str) -> None:
         ask = getattr(at_hand.documents, name)
@@ -403,22 +403,22 @@ async def test_a_worker_that_looks_while_the_others_summary_is_folded_condenses_
         async def asking(*args: Any) -> Any:
             answer = await ask(*args)
             if args[0] == EPISODIC and args[1] == home:
-                asked.append(0)
-                if len(asked) == nth:
+                requests.append(0)
+                if len(requests) == nth:
                     await shop.upkeep().condense()
                     await shop.project()
             return answer
 
         monkeypatch.setattr(at_hand.documents, name, asking)
 
-    found = await shop.documents.find(DocumentId(ids[0]))
-    assert found is not None
-    home = found.partition
+    document = await shop.documents.find(DocumentId(ids[0]))
+    assert document is not None
+    home = document.partition
     then_the_other("range")
     then_the_other("first")
     await shop.upkeep(at_hand).condense()
     await shop.project()
-    assert len(asked) >= nth
+    assert len(requests) >= nth
     assert len(await shop.memories()) == 52
     assert len(await shop.events(MemoryCondensed.TYPE)) == 1
 
@@ -454,7 +454,7 @@ async def test_passes_go_on_until_no_more_than_the_threshold_is_left(shop: Works
         sizes.append(len(await shop.memories()))
     assert sizes == [21, 17, 13, 13, 13, 13]
     current = await shop.memories()
-    assert [one.id for one in current if one.memory_type == "episodic"] == ids[15:]
+    assert [document.id for document in current if document.memory_type == "episodic"] == ids[15:]
 
 
 async def test_memories_of_different_readers_are_not_mixed(shop: Workshop):

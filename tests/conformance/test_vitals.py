@@ -67,9 +67,9 @@ class Loaded:
         self.at: Any = {}
 
 
-def watch_of(client: Client, ceilings: Limits, **known: Any) -> Watch:
+def watch_of(client: Client, ceilings: Limits, **existing: Any) -> Watch:
     """A watch over two partitions of the private server."""
-    return Watch(HealthSampler(client, 2, cast(Any, Loaded()), **known), ceilings)
+    return Watch(HealthSampler(client, 2, cast(Any, Loaded()), **existing), ceilings)
 
 
 async def fill(client: Client, size: int) -> None:
@@ -206,7 +206,7 @@ async def test_writes_are_held_back_while_memory_is_over_its_ceiling_and_let_in_
         watch.check("acme")
     assert refused.value.cause == "memory"
     assert 1 <= refused.value.retry_after_s <= 30
-    assert [one.code for one in watch.readiness.impaired] == ["overloaded", "no_worker"]
+    assert [item.code for item in watch.readiness.impaired] == ["overloaded", "no_worker"]
     await fill(client, 1)
     await watch.look()
     watch.check("acme")
