@@ -41,16 +41,11 @@ def configured(tmp_path_factory: pytest.TempPathFactory, together: Together) -> 
     Nothing is written to it that belongs to no project.
     """
     changes: dict[str, Any] = {
-        "embedder": "none",
-        "partitions": 2,
-        "observations_per_session": 3,
-        "agentd_origins": f"{PAGE}, http://other.example:8080/",
-        "agentd_strict": True,
-        "memex_mcp_hosts": ("memex.example",),
-        "memex_writes_per_minute": 999_999,
-        "memex_searches_per_minute": 999_999,
+        "embedder": "none", "partitions": 2, "observations_per_session": 3,
+        "agentd_origins": f"{PAGE}, http://other.example:8080/", "agentd_strict": True,
+        "memex_mcp_hosts": ("memex.example",), "memex_writes_per_minute": 999_999, "memex_searches_per_minute": 999_999,
         "condense_every": 1,
-    }
+    }  # fmt: skip
     return together(every_dialect(tmp_path_factory.mktemp("cache"), secret=None, **changes))
 
 

@@ -120,14 +120,10 @@ async def clients(doors: Doors, mcp: Stdio) -> AsyncGenerator[Clients]:
 
 
 READERS: dict[str, Callable[[Clients, str], Any]] = {
-    "native": Clients.native_recall,
-    "agentmemory search": Clients.agentmemory_search,
-    "agentmemory smart-search": Clients.agentmemory_smart_search,
-    "agent-memory REST": Clients.agent_memory_search,
-    "agent-memory MCP": Clients.agent_memory_mcp,
-    "agentd": Clients.agentd_search,
-    "memex": Clients.memex_search,
-}
+    "native": Clients.native_recall, "agentmemory search": Clients.agentmemory_search,
+    "agentmemory smart-search": Clients.agentmemory_smart_search, "agent-memory REST": Clients.agent_memory_search,
+    "agent-memory MCP": Clients.agent_memory_mcp, "agentd": Clients.agentd_search, "memex": Clients.memex_search,
+}  # fmt: skip
 EVERY_TEXT = {"native", "agent-memory REST", "agent-memory MCP"}
 SEEN = EVERY_TEXT | {"agentmemory search", "agentmemory smart-search"}
 LEARNED = EVERY_TEXT | {"agentmemory smart-search"}

@@ -72,15 +72,9 @@ class Published(NamedTuple):
 
     def _run(self, arguments: list[str], environment: dict[str, str], cwd: Path, given: str) -> Ran:
         done = subprocess.run(
-            ["node", *arguments],
-            env=environment,
-            cwd=cwd,
-            input=given,
-            capture_output=True,
-            text=True,
-            timeout=RUN_TIMEOUT_S,
-            check=False,
-        )
+            ["node", *arguments], env=environment, cwd=cwd, input=given, capture_output=True, text=True,
+            timeout=RUN_TIMEOUT_S, check=False,
+        )  # fmt: skip
         return Ran(done.returncode, _COLOURS.sub("", done.stdout), _COLOURS.sub("", done.stderr))
 
 

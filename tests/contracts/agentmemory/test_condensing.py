@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.contracts.agentmemory.calling import Api, Json, failed, ok, refused
+from tests.contracts.agentmemory.calling import Api, Json, failed, ok
 
 SUMMARY = {
     "sessionId", "project", "createdAt", "title", "narrative", "keyDecisions", "filesModified", "concepts",
@@ -16,9 +16,21 @@ def worked(api: Api, session: str, count: int = 3) -> None:
         api.hook(session, "post_tool_use", data=data)
 
 
-def finished(api: Api, name: str, **fields: object) -> str:
-    action = ok(api.post("actions", title=f"Fix {name}", project=name, status="done", **fields), 201)["action"]
-    return action["id"]
+def finished(api: Api, name: str, result: str = "") -> str:
+    action = ok(api.post("actions", title=f"Fix {name}", project=name, status="done"), 201)["action"]["id"]
+    if result:
+        ok(api.http.patch(f"/agentmemory/actions/{action}", json={"result": result}))
+    return action
+
+
+def crystallized(api: Api, actions: list[str], **fields: object) -> Json:
+    answer = api.tool("memory_crystallize", actionIds=actions, **fields)
+    assert answer["success"] is True
+    return answer["crystal"]
+
+
+def crystals(api: Api, **query: object) -> list[Json]:
+    return ok(api.get("crystals", **query))["crystals"]
 
 
 @pytest.mark.covers("POST /agentmemory/summarize")
@@ -36,29 +48,14 @@ def test_a_session_is_summarised(api: Api, name: str):
 
 @pytest.mark.covers("POST /agentmemory/summarize")
 def test_a_second_summary_takes_the_place_of_the_first(api: Api, name: str):
+    api.start(name)
+    assert failed(api.post("summarize", sessionId=name)) == "no_observations"
     worked(api, name, 1)
     ok(api.post("summarize", sessionId=name))
     worked(api, name, 1)
     assert ok(api.post("summarize", sessionId=name))["summary"]["observationCount"] == 2
     exported = [summary for summary in ok(api.get("export"))["summaries"] if summary["sessionId"] == name]
     assert [summary["observationCount"] for summary in exported] == [2]
-
-
-@pytest.mark.covers("POST /agentmemory/summarize")
-def test_an_unknown_session_is_not_summarised(api: Api, name: str):
-    assert failed(api.post("summarize", sessionId=name)) == "session_not_found"
-
-
-@pytest.mark.covers("POST /agentmemory/summarize")
-def test_a_session_without_observations_is_not_summarised(api: Api, name: str):
-    api.start(name)
-    assert failed(api.post("summarize", sessionId=name)) == "no_observations"
-
-
-@pytest.mark.covers("POST /agentmemory/summarize")
-@pytest.mark.parametrize("body", [{}, {"sessionId": ""}])
-def test_a_session_that_is_summarised_is_named(api: Api, body: Json):
-    refused(api.post("summarize", **body))
 
 
 @pytest.mark.covers("MCP memory_crystallize", "GET /agentmemory/crystals")
@@ -83,27 +80,18 @@ def test_a_crystal_is_listed_as_it_was_made(api: Api, name: str):
     for action, status, result in zip(actions, ("done", "done", "cancelled"), ("it works", "done", ""), strict=True):
         ok(api.http.patch(f"/agentmemory/actions/{action}", json={"status": status, "result": result}))
     for chosen in (actions[:1], actions[1:]):
-        made = api.tool("memory_crystallize", actionIds=chosen, project=name)["crystal"]
-        listed = next(
-            crystal for crystal in ok(api.get("crystals", project=name))["crystals"] if crystal["id"] == made["id"]
-        )
-        assert (listed["narrative"], listed["keyOutcomes"]) == (made["narrative"], made["keyOutcomes"])
-        assert len(made["keyOutcomes"]) == 1
+        crystal = crystallized(api, chosen, project=name)
+        (listed,) = [row for row in crystals(api, project=name) if row["id"] == crystal["id"]]
+        assert (listed["narrative"], listed["keyOutcomes"]) == (crystal["narrative"], crystal["keyOutcomes"])
+        assert len(crystal["keyOutcomes"]) == 1
 
 
-@pytest.mark.covers("MCP memory_crystallize", "GET /agentmemory/actions")
-def test_an_action_knows_its_crystal(api: Api, name: str):
-    action = finished(api, name)
-    crystal = api.tool("memory_crystallize", actionIds=[action], project=name)["crystal"]
+@pytest.mark.covers("MCP memory_crystallize", "GET /agentmemory/actions", "GET /agentmemory/lessons")
+def test_an_action_knows_its_crystal_whose_lessons_are_learned(api: Api, name: str):
+    action = finished(api, name, "always reconnect the pool after a restart")
+    crystal = crystallized(api, [action], project=name)
     (listed,) = ok(api.get("actions", project=name))["actions"]
     assert (listed["id"], listed["crystallizedInto"]) == (action, crystal["id"])
-
-
-@pytest.mark.covers("MCP memory_crystallize", "GET /agentmemory/lessons")
-def test_the_lessons_of_a_crystal_are_learned(api: Api, name: str):
-    action = finished(api, name)
-    ok(api.http.patch(f"/agentmemory/actions/{action}", json={"result": "always reconnect the pool after a restart"}))
-    crystal = api.tool("memory_crystallize", actionIds=[action], project=name)["crystal"]
     learned = ok(api.get("lessons", project=name, source="crystal"))["lessons"]
     assert {lesson["content"] for lesson in learned} == set(crystal["lessons"])
     assert all(lesson["confidence"] == 0.6 for lesson in learned)
@@ -117,23 +105,19 @@ def test_no_crystal_is_made_of_what_is_not_finished(api: Api, name: str):
     assert isinstance(answer["error"], str)
 
 
-@pytest.mark.covers("GET /agentmemory/crystals")
-def test_crystals_are_narrowed(api: Api, name: str):
-    for _ in range(2):
-        api.tool("memory_crystallize", actionIds=[finished(api, name)], project=name)
-    assert len(ok(api.get("crystals", project=name))["crystals"]) == 2
-    assert len(ok(api.get("crystals", project=name, limit=1))["crystals"]) == 1
-    assert ok(api.get("crystals", project=f"{name}-other"))["crystals"] == []
-
-
 @pytest.mark.covers("MCP memory_crystallize", "GET /agentmemory/crystals")
-def test_a_crystal_is_of_the_project_and_session_that_were_named(api: Api, name: str):
+def test_crystals_are_of_the_project_and_session_that_were_named(api: Api, name: str):
+    for _ in range(2):
+        crystallized(api, [finished(api, name)], project=name)
     named = {"project": f"{name}-other", "sessionId": name}
-    crystal = api.tool("memory_crystallize", actionIds=[finished(api, name)], **named)["crystal"]
-    (listed,) = ok(api.get("crystals", sessionId=name))["crystals"]
+    crystal = crystallized(api, [finished(api, name)], **named)
+    (listed,) = crystals(api, sessionId=name)
     assert listed["id"] == crystal["id"]
     assert named.items() <= crystal.items()
     assert named.items() <= listed.items()
+    assert len(crystals(api, project=name)) == 2
+    assert len(crystals(api, project=name, limit=1)) == 1
+    assert crystals(api, project=f"{name}-none") == []
 
 
 @pytest.mark.covers("POST /agentmemory/crystals/auto")
@@ -149,23 +133,14 @@ def test_finished_work_is_crystallised_by_itself_when_it_is_old_enough(api: Api,
 
 
 @pytest.mark.covers("POST /agentmemory/consolidate")
-def test_too_few_observations_are_not_consolidated(api: Api, name: str):
-    worked(api, name)
-    answer = ok(api.post("consolidate", project=f"p-{name}"))
-    assert (answer["consolidated"], answer["reason"]) == (0, "insufficient_observations")
-
-
-@pytest.mark.covers("POST /agentmemory/consolidate")
 def test_what_observations_have_in_common_is_consolidated(api: Api, name: str):
+    """Of enough of them; everything where nothing is named."""
     worked(api, name, 4)
+    too_few = ok(api.post("consolidate", project=f"p-{name}"))
+    assert (too_few["consolidated"], too_few["reason"]) == (0, "insufficient_observations")
     answer = ok(api.post("consolidate", project=f"p-{name}", minObservations=3))
-    assert answer["success"] is True
-    assert answer["totalObservations"] == 4
+    assert (answer["success"], answer["totalObservations"]) == (True, 4)
     assert answer["consolidated"] >= 0
-
-
-@pytest.mark.covers("POST /agentmemory/consolidate")
-def test_consolidating_everything_needs_no_arguments(api: Api):
     assert "consolidated" in ok(api.post("consolidate"))
 
 

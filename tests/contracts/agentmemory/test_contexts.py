@@ -1,6 +1,8 @@
-"""What an agent is told unasked: the context of a session, and what belongs to files it touches."""
+"""The context of a session, and what belongs to the files that it touches."""
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from xml.etree import ElementTree
 
@@ -8,7 +10,7 @@ import httpx
 import pytest
 
 from tests.acceptance.running import Doors
-from tests.contracts.agentmemory.calling import Api, Json, ok, refused
+from tests.contracts.agentmemory.calling import Api, Json, ok
 
 
 def context(api: Api, project: str, /, **options: Any) -> Json:
@@ -17,6 +19,24 @@ def context(api: Api, project: str, /, **options: Any) -> Json:
 
 def lesson(api: Api, content: str, **fields: Any) -> None:
     assert api.post("lessons", content=content, **fields).is_success
+
+
+@contextmanager
+def pinned_slots(api: Api, name: str, **contents: str) -> Iterator[None]:
+    """Slots of all projects, those called `hidden` not pinned; they are deleted afterwards."""
+    for label, content in contents.items():
+        fields = {"label": f"{label}_{name}", "content": content, "scope": "global", "pinned": label != "hidden"}
+        ok(api.post("slot", **fields), 201)
+    try:
+        yield
+    finally:
+        for label in contents:
+            ok(api.http.delete(f"/agentmemory/slot?label={label}_{name}"))
+
+
+def edited(api: Api, session: str, path: str, **fields: Any) -> str:
+    data = {"tool_name": "Edit", "tool_input": {"file_path": path}, "tool_output": f"{session} edited it"}
+    return api.hook(session, "post_tool_use", data=data, **fields)
 
 
 @pytest.mark.covers("POST /agentmemory/context")
@@ -45,36 +65,11 @@ def test_the_name_of_a_project_cannot_break_out(api: Api, name: str):
 
 
 @pytest.mark.covers("POST /agentmemory/context")
-@pytest.mark.parametrize(
-    "body",
-    [
-        {"project": "p"},
-        {"sessionId": "s"},
-        {"sessionId": "", "project": "p"},
-        {"sessionId": "s", "project": "p", "budget": 0},
-        {"sessionId": "s", "project": "p", "budget": -1},
-        {"sessionId": "s", "project": "p", "budget": "much"},
-    ],
-)
-def test_a_context_needs_a_session_a_project_and_a_budget_above_nothing(api: Api, body: Json):
-    refused(api.post("context", **body))
-
-
-@pytest.mark.covers("POST /agentmemory/context")
-def test_a_lesson_is_a_line_with_its_confidence_and_context(api: Api, name: str):
+def test_a_lesson_is_a_line_with_its_confidence_and_context_in_its_project_alone(api: Api, name: str):
     lesson(api, f"{name} must not be polled", context="while it warms up", confidence=0.8, project=name)
-    (line,) = [
-        splitline
-        for splitline in context(api, name)["context"].splitlines()
-        if f"{name} must not be polled" in splitline
-    ]
+    (line,) = [line for line in context(api, name)["context"].splitlines() if f"{name} must not be polled" in line]
     assert "0.80" in line
     assert "while it warms up" in line
-
-
-@pytest.mark.covers("POST /agentmemory/context")
-def test_lessons_of_other_projects_stay_there(api: Api, name: str):
-    lesson(api, f"{name} must not be polled", project=f"{name}-other")
     assert name not in context(api, f"{name}x")["context"].replace(f"{name}x", "")
 
 
@@ -90,16 +85,23 @@ def test_the_surest_lessons_come_first_and_only_ten(api: Api, name: str):
 
 
 @pytest.mark.covers("POST /agentmemory/context", "POST /agentmemory/slot")
-def test_a_pinned_slot_is_in_the_context_and_another_is_not(trusted: Api, name: str):
-    for label, pinned in (("seen", True), ("hidden", False)):
-        fields = {"label": f"{label}_{name}", "content": f"{name} {label}", "scope": "global", "pinned": pinned}
-        ok(trusted.post("slot", **fields), 201)
-    lesson(trusted, f"{name} is slow", project=name)
-    text = context(trusted, name)["context"]
-    for label in ("seen", "hidden"):
-        ok(trusted.http.delete(f"/agentmemory/slot?label={label}_{name}"))
-    assert f"{name} seen" in text
+def test_pinned_slots_come_before_lessons_and_those_before_sessions(trusted: Api, name: str):
+    lesson(trusted, f"{name} lesson", project=name)
+    data = {"tool_name": "Edit", "tool_input": f"{name} session"}
+    trusted.hook(f"{name}-1", "post_tool_failure", project=name, data=data)
+    with pinned_slots(trusted, name, s=f"{name} slot", hidden=f"{name} hidden"):
+        text = context(trusted, name)["context"]
+    assert text.index(f"{name} slot") < text.index(f"{name} lesson") < text.rindex(f"{name} session")
     assert f"{name} hidden" not in text
+
+
+@pytest.mark.covers("POST /agentmemory/context")
+def test_a_block_that_does_not_fit_is_passed_over_for_the_next(trusted: Api, name: str):
+    lesson(trusted, f"{name} lesson", project=name)
+    with pinned_slots(trusted, name, s=f"{name} slot " + "word " * 300):
+        text = context(trusted, name, budget=200)["context"]
+    assert f"{name} slot" not in text
+    assert f"{name} lesson" in text
 
 
 @pytest.mark.covers("POST /agentmemory/context")
@@ -114,32 +116,12 @@ def test_a_context_tells_of_other_sessions_and_not_of_its_own(api: Api, name: st
 
 
 @pytest.mark.covers("POST /agentmemory/context", "POST /agentmemory/summarize")
-def test_a_summarised_session_is_told_by_its_summary(api: Api, name: str):
-    data = {"tool_name": "Edit", "tool_input": {"file_path": f"src/{name}.py"}, "tool_output": "done"}
-    api.hook(f"{name}-1", "post_tool_use", project=name, data=data)
+def test_a_context_has_the_profile_of_the_project_and_the_summary_of_a_session(api: Api, name: str):
+    for _ in range(2):
+        edited(api, f"{name}-1", f"src/{name}.py", project=name)
+    assert f"src/{name}.py" in context(api, name, sessionId=f"{name}-2")["context"]
     summary = ok(api.post("summarize", sessionId=f"{name}-1"))["summary"]
     assert summary["title"] in context(api, name, sessionId=f"{name}-2")["context"]
-
-
-@pytest.mark.covers("POST /agentmemory/context")
-def test_the_profile_of_the_project_is_told(api: Api, name: str):
-    data = {"tool_name": "Edit", "tool_input": {"file_path": f"src/{name}.py"}, "tool_output": "done"}
-    for _ in range(2):
-        api.hook(f"{name}-1", "post_tool_use", project=name, data=data)
-    assert f"src/{name}.py" in context(api, name, sessionId=f"{name}-2")["context"]
-
-
-@pytest.mark.covers("POST /agentmemory/context")
-def test_slots_come_before_lessons_and_those_before_sessions(trusted: Api, name: str):
-    ok(trusted.post("slot", label=f"s_{name}", content=f"{name} slot", scope="global", pinned=True), 201)
-    lesson(trusted, f"{name} lesson", project=name)
-    data = {"tool_name": "Edit", "tool_input": f"{name} session"}
-    trusted.hook(f"{name}-1", "post_tool_failure", project=name, data=data)
-    text = context(trusted, name)["context"]
-    ok(trusted.http.delete(f"/agentmemory/slot?label=s_{name}"))
-    places = [text.index(f"{name} {kind}") for kind in ("slot", "lesson")]
-    assert places == sorted(places)
-    assert text.rindex(f"{name} session") > places[-1]
 
 
 @pytest.mark.covers("POST /agentmemory/context")
@@ -151,17 +133,6 @@ def test_a_context_never_exceeds_its_budget(api: Api, name: str, budget: int):
     answer = context(api, name, budget=budget)
     assert answer["tokens"] <= budget
     assert math.ceil(len(answer["context"]) / 3) <= budget
-
-
-@pytest.mark.covers("POST /agentmemory/context")
-def test_a_block_that_does_not_fit_is_passed_over_for_the_next(trusted: Api, name: str):
-    slot = {"label": f"s_{name}", "content": f"{name} slot " + "word " * 300, "scope": "global", "pinned": True}
-    ok(trusted.post("slot", **slot), 201)
-    lesson(trusted, f"{name} lesson", project=name)
-    text = context(trusted, name, budget=200)["context"]
-    ok(trusted.http.delete(f"/agentmemory/slot?label=s_{name}"))
-    assert f"{name} slot" not in text
-    assert f"{name} lesson" in text
 
 
 @pytest.mark.covers("POST /agentmemory/session/start")
@@ -179,23 +150,9 @@ def enrich(api: Api, session: str, files: list[str], **options: Any) -> Json:
     return ok(api.post("enrich", **{"sessionId": session, "files": files, "terms": [], **options}))
 
 
-def edited(api: Api, session: str, path: str, **fields: Any) -> str:
-    data = {"tool_name": "Edit", "tool_input": {"file_path": path}, "tool_output": f"{session} edited it"}
-    return api.hook(session, "post_tool_use", data=data, **fields)
-
-
-@pytest.mark.covers("POST /agentmemory/enrich")
-@pytest.mark.parametrize(
-    "body",
-    [
-        {"files": ["a.py"], "terms": []},
-        {"sessionId": "s", "terms": []},
-        {"sessionId": "s", "files": [], "terms": []},
-        {"sessionId": "", "files": ["a.py"]},
-    ],
-)
-def test_enriching_needs_a_session_and_files(api: Api, body: Json):
-    refused(api.post("enrich", **body))
+def block(text: str, name: str) -> str:
+    """The part of a text between the tags of that name."""
+    return text[text.index(f"<{name}>") : text.index(f"</{name}>")]
 
 
 @pytest.mark.covers("POST /agentmemory/enrich")
@@ -204,12 +161,11 @@ def test_of_a_file_nobody_knows_nothing_is_said(trusted: Api, name: str):
 
 
 @pytest.mark.covers("POST /agentmemory/enrich")
-def test_what_other_sessions_did_to_a_file_is_said(api: Api, name: str):
-    edited(api, f"{name}-1", f"src/{name}.py")
+@pytest.mark.parametrize("folder", ["", "/home/ada/shop/"])
+def test_what_other_sessions_did_to_a_file_is_told_by_the_end_of_its_path(api: Api, name: str, folder: str):
+    edited(api, f"{name}-1", f"{folder}src/{name}.py")
     answer = enrich(api, f"{name}-2", [f"src/{name}.py"])
-    text = answer["context"]
-    history = text[text.index("<agentmemory-file-context>") : text.index("</agentmemory-file-context>")]
-    assert f"Edit `src/{name}.py`" in history
+    assert f"Edit `{folder}src/{name}.py`" in block(answer["context"], "agentmemory-file-context")
     assert answer["truncated"] is False
 
 
@@ -220,25 +176,17 @@ def test_a_session_is_not_told_what_it_did_itself(trusted: Api, name: str):
 
 
 @pytest.mark.covers("POST /agentmemory/enrich")
-def test_a_file_is_known_by_the_end_of_its_path(api: Api, name: str):
-    edited(api, f"{name}-1", f"/home/ada/shop/src/{name}.py")
-    assert "<agentmemory-file-context>" in enrich(api, f"{name}-2", [f"src/{name}.py"])["context"]
-
-
-@pytest.mark.covers("POST /agentmemory/enrich")
-def test_what_a_search_finds_is_said_and_escaped(api: Api, name: str):
+def test_what_a_search_finds_is_told_and_escaped(api: Api, name: str):
     api.hook(name, "prompt_submit", project=name, data={"prompt": f"{name} <b>is & stays</b>"})
     text = enrich(api, f"{name}-2", [f"{name}.py"], terms=[name], toolName="Grep", project=name)["context"]
-    results = text[text.index("<agentmemory-relevant-context>") : text.index("</agentmemory-relevant-context>")]
-    assert f"{name} &lt;b&gt;is &amp; stays&lt;/b&gt;" in results
+    assert f"{name} &lt;b&gt;is &amp; stays&lt;/b&gt;" in block(text, "agentmemory-relevant-context")
 
 
 @pytest.mark.covers("POST /agentmemory/enrich")
-def test_bugs_of_a_file_are_said_and_other_memories_are_none(api: Api, name: str):
+def test_bugs_of_a_file_are_told_and_other_memories_are_not(api: Api, name: str):
     api.remember(f"{name} leaks one connection", type="bug", files=[f"src/{name}.py"], project=name)
     api.remember(f"{name} is formatted with black", type="preference", files=[f"src/{name}.py"], project=name)
-    text = enrich(api, name, [f"src/{name}.py"], project=name)["context"]
-    errors = text[text.index("<agentmemory-past-errors>") : text.index("</agentmemory-past-errors>")]
+    errors = block(enrich(api, name, [f"src/{name}.py"], project=name)["context"], "agentmemory-past-errors")
     assert f"{name} leaks one connection" in errors
     assert "formatted with black" not in errors
 

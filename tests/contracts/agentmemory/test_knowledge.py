@@ -1,11 +1,11 @@
-"""What follows from what is known: profiles, facts, procedures, insights, the graph, the state of it all."""
+"""Profiles, facts, procedures, insights and diagnoses."""
 
 import pytest
 
 from tests.contracts.agentmemory.calling import Api, at_last, ok
 
 
-def worked(api: Api, project: str) -> None:
+def edited(api: Api, project: str) -> None:
     """Some work on two TypeScript files, and an error."""
     for path in ("src/pool.ts", "src/pool.ts", "src/log.ts"):
         data = {"tool_name": "Edit", "tool_input": {"file_path": path}, "tool_output": "done"}
@@ -16,7 +16,7 @@ def worked(api: Api, project: str) -> None:
 
 @pytest.mark.covers("GET /agentmemory/profile")
 def test_a_profile_says_what_a_project_is_like(api: Api, name: str):
-    worked(api, name)
+    edited(api, name)
     profile = ok(api.get("profile", project=name))["profile"]
     assert (profile["project"], profile["sessionCount"], profile["totalObservations"]) == (name, 1, 4)
     assert "src/pool.ts" in str(profile["topFiles"][0])
@@ -28,24 +28,16 @@ def test_a_profile_says_what_a_project_is_like(api: Api, name: str):
 
 @pytest.mark.covers("GET /agentmemory/profile")
 def test_a_profile_is_also_flat_and_cached(api: Api, name: str):
-    worked(api, name)
+    """None of an unknown project; without a project the projects are listed."""
+    unknown = ok(api.get("profile", project=f"{name}-none"))
+    assert (unknown["profile"], unknown["reason"]) == (None, "no_sessions")
+    edited(api, name)
     assert ok(api.get("profile", project=name))["cached"] is False
     answer = at_last(lambda: ok(api.get("profile", project=name)), lambda answer: answer["cached"])
     assert {key: answer[key] for key in answer["profile"]} == answer["profile"]
-
-
-@pytest.mark.covers("GET /agentmemory/profile")
-def test_an_unknown_project_has_no_profile(api: Api, name: str):
-    answer = ok(api.get("profile", project=name))
-    assert (answer["profile"], answer["reason"]) == (None, "no_sessions")
-
-
-@pytest.mark.covers("GET /agentmemory/profile")
-def test_without_a_project_the_projects_are_listed(api: Api, name: str):
-    worked(api, name)
-    answer = ok(api.get("profile"))
-    assert answer["success"] is True
-    assert name in str(answer["projects"])
+    listing = ok(api.get("profile"))
+    assert listing["success"] is True
+    assert name in str(listing["projects"])
 
 
 @pytest.mark.covers("GET /agentmemory/semantic", "GET /agentmemory/procedural")

@@ -13,16 +13,10 @@ from tests.acceptance.running import SECRET, Doors, Server
 
 
 @pytest.mark.covers(
-    "GET /agentmemory/health",
-    "POST /agentmemory/session/start",
-    "POST /agentmemory/session/end",
-    "GET /agentmemory/sessions",
-    "POST /agentmemory/observe",
-    "GET /agentmemory/observations",
-    "POST /agentmemory/search",
-    "POST /agentmemory/context",
-    "GET /agentmemory/viewer",
-)
+    "GET /agentmemory/health", "POST /agentmemory/session/start", "POST /agentmemory/session/end",
+    "GET /agentmemory/sessions", "POST /agentmemory/observe", "GET /agentmemory/observations",
+    "POST /agentmemory/search", "POST /agentmemory/context", "GET /agentmemory/viewer",
+)  # fmt: skip
 def test_the_suite_of_a_live_server_passes(doors: Doors):
     with httpx.Client(base_url=f"{doors.agentmemory}/agentmemory", timeout=60, trust_env=False) as client:
 
@@ -57,14 +51,10 @@ def test_the_suite_of_a_live_server_passes(doors: Doors):
             observation = client.post(
                 "/observe",
                 json={
-                    "hookType": "post_tool_use",
-                    "sessionId": second,
-                    "project": "/tmp/live",
-                    "cwd": "/tmp/live",
-                    "timestamp": "2026-01-31T12:00:00.000Z",
-                    "data": data,
+                    "hookType": "post_tool_use", "sessionId": second, "project": "/tmp/live", "cwd": "/tmp/live",
+                    "timestamp": "2026-01-31T12:00:00.000Z", "data": data,
                 },
-            )
+            )  # fmt: skip
             assert observation.status_code == 201
             assert observation.json()["observationId"]
         observations = client.get("/observations", params={"sessionId": second})

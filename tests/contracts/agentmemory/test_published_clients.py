@@ -80,13 +80,9 @@ async def get(doors: Doors, path: str, **params: str) -> dict[str, Any]:
 
 
 @pytest.mark.covers(
-    "POST /agentmemory/session/start",
-    "POST /agentmemory/observe",
-    "POST /agentmemory/context",
-    "POST /agentmemory/session/end",
-    "POST /agentmemory/session/commit",
-    "POST /agentmemory/claude-bridge/sync",
-)
+    "POST /agentmemory/session/start", "POST /agentmemory/observe", "POST /agentmemory/context",
+    "POST /agentmemory/session/end", "POST /agentmemory/session/commit", "POST /agentmemory/claude-bridge/sync",
+)  # fmt: skip
 async def test_a_session_through_every_hook_is_all_there(
     doors: Doors, published: Published, project_folder: Path, tmp_path: Path, name: str
 ):
@@ -232,17 +228,10 @@ async def shim(doors: Doors, published: Published, log: Path, **more: str) -> As
 
 
 @pytest.mark.covers(
-    "GET /agentmemory/livez",
-    "GET /agentmemory/mcp/tools",
-    "POST /agentmemory/mcp/call",
-    "POST /agentmemory/remember",
-    "POST /agentmemory/search",
-    "POST /agentmemory/smart-search",
-    "GET /agentmemory/sessions",
-    "GET /agentmemory/export",
-    "GET /agentmemory/audit",
-    "DELETE /agentmemory/governance/memories",
-)
+    "GET /agentmemory/livez", "GET /agentmemory/mcp/tools", "POST /agentmemory/mcp/call", "POST /agentmemory/remember",
+    "POST /agentmemory/search", "POST /agentmemory/smart-search", "GET /agentmemory/sessions",
+    "GET /agentmemory/export", "GET /agentmemory/audit", "DELETE /agentmemory/governance/memories",
+)  # fmt: skip
 async def test_the_shim_asks_the_server_for_everything(doors: Doors, published: Published, tmp_path: Path, name: str):
     async def call(tool: str, **arguments: Any) -> Any:
         answer = await client.call_tool(tool, arguments)
@@ -281,15 +270,9 @@ async def test_the_shim_asks_the_server_for_everything(doors: Doors, published: 
 
 
 @pytest.mark.covers(
-    "GET /agentmemory/livez",
-    "GET /agentmemory/health",
-    "GET /agentmemory/config/flags",
-    "GET /agentmemory/memories",
-    "GET /agentmemory/graph/stats",
-    "GET /agentmemory/diagnostics/followup",
-    "POST /agentmemory/smart-search",
-    "GET /",
-)
+    "GET /agentmemory/livez", "GET /agentmemory/health", "GET /agentmemory/config/flags", "GET /agentmemory/memories",
+    "GET /agentmemory/graph/stats", "GET /agentmemory/diagnostics/followup", "POST /agentmemory/smart-search", "GET /",
+)  # fmt: skip
 async def test_the_command_line_plays_its_demo_and_finds_the_server_well(doors: Doors, published: Published):
     demo = await asyncio.to_thread(published.command, doors.agentmemory, "demo")
     assert demo.code == 0, demo
@@ -305,12 +288,8 @@ async def test_the_command_line_plays_its_demo_and_finds_the_server_well(doors: 
 async def test_the_command_line_imports_transcripts(doors: Doors, published: Published, tmp_path: Path, name: str):
     session = "0b8f6c1e-8f6e-4a58-9a0e-" + name[1:]
     line = {
-        "sessionId": session,
-        "cwd": f"/src/{name}",
-        "version": "2.0.0",
-        "isSidechain": False,
-        "userType": "external",
-    }
+        "sessionId": session, "cwd": f"/src/{name}", "version": "2.0.0", "isSidechain": False, "userType": "external",
+    }  # fmt: skip
     lines = [
         {**line, "type": "user", "uuid": "u1", "timestamp": "2026-11-20T10:00:00.000Z",
          "message": {"role": "user", "content": f"what of {name}?"}},

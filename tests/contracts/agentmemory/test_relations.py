@@ -1,5 +1,7 @@
 """Relations between memories."""
 
+from typing import Any
+
 import pytest
 
 from tests.contracts.agentmemory.calling import Api, Json, ok, refused
@@ -13,86 +15,59 @@ def pair(api: Api, name: str) -> tuple[str, str]:
     return first, second
 
 
-@pytest.mark.covers("POST /agentmemory/relations")
+def relate(api: Api, first: str, second: str, kind: str = "related", **fields: Any) -> Json:
+    return ok(api.post("relations", sourceId=first, targetId=second, type=kind, **fields), 201)
+
+
+@pytest.mark.covers("POST /agentmemory/relations", "GET /agentmemory/relations")
 @pytest.mark.parametrize("kind", TYPES)
-def test_a_relation_is_answered_whole_and_flat(api: Api, name: str, kind: str):
+def test_a_relation_is_answered_whole_and_flat_and_listed(api: Api, name: str, kind: str):
     first, second = pair(api, name)
-    answer = ok(api.post("relations", sourceId=first, targetId=second, type=kind, confidence=0.9), 201)
+    answer = relate(api, first, second, kind, confidence=0.9)
     assert answer["success"] is True
-    relation = answer["relation"]
-    assert (relation["sourceId"], relation["targetId"], relation["type"]) == (first, second, kind)
-    assert relation["confidence"] == 0.9
+    (listed,) = [row for row in ok(api.get("relations"))["relations"] if row["sourceId"] == first]
+    for relation in (answer["relation"], listed):
+        assert (relation["sourceId"], relation["targetId"], relation["type"]) == (first, second, kind)
+        assert relation["confidence"] == 0.9
     assert answer["relationId"] == answer["id"]
     assert (answer["sourceId"], answer["targetId"], answer["type"]) == (first, second, kind)
     assert answer["createdAt"]
 
 
-@pytest.mark.covers("GET /agentmemory/relations")
-def test_relations_are_listed(api: Api, name: str):
-    first, second = pair(api, name)
-    ok(api.post("relations", sourceId=first, targetId=second, type="extends", confidence=0.9), 201)
-    (result,) = [row for row in ok(api.get("relations"))["relations"] if row["sourceId"] == first]
-    assert (result["targetId"], result["type"], result["confidence"]) == (second, "extends", 0.9)
-
-
-@pytest.mark.covers("POST /agentmemory/relations", "GET /agentmemory/memories/{id}")
+@pytest.mark.covers("POST /agentmemory/relations", "GET /agentmemory/memories/{id}", "GET /agentmemory/memories")
 def test_related_memories_name_each_other_once(api: Api, name: str):
     first, second = pair(api, name)
-    for kind in ("extends", "related"):
-        ok(api.post("relations", sourceId=first, targetId=second, type=kind), 201)
+    relate(api, first, second)
+    rows = {row["id"]: row for row in api.memories(limit=5000)}
+    assert (rows[first].get("relatedIds"), rows[second].get("relatedIds")) == ([second], [first])
+    relate(api, first, second, "extends")
     for this, that in ((first, second), (second, first)):
         assert ok(api.get(f"memories/{this}"))["memory"]["relatedIds"] == [that]
 
 
-@pytest.mark.covers("POST /agentmemory/relations", "GET /agentmemory/memories")
-def test_listed_memories_name_those_they_are_related_to(api: Api, name: str):
-    first, second = pair(api, name)
-    ok(api.post("relations", sourceId=first, targetId=second, type="related"), 201)
-    fields = {row["id"]: row for row in api.memories(limit=5000)}
-    assert (fields[first].get("relatedIds"), fields[second].get("relatedIds")) == ([second], [first])
-
-
 @pytest.mark.covers("POST /agentmemory/relations")
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("kind", "sent", "expected"),
     [
-        ({"confidence": 0}, 0),
-        ({"confidence": 1}, 1),
-        ({"confidence": "0.7"}, 0.7),
-        ({"confidence": 3}, 1),
-        ({"confidence": -1}, 0),
+        *(("related", sent, expected) for sent, expected in ((0, 0), (1, 1), ("0.7", 0.7), (3, 1), (-1, 0))),
+        *((kind, None, expected) for kind, expected in (("related", 0.6), ("extends", 0.6))),
+        *((kind, None, expected) for kind, expected in (("supersedes", 0.7), ("contradicts", 0.55))),
     ],
 )
-def test_a_confidence_is_between_nothing_and_one(api: Api, name: str, text: Json, expected: float):
-    first, second = pair(api, name)
-    answer = ok(api.post("relations", sourceId=first, targetId=second, type="related", **text), 201)
-    assert answer["relation"]["confidence"] == expected
+def test_the_confidence_of_a_relation(api: Api, name: str, kind: str, sent: object, expected: float):
+    """As sent, between 0 and 1; else half, a tenth more for both being young, and a little by the type."""
+    fields = {} if sent is None else {"confidence": sent}
+    confidence = relate(api, *pair(api, name), kind, **fields)["relation"]["confidence"]
+    assert confidence == (pytest.approx(expected) if sent is None else expected)
 
 
 @pytest.mark.covers("POST /agentmemory/relations")
-@pytest.mark.parametrize(
-    ("kind", "confidence"), [("related", 0.6), ("extends", 0.6), ("supersedes", 0.7), ("contradicts", 0.55)]
-)
-def test_the_confidence_of_new_memories_follows_from_the_type(api: Api, name: str, kind: str, confidence: float):
-    """Half, a tenth more for both being young; a little more or less for what is said."""
-    first, second = pair(api, name)
-    answer = ok(api.post("relations", sourceId=first, targetId=second, type=kind), 201)
-    assert answer["relation"]["confidence"] == pytest.approx(confidence)
-
-
-@pytest.mark.covers("POST /agentmemory/relations")
-@pytest.mark.parametrize("missing", ["sourceId", "targetId", "type"])
-def test_a_relation_names_both_ends_and_its_type(api: Api, name: str, missing: str):
+def test_a_relation_names_both_ends_and_a_type_that_there_is(api: Api, name: str):
     first, second = pair(api, name)
     fields = {"sourceId": first, "targetId": second, "type": "related"}
-    del fields[missing]
-    refused(api.post("relations", **fields))
-
-
-@pytest.mark.covers("POST /agentmemory/relations")
-def test_a_type_nobody_knows_is_refused(api: Api, name: str):
-    first, second = pair(api, name)
-    refused(api.post("relations", sourceId=first, targetId=second, type="likes"))
+    for missing in fields:
+        refused(api.post("relations", **{key: value for key, value in fields.items() if key != missing}))
+    refused(api.post("relations", **{**fields, "type": "likes"}))
 
 
 @pytest.mark.covers("POST /agentmemory/relations")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.contracts.agentmemory.calling import Api, Json, ok, refused
+from tests.contracts.agentmemory.calling import Api, Json, ok
 
 COMPACT = {"obsId", "sessionId", "title", "type", "score", "timestamp"}
 FULL = {*COMPACT, "combinedScore", "narrative", "content", "concepts", "files", "observation"}
@@ -59,27 +59,6 @@ def test_results_are_full_unless_asked_otherwise(api: Api, name: str):
     assert "text" not in answer
 
 
-@pytest.mark.covers("POST /agentmemory/search")
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"query": ""},
-        {"query": "  "},
-        {"query": None},
-        {"query": "q", "limit": 0},
-        {"query": "q", "limit": 101},
-        {"query": "q", "limit": "many"},
-        {"query": "q", "format": "long"},
-        {"query": "q", "token_budget": 0},
-        {"query": "q", "token_budget": -5},
-        {"query": "q", "token_budget": "some"},
-        {},
-    ],
-)
-def test_a_search_that_makes_no_sense_is_refused(api: Api, wrong: Json):
-    refused(api.post("search", **wrong))
-
-
 @pytest.mark.covers("POST /agentmemory/search", "POST /agentmemory/smart-search")
 @pytest.mark.parametrize("path", ["search", "smart-search"])
 @pytest.mark.parametrize(
@@ -105,23 +84,18 @@ def crowd(api: Api) -> str:
 
 @pytest.mark.covers("POST /agentmemory/search")
 def test_results_fit_a_budget_of_tokens(api: Api, crowd: str):
-    answer = ok(api.post("search", query=crowd, project=crowd, token_budget=400))
-    assert (answer["truncated"], answer["tokens_budget"]) == (True, 400)
-    assert 0 < answer["tokens_used"] <= 400
-    assert 0 < len(answer["results"]) < 20
+    def search(**options: int) -> Json:
+        return ok(api.post("search", query=crowd, project=crowd, **options))
 
-
-@pytest.mark.covers("POST /agentmemory/search")
-def test_a_budget_too_small_for_one_leaves_nothing(api: Api, crowd: str):
-    answer = ok(api.post("search", query=crowd, project=crowd, token_budget=1))
-    assert (answer["results"], answer["tokens_used"], answer["truncated"]) == ([], 0, True)
-
-
-@pytest.mark.covers("POST /agentmemory/search")
-def test_a_budget_for_all_cuts_nothing(api: Api, crowd: str):
-    answer = ok(api.post("search", query=crowd, project=crowd, limit=2, token_budget=1_000_000))
-    assert (len(answer["results"]), answer["truncated"]) == (2, False)
-    assert answer["tokens_used"] > 0
+    some = search(token_budget=400)
+    assert (some["truncated"], some["tokens_budget"]) == (True, 400)
+    assert 0 < some["tokens_used"] <= 400
+    assert 0 < len(some["results"]) < 20
+    none = search(token_budget=1)
+    assert (none["results"], none["tokens_used"], none["truncated"]) == ([], 0, True)
+    whole = search(limit=2, token_budget=1_000_000)
+    assert (len(whole["results"]), whole["truncated"]) == (2, False)
+    assert whole["tokens_used"] > 0
 
 
 @pytest.mark.covers("POST /agentmemory/search")
@@ -140,14 +114,20 @@ def test_more_matching_words_rank_higher(api: Api, name: str):
 
 @pytest.mark.covers("POST /agentmemory/search")
 @pytest.mark.parametrize(
-    ("text", "query"),
+    ("hook", "data", "query"),
     [
-        ("the reconnecting pools", "reconnect pool"),
-        ("THE HERON", "heron"),
+        ("prompt_submit", {"prompt": "the reconnecting pools"}, "reconnect pool"),
+        ("prompt_submit", {"prompt": "THE HERON"}, "heron"),
+        ("post_tool_use", {"tool_name": "Edit", "tool_input": {"file_path": "src/zirconium.rs"}}, "zirconium.rs"),
+        ("post_tool_use", {"tool_name": "ZirconiumTool"}, "ZirconiumTool"),
+        ("post_tool_use", {"tool_name": "Bash", "tool_input": "zirconium"}, "zirconium"),
+        ("post_tool_use", {"tool_name": "Bash", "tool_output": "zirconium"}, "zirconium"),
     ],
 )
-def test_words_are_found_by_their_stem(api: Api, name: str, text: str, query: str):
-    observation = api.hook(name, "prompt_submit", project=name, data={"prompt": text})
+def test_an_observation_is_found_by_any_of_its_parts_and_by_stems(
+    api: Api, name: str, hook: str, data: Json, query: str
+):
+    observation = api.hook(name, hook, project=name, data=data)
     assert observation in ids(api.search(query, project=name))
 
 
@@ -159,21 +139,6 @@ def test_a_word_is_found_by_its_beginning_without_an_embedder_too(trusted: Api, 
 
 
 @pytest.mark.covers("POST /agentmemory/search")
-@pytest.mark.parametrize(
-    ("data", "query"),
-    [
-        ({"tool_name": "Edit", "tool_input": {"file_path": "src/zirconium.rs"}}, "zirconium.rs"),
-        ({"tool_name": "ZirconiumTool"}, "ZirconiumTool"),
-        ({"tool_name": "Bash", "tool_input": "zirconium"}, "zirconium"),
-        ({"tool_name": "Bash", "tool_output": "zirconium"}, "zirconium"),
-    ],
-)
-def test_an_observation_is_found_by_any_of_its_parts(api: Api, name: str, data: Json, query: str):
-    observation = api.hook(name, "post_tool_use", project=name, data=data)
-    assert observation in ids(api.search(query, project=name))
-
-
-@pytest.mark.covers("POST /agentmemory/search")
 def test_a_project_finds_its_own_memories_and_those_of_none(api: Api, name: str):
     for project in ({"project": f"{name}-a"}, {"project": f"{name}-b"}, {}):
         api.remember(f"{name} is said in {project}", type="bug", **project)
@@ -181,11 +146,12 @@ def test_a_project_finds_its_own_memories_and_those_of_none(api: Api, name: str)
     assert sorted(result["observation"].get("project", "") for result in results) == ["", f"{name}-a"]
 
 
-@pytest.mark.covers("POST /agentmemory/search")
-def test_a_project_finds_its_own_sessions(api: Api, name: str):
+@pytest.mark.covers("POST /agentmemory/search", "POST /agentmemory/smart-search")
+@pytest.mark.parametrize("path", ["search", "smart-search"])
+def test_a_project_finds_its_own_sessions(api: Api, name: str, path: str):
     for project in (f"{name}-a", f"{name}-b"):
         api.hook(project, "prompt_submit", project=project, data={"prompt": f"{name} said"})
-    results = api.search(name, project=f"{name}-a")
+    results = ok(api.post(path, query=name, project=f"{name}-a"))["results"]
     assert {result["sessionId"] for result in results} & {f"{name}-a", f"{name}-b"} == {f"{name}-a"}
 
 
@@ -245,23 +211,14 @@ def test_lessons_may_be_left_out(api: Api, name: str, no: object):
 
 
 @pytest.mark.covers("POST /agentmemory/smart-search")
-@pytest.mark.parametrize("form", ["id", "object", "text"])
-def test_ids_are_expanded_to_full_records(api: Api, name: str, form: str):
+def test_ids_are_expanded_to_full_records(api: Api, name: str):
     observation = api.observe(name, tool_name="Bash", tool_output="all of it")
-    query: dict[str, Any] = {
-        "id": [observation],
-        "object": [{"obsId": observation, "sessionId": name}],
-        "text": observation,
-    }
-    answer = ok(api.post("smart-search", expandIds=query[form]))
-    assert (answer["mode"], answer["truncated"]) == ("expanded", False)
-    (result,) = answer["results"]
-    assert (result["obsId"], result["sessionId"]) == (observation, name)
-    assert result["observation"]["toolOutput"] == "all of it"
-
-
-@pytest.mark.covers("POST /agentmemory/smart-search")
-def test_an_unknown_id_expands_to_nothing(api: Api):
+    for ids in ([observation], [{"obsId": observation, "sessionId": name}], observation):
+        answer = ok(api.post("smart-search", expandIds=ids))
+        assert (answer["mode"], answer["truncated"]) == ("expanded", False)
+        (result,) = answer["results"]
+        assert (result["obsId"], result["sessionId"]) == (observation, name)
+        assert result["observation"]["toolOutput"] == "all of it"
     assert ok(api.post("smart-search", expandIds=["obs_none"]))["results"] == []
 
 
@@ -271,20 +228,6 @@ def test_no_more_than_twenty_ids_are_expanded(api: Api, name: str):
     answer = ok(api.post("smart-search", expandIds=observation))
     assert ids(answer["results"]) == observation[:20]
     assert answer["truncated"] is True
-
-
-@pytest.mark.covers("POST /agentmemory/smart-search")
-@pytest.mark.parametrize("wrong", [{}, {"query": ""}, {"query": None, "expandIds": []}, {"query": "q", "limit": 0}])
-def test_a_smart_search_for_nothing_is_refused(api: Api, wrong: Json):
-    refused(api.post("smart-search", **wrong))
-
-
-@pytest.mark.covers("POST /agentmemory/smart-search")
-def test_a_smart_search_in_a_project_finds_its_own(api: Api, name: str):
-    for project in (f"{name}-a", f"{name}-b"):
-        api.hook(project, "prompt_submit", project=project, data={"prompt": f"{name} said"})
-    results = ok(api.post("smart-search", query=name, project=f"{name}-a"))["results"]
-    assert {result["sessionId"] for result in results} & {f"{name}-a", f"{name}-b"} == {f"{name}-a"}
 
 
 @pytest.mark.covers("POST /agentmemory/smart-search")
@@ -311,55 +254,42 @@ def days(api: Api) -> list[str]:
 
 
 def timeline(api: Api, **options: Any) -> Json:
-    return ok(api.post("timeline", project=f"days{id(api)}", **options))
+    return ok(api.post("timeline", **{"project": f"days{id(api)}", **options}))
+
+
+def observed(answer: Json) -> list[str]:
+    return [entry["observation"]["id"] for entry in answer["entries"]]
 
 
 @pytest.mark.covers("POST /agentmemory/timeline")
 def test_a_timeline_is_what_was_around_a_time(api: Api, days: list[str]):
-    answer = timeline(api, anchor="2026-01-06T00:00:00.000Z", before=2, after=2)
+    answer = timeline(api, anchor="2026-01-06T00:00:00.000Z", before=2, after=3)
     assert answer["success"] is True
-    assert [entry["observation"]["id"] for entry in answer["entries"]] == days[3:8]
-    assert [entry["relativePosition"] for entry in answer["entries"]] == [-2, -1, 0, 1, 2]
+    assert observed(answer) == days[3:9]
+    assert [entry["relativePosition"] for entry in answer["entries"]] == [-2, -1, 0, 1, 2, 3]
     assert {entry["sessionId"] for entry in answer["entries"]} == {f"days{id(api)}"}
     assert answer["anchorIndex"] == 2
+    assert answer["observations"] == [entry["observation"] for entry in answer["entries"]]
 
 
 @pytest.mark.covers("POST /agentmemory/timeline")
-def test_a_timeline_is_also_a_list_of_observations(api: Api, days: list[str]):
-    answer = timeline(api, anchor="2026-01-06T00:00:00.000Z", before=1, after=3)
-    assert [observation["id"] for observation in answer["observations"]] == days[4:9]
-    assert answer["observations"] == [observation["observation"] for observation in answer["entries"]]
-
-
-@pytest.mark.covers("POST /agentmemory/timeline")
-@pytest.mark.parametrize(
-    ("around", "first", "last"),
-    [({}, 0, 11), ({"before": 0, "after": 0}, 5, 6), ({"before": 0}, 5, 11), ({"before": "1", "after": "1"}, 4, 7)],
-)
-def test_a_timeline_shows_five_before_and_after_unless_asked_otherwise(
-    api: Api, days: list[str], around: Json, first: int, last: int
-):
-    answer = timeline(api, anchor="2026-01-06T00:00:00.000Z", **around)
-    assert [entry["observation"]["id"] for entry in answer["entries"]] == days[first:last]
-
-
-@pytest.mark.covers("POST /agentmemory/timeline")
-@pytest.mark.parametrize("anchor", ["2026-01-06", "2026-01-06T05:00:00Z", "2026-01-05T20:00:00.000Z"])
-def test_the_anchor_is_the_nearest_in_time(api: Api, days: list[str], anchor: str):
-    answer = timeline(api, anchor=anchor, before=1, after=1)
-    assert answer["entries"][answer["anchorIndex"]]["observation"]["id"] == days[5]
-
-
-@pytest.mark.covers("POST /agentmemory/timeline")
-def test_a_word_is_an_anchor(api: Api, days: list[str]):
-    answer = timeline(api, anchor=f"heron{f'days{id(api)}'}", before=1, after=1)
-    assert [entry["observation"]["id"] for entry in answer["entries"]] == days[4:7]
-
-
-@pytest.mark.covers("POST /agentmemory/timeline")
-def test_an_observation_is_an_anchor(api: Api, days: list[str]):
-    answer = timeline(api, anchor=days[2], before=1, after=1)
-    assert [entry["observation"]["id"] for entry in answer["entries"]] == days[1:4]
+def test_a_timeline_shows_five_before_and_after_unless_asked_otherwise(api: Api, days: list[str]):
+    """Around the nearest in time, a word or an observation."""
+    sixth, one_each = "2026-01-06T00:00:00.000Z", {"before": 1, "after": 1}
+    for options, first, last in (
+        ({"anchor": sixth}, 0, 11),
+        ({"anchor": sixth, "before": 0, "after": 0}, 5, 6),
+        ({"anchor": sixth, "before": 0}, 5, 11),
+        ({"anchor": sixth, "before": "1", "after": "1"}, 4, 7),
+        *(({"anchor": anchor, **one_each}, 4, 7) for anchor in ("2026-01-06", "2026-01-06T05:00:00Z")),
+        ({"anchor": "2026-01-05T20:00:00.000Z", **one_each}, 4, 7),
+        ({"anchor": f"herondays{id(api)}", **one_each}, 4, 7),
+        ({"anchor": days[2], **one_each}, 1, 4),
+    ):
+        answer = timeline(api, **options)
+        assert observed(answer) == days[first:last], options
+        anchored = days[2] if options["anchor"] == days[2] else days[5]
+        assert observed(answer)[answer["anchorIndex"]] == anchored, options
 
 
 @pytest.mark.covers("POST /agentmemory/timeline")
@@ -382,25 +312,11 @@ def test_a_timeline_of_one_session_leaves_others_out(api: Api, name: str):
 
 
 @pytest.mark.covers("POST /agentmemory/timeline")
-def test_nothing_with_the_word_is_said(api: Api, name: str, days: list[str]):
+def test_a_timeline_of_nothing_is_empty_and_says_why(api: Api, name: str, days: list[str]):
     answer = timeline(api, anchor=name)
     assert (answer["success"], answer["entries"], answer["observations"]) == (True, [], [])
     assert answer["reason"] == "no_match"
-
-
-@pytest.mark.covers("POST /agentmemory/timeline")
-def test_a_date_that_is_none_is_said(api: Api, days: list[str]):
     answer = timeline(api, anchor="2026-99-99T00:00:00Z")
     assert (answer["entries"], answer["reason"]) == ([], "invalid_date")
-
-
-@pytest.mark.covers("POST /agentmemory/timeline")
-def test_an_unknown_project_has_no_timeline(api: Api, name: str):
-    answer = ok(api.post("timeline", anchor=UNKNOWN, project=name))
+    answer = timeline(api, anchor=UNKNOWN, project=name)
     assert (answer["entries"], answer["observations"]) == ([], [])
-
-
-@pytest.mark.covers("POST /agentmemory/timeline")
-@pytest.mark.parametrize("body", [{}, {"anchor": ""}, {"anchor": None, "project": "p"}])
-def test_a_timeline_needs_an_anchor(api: Api, body: Json):
-    refused(api.post("timeline", **body))

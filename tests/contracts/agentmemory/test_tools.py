@@ -8,38 +8,27 @@ import pytest
 from tests.contracts.agentmemory.calling import Api, Json, ok, refused
 
 TOOLS: dict[str, tuple[set[str], set[str]]] = {
-    "memory_recall": ({"query"}, {"limit"}),
-    "memory_save": ({"content"}, {"type", "concepts", "files", "project"}),
-    "memory_sessions": (set(), set()),
-    "memory_sessions_list": (set(), set()),
-    "memory_smart_search": ({"query"}, {"limit"}),
-    "memory_timeline": ({"anchor"}, {"project", "sessionId"}),
-    "memory_observations": ({"sessionId"}, set()),
-    "memory_profile": ({"project"}, set()),
+    "memory_recall": ({"query"}, {"limit"}), "memory_save": ({"content"}, {"type", "concepts", "files", "project"}),
+    "memory_sessions": (set(), set()), "memory_sessions_list": (set(), set()),
+    "memory_smart_search": ({"query"}, {"limit"}), "memory_timeline": ({"anchor"}, {"project", "sessionId"}),
+    "memory_observations": ({"sessionId"}, set()), "memory_profile": ({"project"}, set()),
     "memory_lessons": (set(), {"project", "minConfidence", "limit"}),
-    "memory_lesson_save": ({"content"}, {"context", "project"}),
-    "memory_lesson_recall": ({"query"}, {"project"}),
-    "memory_lesson_search": ({"query"}, {"project"}),
-    "memory_consolidate": (set(), set()),
-    "memory_reflect": ({"sessionId"}, {"maxObservations"}),
-    "memory_diagnose": (set(), set()),
-    "memory_forget": (set(), {"memoryId", "sessionId", "observationIds"}),
-    "memory_export": (set(), set()),
+    "memory_lesson_save": ({"content"}, {"context", "project"}), "memory_lesson_recall": ({"query"}, {"project"}),
+    "memory_lesson_search": ({"query"}, {"project"}), "memory_consolidate": (set(), set()),
+    "memory_reflect": ({"sessionId"}, {"maxObservations"}), "memory_diagnose": (set(), set()),
+    "memory_forget": (set(), {"memoryId", "sessionId", "observationIds"}), "memory_export": (set(), set()),
     "agent_observe": ({"sessionId", "project"}, {"text", "content", "type", "title", "cwd", "agentId"}),
     "agent_remember": ({"content", "project"}, {"type", "concepts", "files", "agentId"}),
     "memory_antigravity_sync": ({"mode"}, {"currentConversationId", "currentFolder"}),
     "memory_antigravity_sync_all": ({"mode"}, {"currentConversationId", "currentFolder"}),
-    "memory_slot_list": (set(), set()),
-    "memory_slot_get": ({"label"}, set()),
+    "memory_slot_list": (set(), set()), "memory_slot_get": ({"label"}, set()),
     "memory_slot_create": ({"label"}, {"content", "scope", "sizeLimit", "pinned"}),
-    "memory_slot_append": ({"label", "text"}, set()),
-    "memory_slot_replace": ({"label", "content"}, set()),
+    "memory_slot_append": ({"label", "text"}, set()), "memory_slot_replace": ({"label", "content"}, set()),
     "memory_slot_delete": ({"label"}, set()),
     "memory_action_create": ({"title"}, {"description", "priority", "status", "tags", "sessionId"}),
     "memory_action_update": ({"actionId"}, {"title", "description", "priority", "status", "tags", "sessionId"}),
-    "memory_frontier": (set(), set()),
-    "memory_crystallize": ({"sessionId"}, set()),
-}
+    "memory_frontier": (set(), set()), "memory_crystallize": ({"sessionId"}, set()),
+}  # fmt: skip
 """What the schema of each requires and what it offers besides."""
 ALTERNATIVES = {"memory_reflect", "memory_crystallize", "memory_antigravity_sync", "memory_antigravity_sync_all"}
 """Take other arguments instead of the required one, so that a schema may leave it optional."""
@@ -77,13 +66,6 @@ def test_a_tool_answers_with_one_text_of_json(api: Api, name: str, path: str):
 
 
 @pytest.mark.covers("POST /agentmemory/mcp/call", "POST /agentmemory/mcp/tools")
-@pytest.mark.parametrize("path", ["mcp/call", "mcp/tools"])
-@pytest.mark.parametrize("body", [{}, {"name": ""}, {"name": "memory_nothing"}, {"arguments": {}}])
-def test_a_call_names_a_tool(api: Api, path: str, body: Json):
-    refused(api.post(path, **body))
-
-
-@pytest.mark.covers("POST /agentmemory/mcp/call", "POST /agentmemory/mcp/tools")
 @pytest.mark.parametrize("tool", [tool for tool, (required, _) in TOOLS.items() if required - {"mode"}])
 def test_a_missing_argument_is_told_in_text_to_some_and_by_status_to_others(api: Api, tool: str):
     if tool not in ALTERNATIVES:
@@ -114,27 +96,18 @@ def test_memory_save_in_a_session_leaves_an_observation_there(api: Api, name: st
 
 
 @pytest.mark.covers("MCP memory_recall")
-@pytest.mark.parametrize("form", ["full", "compact"])
-def test_memory_recall_finds(api: Api, name: str, form: str):
+def test_memory_recall_finds_in_every_format_and_within_a_budget(api: Api, name: str):
     memory = api.remember(f"{name} stands by the pond", project=name)["id"]
-    answer = api.tool("memory_recall", query=name, limit="5", format=form, project=name)
-    assert answer["format"] == form
-    assert answer["results"][0]["obsId"] == memory
-    assert ("observation" in answer["results"][0]) is (form == "full")
-
-
-@pytest.mark.covers("MCP memory_recall")
-def test_memory_recall_may_be_narrated(api: Api, name: str):
-    api.remember(f"{name} stands by the pond", project=name)
-    answer = ok(api.post("mcp/call", name="memory_recall", arguments={"query": name, "format": "narrative"}))
-    assert f"{name} stands by the pond" in answer["content"][0]["text"]
-
-
-@pytest.mark.covers("MCP memory_recall")
-def test_memory_recall_keeps_to_a_budget(api: Api, name: str):
-    api.remember(f"{name} " + "word " * 200, project=name)
-    answer = api.tool("memory_recall", query=name, token_budget=10, project=name)
-    assert (answer["results"], answer["truncated"]) == ([], True)
+    for form in ("full", "compact"):
+        answer = api.tool("memory_recall", query=name, limit="5", format=form, project=name)
+        assert answer["format"] == form
+        assert answer["results"][0]["obsId"] == memory
+        assert ("observation" in answer["results"][0]) is (form == "full")
+    narrated = ok(api.post("mcp/call", name="memory_recall", arguments={"query": name, "format": "narrative"}))
+    assert f"{name} stands by the pond" in narrated["content"][0]["text"]
+    api.remember(f"{name}-2 " + "word " * 200, project=f"{name}-2")
+    short = api.tool("memory_recall", query=f"{name}-2", token_budget=10, project=f"{name}-2")
+    assert (short["results"], short["truncated"]) == ([], True)
 
 
 @pytest.mark.covers("MCP memory_sessions", "MCP memory_sessions_list")
@@ -244,18 +217,11 @@ def test_memory_export_has_everything(api: Api, name: str):
 @pytest.mark.covers("MCP agent_observe")
 @pytest.mark.parametrize("field", ["text", "content"])
 def test_agent_observe_keeps_what_an_agent_says(api: Api, name: str, field: str):
-    answer = api.tool("agent_observe", **{"sessionId": name, "project": name, field: "said", "title": "Note"})
-    observation = api.seen(name)
-    assert (observation["id"], observation["toolName"], observation["toolInput"]) == (
-        answer["observationId"],
-        "Note",
-        "said",
-    )
-
-
-@pytest.mark.covers("MCP agent_observe")
-def test_agent_observe_needs_something_said(api: Api, name: str):
     assert api.tool("agent_observe", sessionId=name, project=name)["success"] is False
+    answer = api.tool("agent_observe", **{"sessionId": name, "project": name, field: "said", "title": "Note"})
+    stored = api.seen(name)
+    assert stored["id"] == answer["observationId"]
+    assert (stored["toolName"], stored["toolInput"]) == ("Note", "said")
 
 
 @pytest.mark.covers("MCP agent_remember")
@@ -277,13 +243,9 @@ def test_conversations_that_are_not_there_are_not_synced(api: Api, name: str, to
 
 
 @pytest.mark.covers(
-    "MCP memory_slot_create",
-    "MCP memory_slot_get",
-    "MCP memory_slot_list",
-    "MCP memory_slot_append",
-    "MCP memory_slot_replace",
-    "MCP memory_slot_delete",
-)
+    "MCP memory_slot_create", "MCP memory_slot_get", "MCP memory_slot_list", "MCP memory_slot_append",
+    "MCP memory_slot_replace", "MCP memory_slot_delete",
+)  # fmt: skip
 def test_a_slot_lives_its_life(api: Api, name: str):
     made = api.tool("memory_slot_create", label=name, content="a", sizeLimit="50", pinned="false")
     assert made["success"] is True
@@ -304,11 +266,7 @@ def test_a_slot_lives_its_life(api: Api, name: str):
 def test_actions_are_made_changed_and_waited_for(api: Api, name: str):
     first = api.tool("memory_action_create", title="first", priority="3", tags="a,b", project=name)
     assert (first["success"], first["edges"]) == (True, [])
-    assert (first["action"]["priority"], first["action"]["status"], first["action"]["tags"]) == (
-        3,
-        "pending",
-        ["a", "b"],
-    )
+    assert {"priority": 3, "status": "pending", "tags": ["a", "b"]}.items() <= first["action"].items()
     second = api.tool("memory_action_create", title="second", project=name, requires=[first["action"]["id"]])
     assert second["action"]["status"] == "blocked"
     assert len(second["edges"]) == 1
