@@ -39,14 +39,9 @@ WENT = {"observation": 4, "memory": 3, "lesson": 1, "event": 1, "session": 2}
 async def ask(shop: Workshop, kind: SubjectKind, name: str, project: str = "", number: int = 1) -> Receipt:
     """A request as the route writes it."""
     receipt = Receipt(
-        id=f"receipt-{number}",
-        tenant=TENANT,
-        kind=kind,
-        subject=user_digest(TENANT, name) if kind == "user" else name,
-        name=name,
-        project=project,
-        requested_at=shop.clock.now,
-    )
+        id=f"receipt-{number}", tenant=TENANT, kind=kind, subject=user_digest(TENANT, name) if kind == "user" else name,
+        name=name, project=project, requested_at=shop.clock.now,
+    )  # fmt: skip
     await save_receipt(shop.redis, receipt)
     return receipt
 

@@ -214,13 +214,9 @@ async def test_a_summary_that_is_nobodys_is_not_shown_to_an_isolated_reader(desk
     await desk.settle()
     located = await Sessions(desk.documents).one(NOBODY, "s1", PROJECT)
     command = SummariseSession(
-        project=PROJECT,
-        session_id="s1",
-        title="Fruit",
-        narrative="The kiwi and the mango.",
-        observation_count=1,
+        project=PROJECT, session_id="s1", title="Fruit", narrative="The kiwi and the mango.", observation_count=1,
         forgotten_at=getattr(located.document, "told_from", ""),
-    )
+    )  # fmt: skip
     await desk.say(command)
     await desk.settle()
     assert "mango" in await told(desk, NOBODY)

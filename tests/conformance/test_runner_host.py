@@ -245,25 +245,17 @@ async def test_what_a_runner_was_handed_after_it_lost_the_partition_is_applied_b
     keys = PartitionKeys(0)
     handler = CommandHandler(GroupCommit(RedisLog(redis, 1)), 1)
     old = PartitionRunner(
-        blocking,
-        log,
-        0,
-        await acquire_lease(redis, keys, "old", 60_000),
-        lambda partition, changes: None,
+        blocking, log, 0, await acquire_lease(redis, keys, "old", 60_000), lambda partition, changes: None,
         PartitionDeadLetters,
-    )
+    )  # fmt: skip
     old_task = asyncio.create_task(old.run())
     await wait_until(lambda: has_group(redis, keys))
     await asyncio.sleep(0.05)
     await redis.delete(keys.lease)
     new = PartitionRunner(
-        blocking,
-        log,
-        0,
-        await acquire_lease(redis, keys, "new", 60_000),
-        lambda partition, changes: None,
+        blocking, log, 0, await acquire_lease(redis, keys, "new", 60_000), lambda partition, changes: None,
         PartitionDeadLetters,
-    )
+    )  # fmt: skip
     new_task = asyncio.create_task(new.run())
     await asyncio.sleep(0.1)
     token = Token()

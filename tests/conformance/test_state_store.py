@@ -69,148 +69,65 @@ def added(*documents: Document) -> Changes:
 def lesson(n: int = 1) -> Lesson:
     """A lesson whose every field is set, with text that a hash could get wrong."""
     return Lesson(
-        id=f"lsn_{n:020x}",
-        tenant="default",
-        project="проект",
-        agent_id="ada",
-        user_id="u1",
-        title="false",
-        content="line one\r\nline two\0 \u2028 🚀 'quoted' \"twice\" \\n",
-        context=" ",
-        tags="a\x1fb",
-        confidence=0.1 + 0.2,
-        reinforcements=3,
-        origin="None",
-        severity="critical",
-        trigger_tool="bash",
-        trigger_pattern="git\\s+push",
-        trigger_count=2,
-        active=False,
-        derived_from="obs_1\x1fobs_2",
-        updated_ms=7,
-        triggered_ms=8,
-        retired_ms=9,
-        recorded_ms=1_769_860_800_001,
-        occurred_ms=-5,
-        reinforced_ms=2**53 + 1,
+        id=f"lsn_{n:020x}", tenant="default", project="проект", agent_id="ada", user_id="u1", title="false",
+        content="line one\r\nline two\0 \u2028 🚀 'quoted' \"twice\" \\n", context=" ", tags="a\x1fb",
+        confidence=0.1 + 0.2, reinforcements=3, origin="None", severity="critical", trigger_tool="bash",
+        trigger_pattern="git\\s+push", trigger_count=2, active=False, derived_from="obs_1\x1fobs_2", updated_ms=7,
+        triggered_ms=8, retired_ms=9, recorded_ms=1_769_860_800_001, occurred_ms=-5, reinforced_ms=2**53 + 1,
         position="17-9",
-    )
+    )  # fmt: skip
 
 
 def session(n: int = 1) -> Session:
     """A session whose every field is set."""
     return Session(
-        id=f"ses_{n:020x}",
-        tenant="default",
-        project="atlas",
-        session_id="0012",
-        agent_id="true",
-        user_id="0",
-        agent_type="null",
-        title="1e5",
-        first_prompt="fix it",
-        cwd="/src",
-        status="ended",
-        started_ms=1,
-        updated_ms=2,
-        seen_ms=5,
-        ended_ms=3,
-        observation_count=4,
-        summarised=3,
-        forgotten_at="17-9",
-        told_from="e1",
-        retired=2,
-        retired_ms=7,
-        retired_through_ms=5,
-    )
+        id=f"ses_{n:020x}", tenant="default", project="atlas", session_id="0012", agent_id="true", user_id="0",
+        agent_type="null", title="1e5", first_prompt="fix it", cwd="/src", status="ended", started_ms=1, updated_ms=2,
+        seen_ms=5, ended_ms=3, observation_count=4, summarised=3, forgotten_at="17-9", told_from="e1", retired=2,
+        retired_ms=7, retired_through_ms=5,
+    )  # fmt: skip
 
 
 def slot() -> Slot:
     """A slot whose every field is set, its flags against their defaults."""
     return Slot(
-        id=f"slot_{1:020x}",
-        tenant="default",
-        project="atlas",
-        scope="global",
-        label="notes",
-        content="a\nb",
-        size_limit=50,
-        description="scratch",
-        pinned=False,
-        read_only=True,
-        agent_id="ada",
-        user_id="u1",
-        created_ms=1,
-        occurred_ms=4,
-        updated_ms=2,
-        position="17-9",
-    )
+        id=f"slot_{1:020x}", tenant="default", project="atlas", scope="global", label="notes", content="a\nb",
+        size_limit=50, description="scratch", pinned=False, read_only=True, agent_id="ada", user_id="u1", created_ms=1,
+        occurred_ms=4, updated_ms=2, position="17-9",
+    )  # fmt: skip
 
 
 def action() -> Action:
     """An action whose every field is set."""
     return Action(
-        id=f"act_{1:020x}",
-        tenant="default",
-        project="atlas",
-        title="ship it",
-        description="all of it",
-        status="blocked",
-        priority=1.5,
-        tags="a\x1fb",
-        edges="requires\x1eact_2\x1fgated_by\x1eact_3",
-        parent="act_4",
-        session_id="s1",
-        agent_id="ada",
-        user_id="u1",
-        assigned_to="bob",
-        result="shipped",
-        crystallized_into="cry_1",
-        created_ms=1,
-        occurred_ms=4,
-        updated_ms=2,
-        position="17-9",
-    )
+        id=f"act_{1:020x}", tenant="default", project="atlas", title="ship it", description="all of it",
+        status="blocked", priority=1.5, tags="a\x1fb", edges="requires\x1eact_2\x1fgated_by\x1eact_3", parent="act_4",
+        session_id="s1", agent_id="ada", user_id="u1", assigned_to="bob", result="shipped", crystallized_into="cry_1",
+        created_ms=1, occurred_ms=4, updated_ms=2, position="17-9",
+    )  # fmt: skip
 
 
 def relation() -> Relation:
     """A relation whose every field is set."""
     return Relation(
-        id=f"rel_{1:020x}",
-        tenant="default",
-        project="atlas",
-        source="mem_a",
-        target="mem_b",
-        relation="causes",
-        derived_from="sum_1",
-        confidence=0.1 + 0.2,
-        agent_id="ada",
-        user_id="u1",
-        created_ms=1,
-        occurred_ms=4,
-        updated_ms=2,
-        position="17-9",
-    )
+        id=f"rel_{1:020x}", tenant="default", project="atlas", source="mem_a", target="mem_b", relation="causes",
+        derived_from="sum_1", confidence=0.1 + 0.2, agent_id="ada", user_id="u1", created_ms=1, occurred_ms=4,
+        updated_ms=2, position="17-9",
+    )  # fmt: skip
 
 
 AnyRow = Lesson | Session | Slot | Action | Relation
 ROWS: list[AnyRow] = [lesson(), session(), slot(), action(), relation()]
 
 EVERY_NOUN = [
-    started(1),
-    observed(2, user_id="u1"),
-    observed(3),
-    remembered(4, TEA),
-    remembered(5, TEA_AGAIN),
-    learned(6),
+    started(1), observed(2, user_id="u1"), observed(3), remembered(4, TEA), remembered(5, TEA_AGAIN), learned(6),
     said(7, SlotSet(label="notes", content="a", pinned=False, read_only=True)),
     said(8, ActionCreated(title="ship it", tags=["a", "b"], edges=[ActionEdge(type="gated_by", target="act_1")])),
     said(9, RelationLinked(source="mem_a", target="mem_b", relation="causes")),
-    said(10, SessionCommitted(commit="9f1c", files=["a.py"])),
-    ended(11),
+    said(10, SessionCommitted(commit="9f1c", files=["a.py"])), ended(11),
     forgotten(12, "memory", memory_id(remembered(4, ""))),
     said(13, SessionSummarised(title="a", narrative="b", decisions=["c"], observation_count=2, forgotten_at="s1")),
-]
+]  # fmt: skip
 """A batch after which there is a document of every kind."""
 
 
@@ -269,23 +186,13 @@ class StateStoreConformance:
 
     async def test_tombstones_and_marks_are_read_back(self, backend: Backend):
         tombstone = Tombstone(
-            id=DocumentId(f"mem_{1:020x}"),
-            position="17-9",
-            memory_version=3,
-            superseded_by="mem_a",
-            condensed=["mem_b"],
-            successor="mem_c",
-        )
+            id=DocumentId(f"mem_{1:020x}"), position="17-9", memory_version=3, superseded_by="mem_a",
+            condensed=["mem_b"], successor="mem_c",
+        )  # fmt: skip
         mark = SupersededEvent(
-            id=DocumentId(f"evt_{1:020x}"),
-            position="17-8",
-            subject="lsn_x",
-            was="lesson.recorded",
-            tenant="default",
-            project="atlas",
-            user_id="u1",
-            erased=True,
-        )
+            id=DocumentId(f"evt_{1:020x}"), position="17-8", subject="lsn_x", was="lesson.recorded", tenant="default",
+            project="atlas", user_id="u1", erased=True,
+        )  # fmt: skip
         await backend.store.save(added(tombstone, mark), place(1))
         assert await backend.store.load([tombstone.id, mark.id]) == {tombstone.id: tombstone, mark.id: mark}
 

@@ -205,13 +205,9 @@ async def write_history(log: EventLog, clock: ManualClock, backend: Backend) -> 
         if document.get("session_id") == "s2" and "told_from" in document
     )
     summary = SummariseSession(
-        project="atlas",
-        session_id="s2",
-        title="three steps",
-        narrative="one by one",
-        observation_count=3,
+        project="atlas", session_id="s2", title="three steps", narrative="one by one", observation_count=3,
         forgotten_at=told_from,
-    )
+    )  # fmt: skip
     await said(summary)
     clock.advance(timedelta(days=1))
     return await projected(backend, log)
@@ -400,26 +396,16 @@ class TransferConformance:
             return json.dumps({**item, **changes}).encode()
 
         wrong = {
-            b"{": "malformed",
-            b"[1]": "invalid",
-            b'{"event_id":"\xff"}': "malformed",
-            bad(type="memory.dreamt"): "unknown_event_type",
-            bad(version=99): "newer_event_version",
-            bad(version=0): "invalid",
-            bad(data={"content": 7}): "invalid",
-            bad(data=[]): "invalid",
-            bad(data={**item["data"], "mood": 1}): "invalid",
-            bad(mood="good"): "invalid",
-            bad(tenant="emca"): "invalid",
-            bad(event_id=""): "invalid",
-            bad(project="a\0b"): "invalid",
-            bad(recorded_at="2026-01-31T12:00:00"): "invalid",
-            bad(recorded_at="1969-12-31T12:00:00Z"): "invalid",
-            bad(occurred_at="yesterday"): "invalid",
-            bad(data={"content": "x" * (MAX_ENTRY_BYTES + 100)}): "invalid",
+            b"{": "malformed", b"[1]": "invalid", b'{"event_id":"\xff"}': "malformed",
+            bad(type="memory.dreamt"): "unknown_event_type", bad(version=99): "newer_event_version",
+            bad(version=0): "invalid", bad(data={"content": 7}): "invalid", bad(data=[]): "invalid",
+            bad(data={**item["data"], "mood": 1}): "invalid", bad(mood="good"): "invalid",
+            bad(tenant="emca"): "invalid", bad(event_id=""): "invalid", bad(project="a\0b"): "invalid",
+            bad(recorded_at="2026-01-31T12:00:00"): "invalid", bad(recorded_at="1969-12-31T12:00:00Z"): "invalid",
+            bad(occurred_at="yesterday"): "invalid", bad(data={"content": "x" * (MAX_ENTRY_BYTES + 100)}): "invalid",
             b'{"x":"' + b"x" * MAX_LINE_BYTES + b'"}': "malformed",
             json.dumps({name: value for name, value in item.items() if name != "recorded_at"}).encode(): "invalid",
-        }
+        }  # fmt: skip
         body = b"\n".join([good[0], *wrong, b"", b"  ", *good[1:-1]])
         end = json.dumps({"end": True, "events": len(wrong) + len(good) - 2}).encode()
         target = await backend.fresh(PARTITIONS)

@@ -29,46 +29,20 @@ maybe_ms = st.one_of(st.just(0), ms)
 names = st.sampled_from(["", "ada", "bob"])
 some = st.lists(st.sampled_from(["a", "b"]), unique=True)
 entries = st.builds(
-    IndexEntry,
-    id=ids,
-    kind=st.just(""),
-    terms=st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join),
-    episode=st.sampled_from(["", "s1", "s2"]),
-    tenant=st.sampled_from(["default", "default", "other"]),
-    project=st.sampled_from(["", "atlas"]),
-    session_id=names,
-    agent_id=names,
-    user_id=names,
-    tags=st.lists(st.sampled_from(["a", "b"]), unique=True),
-    occurred_ms=ms,
-    recorded_ms=ms,
-    retired_ms=maybe_ms,
-    expires_ms=maybe_ms,
-    importance=st.just(5.0),
-    confidence=st.sampled_from([0.5, 1.0]),
-    audience=st.lists(names, unique=True),
-    types=some,
-    files=some,
-    concepts=some,
-    renewed_ms=maybe_ms,
-)
+    IndexEntry, id=ids, kind=st.just(""), terms=st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join),
+    episode=st.sampled_from(["", "s1", "s2"]), tenant=st.sampled_from(["default", "default", "other"]),
+    project=st.sampled_from(["", "atlas"]), session_id=names, agent_id=names, user_id=names,
+    tags=st.lists(st.sampled_from(["a", "b"]), unique=True), occurred_ms=ms, recorded_ms=ms, retired_ms=maybe_ms,
+    expires_ms=maybe_ms, importance=st.just(5.0), confidence=st.sampled_from([0.5, 1.0]),
+    audience=st.lists(names, unique=True), types=some, files=some, concepts=some, renewed_ms=maybe_ms,
+)  # fmt: skip
 filters = st.builds(
-    Filter,
-    tenant=st.sampled_from(["default", "other", "nobody"]),
-    project=st.sampled_from([None, "", "atlas"]),
-    agent_id=names,
-    session_id=names,
-    user_id=names,
+    Filter, tenant=st.sampled_from(["default", "other", "nobody"]), project=st.sampled_from([None, "", "atlas"]),
+    agent_id=names, session_id=names, user_id=names,
     kinds=st.lists(st.sampled_from(["memory", "observation", "lesson"]), max_size=2),
-    tags=st.lists(st.sampled_from(["a", "b"]), max_size=2),
-    from_ms=st.none() | ms,
-    to_ms=st.none() | ms,
-    as_of_ms=st.none() | ms,
-    reader=names,
-    types=some,
-    files=some,
-    concepts=some,
-)
+    tags=st.lists(st.sampled_from(["a", "b"]), max_size=2), from_ms=st.none() | ms, to_ms=st.none() | ms,
+    as_of_ms=st.none() | ms, reader=names, types=some, files=some, concepts=some,
+)  # fmt: skip
 
 
 @st.composite
@@ -143,19 +117,12 @@ def contents(index: IndexReplica) -> dict[str, tuple[Any, ...]]:
     for name, ordinal in index.ordinal_of.items():
         (cosine,) = index.vectors.cosine(query, np.asarray([ordinal])).tolist()
         results[name] = (
-            index.terms[ordinal].tolist(),
-            sorted(index.facets_of[ordinal]),
-            index.authors[int(index.author[ordinal])],
-            [index.ids[other] for other in index.around(np.asarray([ordinal]), 99)],
-            int(index.occurred_ms[ordinal]),
-            int(index.recorded_ms[ordinal]),
-            int(index.retired_ms[ordinal]),
-            int(index.expires_ms[ordinal]),
-            int(index.renewed_ms[ordinal]),
-            int(index.sequence[ordinal]),
-            float(index.confidence[ordinal]),
+            index.terms[ordinal].tolist(), sorted(index.facets_of[ordinal]), index.authors[int(index.author[ordinal])],
+            [index.ids[other] for other in index.around(np.asarray([ordinal]), 99)], int(index.occurred_ms[ordinal]),
+            int(index.recorded_ms[ordinal]), int(index.retired_ms[ordinal]), int(index.expires_ms[ordinal]),
+            int(index.renewed_ms[ordinal]), int(index.sequence[ordinal]), float(index.confidence[ordinal]),
             None if np.isnan(cosine) else cosine,
-        )
+        )  # fmt: skip
     return results
 
 

@@ -56,15 +56,10 @@ READ: dict[str, Callable[[DocumentReader, str, str | None, int, Times], Awaitabl
         timeline(TENANT, name), ADA, name, cursor, limit, times.by_event_time()
     ),
     "session": lambda reader, name, cursor, limit, times: reader.page(
-        session_observations(session_document_id(TENANT, name, SESSION_NAME)),
-        [0],
-        cursor=cursor,
-        limit=limit,
-        newest_first=False,
-        within=times.in_log_order(),
-        readable=readable_by(ADA),
+        session_observations(session_document_id(TENANT, name, SESSION_NAME)), [0], cursor=cursor, limit=limit,
+        newest_first=False, within=times.in_log_order(), readable=readable_by(ADA),
     ),
-}
+}  # fmt: skip
 
 
 @pytest.fixture(autouse=True)

@@ -47,20 +47,12 @@ def data_of(cls: type[EventData], text: st.SearchStrategy[str] = texts) -> st.Se
     """Any data of one event type, built from the types of its fields; `said` is what its texts are."""
     edges = st.builds(ActionEdge, type=st.sampled_from(get_args(EdgeType)), target=text)
     of_type: dict[Any, st.SearchStrategy[Any]] = {
-        list[ActionEdge]: st.lists(edges, max_size=3),
-        str: text,
-        int: integers,
-        float: floats,
-        bool: st.booleans(),
-        int | float: integers | floats,
-        int | float | None: st.none() | integers | floats,
-        int | None: st.none() | integers,
-        float | None: st.none() | floats,
-        str | None: st.none() | text,
-        datetime | None: st.none() | times,
-        list[str]: st.lists(text, max_size=3),
+        list[ActionEdge]: st.lists(edges, max_size=3), str: text, int: integers, float: floats, bool: st.booleans(),
+        int | float: integers | floats, int | float | None: st.none() | integers | floats,
+        int | None: st.none() | integers, float | None: st.none() | floats, str | None: st.none() | text,
+        datetime | None: st.none() | times, list[str]: st.lists(text, max_size=3),
         dict[str, Any]: st.dictionaries(texts, json_values, max_size=3),
-    }
+    }  # fmt: skip
     fields = msgspec.structs.fields(cls)
     return st.builds(
         cls,
@@ -88,17 +80,11 @@ def histories_of_anything(draw: st.DrawFn) -> list[Recorded]:
     for place in range(draw(st.integers(1, 8))):
         data = draw(st.sampled_from(list(EVENT_TYPES.values())).flatmap(lambda cls: data_of(cls, names)))
         envelope = Envelope(
-            event_id=draw(st.sampled_from(EVENT_IDS)),
-            type=data.TYPE,
-            version=data.VERSION,
-            tenant=TENANT,
+            event_id=draw(st.sampled_from(EVENT_IDS)), type=data.TYPE, version=data.VERSION, tenant=TENANT,
             project=draw(st.sampled_from([PROJECT, PROJECT, ""])),
-            session_id=draw(st.sampled_from([SESSION_NAME, SESSION_NAME, ""])),
-            agent_id=draw(names),
-            user_id=draw(names),
-            occurred_at=draw(times),
-            metadata=draw(st.dictionaries(texts, texts, max_size=2)),
-        )
+            session_id=draw(st.sampled_from([SESSION_NAME, SESSION_NAME, ""])), agent_id=draw(names),
+            user_id=draw(names), occurred_at=draw(times), metadata=draw(st.dictionaries(texts, texts, max_size=2)),
+        )  # fmt: skip
         events.append(Recorded(Position(1_769_860_800_000 + 1000 * place, 0), envelope, data))
     return events
 

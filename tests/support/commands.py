@@ -35,15 +35,9 @@ def run(variables: Mapping[str, str], *arguments: str, text: str = "") -> subpro
         with ThreadPoolExecutor(1) as thread:  # the test may have an event loop of its own
             return thread.submit(_run_here, environment(**variables), arguments, text).result()
     return subprocess.run(
-        command_line(*arguments),
-        env=environment(**variables),
-        cwd=ROOT,
-        input=text,
-        capture_output=True,
-        text=True,
-        timeout=PATIENT_S,
-        check=False,
-    )
+        command_line(*arguments), env=environment(**variables), cwd=ROOT, input=text, capture_output=True, text=True,
+        timeout=PATIENT_S, check=False,
+    )  # fmt: skip
 
 
 def _run_here(variables: Mapping[str, str], arguments: tuple[str, ...], text: str) -> subprocess.CompletedProcess[str]:

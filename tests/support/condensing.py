@@ -16,28 +16,15 @@ def saw(n: int, content: str = "", kind: str = "", data: dict[str, Any] | None =
     short = compress(kind, content, data)
     at = NOON + timedelta(minutes=n)
     derived: dict[str, Any] = {
-        "title": short.title,
-        "subtitle": short.subtitle or "",
-        "facts": short.facts,
-        "narrative": short.narrative,
-        "concepts": short.concepts,
-        "files": short.files,
-        "importance": short.importance,
-        "confidence": short.confidence,
-        "kind": short.type,
-    }
+        "title": short.title, "subtitle": short.subtitle or "", "facts": short.facts, "narrative": short.narrative,
+        "concepts": short.concepts, "files": short.files, "importance": short.importance,
+        "confidence": short.confidence, "kind": short.type,
+    }  # fmt: skip
     return Observation(
-        id=DocumentId(f"obs_{n}"),
-        event_id=f"e{n}",
-        tenant="default",
-        session=DocumentId("ses_1"),
-        content=content,
-        data=data or {},
-        occurred_at=at,
-        recorded_at=at,
-        position=str(Position(round(at.timestamp() * 1000), 0)),
+        id=DocumentId(f"obs_{n}"), event_id=f"e{n}", tenant="default", session=DocumentId("ses_1"), content=content,
+        data=data or {}, occurred_at=at, recorded_at=at, position=str(Position(round(at.timestamp() * 1000), 0)),
         **{**derived, **fields},
-    )
+    )  # fmt: skip
 
 
 def called(n: int, tool: str, tool_input: dict[str, Any] | str, output: str = "", error: str = "") -> Observation:

@@ -50,13 +50,9 @@ def place(n: int) -> Position:
 def event(data: EventData, *, event_id: str = "e1", **envelope: Any) -> Event:
     """An event with everything but its data given."""
     fields: dict[str, Any] = {
-        "tenant": TENANT,
-        "project": PROJECT,
-        "agent_id": AGENT,
-        "session_id": SESSION_NAME,
-        "occurred_at": NOW,
+        "tenant": TENANT, "project": PROJECT, "agent_id": AGENT, "session_id": SESSION_NAME, "occurred_at": NOW,
         **envelope,
-    }
+    }  # fmt: skip
     return Event(Envelope(event_id=event_id, type=data.TYPE, version=data.VERSION, **fields), data)
 
 

@@ -9,35 +9,17 @@ from typing import Any
 from urllib.parse import parse_qs
 
 EVENT = {
-    "position": "0:5-0",
-    "recorded_at": "2026-03-14T09:26:53.000000Z",
-    "type": "observation.recorded",
-    "project": "shop",
-    "agent_id": "ada",
-    "data": {"content": "tests are\nred \x1b[31magain"},
-}
+    "position": "0:5-0", "recorded_at": "2026-03-14T09:26:53.000000Z", "type": "observation.recorded",
+    "project": "shop", "agent_id": "ada", "data": {"content": "tests are\nred \x1b[31magain"},
+}  # fmt: skip
 RESULT: dict[str, Any] = {
-    "id": "obs_1",
-    "kind": "observation",
-    "score": 0.5,
-    "title": "tests are red",
-    "snippet": "tests [bold]are[/] red",
-    "content": "tests [bold]are[/] red, as they were yesterday",
-    "repeats": ["obs_2"],
-    "agent_id": "ada",
-    "occurred_at": "2026-03-14T09:26:53Z",
-    "metadata": {},
-    "explain": {"lexical": 1.5},
-}
+    "id": "obs_1", "kind": "observation", "score": 0.5, "title": "tests are red", "snippet": "tests [bold]are[/] red",
+    "content": "tests [bold]are[/] red, as they were yesterday", "repeats": ["obs_2"], "agent_id": "ada",
+    "occurred_at": "2026-03-14T09:26:53Z", "metadata": {}, "explain": {"lexical": 1.5},
+}  # fmt: skip
 PARTITION = {
-    "partition": 0,
-    "head": "5-0",
-    "searchable": "4-10",
-    "lag": 3,
-    "to_embed": 2,
-    "dead_letters": 1,
-    "worker": "w1",
-}
+    "partition": 0, "head": "5-0", "searchable": "4-10", "lag": 3, "to_embed": 2, "dead_letters": 1, "worker": "w1",
+}  # fmt: skip
 
 
 class FakeServer:

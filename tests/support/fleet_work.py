@@ -52,17 +52,13 @@ PROJECTS = (
 )  # fmt: skip
 AGENTS = ("ada", "bruno", "chiara", "dmitri", "elif", "farid")
 SYMPTOMS = (
-    "{area} fails once in a while with {error}",
-    "{area} takes {ms} ms at p99 since release {release}",
-    "customers see {area} twice when they press the button again",
-    "the nightly run of {area} stops after {count} rows",
-    "{area} shows yesterday's data until somebody restarts it",
-    "{area} works on a laptop and fails in CI with {error}",
+    "{area} fails once in a while with {error}", "{area} takes {ms} ms at p99 since release {release}",
+    "customers see {area} twice when they press the button again", "the nightly run of {area} stops after {count} rows",
+    "{area} shows yesterday's data until somebody restarts it", "{area} works on a laptop and fails in CI with {error}",
     "add a dry run to {area}, so that support can look before it changes anything",
     "move {area} away from the old client before it is switched off on Friday",
-    "memory of {area} grows by {ms} MB an hour",
-    "{area} rounds differently from the report of finance",
-)
+    "memory of {area} grows by {ms} MB an hour", "{area} rounds differently from the report of finance",
+)  # fmt: skip
 ERRORS = (
     "TimeoutError", "ConnectionResetError", "KeyError: 'tenant'", "DeadlockDetected", "429 Too Many Requests",
     "IntegrityError", "stale read", "ENOSPC", "SSL handshake failed", "InvalidSignature",

@@ -55,15 +55,9 @@ TEA = "ada likes her green tea early every morning with some fresh lemon plus ho
 MEMORIES = [TEA, TEA.replace("lemon", "ginger"), TEA.replace("early", "later"), "bob drinks black coffee after lunch"]
 LESSONS = ["rebase before pushing", " Rebase BEFORE pushing", "never force push"]
 KINDS: dict[str, SubjectKind] = {
-    OBSERVATION: "observation",
-    MEMORY: "memory",
-    LESSON: "lesson",
-    SLOT: "slot",
-    ACTION: "action",
-    RELATION: "relation",
-    COMMIT: "commit",
-    SESSION: "session",
-}
+    OBSERVATION: "observation", MEMORY: "memory", LESSON: "lesson", SLOT: "slot", ACTION: "action",
+    RELATION: "relation", COMMIT: "commit", SESSION: "session",
+}  # fmt: skip
 Kind = type[Observation] | type[Memory] | type[Session] | type[Commit]
 
 
@@ -147,14 +141,9 @@ class History:
         """Append what a job tells."""
         self._count += 1
         envelope = Envelope(
-            event_id=f"e{self._count}",
-            type=data.TYPE,
-            version=data.VERSION,
-            tenant=TENANT,
-            project=PROJECT,
-            session_id=session_id,
-            occurred_at=minute(self._count),
-        )
+            event_id=f"e{self._count}", type=data.TYPE, version=data.VERSION, tenant=TENANT, project=PROJECT,
+            session_id=session_id, occurred_at=minute(self._count),
+        )  # fmt: skip
         self._append(Recorded(self._next(), *Event(envelope, data)))
         self.said.append(Said(f"plant{self._count - 1}q", subject, self.events[-1].position))
 
@@ -229,14 +218,9 @@ def compress(history: History) -> None:
 def track(history: History) -> None:
     word, session_id = history.word(), history.choose("s1", "s2")
     command = TrackSession(
-        session_id=session_id,
-        status=history.choose("started", "ended"),
-        outcome=history.choose("completed", "failed"),
-        title=word,
-        reason=word,
-        cwd=history.choose("", word),
-        **_claims(history),
-    )
+        session_id=session_id, status=history.choose("started", "ended"), outcome=history.choose("completed", "failed"),
+        title=word, reason=word, cwd=history.choose("", word), **_claims(history),
+    )  # fmt: skip
     history.say(command)
 
 
@@ -281,44 +265,30 @@ def summarise(history: History) -> None:
     document = history.live.documents.get(session_document_id(TENANT, PROJECT, session_id))
     since = document.told_from if isinstance(document, Session) else ""
     command = SummariseSession(
-        session_id=session_id,
-        project=PROJECT,
-        title=word,
-        narrative=word,
-        decisions=[word],
+        session_id=session_id, project=PROJECT, title=word, narrative=word, decisions=[word],
         observation_count=document.observation_count if isinstance(document, Session) else 1,
         forgotten_at=history.choose(since, since, "", *(event.envelope.event_id for event in history.events[:3])),
-    )
+    )  # fmt: skip
     history.say(command)
 
 
 def remember(history: History) -> None:
     word, text = history.word(), history.choose(TEA, *MEMORIES)
     command = Remember(
-        content=history.choose(text, f"The {text.upper()}!", f"{text} {word}"),
-        title=word,
-        tags=[word],
+        content=history.choose(text, f"The {text.upper()}!", f"{text} {word}"), title=word, tags=[word],
         visibility=history.choose("public", "public", "public", "private"),
-        keep_duplicates=history.choose(False, False, False, True),
-        ttl_days=history.choose(None, None, None, 1, 30),
-        owner="ada",
-        **_claims(history, "", "", "u1"),
-    )
+        keep_duplicates=history.choose(False, False, False, True), ttl_days=history.choose(None, None, None, 1, 30),
+        owner="ada", **_claims(history, "", "", "u1"),
+    )  # fmt: skip
     history.say(command)
 
 
 def revise(history: History) -> None:
     word = history.word()
     command = ReviseMemory(
-        memory=history.any_of(MEMORY),
-        content=f"{history.choose(*MEMORIES)} {word}",
-        memory_type="semantic",
-        purpose="information",
-        concepts=[word],
-        owner="ada",
-        creator=history.choose("", "ada"),
-        **_claims(history, ""),
-    )
+        memory=history.any_of(MEMORY), content=f"{history.choose(*MEMORIES)} {word}", memory_type="semantic",
+        purpose="information", concepts=[word], owner="ada", creator=history.choose("", "ada"), **_claims(history, ""),
+    )  # fmt: skip
     history.say(command)
 
 
@@ -352,13 +322,9 @@ def condense(history: History) -> None:
 def learn(history: History) -> None:
     word = history.word()
     command = RecordLesson(
-        content=history.choose(*LESSONS),
-        context=word,
-        tags=[word],
-        confidence=history.choose(0.3, 0.9),
-        trigger_tool=history.choose("", "bash"),
-        **_claims(history),
-    )
+        content=history.choose(*LESSONS), context=word, tags=[word], confidence=history.choose(0.3, 0.9),
+        trigger_tool=history.choose("", "bash"), **_claims(history),
+    )  # fmt: skip
     history.say(command)
 
 
@@ -383,42 +349,29 @@ def slot(history: History) -> None:
         history.say(SetSlot(label="notes", content=history.word(), append=True, **_claims(history)))
         return
     command = SetSlot(
-        label="notes",
-        content=history.word(),
-        pinned=history.choose(None, True, False),
-        read_only=history.choose(None, True, False),
-        description=history.choose(None, history.word()),
-        size_limit=history.choose(None, 50),
-        **_claims(history),
-    )
+        label="notes", content=history.word(), pinned=history.choose(None, True, False),
+        read_only=history.choose(None, True, False), description=history.choose(None, history.word()),
+        size_limit=history.choose(None, 50), **_claims(history),
+    )  # fmt: skip
     history.say(command)
 
 
 def act(history: History) -> None:
     word = history.word()
     command = WriteAction(
-        action=history.choose("", history.any_of(ACTION)),
-        title=word,
-        description=history.choose(None, word),
-        status=history.choose(None, "done"),
-        priority=history.choose(None, 3, 1.5),
-        tags=history.choose(None, [word]),
+        action=history.choose("", history.any_of(ACTION)), title=word, description=history.choose(None, word),
+        status=history.choose(None, "done"), priority=history.choose(None, 3, 1.5), tags=history.choose(None, [word]),
         requires=history.choose([], [history.any_of(ACTION)]),
-        edges=history.choose([], [ActionEdge(type="gated_by", target="act_x")]),
-        **_claims(history),
-    )
+        edges=history.choose([], [ActionEdge(type="gated_by", target="act_x")]), **_claims(history),
+    )  # fmt: skip
     history.say(command)
 
 
 def relate(history: History) -> None:
     command = Relate(
-        source="mem_a",
-        target=history.choose("mem_a", "mem_b"),
-        relation="causes",
-        confidence=history.choose(None, 0.25),
-        remove=history.choose(False, False, True),
-        **_claims(history),
-    )
+        source="mem_a", target=history.choose("mem_a", "mem_b"), relation="causes",
+        confidence=history.choose(None, 0.25), remove=history.choose(False, False, True), **_claims(history),
+    )  # fmt: skip
     history.say(command)
 
 

@@ -165,16 +165,12 @@ class HubStub:
         return JSONResponse(
             [
                 {
-                    "fileOid": f"f{oid}",
-                    "filename": names.get(oid, "gone"),
-                    "oid": oid,
-                    "pushedAt": "2026-01-31T12:00:00.000Z",
-                    "ref": "main",
-                    "size": len(content),
+                    "fileOid": f"f{oid}", "filename": names.get(oid, "gone"), "oid": oid,
+                    "pushedAt": "2026-01-31T12:00:00.000Z", "ref": "main", "size": len(content),
                 }
                 for oid, content in self.stored.items()
             ]
-        )
+        )  # fmt: skip
 
     async def _delete_stored(self, request: Request) -> Response:
         if refused := self._refused(request):

@@ -161,30 +161,21 @@ class RandomFeed:
         session = f"s{number % 8}" if name.startswith("obs") else ""  # all of a session are in one partition
         return of_its_kind(
             IndexEntry(
-                id=name,
-                kind="",
-                terms=" ".join(random.choices(WORDS, (9, 5, 3, 2, 1), k=random.randint(1, 8))),
-                episode=session,
-                tenant="other" if number % 9 == 0 else "default",
-                project=random.choice(("", "atlas", "atlas", "blue whale")),
-                session_id=session,
-                agent_id=random.choice(("", "ada", "bob")),
-                user_id=random.choice(("", "ada", "bob")),
-                tags=random.sample(some, random.randrange(3)),
-                occurred_ms=random.randrange(1, 60),
-                recorded_ms=random.randrange(1, 60),
-                retired_ms=random.choice((0, 0, 0, 0, random.randrange(1, 60))),
+                id=name, kind="", terms=" ".join(random.choices(WORDS, (9, 5, 3, 2, 1), k=random.randint(1, 8))),
+                episode=session, tenant="other" if number % 9 == 0 else "default",
+                project=random.choice(("", "atlas", "atlas", "blue whale")), session_id=session,
+                agent_id=random.choice(("", "ada", "bob")), user_id=random.choice(("", "ada", "bob")),
+                tags=random.sample(some, random.randrange(3)), occurred_ms=random.randrange(1, 60),
+                recorded_ms=random.randrange(1, 60), retired_ms=random.choice((0, 0, 0, 0, random.randrange(1, 60))),
                 expires_ms=random.choice((0, 0, 0, random.randrange(1, 90))),
-                importance=random.choice((1.0, 5.0, 5.0, 7.5, 10.0)),
-                confidence=random.choice((0.3, 0.5, 1.0)),
+                importance=random.choice((1.0, 5.0, 5.0, 7.5, 10.0)), confidence=random.choice((0.3, 0.5, 1.0)),
                 audience=random.choice(([], [], [], ["ada"], ["ada", "bob"], [""])),
-                types=random.sample(some, random.randrange(2)),
-                files=random.sample(some, random.randrange(3)),
+                types=random.sample(some, random.randrange(2)), files=random.sample(some, random.randrange(3)),
                 concepts=random.sample(some, random.randrange(2)),
                 renewed_ms=random.choice((0, random.randrange(1, 60))),
                 visibility=random.choice(("", "private", "public")),
             )
-        )
+        )  # fmt: skip
 
     def filter(self) -> Filter:
         """A filter with a few of its fields."""
@@ -192,29 +183,19 @@ class RandomFeed:
         may_be: dict[str, Any] = {
             "project": random.choice(("", "atlas", "nothing")),
             "projects": random.sample(("", "atlas", "blue whale"), 2),
-            "within": random.sample(("", "atlas", "blue whale"), 2),
-            "agent_id": random.choice(("ada", "bob")),
-            "only_agent": random.choice(("ada", "bob")),
-            "session_id": random.choice(("s1", "s2")),
+            "within": random.sample(("", "atlas", "blue whale"), 2), "agent_id": random.choice(("ada", "bob")),
+            "only_agent": random.choice(("ada", "bob")), "session_id": random.choice(("s1", "s2")),
             "user_id": random.choice(("ada", "bob")),
             "kinds": random.sample(("memory", "observation", "lesson"), random.randint(1, 2)),
-            "tags": random.sample(some, random.randint(1, 2)),
-            "any_tags": random.sample(some, 2),
-            "types": random.sample(some, 2),
-            "files": random.sample(some, 2),
-            "concepts": random.sample(some, 2),
+            "tags": random.sample(some, random.randint(1, 2)), "any_tags": random.sample(some, 2),
+            "types": random.sample(some, 2), "files": random.sample(some, 2), "concepts": random.sample(some, 2),
             "visibility": random.choice(("private", "public")),
             "any_of": [(name, random.choice(some)) for name in random.sample(("tag", "type", "file", "concept"), 2)],
             "without": [("tag", random.choice(some)), (random.choice(("agent", "project")), "atlas")],
-            "from_ms": random.randrange(60),
-            "to_ms": random.randrange(60),
-            "as_of_ms": random.randrange(90),
-            "reader": random.choice(("ada", "bob", "eve")),
-            "operator": True,
-            "retired": True,
-            "expired": True,
+            "from_ms": random.randrange(60), "to_ms": random.randrange(60), "as_of_ms": random.randrange(90),
+            "reader": random.choice(("ada", "bob", "eve")), "operator": True, "retired": True, "expired": True,
             "importance_to": random.choice((1.0, 5.0, 7.4)),
-        }
+        }  # fmt: skip
         chosen = random.sample([*may_be], random.choice((0, 1, 1, 2, 2, 3)))
         tenant = random.choice(("default", "default", "default", "other", "nobody"))
         return Filter(tenant=tenant, **{name: may_be[name] for name in chosen})

@@ -39,15 +39,9 @@ def looked_up(command: Sequence[str], environment: Mapping[str, str], timeout_s:
         names = Path(folder, "names")
         names.touch()
         done = subprocess.run(
-            [*unshare(), sys.executable, "-m", "tests.support.isolated", str(names), *command],
-            env=dict(environment),
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=timeout_s,
-            check=False,
-        )
+            [*unshare(), sys.executable, "-m", "tests.support.isolated", str(names), *command], env=dict(environment),
+            cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout_s, check=False,
+        )  # fmt: skip
         return done.returncode, done.stdout, set(names.read_text().splitlines())
 
 

@@ -12,14 +12,9 @@ from ingest.platform.connections import Client
 
 _TYPES = {"sorted set": "zset", "counter": "string"}
 _PLACEHOLDERS = {
-    re.escape("{pNN}"): r"\{p\d{2,}\}",
-    "gN": r"g\d+",
-    "ID": r"[a-z]+_[0-9a-f]{20}(-\d+)?",
-    "SHA": r"[0-9a-f]{64}",
-    "TENANT": r".+",
-    "DAY": r"\d{4}-\d\d-\d\d",
-    re.escape("..."): r".+",
-}
+    re.escape("{pNN}"): r"\{p\d{2,}\}", "gN": r"g\d+", "ID": r"[a-z]+_[0-9a-f]{20}(-\d+)?", "SHA": r"[0-9a-f]{64}",
+    "TENANT": r".+", "DAY": r"\d{4}-\d\d-\d\d", re.escape("..."): r".+",
+}  # fmt: skip
 
 
 class Rule(NamedTuple):

@@ -104,16 +104,12 @@ class Issuer:
         return self._answer(
             request,
             {
-                "issuer": self.url,
-                "authorization_endpoint": f"{self.url}/authorize",
-                "token_endpoint": f"{self.url}/token",
-                "registration_endpoint": f"{self.url}/register",
-                "jwks_uri": f"{self.url}/jwks",
-                "response_types_supported": ["code"],
-                "code_challenge_methods_supported": ["S256"],
-                "authorization_response_iss_parameter_supported": True,
+                "issuer": self.url, "authorization_endpoint": f"{self.url}/authorize",
+                "token_endpoint": f"{self.url}/token", "registration_endpoint": f"{self.url}/register",
+                "jwks_uri": f"{self.url}/jwks", "response_types_supported": ["code"],
+                "code_challenge_methods_supported": ["S256"], "authorization_response_iss_parameter_supported": True,
             },
-        )
+        )  # fmt: skip
 
     async def _jwks(self, request: Request) -> Response:
         return self._answer(request, {"keys": [public_jwk(self.key, self.kid)]})

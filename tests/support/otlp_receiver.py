@@ -106,16 +106,10 @@ def spans_of(body: bytes) -> Iterator[Span]:
         for scope in resource.scope_spans:
             for span in scope.spans:
                 yield Span(
-                    process,
-                    span.name,
-                    KINDS[span.kind],
-                    span.trace_id.hex(),
-                    span.span_id.hex(),
-                    span.parent_span_id.hex(),
-                    [(link.trace_id.hex(), link.span_id.hex()) for link in span.links],
-                    _attributes(span.attributes),
-                    span.status.code == span.status.STATUS_CODE_ERROR,
-                )
+                    process, span.name, KINDS[span.kind], span.trace_id.hex(), span.span_id.hex(),
+                    span.parent_span_id.hex(), [(link.trace_id.hex(), link.span_id.hex()) for link in span.links],
+                    _attributes(span.attributes), span.status.code == span.status.STATUS_CODE_ERROR,
+                )  # fmt: skip
 
 
 def _attributes(pairs: Any) -> dict[str, Any]:

@@ -17,14 +17,10 @@ from importlib.resources import files
 from typing import NamedTuple
 
 _ALPHABETS = {
-    "an": string.ascii_letters + string.digits,
-    "h": "0123456789abcdef",
-    "A": string.ascii_uppercase + string.digits,
-    "l": string.ascii_lowercase + string.digits,
-    "d": string.digits,
-    "u": string.ascii_letters + string.digits + "-_",
+    "an": string.ascii_letters + string.digits, "h": "0123456789abcdef", "A": string.ascii_uppercase + string.digits,
+    "l": string.ascii_lowercase + string.digits, "d": string.digits, "u": string.ascii_letters + string.digits + "-_",
     "b": string.ascii_letters + string.digits + "+/",
-}
+}  # fmt: skip
 _WORDS = ("falcon", "Winter", "shop", "Kestrel", "orange", "Tr0ub4dor", "hunter", "Sommer", "gr33n", "paper")
 _SIGNS = "!#%*+.-_"
 _PART = re.compile(r"\{(an|h|A|l|d|u|b|B|pw|uuid|basic|env|json|pem|seed|wif)(\d*)\}|\{\{|\}\}")

@@ -219,13 +219,9 @@ class Workshop:
         """The upkeep of a worker."""
         at_hand = current or self.another_current()
         return Upkeep(
-            at_hand,
-            Forgetting(at_hand),
-            Condensing(at_hand, clock=self.clock),
-            idle_after=IDLE_AFTER,
-            condense=condense,
-            clock=self.clock,
-        )
+            at_hand, Forgetting(at_hand), Condensing(at_hand, clock=self.clock), idle_after=IDLE_AFTER,
+            condense=condense, clock=self.clock,
+        )  # fmt: skip
 
     def retire_job(self, current: Current | None = None) -> RetireJob:
         """The retiring of a worker."""
@@ -248,16 +244,12 @@ class Workshop:
             PARTITIONS,
             self.embedders,
             SnapshotPurge(
-                self.redis,
-                self.embedders,
-                self.snapshot_job(worker),
-                self.snapshots,
-                self.folder / f"{worker}-probe",
+                self.redis, self.embedders, self.snapshot_job(worker), self.snapshots, self.folder / f"{worker}-probe",
                 self.clock,
             ),
             self.rebuild_job(worker),
             archive=self.archive_job() if isinstance(self.log, ArchivedLog) else None,
-        )
+        )  # fmt: skip
 
     @property
     def archive(self) -> Path:
@@ -310,10 +302,5 @@ class Workshop:
         """The same, with another way to wait for what it appended."""
         letters = DeadLetters(self.redis, self.log, self.documents, self.clock)
         return ForgetJob(
-            self.redis,
-            current or self.another_current(),
-            purge or self.purge(),
-            wait,
-            letters.erase_all,
-            self.clock,
-        )
+            self.redis, current or self.another_current(), purge or self.purge(), wait, letters.erase_all, self.clock,
+        )  # fmt: skip

@@ -363,13 +363,8 @@ async def test_notable_memories_are_important_new_of_the_project_and_the_readers
 async def test_nothing_that_was_removed_is_found_or_counted(with_table: Filled, text: str):
     """Nor the values that it alone had."""
     fields: dict[str, Any] = {
-        "project": LONG,
-        "agent_id": "eve",
-        "tags": ["t"],
-        "types": ["semantic"],
-        "files": [LONG],
-        "concepts": [text],
-    }
+        "project": LONG, "agent_id": "eve", "tags": ["t"], "types": ["semantic"], "files": [LONG], "concepts": [text],
+    }  # fmt: skip
     await with_table.put("mem_1", f"{text} dogs", **fields)
     await with_table.put("obs_1", f"{text} dogs", **fields, session_id="s1", episode="s1")
     await with_table.put("lsn_1", f"{text} dogs", **fields)
