@@ -7,23 +7,18 @@ test can look for what should be gone.
 import base64
 import hashlib
 import json
-import socket
-import threading
-import time
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
-import uvicorn
-from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from thread_server import ThreadServer
 
 TOKEN = "hf_of_these_tests"
 REPOSITORY = "ada/memories"
 
 
-class HubStub:
+class HubStub(ThreadServer):
     """Runs as a context manager. With `large`, every file is stored as a large one (LFS).
 
     `status`: answered instead. `squashes`: whether history can be squashed.
@@ -38,9 +33,6 @@ class HubStub:
         self.commits: list[dict[str, bytes | str]] | None = None
         self.stored: dict[str, bytes] = {}
         self.private = False
-        self._socket = socket.socket()
-        self._socket.bind(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
         api, files = "/api/datasets/{owner}/{name}", "/datasets/{owner}/{name}"
         routes = [
             Route("/api/repos/create", self._create, methods=["POST"]),
@@ -54,10 +46,7 @@ class HubStub:
             Route("/lfs/{oid}", self._lfs_put, methods=["PUT"]),
             Route(f"{files}/resolve/main/{{path:path}}", self._resolve, methods=["GET"]),
         ]
-        app = Starlette(routes=routes)
-        config = uvicorn.Config(app, log_level="error", lifespan="off", ws="none", timeout_graceful_shutdown=1)
-        self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
+        super().__init__(routes)
 
     def everything(self) -> bytes:
         """All bytes that the Hub has, also those of its history."""
@@ -66,21 +55,6 @@ class HubStub:
             for tree in self.commits or []
         ]
         return b"\n".join([*trees, *self.stored.values()])
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        deadline = time.monotonic() + 10
-        while not self._server.started:
-            assert time.monotonic() < deadline, "the stub did not start"
-            time.sleep(0.005)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._server.should_exit = True
-        self._thread.join(timeout=10)
-        self._socket.close()
 
     def _refused(self, request: Request) -> Response | None:
         if self.status != 200:

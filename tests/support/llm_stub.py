@@ -6,17 +6,12 @@ It answers mnemolog's three prompts by simple rules from what they quote, so tha
 import asyncio
 import json
 import re
-import socket
-import threading
-import time
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
-import uvicorn
-from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from thread_server import ThreadServer
 from waiting import wait_until
 
 MODEL = "stub-1"
@@ -34,7 +29,7 @@ class Received(NamedTuple):
         return json.loads(self.body["messages"][-1]["content"])
 
 
-class LlmStub:
+class LlmStub(ThreadServer):
     """Runs as a context manager; its attributes may be set at any time.
 
     `statuses`: answered instead, one a request, until used up. `status`: answered instead, always, unless 200.
@@ -53,33 +48,13 @@ class LlmStub:
         self.json_mode = True
         self.max_tokens = True
         self.usage: dict[str, Any] | None = {"prompt_tokens": 100, "completion_tokens": 50, "total_tokens": 150}
-        self._socket = socket.socket()
-        self._socket.bind(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/v1"
-        app = Starlette(routes=[Route("/v1/chat/completions", self._complete, methods=["POST"])])
-        config = uvicorn.Config(app, log_level="error", lifespan="off", ws="none", timeout_graceful_shutdown=1)
-        self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
+        super().__init__([Route("/v1/chat/completions", self._complete, methods=["POST"])])
+        self.url += "/v1"
 
     @property
     def setting(self) -> str:
         """The value of MNEMOLOG_LLM that names this server."""
         return f"{self.url}|{MODEL}"
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        deadline = time.monotonic() + 10
-        while not self._server.started:
-            assert time.monotonic() < deadline, "the stub did not start"
-            time.sleep(0.005)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._server.should_exit = True
-        self._thread.join(timeout=10)
-        self._socket.close()
 
     async def _complete(self, request: Request) -> Response:
         body: dict[str, Any] = await request.json()

@@ -3,23 +3,19 @@
 import base64
 import hashlib
 import json
-import socket
-import threading
 import time
 from collections import Counter
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 from urllib.parse import parse_qsl, urlencode
 from uuid import uuid4
 
 import jwt
-import uvicorn
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
-from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
+from thread_server import ThreadServer
 
 RESOURCE = "https://memory.example/mcp"
 PrivateKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
@@ -37,7 +33,7 @@ def signed(key: Any, kid: str, claims: dict[str, Any], algorithm: str = "ES256",
     return jwt.encode(claims, key, algorithm, headers={"typ": "at+jwt", **named, **headers})
 
 
-class Issuer:
+class Issuer(ThreadServer):
     """Runs as a context manager; its attributes may be set at any time.
 
     `down`: everything is answered with 500. `resource`: whom tokens are for, unless a client says it. `granted`: the
@@ -51,9 +47,6 @@ class Issuer:
         self.claims: dict[str, Any] = {}
         self.requests = Counter[str]()
         self._codes: dict[str, dict[str, str]] = {}
-        self._socket = socket.socket()
-        self._socket.bind(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
         self.rotate()
         routes = [
             Route("/.well-known/oauth-authorization-server", self._metadata),
@@ -62,26 +55,7 @@ class Issuer:
             Route("/authorize", self._authorize),
             Route("/token", self._token, methods=["POST"]),
         ]
-        config = uvicorn.Config(
-            Starlette(routes=routes), log_level="error", lifespan="off", ws="none", timeout_graceful_shutdown=1
-        )
-        self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        deadline = time.monotonic() + 10
-        while not self._server.started:
-            assert time.monotonic() < deadline, "the issuer did not start"
-            time.sleep(0.005)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._server.should_exit = True
-        self._thread.join(timeout=10)
-        self._socket.close()
+        super().__init__(routes)
 
     def rotate(self) -> None:
         """From now on another key signs, and nobody is told of the one before."""
