@@ -20,13 +20,10 @@ from workshop import Workshop
 from ingest.platform.connections import Client
 
 ON_EVERY_SERVER = (
-    "index_replica", "test_backup", "test_changes", "test_event_log", "test_lease", "test_manifests", "test_numbers",
-    "test_presence", "test_queries_around", "test_queries_audit", "test_queries_graph", "test_queries_health",
-    "test_queries_isolated", "test_queries_lessons", "test_queries_listed", "test_queries_profiles", "test_runner",
-    "test_runner_host", "test_state_store",
+    "index_replica", "test_backup", "test_changes", "test_event_log", "test_presence", "test_queries_audit",
+    "test_queries_health", "test_queries_lessons", "test_runner", "test_runner_host", "test_state_store",
 )  # fmt: skip
-
-BY_DAY = ("test_event_log", "test_state_store", "test_runner", "test_lease")
+BY_DAY = ("test_event_log", "test_state_store", "test_runner")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -1,33 +1,42 @@
 """Keys on a real server: what is stored of them, whom they let in, and how often.
 
 Left open: what a request with a key may do (tests/acceptance/test_authorisation_walk.py).
+
+`mnemolog keys` on a real server.
 """
 
 import asyncio
+import json
 import socket
 from collections.abc import AsyncGenerator, Iterator
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from threading import Thread
 from typing import Any, cast
 
 import pytest
 from factories import ManualClock
 from oauth_issuer import RESOURCE, Issuer
+from typer.testing import CliRunner, Result
 
 from api.access.admission import RateLimits
-from api.access.keys import Grant, Keyring, Made, Registry
+from api.access.keyring import Keyring
+from api.access.keys import Grant, Made, Registry, parse
 from api.access.oauth import verifier
 from api.access.oauth.rules import TokenRefused, TokenRules
 from api.access.oauth.tokens import LEEWAY_S
 from api.access.oauth.verifier import AGAIN_S, FRESH_S, MAX_BYTES, STALE_S, AccessTokens, IssuerKeys
 from api.access.principal import Principal
+from api.cli.main import application
 from api.http.http import answer
+from ingest.embedded.valkey import EmbeddedValkey
 from ingest.errors import CommandRejected, IssuerUnavailable, NotFound, TooManyRequests
 from ingest.log.keys import access_bucket, access_row_pk, row_key
 from ingest.platform.clock import to_ms
 from ingest.platform.connections import Client
 from ingest.roles import ADMIN, METRICS, OPERATOR, KeyScope, roles_by_scope
+from tests.support.terminal import at_terminal
 from tests.support.waiting import wait_until
 
 GRANT = Grant(name="fleet", roles=["read", "write"], tenant="default", projects=["shop", ""], agents=["ada"])
@@ -475,3 +484,127 @@ async def test_a_token_of_another_issuer_asks_nobody(issuer: Issuer, keys: Issue
     with pytest.raises(TokenRefused, match="of the issuer"):
         await tokens.identify(issuer.token(iss="https://elsewhere.example"))
     assert issuer.requests["/jwks"] == 1
+
+
+class KeysCommand:
+    """The command, on the log's server."""
+
+    def __init__(self, url: str, home: Path) -> None:
+        self.variables = {
+            "REDIS_URL": url, "MNEMOLOG_TENANT": "default", "HOME": str(home), "XDG_CONFIG_HOME": "",
+            "MNEMOLOG_SECRET": "",
+        }  # fmt: skip
+
+    def run(self, *arguments: str, stdin: str = "") -> Result:
+        return CliRunner().invoke(application(), ["keys", *arguments], input=stdin, env=self.variables)
+
+    def answer(self, *arguments: str) -> dict[str, Any]:
+        done = self.run(*arguments, "--json")
+        assert done.exit_code == 0, done.output
+        return json.loads(done.stdout)
+
+
+@pytest.fixture
+def command(redis: Client, valkey: EmbeddedValkey, tmp_path: Path) -> KeysCommand:
+    return KeysCommand(valkey.url, tmp_path)
+
+
+def test_a_key_is_made_and_shown_once(command: KeysCommand):
+    made = command.answer(
+        "create", "fleet", "--role", "read,write", "--project", "shop", "--agent", "ada", "--days", "1"
+    )
+    assert parse(made["key"]) is not None
+    assert (made["tenant"], made["roles"], made["projects"], made["agents"]) == (
+        "default", ["read", "write"], ["shop"], ["ada"],
+    )  # fmt: skip
+    shown = command.answer("show", made["id"])
+    assert "key" not in shown
+    assert made["key"] not in json.dumps(command.answer("list"))
+
+
+def test_for_people_the_key_is_a_line_of_its_own(command: KeysCommand):
+    done = command.run("create", "fleet", "--role", "read")
+    assert parse(done.stdout.strip()) is not None
+
+
+def test_a_rotated_key_is_replaced_and_a_revoked_one_is_not_listed(command: KeysCommand):
+    old = command.answer("create", "fleet", "--role", "read")
+    new = command.answer("rotate", old["id"], "--grace-hours", "1")
+    assert command.answer("show", old["id"])["replaced_by"] == new["id"]
+    assert command.answer("revoke", old["id"])["status"] == "revoked"
+    assert [key["id"] for key in command.answer("list")["keys"]] == [new["id"]]
+    assert {key["id"] for key in command.answer("list", "--all")["keys"]} == {old["id"], new["id"]}
+
+
+def test_only_the_first_key_says_what_asks_for_one_now(command: KeysCommand):
+    assert "the server's first key" in command.run("create", "first", "--role", "operator").stderr
+    assert "the server's first key" not in command.run("create", "second", "--role", "read").stderr
+
+
+def test_the_operators_key_can_be_made_with_the_first_one_only(command: KeysCommand):
+    first = command.answer("create", "fleet", "--role", "read,write", "--operator")
+    assert first["operator"]["roles"] == ["operator"]
+    assert parse(first["operator"]["key"]) is not None
+    assert "operator" not in command.answer("create", "more", "--role", "read", "--operator")
+    assert len(command.answer("list")["keys"]) == 3
+
+
+def test_without_a_terminal_nothing_is_asked_and_the_missing_operator_is_told(command: KeysCommand):
+    done = command.run("create", "fleet", "--role", "read")
+    assert done.exit_code == 0
+    assert "there is no operator key yet" in done.stderr
+    assert len(command.answer("list")["keys"]) == 1
+
+
+def test_at_a_terminal_the_first_key_is_made_after_a_yes_and_the_operators_with_it(command: KeysCommand):
+    create = ("keys", "create", "fleet", "--role", "read,write")
+    code, shown = at_terminal(command.variables, *create, answers={"Create it?": "n\n"})
+    assert (code, "every request needs a key" in shown, "no key was created" in shown) == (1, True, True)
+    assert command.run("list").exit_code == 1
+    code, shown = at_terminal(
+        command.variables, *create, answers={"Create it?": "y\n", "Also create an operator key": "y\n"}
+    )
+    assert code == 0, shown
+    assert [key["roles"] for key in command.answer("list")["keys"]] == [["read", "write"], ["operator"]]
+    code, shown = at_terminal(command.variables, *create, answers={})
+    assert (code, "Create it?" in shown) == (0, False)
+
+
+def test_a_key_is_stored_when_it_is_made_and_when_it_is_replaced(command: KeysCommand, tmp_path: Path):
+    stored = tmp_path / ".config/mnemolog/keys/127.0.0.1_3111"
+    made = command.answer("create", "hooks", "--role", "read,write", "--store")
+    assert (made["stored"], stored.read_text().strip()) == (str(stored), made["key"])
+    rotated = command.answer("rotate", made["id"], "--store")
+    assert stored.read_text().strip() == rotated["key"]
+    assert command.answer("create", "another", "--role", "read")["stored"] is None
+    assert stored.read_text().strip() == rotated["key"]
+
+
+def test_a_key_from_elsewhere_is_stored_and_a_mistyped_one_is_not(command: KeysCommand, tmp_path: Path):
+    key = command.answer("create", "hooks", "--role", "read,write")["key"]
+    assert command.run("store", stdin=f"{key[:-1]}\n").exit_code == 1
+    assert not (tmp_path / ".config").exists()
+    done = command.run("store", "--url", "http://10.0.0.7:4000", stdin=f"{key}\n")
+    assert done.exit_code == 0
+    assert (tmp_path / ".config/mnemolog/keys/10.0.0.7_4000").read_text().strip() == key
+    assert key not in done.output
+
+
+def test_a_key_for_the_server_is_for_no_project(command: KeysCommand):
+    assert command.run("create", "x", "--role", "operator", "--project", "shop").exit_code == 1
+    assert command.answer("create", "x", "--role", "operator,metrics")["roles"] == ["metrics", "operator"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("show", "0123456789AB"),
+        ("revoke", "0123456789AB"),
+        ("list",),
+        ("create", "fleet", "--role", "owner"),
+        ("create", "fleet", "--role", "admin", "--agent", "ada"),
+        ("create", "fleet", "--role", "read", "--days", "0"),
+    ],
+)
+def test_what_cannot_be_done_exits_1(command: KeysCommand, arguments: tuple[str, ...]):
+    assert command.run(*arguments).exit_code == 1

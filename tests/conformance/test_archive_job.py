@@ -2,13 +2,18 @@
 
 Whatever is killed; and what was forgotten is gone from every file of the archive after the next purge, whatever it
 raced with. Left open: how entries are divided into segments, and how files are named.
+
+A torn, altered, missing or older file of the archive is found and named, and harms nothing else.
+
+Whoever reads it is told; nothing is trimmed behind it; the other partitions are archived. A log whose beginning is in
+an archive is not opened without it, and one that was restored begins another.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from archiving import seal_next
@@ -16,17 +21,23 @@ from rebuilding import rebuild
 from replay_compare import assert_equals_replay
 from workshop import PARTITIONS, TENANT, Workshop
 
+from ingest.errors import ArchiveUnavailable, DurabilityUnavailable, InvalidSetting
 from ingest.log.archive import segments as segments_module
-from ingest.log.archive.archive import Archive, count_erased, load_archived
+from ingest.log.archive.archive import Archive, count_erased, load_archived, look, verify
 from ingest.log.archive.archived_log import ArchivedLog
+from ingest.log.archive.room import open_log
 from ingest.log.archive.sealing import ArchiveJob, ArchiveRun, Sealing
-from ingest.log.archive.segments import MissingFile, Outrun
+from ingest.log.archive.segments import ArchiveNotConfigured, DamagedArchive, DamagedSegment, MissingFile, Outrun
 from ingest.log.archive.store import DirectoryStore
-from ingest.log.event_log import Stored
-from ingest.log.keys import ARCHIVE_LEASE, CONSUMER, CONSUMER_GROUP, PartitionKeys
+from ingest.log.event_log import EventLog, Stored
+from ingest.log.keys import ARCHIVE_ID, ARCHIVE_LEASE, CONSUMER, CONSUMER_GROUP, MANIFEST, PartitionKeys
 from ingest.log.lag import entries_behind
 from ingest.log.position import START, Position, partition_of, project_route
 from ingest.platform.connections import Client
+from ingest.platform.settings import from_environment
+from projections.maintenance.backing_up import BackupJob, choose
+from projections.maintenance.backups import StoreTarget, count_forgotten
+from projections.maintenance.restoring import restore
 from tests.conformance.interruptions import Killed, files_with, forget, killing
 
 MARK = "zqxvkmarker7"
@@ -435,3 +446,266 @@ async def test_the_purge_of_a_log_without_an_archive_rewrites_none(redis: Client
     await forget(shop, *names)
     assert (await shop.purge().run()).archive_segments == 0
     assert isinstance(shop.archive_job(), ArchiveJob)
+
+
+LATE = Position(10**13, 0)
+
+
+@pytest.fixture
+async def filled(redis: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workshop:
+    """A log with twelve observations in each of its partitions, in segments of three."""
+    monkeypatch.setattr(segments_module, "SEGMENT_ENTRIES", 3)
+    made = Workshop(redis, tmp_path, archived=True)
+    await made.log.create_or_check()
+    for n in range(12):
+        for partition in range(PARTITIONS):
+            await made.observe(f"observation {n}", session=f"s{SESSIONS[partition]}")
+    await made.project()
+    return made
+
+
+SESSIONS = [0, 1, 2]
+"""Sessions that are in partitions 0, 1 and 2; `test_every_partition_has_something` says so."""
+
+
+def files(filled: Workshop, partition: int, kind: str = "segment") -> list[Path]:
+    """The files of a partition's archive, oldest first."""
+    return sorted(filled.archive.glob(f"*/p{partition:02d}/{kind}-*"))
+
+
+def flip(path: Path) -> None:
+    """Alter one bit."""
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def tear(path: Path) -> None:
+    """Cut the file off."""
+    path.write_bytes(path.read_bytes()[:-7])
+
+
+def swap(path: Path) -> None:
+    """Put another segment in its place."""
+    path.write_bytes(next(item for item in sorted(path.parent.glob("segment-*")) if item != path).read_bytes())
+
+
+async def all_of(log: EventLog, partition: int) -> int:
+    """How many entries a partition has, read in both directions."""
+    forwards = await log.read(partition, START, 1000)
+    assert await log.read_back(partition, None, 1000) == forwards[::-1]
+    return len(forwards)
+
+
+async def test_every_partition_has_something(filled: Workshop):
+    await filled.archive_job().run(force=True)
+    assert [await all_of(filled.archived_log(), n) for n in range(PARTITIONS)] == [12, 12, 12]
+    assert [len(files(filled, n)) for n in range(PARTITIONS)] == [4, 4, 4]
+
+
+async def test_a_whole_archive_has_no_faults_and_tells_what_it_holds(filled: Workshop):
+    await filled.archive_job().run(force=True)
+    log = filled.archived_log()
+    pages: list[int] = []
+    for partition in range(PARTITIONS):
+        assert await verify(filled.redis, log.archive, partition, lambda: pages.append(1)) == []
+        answer = await look(filled.redis, log.archive, partition)
+        assert (answer.segments, answer.entries, answer.waiting) == (4, 12, 0)
+        assert answer.sealed == answer.trimmed == str(await log.head(partition))
+        assert answer.bytes == sum(path.stat().st_size for path in files(filled, partition))
+    assert len(pages) == 12
+
+
+@pytest.mark.parametrize("damage", [flip, tear, swap, Path.unlink], ids=["altered", "torn", "swapped", "gone"])
+async def test_a_damaged_segment_is_found_and_named(filled: Workshop, damage: Callable[[Path], None]):
+    await filled.archive_job().run(force=True)
+    broken = files(filled, 1)[2]
+    damage(broken)
+    log = filled.archived_log()
+    (fault,) = await verify(filled.redis, log.archive, 1)
+    assert (fault.partition, fault.name) == (1, broken.name)
+    assert await verify(filled.redis, log.archive, 0) == []
+    stored = await log.read(1, START, 6)
+    assert len(stored) == 6, "what is before it can be read"
+    with pytest.raises((DamagedSegment, MissingFile), match=broken.name):
+        await log.read(1, START, 7)
+    with pytest.raises((DamagedSegment, MissingFile), match=broken.name):
+        await log.read_back(1, None, 7)
+    assert await all_of(log, 0) == 12
+
+
+async def test_nothing_is_trimmed_behind_a_segment_that_cannot_be_read_back(
+    filled: Workshop, caplog: pytest.LogCaptureFixture
+):
+    log = filled.archived_log()
+    assert await Sealing(filled.redis, log).seal(1, LATE, LATE)
+    (broken,) = files(filled, 1)
+    flip(broken)
+    with pytest.raises(DamagedSegment, match=broken.name):
+        await filled.archive_job().run(force=True)
+    assert await filled.redis.xlen(PartitionKeys(1).log) == 12
+    assert [await filled.redis.xlen(PartitionKeys(n).log) for n in (0, 2)] == [0, 0], "the others are archived"
+    assert await all_of(filled.archived_log(), 1) == 12, "the stream has everything"
+    caplog.clear()
+    filled.clock.advance(timedelta(hours=2))
+    assert await filled.archive_job().run() == ArchiveRun()
+    assert broken.name in caplog.text
+    flip(broken)
+    assert (await filled.archive_job().run(force=True)).trimmed == 12
+
+
+async def test_an_earlier_manifest_in_the_place_of_the_newest_is_found(filled: Workshop):
+    log = filled.archived_log()
+    await Sealing(filled.redis, log).seal(1, LATE, LATE)
+    (older,) = files(filled, 1, "manifest")
+    put_back = older.read_bytes()
+    await filled.archive_job().run(force=True)
+    (newest,) = files(filled, 1, "manifest")
+    good = newest.read_bytes()
+    newest.write_bytes(put_back)
+    (fault,) = await verify(filled.redis, filled.archived_log().archive, 1)
+    assert "version" in str(fault)
+    newest.write_bytes(put_back.replace(b'"version":1', b'"version":4'))
+    (fault,) = await verify(filled.redis, filled.archived_log().archive, 1)
+    assert "chain" in str(fault)
+    with pytest.raises(DamagedArchive, match="partition 1"):
+        await filled.archived_log().read(1, START, 1)
+    newest.unlink()
+    (fault,) = await verify(filled.redis, filled.archived_log().archive, 1)
+    assert (fault.name, fault.trouble) == (newest.name, "it is not there")
+    newest.write_bytes(good)
+    assert await verify(filled.redis, filled.archived_log().archive, 1) == []
+
+
+async def test_a_place_that_cannot_be_written_to_is_told_and_nothing_is_trimmed(filled: Workshop):
+    filled.archive.write_text("a file in the place of the folder")
+    filled.clock.advance(timedelta(hours=2))
+    with pytest.raises(ArchiveUnavailable):
+        await filled.archive_job().run()
+    assert await all_of(filled.log, 0) == 12
+    filled.archive.unlink()
+    assert (await filled.archive_job().run(force=True)).trimmed == 36
+
+
+# opening
+
+
+def configured(tmp_path: Path, **changes: str) -> dict[str, str]:
+    """An environment."""
+    return {"HOME": str(tmp_path), "MNEMOLOG_PARTITIONS": str(PARTITIONS), **changes}
+
+
+async def test_a_log_whose_beginning_is_in_an_archive_is_not_opened_without_it(filled: Workshop, tmp_path: Path):
+    """It would be read as if it began in the middle, and a rebuild would lose the rest."""
+    without = from_environment(configured(tmp_path))
+    within = from_environment(configured(tmp_path, MNEMOLOG_ARCHIVE=str(filled.archive)))
+    assert not isinstance(await open_log(without, filled.redis), ArchivedLog)
+    await filled.archive_job().run(force=True)
+    with pytest.raises(ArchiveNotConfigured, match="set MNEMOLOG_ARCHIVE"):
+        await open_log(without, filled.redis)
+    log = await open_log(within, filled.redis)
+    assert await all_of(log, 0) == 12
+
+
+async def test_an_archive_in_another_place_than_it_was_is_told(filled: Workshop, tmp_path: Path):
+    await filled.archive_job().run(force=True)
+    elsewhere = from_environment(configured(tmp_path, MNEMOLOG_ARCHIVE=str(tmp_path / "elsewhere")))
+    log = await open_log(elsewhere, filled.redis)
+    with pytest.raises(ArchiveUnavailable, match="elsewhere"):
+        await log.read(0, START, 1)
+
+
+async def test_an_impossible_place_is_refused(filled: Workshop, tmp_path: Path):
+    nowhere = from_environment(configured(tmp_path, MNEMOLOG_ARCHIVE="nonsense://bucket/path"))
+    with pytest.raises(InvalidSetting, match="not a directory or an fsspec URL"):
+        await open_log(nowhere, filled.redis)
+
+
+# backups
+
+
+async def test_a_log_that_was_archived_is_backed_up_whole_and_restored_with_an_archive_of_its_own(
+    filled: Workshop, tmp_path: Path
+):
+    """The old archive stays as it is: nothing of it is read, changed or deleted."""
+    names = [(await filled.remember(f"memory {n}")).id for n in range(3)]
+    await filled.project()
+    await filled.archive_job().run(force=True)
+    await filled.remember("in the stream")
+    await filled.project()
+    before = [await filled.log.read(n, START, 1000) for n in range(PARTITIONS)]
+    old = {path: path.read_bytes() for path in filled.archive.rglob("*") if path.is_file()}
+    target = StoreTarget(DirectoryStore(tmp_path / "backups"))
+    job = BackupJob(filled.redis, filled.log, target, tmp_path / "work", every=timedelta(hours=1), keep=3)
+    made = await job.run(force=True)
+    assert made is not None
+    assert made.events == sum(len(rows) for rows in before)
+    identity = await filled.redis.hget(MANIFEST, ARCHIVE_ID)
+
+    await filled.redis.flushall()
+    chosen = choose(target, None, tmp_path / "work")
+    assert chosen is not None
+    await restore(filled.redis, PARTITIONS, chosen)
+    assert await filled.redis.hget(MANIFEST, ARCHIVE_ID) is None
+    again = Workshop(filled.redis, tmp_path, archived=True)
+    assert [await again.log.read(n, START, 1000) for n in range(PARTITIONS)] == before
+    await again.project()
+    assert (await again.archive_job().run(force=True)).trimmed == sum(len(rows) for rows in before)
+    assert [await again.archived_log().read(n, START, 1000) for n in range(PARTITIONS)] == before
+    assert await filled.redis.hget(MANIFEST, ARCHIVE_ID) != identity
+    assert {path: path.read_bytes() for path in old} == old
+    assert identity.decode() in await again.archived_log().archive.others()
+    assert not await again.gone(names[0])
+
+
+async def test_what_was_forgotten_is_counted_once_wherever_its_stubs_are(filled: Workshop):
+    """Backups that are older than a forgetting are found by this number: it must not shrink."""
+    forgotten = await count_forgotten(filled.redis, PARTITIONS)
+    entries = await filled.log.read(0, START, 3)
+    keys = PartitionKeys(0)
+    for entry in entries:
+        await filled.redis.zadd(keys.erased, {f"{entry.position.sort_key}|stub".encode(): 0})
+        await filled.redis.xdel(keys.log, str(entry.position))
+    assert await count_forgotten(filled.redis, PARTITIONS) == forgotten + 3
+    await filled.archive_job().run(force=True)
+    assert await filled.redis.zcard(keys.erased) == 0
+    assert await count_forgotten(filled.redis, PARTITIONS) == forgotten + 3
+
+
+async def test_only_one_of_two_archives_at_once_waits_for_the_other_in_vain(
+    filled: Workshop, monkeypatch: pytest.MonkeyPatch
+):
+    """`mnemolog archive seal` says so instead of doing nothing in silence."""
+    from ingest.log.archive import sealing as job_module
+
+    monkeypatch.setattr(job_module, "WAIT_FOR_OTHER_S", 0.1)
+    await filled.redis.set(job_module.ARCHIVE_LEASE, "another", ex=30)
+    job: ArchiveJob = filled.archive_job()
+    with pytest.raises(Exception, match="another worker has been at the archive"):
+        await job.run(force=True)
+    with pytest.raises(Exception, match="another worker has been at the archive"):
+        await job.rewrite()
+
+
+@pytest.fixture
+async def configurable(filled: Workshop) -> AsyncIterator[Any]:
+    """The server's CONFIG SET; afterwards it writes to disk as before."""
+    server = cast(Any, filled.redis)
+    yield server.config_set
+    await server.config_set("appendonly", "yes")
+    await server.config_set("appendfsync", "always")
+
+
+async def test_a_server_that_writes_to_disk_every_second_is_asked_to_confirm(filled: Workshop, configurable: Any):
+    """Files that it does not name any more are deleted only when it cannot name them again."""
+    await configurable("appendfsync", "everysec")
+    assert (await filled.archive_job().run(force=True)).trimmed == 36
+    assert [len(files(filled, n, "manifest")) for n in range(PARTITIONS)] == [1, 1, 1]
+
+
+async def test_the_log_of_a_server_that_writes_nothing_to_disk_is_not_archived(filled: Workshop, configurable: Any):
+    await configurable("appendonly", "no")
+    with pytest.raises(DurabilityUnavailable, match="no append-only file"):
+        await filled.archive_job().run(force=True)
+    assert await all_of(filled.log, 0) == 12
+    assert [await filled.redis.xlen(PartitionKeys(n).log) for n in range(PARTITIONS)] == [12, 12, 12]

@@ -87,6 +87,13 @@ async def restored(redis: Client, target: StoreTarget, work: Path, name: str | N
     return chosen.manifest
 
 
+async def replaced(shop: Workshop, target: StoreTarget, name: str | None = None) -> Workshop:
+    """An empty server, on which the newest backup is restored, or one by name."""
+    again = await wiped(shop)
+    await restored(again.redis, target, shop.folder / "w", name)
+    return again
+
+
 async def exported(shop: Workshop) -> bytes:
     """A whole export."""
     return b"".join([chunk async for chunk in export_events(shop.log, shop.documents, ADMIN, None)])
@@ -95,6 +102,10 @@ async def exported(shop: Workshop) -> bytes:
 async def stored(shop: Workshop) -> list[list[Stored]]:
     """Every entry of the log, with its position."""
     return [await shop.log.read(partition, START, 10_000) for partition in range(PARTITIONS)]
+
+
+def project_receipt(shop: Workshop) -> Receipt:
+    return Receipt(id="r1", tenant=TENANT, kind="project", subject="atlas", requested_at=shop.clock())
 
 
 def held(folder: Path) -> bytes:
@@ -129,17 +140,14 @@ async def test_a_log_that_changed_is_backed_up_once_in_the_time(shop: Workshop, 
 
 
 async def test_a_log_that_did_not_change_is_not_backed_up_again(shop: Workshop, job: BackupJob, target: StoreTarget):
+    """And one that did at once, on request."""
     await made(job, shop, KEPT)
     shop.clock.advance(HOUR)
     assert await job.run() is None
     assert await job.run(force=True) is None
     assert len(target.names()) == 1
-
-
-async def test_a_backup_is_made_at_once_on_request(shop: Workshop, job: BackupJob):
-    await made(job, shop, KEPT)
     await shop.remember("and more")
-    assert await job.run(force=True) is not None
+    await made_now(job)
 
 
 async def test_only_the_newest_backups_are_kept(shop: Workshop, job: BackupJob, target: StoreTarget):
@@ -222,8 +230,7 @@ async def test_what_was_forgotten_is_in_no_backup_after_the_next_run(
     assert await job.run() is not None, "at once, not in an hour"
     assert MARK.encode() not in held(tmp_path / "backups")
     assert len(target.names()) == 1
-    again = await wiped(shop)
-    await restored(again.redis, target, tmp_path / "w")
+    again = await replaced(shop, target)
     await again.project()
     assert MARK.encode() not in await exported(again)
     assert await again.gone(gone.id)
@@ -294,14 +301,11 @@ async def test_a_restored_log_is_the_same_log(shop: Workshop, job: BackupJob, ta
     assert (await stored(again), await exported(again), sorted(map(str, await again.everything()))) == before
 
 
-async def test_a_retry_after_a_restore_stores_nothing_twice(
-    shop: Workshop, job: BackupJob, target: StoreTarget, tmp_path: Path
-):
+async def test_a_retry_after_a_restore_stores_nothing_twice(shop: Workshop, job: BackupJob, target: StoreTarget):
     memory = Remember(content=KEPT, project="atlas", event_id="m1")
     first, observed = await shop.say(memory), await shop.observe("red", event_id="o1")
     await made_now(job)
-    again = await wiped(shop)
-    await restored(again.redis, target, tmp_path / "w")
+    again = await replaced(shop, target)
     retried = await again.say(memory), await again.observe("red", event_id="o1")
     assert [(item.id, item.position, item.duplicate) for item in retried] == [
         (item.id, item.position, True) for item in (first, observed)
@@ -309,29 +313,22 @@ async def test_a_retry_after_a_restore_stores_nothing_twice(
     assert not (await again.say(Remember(content=KEPT, project="atlas", event_id="m2"))).duplicate
 
 
-async def test_receipts_and_numbers_come_back(shop: Workshop, job: BackupJob, target: StoreTarget, tmp_path: Path):
+async def test_receipts_and_numbers_and_what_is_no_event_come_back(shop: Workshop, job: BackupJob, target: StoreTarget):
     keys = NumberKeys(TENANT, "memory")
     names = [f"mem_{n}" for n in range(1_200)]
     assert await number(shop.redis, keys, names) == list(range(1, 1_201))
-    receipt = Receipt(id="r1", tenant=TENANT, kind="project", subject="atlas", requested_at=shop.clock())
+    receipt = project_receipt(shop)
     await save_receipt(shop.redis, receipt)
     await shop.redis.set(PartitionKeys(1).enriched, "5-0")
     await shop.remember(KEPT)
-    await made_now(job)
-    again = await wiped(shop)
-    await restored(again.redis, target, tmp_path / "w")
-    assert await number(again.redis, keys, ["new", *names[::-1]]) == [1_201, *range(1_200, 0, -1)]
-    assert await load_receipt(again.redis, "r1") == receipt
-    assert await again.redis.get(PartitionKeys(1).enriched) == b"5-0"
-
-
-async def test_what_is_no_event_comes_back_too(shop: Workshop, job: BackupJob, target: StoreTarget, tmp_path: Path):
     await shop.log.append({1: [Entry("x", b"\xc1 no event")]})
     before = await stored(shop)
     await made_now(job)
-    again = await wiped(shop)
-    await restored(again.redis, target, tmp_path / "w")
+    again = await replaced(shop, target)
     assert await stored(again) == before
+    assert await number(again.redis, keys, ["new", *names[::-1]]) == [1_201, *range(1_200, 0, -1)]
+    assert await load_receipt(again.redis, "r1") == receipt
+    assert await again.redis.get(PartitionKeys(1).enriched) == b"5-0"
 
 
 async def test_backups_go_on_where_they_were_after_a_restore(
@@ -340,14 +337,10 @@ async def test_backups_go_on_where_they_were_after_a_restore(
     gone = await shop.remember(SECRET)
     await shop.project()
     await forget(shop, gone.id)
-    await save_receipt(
-        shop.redis,
-        Receipt(id="r", tenant=TENANT, kind="project", subject="p", status="done", requested_at=shop.clock()),
-    )
+    await save_receipt(shop.redis, replace(project_receipt(shop), status="done"))
     await made(job, shop, KEPT)
     names = [*target.names(), (await made(job, shop, "more")).name]
-    again = await wiped(shop)
-    await restored(again.redis, target, tmp_path / "w")
+    again = await replaced(shop, target)
     await again.project()
     next_job = BackupJob(again.redis, again.log, target, tmp_path / "n", every=HOUR, keep=3, clock=shop.clock)
     assert await next_job.run() is None, "nothing has changed"
@@ -359,8 +352,7 @@ async def test_an_older_one_can_be_restored_and_newer_ones_stay(
     shop: Workshop, job: BackupJob, target: StoreTarget, tmp_path: Path
 ):
     older, newer = await made(job, shop, KEPT), await made(job, shop, "more")
-    again = await wiped(shop)
-    await restored(again.redis, target, tmp_path / "w", older.name)
+    again = await replaced(shop, target, older.name)
     assert sum(map(len, await stored(again))) == 1
     next_job = BackupJob(again.redis, again.log, target, tmp_path / "n", every=HOUR, keep=3, clock=shop.clock)
     third = await made(next_job, shop, "another way")
@@ -445,8 +437,7 @@ async def test_a_damaged_backup_is_named_and_an_older_good_one_offered(
     shop: Workshop, job: BackupJob, target: StoreTarget, tmp_path: Path,
     harm: Callable[[Path], None], file: str, text: str,
 ):  # fmt: skip
-    receipt = Receipt(id="r1", tenant=TENANT, kind="project", subject="atlas", requested_at=shop.clock())
-    await save_receipt(shop.redis, receipt)
+    await save_receipt(shop.redis, project_receipt(shop))
     good, harmed, newest = [await made(job, shop, f"thought {n}") for n in range(3)]
     for document in (harmed, newest):
         harm(next((tmp_path / "backups" / document.name).glob(file)))
@@ -616,17 +607,18 @@ async def test_what_was_forgotten_behind_the_point_stays_forgotten(place: Backed
     assert all("secret" not in repr(document) for document in await place.shop.everything())
 
 
-@pytest.mark.parametrize("at", ["0:9999999999999-0", "2999-01-01T00:00:00Z"])
-async def test_a_point_that_the_backup_does_not_reach_is_refused(place: BackedUpLog, at: str):
+@pytest.mark.parametrize(
+    ("at", "error", "match"),
+    [
+        *((at, RestoreRefused, "does not reach") for at in ("0:9999999999999-0", "2999-01-01T00:00:00Z")),
+        *((at, CommandRejected, "") for at in ("yesterday", "2026-01-31T12:00:00", "99:1-1")),
+    ],
+)
+async def test_a_point_that_the_backup_does_not_reach_or_that_is_none_is_refused(
+    place: BackedUpLog, at: str, error: type[Exception], match: str
+):
     await place.back_up()
-    with pytest.raises(RestoreRefused, match="does not reach"):
-        await place.verify(at)
-
-
-@pytest.mark.parametrize("at", ["yesterday", "2026-01-31T12:00:00", "99:1-1"])
-async def test_a_point_that_is_none_is_refused(place: BackedUpLog, at: str):
-    await place.back_up()
-    with pytest.raises(CommandRejected):
+    with pytest.raises(error, match=match):
         await place.verify(at)
 
 

@@ -8,6 +8,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import pytest
@@ -79,6 +80,20 @@ async def patient(cluster: Cluster, client: Client) -> AsyncIterator[Client]:
     patient = connect(cluster.url, read_timeout_s=60.0)
     yield patient
     await patient.aclose()
+
+
+@asynccontextmanager
+async def silenced(cluster: Cluster, partition: int = 0) -> AsyncIterator[set[int]]:
+    """The node of a partition does not answer meanwhile; the partitions that are on it."""
+    silent = cluster.primary_of(partition)
+    away = {n for n in range(PARTITIONS) if cluster.primary_of(n) is silent}
+    assert silent.pid is not None
+    os.kill(silent.pid, signal.SIGSTOP)
+    try:
+        yield away
+    finally:
+        os.kill(silent.pid, signal.SIGCONT)
+    await wait_until(lambda: _whole(cluster))
 
 
 def key(partition: int) -> str:
@@ -276,20 +291,13 @@ async def test_an_append_teaches_a_node_the_script_that_it_forgot(cluster: Clust
 
 
 async def test_a_node_that_does_not_answer_takes_no_other_answers_with_it(cluster: Cluster, client: Client):
-    silent = cluster.primary_of(0)
-    others = {n for n in range(PARTITIONS) if cluster.primary_of(n) is not silent}
-    assert silent.pid is not None
-    os.kill(silent.pid, signal.SIGSTOP)
-    try:
+    async with silenced(cluster) as away:
         async with client.pipeline(transaction=False) as pipe:
             for partition in range(PARTITIONS):
                 pipe.get(key(partition))
             answers = await pipe.execute(raise_on_error=False)
-        assert {n for n, answer in enumerate(answers) if answer is None} == others
-        assert all(isinstance(answers[n], RedisError) for n in set(range(PARTITIONS)) - others)
-    finally:
-        os.kill(silent.pid, signal.SIGCONT)
-    await wait_until(lambda: _whole(cluster))
+        assert {n for n, answer in enumerate(answers) if answer is None} == set(range(PARTITIONS)) - away
+        assert all(isinstance(answers[n], RedisError) for n in away)
     assert await client.get(key(0)) is None
 
 
@@ -303,15 +311,11 @@ async def test_a_node_that_is_at_work_for_longer_than_a_read_waits_is_not_taken_
 
 async def test_a_read_that_may_leave_partitions_out_waits_for_a_silent_node_once(cluster: Cluster, patient: Client):
     """The client's own patience is a minute, which the test does not have."""
-    silent = cluster.primary_of(0)
-    away = {n for n in range(PARTITIONS) if cluster.primary_of(n) is silent}
     documents, log = DocumentReader(patient, PARTITIONS), RedisLog(patient, PARTITIONS)
     vitals = HealthSampler(patient, PARTITIONS, Followed())
     everywhere = [("sessions", n) for n in range(PARTITIONS)]
     await documents.ranges(everywhere, limit=10)
-    assert silent.pid is not None
-    os.kill(silent.pid, signal.SIGSTOP)
-    try:
+    async with silenced(cluster) as away:
         for _ in range(20):
             with partial_reads() as left_out:
                 await documents.ranges(everywhere, limit=10)
@@ -324,9 +328,6 @@ async def test_a_read_that_may_leave_partitions_out_waits_for_a_silent_node_once
             await documents.range("sessions", 0, b"-", b"+", 10)
         with partial_reads(), pytest.raises(LogUnavailable, match="cannot be told"):
             await documents.find(DocumentId("mem_unknown"))
-    finally:
-        os.kill(silent.pid, signal.SIGCONT)
-    await wait_until(lambda: _whole(cluster))
 
     async def answers_again() -> bool:
         return (await vitals.sample()).away == []
@@ -340,28 +341,25 @@ async def test_writes_to_other_nodes_do_not_wait_for_one_that_does_not_answer(cl
     everywhere = [(n, Entry(f"first {n}", b"payload")) for n in range(PARTITIONS)]
     await commit.append(everywhere)
     cluster.nodes[2].ask("CONFIG", "SET", "appendfsync", "everysec")  # so that a write that asks for the disk waits
-    assert await commit.confirmations.standing() == "memory"
-    silent = cluster.primary_of(0)
-    others = [n for n in range(PARTITIONS) if cluster.primary_of(n) is not silent]
-    assert silent.pid is not None
-    os.kill(silent.pid, signal.SIGSTOP)
     try:
-        held: list[asyncio.Task[Any]] = [
-            asyncio.create_task(commit.append([(0, Entry(f"held {n}", b"payload"))])) for n in range(20)
-        ]
-        held.append(asyncio.create_task(commit.append([(n, Entry(f"all {n}", b"payload")) for n in range(PARTITIONS)])))
-        held.append(asyncio.create_task(commit.confirmations.reached({0: START}, "fsync")))
-        await asyncio.sleep(0)
-        for n in others:
-            (answer,) = await commit.append([(n, Entry(f"other {n}", b"payload"))])
-            assert await commit.confirmations.reached({n: answer.position}, "fsync") == "fsync"
-        assert not any(task.done() for task in held)
+        assert await commit.confirmations.standing() == "memory"
+        async with silenced(cluster) as away:
+            held: list[asyncio.Task[Any]] = [
+                asyncio.create_task(commit.append([(0, Entry(f"held {n}", b"payload"))])) for n in range(20)
+            ]
+            whole = [(n, Entry(f"all {n}", b"payload")) for n in range(PARTITIONS)]
+            held.append(asyncio.create_task(commit.append(whole)))
+            held.append(asyncio.create_task(commit.confirmations.reached({0: START}, "fsync")))
+            await asyncio.sleep(0)
+            for n in set(range(PARTITIONS)) - away:
+                (answer,) = await commit.append([(n, Entry(f"other {n}", b"payload"))])
+                assert await commit.confirmations.reached({n: answer.position}, "fsync") == "fsync"
+            assert not any(task.done() for task in held)
     finally:
-        os.kill(silent.pid, signal.SIGCONT)
         cluster.nodes[2].ask("CONFIG", "SET", "appendfsync", "always")
-    await wait_until(lambda: _whole(cluster))
-    body = await asyncio.gather(*held, return_exceptions=True)
-    assert [item for item in body if isinstance(item, BaseException) and not isinstance(item, LogUnavailable)] == []
+    answers = await asyncio.gather(*held, return_exceptions=True)
+    errors = [answer for answer in answers if isinstance(answer, BaseException)]
+    assert [error for error in errors if not isinstance(error, LogUnavailable)] == []
     for answer in await commit.append(everywhere):
         assert answer.duplicate
 
@@ -373,21 +371,14 @@ async def test_a_write_to_a_node_that_does_not_answer_is_refused_however_patient
     monkeypatch.setattr(group_commit, "GIVE_UP_AFTER_S", 0.2)
     commit = GroupCommit(RedisLog(patient, PARTITIONS))
     await commit.append([(0, Entry("before", b"payload"))])
-    silent = cluster.primary_of(0)
-    assert silent.pid is not None
-    os.kill(silent.pid, signal.SIGSTOP)
-    try:
+    async with silenced(cluster):
         for n in range(3):
             with pytest.raises(LogUnavailable):
                 await commit.append([(0, Entry(f"meanwhile {n}", b"payload"))])
-    finally:
-        os.kill(silent.pid, signal.SIGCONT)
-    await wait_until(lambda: _whole(cluster))
     monkeypatch.setattr(group_commit, "GIVE_UP_AFTER_S", 30.0)
     for n in range(3):
         await commit.append([(0, Entry(f"meanwhile {n}", b"payload"))])
-    stored = [partition.payload for partition in await RedisLog(patient, PARTITIONS).read(0, START, 100)]
-    assert len(stored) == 4
+    assert len(await RedisLog(patient, PARTITIONS).read(0, START, 100)) == 4
 
 
 async def test_a_durability_is_not_waited_for_on_a_node_that_does_not_answer(
@@ -397,18 +388,12 @@ async def test_a_durability_is_not_waited_for_on_a_node_that_does_not_answer(
     monkeypatch.setattr(redis_log, "CONFIRM_WITHIN_S", 0.4)
     log = RedisLog(patient, PARTITIONS)
     appended = await log.append({0: [Entry("before", b"payload")]})
-    silent = cluster.primary_of(0)
-    assert silent.pid is not None
-    os.kill(silent.pid, signal.SIGSTOP)
-    try:
+    async with silenced(cluster):
         with pytest.raises(DurabilityUnavailable, match="no replica"):
             await GroupCommit(log).confirmations.check("replicated")
         with pytest.raises(LogUnavailable):
             await log.confirm({0: appended[0][0].position}, "fsync")
         assert await GroupCommit(log).confirmations.standing() == "memory"
-    finally:
-        os.kill(silent.pid, signal.SIGCONT)
-    await wait_until(lambda: _whole(cluster))
 
 
 async def test_texts_are_embedded_while_a_node_is_away_but_for_those_on_it(cluster: Cluster, client: Client):
@@ -422,19 +407,12 @@ async def test_texts_are_embedded_while_a_node_is_away_but_for_those_on_it(clust
         store = RedisStore(client, keys, 1, await acquire_lease(client, keys, "pen", 60_000))
         event = remembered(1, f"text {partition}", event_id=f"m{partition}")
         await store.save(await project(store, [event]), event.position)
-    silent = cluster.primary_of(0)
-    away = {n for n in range(PARTITIONS) if cluster.primary_of(n) is silent}
-    assert silent.pid is not None
     with ThreadPoolExecutor(1) as executor:
         queue = embedding_queue(client, HashEmbedder(), executor)
-        os.kill(silent.pid, signal.SIGSTOP)
-        try:
+        async with silenced(cluster) as away:
             while await queue.work(range(PARTITIONS)):
                 pass
             assert [await waiting(n) for n in range(PARTITIONS) if n not in away] == [0] * (PARTITIONS - len(away))
-        finally:
-            os.kill(silent.pid, signal.SIGCONT)
-        await wait_until(lambda: _whole(cluster))
         assert {n for n in range(PARTITIONS) if await waiting(n)} == away
         while await queue.work(range(PARTITIONS)):
             pass

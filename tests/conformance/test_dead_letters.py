@@ -115,7 +115,26 @@ def poisoned(n: int) -> bytes:
 async def append_poison(log: Letters, many: int = 1) -> list[Position]:
     """Append events that the faulty fold rejects."""
     entries = [Entry(EventId(f"p{n}"), poisoned(n)) for n in range(many)]
-    return [item.position for item in (await log.log.append({PARTITION: entries}))[PARTITION]]
+    return [appended.position for appended in (await log.log.append({PARTITION: entries}))[PARTITION]]
+
+
+async def append_raw(log: Letters, raw: bytes = b"\xc1") -> Position:
+    """Append bytes that are no event, or none that can be applied."""
+    return Position.parse(await log.redis.xadd(KEYS.log, {"e": raw}))
+
+
+@asynccontextmanager
+async def running_until(log: Letters, position: Position) -> AsyncGenerator[None]:
+    """A runner, once it has come to a position."""
+    async with running(log, await log.fence()):
+        await wait_until(lambda: log.applied_up_to(position))
+        yield
+
+
+async def redriven(log: Letters, *positions: Position) -> None:
+    """Ask for letters to be tried again, and wait until a runner did."""
+    await log.redrive(*positions)
+    await wait_until(log.nothing_asked)
 
 
 @asynccontextmanager
@@ -124,8 +143,7 @@ async def parked(log: Letters, many: int = 1) -> AsyncGenerator[list[Position]]:
     await log.append("before")
     positions = await append_poison(log, many)
     last = await log.append("after")
-    async with running(log, await log.fence()):
-        await wait_until(lambda: log.applied_up_to(last[-1]))
+    async with running_until(log, last[-1]):
         yield positions
 
 
@@ -156,8 +174,7 @@ async def test_a_redriven_event_is_applied_and_its_letter_goes(log: Letters, fol
     async with parked(log) as (position,):
         checkpoint = await log.store.checkpoint()
         fold.well = True
-        await log.redrive(position)
-        await wait_until(log.nothing_asked)
+        await redriven(log, position)
         assert await log.contents() == ["before", POISON, "after"]
         assert await log.store.checkpoint() == checkpoint
     assert await log.dead() == []
@@ -169,8 +186,7 @@ async def test_a_redriven_event_is_applied_and_its_letter_goes(log: Letters, fol
 async def test_a_redrive_that_fails_again_says_so_in_the_letter(log: Letters, fold: Fold):
     async with parked(log) as (position,):
         (before,) = await log.dead()
-        await log.redrive(position)
-        await wait_until(log.nothing_asked)
+        await redriven(log, position)
         (after,) = await log.dead()
     assert (before.attempts, after.attempts) == (5, 6)
     assert after.parked_at == before.parked_at
@@ -202,8 +218,7 @@ async def test_a_letter_that_nobody_is_to_try_any_more_is_as_the_last_try_left_i
 async def test_asking_twice_does_no_more_than_asking_once(log: Letters, fold: Fold):
     async with parked(log) as (position,):
         fold.well = True
-        await log.redrive(position, position)
-        await wait_until(log.nothing_asked)
+        await redriven(log, position, position)
         with pytest.raises(NotFound):
             await log.redrive(position)
         await log.redis.zadd(KEYS.redrive, {position.sort_key: 0})  # by somebody who had looked before
@@ -221,8 +236,8 @@ async def test_several_are_applied_in_the_order_of_the_log(log: Letters, fold: F
         order.extend(change.after.event_id for change in changes.documents.values() if hasattr(change.after, "kind"))
 
     positions = await append_poison(log, 30)
-    async with running(log, await log.fence()):
-        await wait_until(lambda: log.applied_up_to(positions[-1]))
+    async with running_until(log, positions[-1]):
+        pass
     fold.well = True
     await log.redrive(*reversed(positions))
     async with running(log, await log.fence(), applied):
@@ -302,8 +317,7 @@ async def test_counts_and_documents_agree_whenever_workers_are_killed(log: Lette
 async def test_an_event_that_the_log_lost_stays_a_letter(log: Letters, fold: Fold):
     async with parked(log) as (position,):
         await log.redis.xdel(KEYS.log, str(position))
-        await log.redrive(position)
-        await wait_until(log.nothing_asked)
+        await redriven(log, position)
         shown = await log.letters.show(LogLocation(PARTITION, position), ADA)
     assert (shown["code"], shown["event"], shown["type"]) == ("missing_entry", None, "observation.recorded")
 
@@ -312,10 +326,8 @@ async def test_an_altered_entry_that_is_redriven_stays_a_letter(log: Letters):
     """The request is over; nothing of the altered event is applied."""
     (position,) = await log.append("tea at four")
     before = await alter(log.redis, KEYS.log, position, other_event)
-    async with running(log, await log.fence()):
-        await wait_until(lambda: log.applied_up_to(position))
-        await log.redrive(position)
-        await wait_until(log.nothing_asked)
+    async with running_until(log, position):
+        await redriven(log, position)
         shown = await log.letters.show(LogLocation(PARTITION, position), ADA)
         assert (shown["code"], shown["attempts"], shown["event"]["unreadable"]) == (
             "altered_entry",
@@ -325,8 +337,7 @@ async def test_an_altered_entry_that_is_redriven_stays_a_letter(log: Letters):
         assert await log.contents() == []
     await alter(log.redis, KEYS.log, position, lambda was: before)
     async with running(log, await log.fence()):
-        await log.redrive(position)
-        await wait_until(log.nothing_asked)
+        await redriven(log, position)
     assert await log.contents() == ["tea at four"], "the file was put back"
     assert await log.dead() == []
 
@@ -334,21 +345,19 @@ async def test_an_altered_entry_that_is_redriven_stays_a_letter(log: Letters):
 async def test_an_entry_that_was_altered_after_it_was_applied_is_not_applied_twice(log: Letters):
     """Reconciling parks it. Once the file is put back, a redrive takes the letter away and changes no document."""
     (position,) = await log.append("tea at four")
-    async with running(log, await log.fence()):
-        await wait_until(lambda: log.applied_up_to(position))
+    async with running_until(log, position):
+        pass
     before = await alter(log.redis, KEYS.log, position, other_event)
     (entry,) = await log.log.read(PARTITION, START, 1)
     repairs = Repairs(log.redis, KEYS, 1)
     assert await repairs.park(entry, AlteredEntry(str(position)), system_clock())
     assert not await repairs.park(entry, AlteredEntry(str(position)), system_clock()), "it is a letter already"
     async with running(log, await log.fence()):
-        await log.redrive(position)
-        await wait_until(log.nothing_asked)
+        await redriven(log, position)
         assert [letter.code for letter in await log.dead()] == ["altered_entry"]
     await alter(log.redis, KEYS.log, position, lambda was: before)
     async with running(log, await log.fence()):
-        await log.redrive(position)
-        await wait_until(log.nothing_asked)
+        await redriven(log, position)
     assert await log.dead() == []
     assert await log.observation_count() == 1
 
@@ -384,8 +393,7 @@ async def test_a_rebuild_ends_level_with_the_live_documents_also_when_the_last_e
     log: Letters, fold: Fold
 ):
     positions = await append_poison(log, 2)
-    async with running(log, await log.fence()):
-        await wait_until(lambda: log.applied_up_to(positions[-1]))
+    async with running_until(log, positions[-1]):
         await log.discard(positions[-1])
     assert await rebuild(log.redis, log.log, PARTITION, 10) == 1
     assert await log.redis.get(KEYS.of_generation(2).checkpoint) == str(positions[-1]).encode()
@@ -395,8 +403,7 @@ async def test_redriving_undoes_it(log: Letters, fold: Fold):
     async with parked(log) as (position,):
         await log.discard(position)
         fold.well = True
-        await log.redrive(position)
-        await wait_until(log.nothing_asked)
+        await redriven(log, position)
         assert await log.contents() == ["before", POISON, "after"]
     assert await log.places(state="discarded") == []
     assert await log.counts() == {"parked": 1, "discarded": 1, "redriven": 1}
@@ -431,10 +438,9 @@ async def test_erasing_leaves_a_stub_and_nothing_that_was_said(log: Letters, fol
 
 
 async def test_bytes_that_are_no_event_can_be_erased_too(log: Letters):
-    strange = Position.parse(await log.redis.xadd(KEYS.log, {"e": b"\xc1 a secret"}))
+    strange = await append_raw(log, b"\xc1 a secret")
     (last,) = await log.append("after")
-    async with running(log, await log.fence()):
-        await wait_until(lambda: log.applied_up_to(last))
+    async with running_until(log, last):
         await log.discard(strange)
         await log.discard(strange, erase=True)
     assert all(b"a secret" not in value for value in await _every_value(log.redis))
@@ -519,7 +525,7 @@ async def test_a_restored_log_passes_over_what_was_discarded(log: Letters, fold:
 
 async def test_pages_follow_one_another_and_filters_choose(log: Letters, fold: Fold):
     async with parked(log, 5):
-        strange = Position.parse(await log.redis.xadd(KEYS.log, {"e": b"\xc1"}))
+        strange = await append_raw(log)
         await wait_until(lambda: log.applied_up_to(strange))
     results: list[str] = []
     cursor: str | None = None
@@ -541,7 +547,7 @@ async def test_pages_follow_one_another_and_filters_choose(log: Letters, fold: F
 
 async def test_all_of_a_code_are_redriven(log: Letters, fold: Fold):
     async with parked(log, 4):
-        strange = Position.parse(await log.redis.xadd(KEYS.log, {"e": b"\xc1"}))
+        strange = await append_raw(log)
         await wait_until(lambda: log.applied_up_to(strange))
         fold.well = True
         done = await log.letters.redrive_all(Selection(code="ZeroDivisionError"), ADA)
@@ -553,7 +559,7 @@ async def test_all_of_a_code_are_redriven(log: Letters, fold: Fold):
 
 async def test_another_tenant_sees_only_what_is_nobodys(log: Letters, fold: Fold):
     async with parked(log) as (position,):
-        strange = Position.parse(await log.redis.xadd(KEYS.log, {"e": b"\xc1"}))
+        strange = await append_raw(log)
         await wait_until(lambda: log.applied_up_to(strange))
     page = await log.letters.page(Selection(), STRANGER, 50)
     assert [letter["position"] for letter in page.dead_letters] == [f"{PARTITION}:{strange}"]
@@ -568,9 +574,9 @@ async def test_what_a_private_memory_says_is_withheld_with_its_error(log: Letter
     body = {"content": "a secret", "visibility": "private", "owner": "eve"}
     fields = {"event_id": "m1", "type": "memory.recorded", "version": 99, "tenant": TENANT, "agent_id": "eve"}
     raw = msgspec.msgpack.encode({**fields, "data": body})
-    place = Position.parse(await log.redis.xadd(KEYS.log, {"e": raw}))
-    async with running(log, await log.fence()):
-        await wait_until(lambda: log.applied_up_to(place))
+    place = await append_raw(log, raw)
+    async with running_until(log, place):
+        pass
     withheld = await log.letters.show(LogLocation(PARTITION, place), ADA)
     assert (withheld["event"]["data"], withheld["message"]) == ({"visibility": "private", "withheld": True}, "")
     own = await log.letters.show(LogLocation(PARTITION, place), Reader(TENANT, "eve"))
@@ -586,12 +592,9 @@ async def test_letters_about_a_forgotten_subject_are_erased(log: Letters):
         fields = {"event_id": event_id, "type": "dream.dreamt", "version": 1, "tenant": TENANT, "user_id": user}
         return msgspec.msgpack.encode({**fields, "data": {"of": f"the secret of {user}"}})
 
-    places = [
-        Position.parse(await log.redis.xadd(KEYS.log, {"e": strange(user, f"{user}{n}")}))
-        for n, user in enumerate(("u1", "u2", "u1"))
-    ]
-    async with running(log, await log.fence()):
-        await wait_until(lambda: log.applied_up_to(places[-1]))
+    places = [await append_raw(log, strange(user, f"{user}{n}")) for n, user in enumerate(("u1", "u2", "u1"))]
+    async with running_until(log, places[-1]):
+        pass
     await log.discard(places[2])
     later = Token({PARTITION: places[-1]})
 

@@ -192,6 +192,16 @@ async def replica_of(
         await feeds.aclose()
 
 
+async def rebuilt(shop: Workshop, machine: Machine, spec: str, until: tuple[State, ...] = ("switched",)) -> Rebuild:
+    return await carried(shop, (await ordered(shop, machine, spec)).id, until=until)
+
+
+async def assert_all_new(shop: Workshop, url: str, machine: Machine, names: Sequence[str]) -> None:
+    """An index that starts now has these documents with the vectors of the new embedder."""
+    async with replica_of(shop, url, machine) as replica:
+        await assert_embedded(shop, replica, machine.embedders["new"], names)
+
+
 async def wait_for_own_writes(shop: Workshop, replica: ReplicaService) -> None:
     await replica.wait_for(Token({number: await shop.log.head(number) for number in range(PARTITIONS)}), 30)
 
@@ -239,7 +249,7 @@ async def test_searches_go_on_and_end_with_the_vectors_of_the_new_embedder(
                 await asyncio.sleep(0)
 
         asking = asyncio.create_task(ask())
-        done = await carried(shop, (await ordered(shop, machine, "new")).id)
+        done = await rebuilt(shop, machine, "new")
         await asyncio.wait_for(asking, 30)
         recall.close()
         assert models == {"test/old", "test/new"}
@@ -308,8 +318,7 @@ async def test_what_the_old_embedder_was_at_when_it_was_switched_has_the_new_one
     go_on.set()
     assert await batches[0] == 1
     await embed(shop)
-    async with replica_of(shop, valkey.url, machine) as replica:
-        await assert_embedded(shop, replica, machine.embedders["new"], names)
+    await assert_all_new(shop, valkey.url, machine, names)
 
 
 async def test_who_lost_the_lease_on_snapshots_switches_to_nothing(
@@ -334,8 +343,7 @@ async def test_who_lost_the_lease_on_snapshots_switches_to_nothing(
     await shop.rebuild_job("w1").run(5.0)
     assert await live_model(shop) == "test/old"
     await carried(shop, rebuild.id, shop.rebuild_job("w2"))
-    async with replica_of(shop, valkey.url, machine) as replica:
-        await assert_embedded(shop, replica, machine.embedders["new"], names)
+    await assert_all_new(shop, valkey.url, machine, names)
 
 
 async def test_the_same_model_from_elsewhere_needs_no_vectors(shop: Workshop, valkey: Server, machine: Machine):
@@ -344,7 +352,7 @@ async def test_the_same_model_from_elsewhere_needs_no_vectors(shop: Workshop, va
     await shop.snapshot_job().run(force=True)
     async with replica_of(shop, valkey.url, machine) as replica:
         assert replica.embedder is machine.embedders["old"]
-        await carried(shop, (await ordered(shop, machine, "moved")).id)
+        await rebuilt(shop, machine, "moved")
         await wait_until(lambda: replica.embedder is moved)
         await assert_embedded(shop, replica, moved, names)
     assert snapshots.newest(shop.snapshots, "test/old", 32) is not None
@@ -377,7 +385,7 @@ async def test_a_stalled_rebuild_says_why(shop: Workshop, machine: Machine):
 
 async def test_a_roll_back_leaves_every_document_with_a_vector(shop: Workshop, valkey: Server, machine: Machine):
     names = await written(shop)
-    rebuild = await carried(shop, (await ordered(shop, machine, "new")).id)
+    rebuild = await rebuilt(shop, machine, "new")
     names += await written(shop, 10, since=30)
     async with replica_of(shop, valkey.url, machine) as replica:
         await shop.rebuilds.change(rebuild.id, lambda item: steps.to_roll_back(item, shop.rebuilds.now))
@@ -432,7 +440,7 @@ async def test_workers_share_it_and_embed_no_text_twice(shop: Workshop, machine:
 
 async def test_vectors_that_find_nothing_wait_and_say_so(shop: Workshop, machine: Machine):
     await written(shop)
-    rebuild = await carried(shop, (await ordered(shop, machine, "noise")).id, until=("ready", "switched"))
+    rebuild = await rebuilt(shop, machine, "noise", ("ready", "switched"))
     assert rebuild.state == "ready"
     assert rebuild.canaries is not None
     assert rebuild.why.startswith("by meaning the new vectors find ")
@@ -450,10 +458,10 @@ async def test_from_no_embedder_to_one_and_back(shop: Workshop, valkey: Server, 
     await redis.delete(EMBEDDER)
     await begin(shop, machine, "none")
     names = await written(shop)
-    await carried(shop, (await ordered(shop, machine, "new")).id)
+    await rebuilt(shop, machine, "new")
     async with replica_of(shop, valkey.url, machine) as replica:
         await assert_embedded(shop, replica, machine.embedders["new"], names)
-        back = await carried(shop, (await ordered(shop, machine, "none")).id, until=("ready",))
+        back = await rebuilt(shop, machine, "none", ("ready",))
         await shop.rebuilds.change(back.id, lambda item: steps.to_switch(item, force=True))
         await carried(shop, back.id)
         await wait_until(lambda: replica.embedder.dimensions == 0)
@@ -506,8 +514,7 @@ async def test_feeds_that_are_trimmed_meanwhile_are_no_loss(
 
     monkeypatch.setattr(embeddings_module.EmbeddingRebuild, "compare", and_trim)
     await carried(shop, rebuild.id)
-    async with replica_of(shop, valkey.url, machine) as replica:
-        await assert_embedded(shop, replica, machine.embedders["new"], names)
+    await assert_all_new(shop, valkey.url, machine, names)
 
 
 async def test_an_embedder_that_a_worker_cannot_have_ends_it(shop: Workshop, machine: Machine):
@@ -532,7 +539,7 @@ async def test_a_service_that_is_away_is_asked_again(shop: Workshop, machine: Ma
             return super().embed(texts)
 
     machine.embedders["new"] = Away("test/new", 48)
-    await carried(shop, (await ordered(shop, machine, "new")).id)
+    await rebuilt(shop, machine, "new")
     assert await live_model(shop) == "test/new"
 
 
@@ -576,6 +583,5 @@ async def test_a_vector_of_another_model_is_refused_by_the_index(shop: Workshop,
 
 
 def test_a_choice_is_what_a_spec_has_become():
-    choice = choice_of("none", NoEmbedder())
-    assert choice == Choice(spec="none", model="none", dimensions=0)
+    assert choice_of("none", NoEmbedder()) == Choice(spec="none", model="none", dimensions=0)
     assert FixedEmbedder(NoEmbedder()).configured == "none"

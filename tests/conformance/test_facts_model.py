@@ -1,5 +1,9 @@
 """No memory is lost because another is like it: several agents write, revise and delete, memories expire, and a naive
 model says which must be there. Whatever happens, a replay of the log ends in the same documents.
+
+A partition that somebody else wrote to: whatever stands in its log, the runner gets to the end.
+
+What is no event is a dead letter, at its first attempt; what is one is applied. Left open: which bytes are which.
 """
 
 import asyncio
@@ -8,26 +12,39 @@ from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple, cast
 
+from any_events import DEEP, payloads
+from factories import event
 from folding import contents, one_by_one
-from hypothesis import settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from key_leaks import KeyLeaks
+from waiting import wait_until
 from workshop import PARTITIONS, TENANT, Workshop
 
 from ingest.commands.decide import Caller, Remember
 from ingest.embedded.valkey import EmbeddedValkey
-from ingest.errors import Forbidden, NotFound
-from ingest.events.envelope import decode
+from ingest.errors import Forbidden, NotFound, UnreadableEvent
+from ingest.events.envelope import decode, encode
 from ingest.events.memory import Visibility
-from ingest.ids import DocumentId
-from ingest.log.position import START, partition_of, project_route
-from ingest.platform.connections import connect
+from ingest.events.session import ObservationRecorded
+from ingest.ids import DocumentId, EventId, document_id
+from ingest.log.event_log import Entry
+from ingest.log.keys import LEASE_TTL, PartitionKeys
+from ingest.log.position import START, Position, partition_of, project_route, session_route
+from ingest.log.redis_log import RedisLog
+from ingest.log.scripts import acquire_lease
+from ingest.platform.connections import Client, connect
+from projections.dead_letters.records import PartitionDeadLetters, dead_letters
 from projections.documents.access import Reader
 from projections.documents.memories import BY_WORDS, Memory
+from projections.documents.observations import Observation
 from projections.documents.tombstones import Tombstone
 from projections.forgetting.forget import Forgetting
 from projections.operations.memories import MemoryChanges, MemoryOperations
 from projections.search.similarity import states_the_same
+from projections.store.redis_store import RedisStore
+from workers.runner import PartitionRunner
 
 HOME = partition_of(project_route(TENANT, "atlas"), PARTITIONS)
 STATEMENTS = [
@@ -194,3 +211,57 @@ class Facts(RuleBasedStateMachine):
 def test_nothing_of_another_agent_is_lost_by_a_delete_or_an_expiry(valkey: EmbeddedValkey):
     Facts.url = valkey.url
     run_state_machine_as_test(Facts, settings=settings(max_examples=12, stateful_step_count=15))
+
+
+PARTITION, KEYS = 0, PartitionKeys(0)
+
+
+def anything() -> list[bytes]:
+    """A hundred payloads, the same in every run."""
+    results: list[bytes] = [DEEP]
+
+    @settings(max_examples=100, database=None, phases=[Phase.generate], derandomize=True)
+    @given(payloads)
+    def collect(payload: bytes) -> None:
+        results.append(payload)
+
+    collect()
+    return results
+
+
+def readable(payload: bytes) -> bool:
+    """Whether the bytes are an event."""
+    try:
+        decode(payload, Position(1, 0))
+    except UnreadableEvent:
+        return False
+    return True
+
+
+async def test_a_runner_gets_past_whatever_is_in_its_log(redis: Client, key_leaks: KeyLeaks):
+    key_leaks.allow(r"(mnemolog:)?\{p00\}:.*:doc:.*")  # an event that nobody decided may call a document anything
+    written = [payload for payload in anything() if payload]  # an empty one is an entry that a purge has emptied
+    last = event(ObservationRecorded(content="behind all that"), event_id="last")
+    log = RedisLog(redis, 1)
+    entries = [Entry(EventId(f"any{n}"), payload) for n, payload in enumerate([*written, encode(last)])]
+    appended = (await log.append({PARTITION: entries}))[PARTITION]
+    fence = await acquire_lease(redis, KEYS, "w1", int(LEASE_TTL.total_seconds() * 1000))
+    runner = PartitionRunner(redis, log, PARTITION, fence, lambda partition, changes: None, PartitionDeadLetters)
+    running = asyncio.create_task(runner.run())
+    store = RedisStore(redis, KEYS, 1, None)
+
+    async def done() -> bool:
+        return await store.checkpoint() >= appended[-1].position
+
+    try:
+        await wait_until(done, 120)
+        name = document_id("obs", session_route("default", "atlas", "s1"), "last")
+        results = (await store.load([name])).get(DocumentId(name))
+        assert cast(Observation, results).content == "behind all that"
+        parked = {letter.position: letter.attempts async for letter in dead_letters(redis, KEYS)}
+        positions = [item.position for item in appended]
+        garbage = {str(at) for at, payload in zip(positions, written, strict=False) if not readable(payload)}
+        assert parked == dict.fromkeys(garbage, 1)
+    finally:
+        runner.stop()
+        await asyncio.wait([running])

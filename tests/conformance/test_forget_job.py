@@ -1,22 +1,33 @@
 """What a receipt promises, against a real Valkey: a request to forget is carried out, whatever crashes meanwhile.
 
 Left open: how often the job runs; how many attempts it takes.
+
+What purging guarantees, against a real Valkey: after it, nothing is left of what was made of forgotten texts.
+
+Cached vectors, snapshots and change feeds; and whatever it is interrupted by, running again does the rest.
+
+Left open: in what order stores are cleaned; when the server rewrites its append-only file (it is asked to).
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+import threading
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from embedding import embedding_queue
 from msgspec.structs import replace
-from workshop import TENANT, Workshop
+from numpy.typing import NDArray
+from workshop import PARTITIONS, TENANT, HashEmbedder, Workshop
 
 from ingest.commands.decide import Caller, SetSlot, TrackSession
 from ingest.events.subject import SubjectForgotten, SubjectKind
-from ingest.log.keys import FORGET_LEASE
+from ingest.log.keys import FORGET_LEASE, PURGE_LEASE, PURGED, PartitionKeys, embedding
 from ingest.log.lease import lease
 from ingest.log.position import START, Token
 from ingest.platform.connections import Client
@@ -24,12 +35,17 @@ from projections.condensing.operations import Condensing
 from projections.condensing.slots import PENDING
 from projections.documents.access import Reader
 from projections.documents.slots import Slot, slot_id
+from projections.embedding.embed_job import EmbeddingQueue
 from projections.forgetting import jobs as forget_module
+from projections.forgetting import purge as purge_module
 from projections.forgetting.forget import Forgetting, Forgotten, user_digest
 from projections.forgetting.purge import Purge, SnapshotPurge
 from projections.forgetting.receipts import Receipt, Removed, load_receipt, save_receipt
 from projections.operations.current import Current
-from tests.conformance.interruptions import Killed
+from projections.search import snapshots as snapshots_module
+from projections.search.snapshots import SnapshotJob
+from projections.vectors.embedder import cache_key
+from tests.conformance.interruptions import Killed, files_with, forget, killing
 
 MARK = "zqxvkmarker7"
 WENT = {"observation": 4, "memory": 3, "lesson": 1, "event": 1, "session": 2}
@@ -47,9 +63,20 @@ async def ask(shop: Workshop, kind: SubjectKind, name: str, project: str = "", n
 
 
 async def receipt(shop: Workshop, number: int = 1) -> Receipt:
-    results = await load_receipt(shop.redis, f"receipt-{number}")
-    assert results is not None
-    return results
+    stored = await load_receipt(shop.redis, f"receipt-{number}")
+    assert stored is not None
+    return stored
+
+
+async def gone(shop: Workshop, names: Sequence[str]) -> list[bool]:
+    return [await shop.gone(name) for name in names]
+
+
+async def kim_and_lee(shop: Workshop) -> None:
+    """Two users with the mark, of whom the first is to be forgotten."""
+    await write(shop, "kim", MARK)
+    await write(shop, "lee", MARK)
+    await ask(shop, "user", "kim")
 
 
 async def write(shop: Workshop, user: str, mark: str, few: bool = False) -> list[str]:
@@ -72,7 +99,7 @@ async def marked(shop: Workshop) -> list[str]:
 
 
 async def test_a_user_is_forgotten_and_the_receipt_says_what_went(shop: Workshop):
-    gone, stored = await write(shop, "kim", MARK), await write(shop, "lee", "lee")
+    forgotten, stored = await write(shop, "kim", MARK), await write(shop, "lee", "lee")
     await ask(shop, "user", "kim")
     assert await shop.forget_job().run() == 1
     report = await receipt(shop)
@@ -83,8 +110,8 @@ async def test_a_user_is_forgotten_and_the_receipt_says_what_went(shop: Workshop
     assert (report.probe.documents, report.probe.queries, report.probe.found) == (11, 8, 0)
     assert report.finished_at == shop.clock.now
     assert await marked(shop) == []
-    assert [await shop.gone(name) for name in gone] == [True] * len(gone)
-    assert [await shop.gone(name) for name in stored] == [False] * len(stored)
+    assert all(await gone(shop, forgotten))
+    assert not any(await gone(shop, stored))
     assert await shop.forget_job().run() == 0
 
 
@@ -133,7 +160,7 @@ async def test_a_job_that_is_killed_at_any_step_is_resumed_by_the_next(
         await shop.forget_job().run()
         assert (await receipt(shop)).status == "done", f"killed after step {victim}"
         assert await marked(shop) == []
-        assert [await shop.gone(name) for name in stored] == [False] * len(stored)
+        assert not any(await gone(shop, stored))
         assert not await shop.purge().wanted()
         if victim == 0:  # the first one did nothing yet, so the second did all there is
             steps = saboteur.n - started
@@ -144,9 +171,7 @@ async def test_a_job_that_is_killed_at_any_step_is_resumed_by_the_next(
 async def test_a_fault_is_in_the_receipt_and_holds_up_no_other(
     shop: Workshop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    await write(shop, "kim", MARK)
-    await write(shop, "lee", MARK)
-    await ask(shop, "user", "kim")
+    await kim_and_lee(shop)
     shop.clock.advance(timedelta(seconds=1))
     await ask(shop, "user", "lee", number=2)
     forget = Forgetting.user_or_project
@@ -209,7 +234,7 @@ async def test_of_two_workers_at_once_one_carries_a_receipt_out(shop: Workshop, 
     assert (report.status, report.attempts) == ("done", 1)
     assert (report.removed.documents, report.removed.log_entries) == (WENT, 8)
     assert await marked(shop) == []
-    assert [await shop.gone(row) for row in stored] == [False] * len(stored)
+    assert not any(await gone(shop, stored))
 
 
 async def test_a_worker_that_lost_its_lease_leaves_alone_a_receipt_that_is_done(
@@ -232,7 +257,7 @@ async def test_a_worker_that_lost_its_lease_leaves_alone_a_receipt_that_is_done(
     assert (report.status, report.name, report.error) == ("done", "", "")
     assert (report.removed.documents, report.removed.log_entries) == (WENT, 8)
     assert await shop.forget_job().run() == 0
-    assert [await shop.gone(row) for row in stored] == [False] * len(stored)
+    assert not any(await gone(shop, stored))
 
 
 @pytest.mark.parametrize("kind", ["user", "session", "project"])
@@ -244,23 +269,21 @@ async def test_a_receipt_without_a_name_is_not_carried_out(
     assert await shop.forget_job().run() == 0
     report = await receipt(shop)
     assert (report.status, f"does not name the {kind}" in report.error) == ("pending", True)
-    assert [await shop.gone(row) for row in stored] == [False] * len(stored)
+    assert not any(await gone(shop, stored))
 
 
 async def test_the_nameless_project_is_forgotten_when_the_receipt_says_that_it_is_meant(shop: Workshop):
-    stored, gone = await write(shop, "kim", MARK), await write_nameless(shop)
+    stored, nameless = await write(shop, "kim", MARK), await write_nameless(shop)
     await save_receipt(shop.redis, replace(await ask(shop, "project", ""), nameless=True))
     assert await shop.forget_job().run() == 1
     assert (await receipt(shop)).removed.documents == {"memory": 1, "lesson": 1, "event": 1}
-    assert [await shop.gone(item) for item in gone] == [True] * len(gone)
-    assert [await shop.gone(item) for item in stored] == [False] * len(stored)
+    assert all(await gone(shop, nameless))
+    assert not any(await gone(shop, stored))
 
 
 async def test_what_is_asked_for_while_a_worker_is_at_it_is_done_in_the_same_run(shop: Workshop):
     """The job of the second request finds the lease taken, and ends."""
-    await write(shop, "kim", MARK)
-    await write(shop, "lee", MARK)
-    await ask(shop, "user", "kim")
+    await kim_and_lee(shop)
     requests: list[Receipt] = []
 
     async def meanwhile(token: Token) -> None:
@@ -277,9 +300,7 @@ async def test_what_is_asked_for_while_a_worker_gives_up_its_lease_is_done_in_th
     shop: Workshop, monkeypatch: pytest.MonkeyPatch
 ):
     """It has found nothing more to do, and whoever is called for the second request finds the lease still taken."""
-    await write(shop, "kim", MARK)
-    await write(shop, "lee", MARK)
-    await ask(shop, "user", "kim")
+    await kim_and_lee(shop)
     requests: list[Receipt] = []
 
     @asynccontextmanager
@@ -321,11 +342,10 @@ async def test_what_is_recorded_after_it_began_stays(
 
     job = shop.forget_job_that(meanwhile, current=shop.current)
     assert await job.run() == 1
-    assert [await shop.gone(name) for name in later] == [False] * 3
+    assert await gone(shop, later) == [False] * 3
     assert (await shop.session("s1")).observation_count == 1
     assert (await shop.session("s2")).title == "New"
-    left = [item for item in await marked(shop) if kind != "session" or "memory" not in item.lower()]
-    assert left == []
+    assert [text for text in await marked(shop) if kind != "session" or "memory" not in text.lower()] == []
 
 
 async def test_what_was_made_of_the_subject_while_it_was_forgotten_is_found(shop: Workshop):
@@ -345,7 +365,7 @@ async def test_what_was_made_of_the_subject_while_it_was_forgotten_is_found(shop
     job = shop.forget_job_that(meanwhile, current=shop.current)
     assert await job.run() == 1
     assert await marked(shop) == []
-    assert [await shop.gone(name) for name in made] == [True, True]
+    assert await gone(shop, made) == [True, True]
 
 
 @pytest.mark.parametrize("place", ["atlas", ""])
@@ -388,3 +408,253 @@ async def test_a_memory_that_is_forgotten_already_is_not_forgotten_again(shop: W
         assert (await forgetting.documents([memory.id], operator, Caller(TENANT))).total == count
         await shop.project()
     assert len(await shop.events(SubjectForgotten.TYPE)) == 1
+
+
+SECRET, KEPT = f"the key is {MARK}", "the kettle is green"
+
+
+@pytest.fixture
+async def queue(redis: Client) -> AsyncIterator[EmbeddingQueue]:
+    with ThreadPoolExecutor(1) as executor:
+        yield embedding_queue(redis, HashEmbedder(), executor)
+
+
+async def settled(shop: Workshop, queue: EmbeddingQueue) -> None:
+    """Fold and embed everything."""
+    await shop.project()
+    while await queue.work(range(PARTITIONS)):
+        pass
+
+
+async def forgotten_secret(shop: Workshop, queue: EmbeddingQueue, *, snapshot: bool = True) -> str:
+    """A secret that was embedded beside what is kept, and forgotten, after a snapshot or before any; its id."""
+    secret = await shop.remember(SECRET)
+    await shop.remember(KEPT)
+    await settled(shop, queue)
+    if snapshot:
+        await shop.snapshot_job().run(force=True)
+        assert files_with(shop.snapshots, MARK)
+    assert await cached(shop, SECRET)
+    await forget(shop, secret.id)
+    return secret.id
+
+
+async def cached(shop: Workshop, text: str) -> bool:
+    """Whether a text's vector is in the cache."""
+    return await shop.redis.get(embedding(cache_key(HashEmbedder.model, text))) is not None
+
+
+async def noted(shop: Workshop) -> int:
+    """Notes of what is to be purged."""
+    keys = [PartitionKeys(partition) for partition in range(PARTITIONS)]
+    return sum([int(await shop.redis.scard(name)) for key in keys for name in (key.purge, key.purging)])
+
+
+async def fed(shop: Workshop) -> int:
+    """Entries of the change feeds that speak of the mark."""
+    return sum(MARK.encode() in entry for entry in await feeds(shop))
+
+
+async def feeds(shop: Workshop) -> list[bytes]:
+    """The entries of all change feeds."""
+    keys = [PartitionKeys(partition).of_generation(1).changes for partition in range(PARTITIONS)]
+    return [fields[b"c"] for key in keys for _, fields in await shop.redis.xrange(key)]
+
+
+async def assert_nothing_left(shop: Workshop) -> None:
+    """Nothing of the secret in any store, and what is kept is there."""
+    assert not await cached(shop, SECRET)
+    assert await cached(shop, KEPT)
+    assert await noted(shop) == 0
+    assert await fed(shop) == 0
+    assert files_with(shop.folder, MARK) == []
+    (only,) = shop.snapshots.iterdir()
+    assert await shop.redis.get(PURGED) == only.name.encode()
+    results = snapshots_module.newest(shop.snapshots, HashEmbedder.model)
+    assert results is not None
+    assert results[1].documents == 1
+
+
+async def test_a_purge_removes_what_was_made_of_a_forgotten_text(shop: Workshop, queue: EmbeddingQueue):
+    await forgotten_secret(shop, queue)
+    purge = shop.purge()
+    assert await purge.wanted()
+    removed = await purge.run()
+    assert (removed.embedding_cache, removed.older_snapshots, removed.replicas_waiting) == (1, 1, 0)
+    assert removed.append_only_file == "being rewritten"
+    assert not await purge.wanted()
+    await assert_nothing_left(shop)
+
+
+async def test_a_purge_is_not_wanted_when_nothing_was_forgotten(shop: Workshop, queue: EmbeddingQueue):
+    await shop.remember(KEPT)
+    await settled(shop, queue)
+    assert not await shop.purge().wanted()
+
+
+STEPS: list[tuple[object, str]] = [
+    (Purge, "_notes"),
+    (Purge, "_forget_vectors"),
+    (Purge, "_feed_entries"),
+    (SnapshotJob, "_start"),
+    (snapshots_module, "save"),
+    (snapshots_module, "trim_feed"),
+    (snapshots_module, "prune"),
+    (SnapshotJob, "run"),
+    (Purge, "_rewrite_log_file"),
+    (Purge, "_await_replicas"),
+]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize(("owner", "step"), STEPS, ids=[name for _, name in STEPS])
+async def test_a_purge_that_is_killed_at_any_step_is_done_by_the_next(
+    shop: Workshop, queue: EmbeddingQueue, monkeypatch: pytest.MonkeyPatch, owner: object, step: str, when: str
+):
+    """Until everything was done the notes stay; so the next look finds that a purge is wanted."""
+    await forgotten_secret(shop, queue)
+    with monkeypatch.context() as patched:
+        patched.setattr(owner, step, killing(getattr(owner, step), when))
+        with pytest.raises(Killed):
+            await shop.purge().run()
+    again = shop.purge()
+    if step == "_await_replicas":
+        assert not await again.wanted(), "all is done but for waiting"
+    else:
+        assert await again.wanted()
+        await again.run()
+    await assert_nothing_left(shop)
+
+
+async def test_what_is_forgotten_while_a_purge_runs_is_left_to_the_next_one(
+    shop: Workshop, queue: EmbeddingQueue, monkeypatch: pytest.MonkeyPatch
+):
+    """The same text, forgotten once more after the snapshot was written: its note is not taken off with the first."""
+    first = await shop.remember(SECRET)
+    second = await shop.remember(SECRET, session_id="another")
+    await shop.remember(KEPT)
+    await settled(shop, queue)
+    await forget(shop, first.id)
+    ask = Purge._rewrite_log_file  # pyright: ignore[reportPrivateUsage]
+
+    async def meanwhile(self: Purge) -> str:
+        await forget(shop, second.id)
+        return await ask(self)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Purge, "_rewrite_log_file", meanwhile)
+        await shop.purge().run()
+    assert files_with(shop.snapshots, MARK), "the second was there when it was written"
+    assert await shop.purge().wanted()
+    await shop.purge().run()
+    await assert_nothing_left(shop)
+
+
+async def test_a_slot_forgotten_while_a_purge_runs_makes_another_one_wanted(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+):
+    """It has no text in the index; but the server's append-only file has it until it is rewritten."""
+    secret = await shop.remember(SECRET)
+    slot = await shop.say(SetSlot(label="notes", content=SECRET, project="atlas"))
+    await shop.project()
+    await forget(shop, secret.id)
+    save = snapshots_module.save
+
+    def and_forget(*args: Any) -> Any:
+        asyncio.run_coroutine_threadsafe(forget(shop, slot.id), loop).result(10)
+        return save(*args)
+
+    loop = asyncio.get_running_loop()
+    with monkeypatch.context() as patched:
+        patched.setattr(snapshots_module, "save", and_forget)
+        await shop.purge().run()
+    assert await shop.purge().wanted()
+
+
+class SlowEmbedder(HashEmbedder):
+    """Embeds when it is told to."""
+
+    def __init__(self) -> None:
+        self.asked, self.go_on = threading.Event(), threading.Event()
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        self.asked.set()
+        assert self.go_on.wait(30)
+        return super().embed(texts)
+
+
+async def test_a_text_that_is_embedded_while_it_is_forgotten_and_purged_leaves_no_vector(shop: Workshop):
+    """The worker had read it before; its vector must not come into the cache, or into the feed, behind the purge."""
+    embedder = SlowEmbedder()
+    with ThreadPoolExecutor(1) as executor:
+        queue = embedding_queue(shop.redis, embedder, executor)
+        secret = await shop.remember(SECRET)
+        await shop.remember(KEPT)
+        await shop.project()
+        embedding_it = asyncio.create_task(queue.work(range(PARTITIONS)))
+        assert await asyncio.to_thread(embedder.asked.wait, 10)
+        await forget(shop, secret.id)
+        await shop.purge().run()
+        embedder.go_on.set()
+        assert await embedding_it == 2
+        while await queue.work(range(PARTITIONS)):
+            pass
+    assert not await cached(shop, SECRET)
+    assert await cached(shop, KEPT)
+    assert not [entry for entry in await feeds(shop) if secret.id.encode() in entry]
+
+
+async def test_of_two_purges_at_once_the_second_waits_for_the_first(
+    shop: Workshop, queue: EmbeddingQueue, monkeypatch: pytest.MonkeyPatch
+):
+    """So both write a snapshot, whichever worker they run in; and neither takes off notes that the other works on."""
+    await forgotten_secret(shop, queue, snapshot=False)
+    order: list[str] = []
+    for step in ("_notes", "_await_replicas"):
+        monkeypatch.setattr(Purge, step, noting(order, getattr(Purge, step)))
+    both = await asyncio.gather(shop.purge("one").run(), shop.purge("other").run())
+    assert order == ["_notes", "_await_replicas"] * 2
+    assert [item.snapshot != "" for item in both] == [True, True]
+    assert [item.embedding_cache for item in both] in ([1, 0], [0, 1])
+    await assert_nothing_left(shop)
+
+
+def noting(order: list[str], step: Callable[..., Any]) -> Callable[..., Any]:
+    """The step, which says when it begins."""
+
+    async def telling(*args: Any) -> Any:
+        order.append(step.__name__)
+        return await step(*args)
+
+    return telling
+
+
+async def test_a_purge_that_waits_for_another_in_vain_keeps_the_notes(
+    shop: Workshop, queue: EmbeddingQueue, monkeypatch: pytest.MonkeyPatch
+):
+    await forgotten_secret(shop, queue, snapshot=False)
+    await shop.redis.set(PURGE_LEASE, "another", ex=30)
+    monkeypatch.setattr(purge_module, "WAIT_FOR_OTHER_S", 0.1)
+    assert await shop.purge().run() == Removed()
+    assert await shop.purge().wanted()
+
+
+async def test_a_purge_that_can_write_no_snapshot_keeps_its_notes(
+    shop: Workshop, queue: EmbeddingQueue, caplog: pytest.LogCaptureFixture
+):
+    """Its folder cannot be made; the next run tries again."""
+    await forgotten_secret(shop, queue, snapshot=False)
+    shop.snapshots.write_text("in the way")
+    removed = await shop.purge().run()
+    assert removed.snapshot == ""
+    assert "no snapshot can be written" in caplog.text
+    assert await shop.purge().wanted()
+
+
+async def test_a_probe_finds_what_is_still_there_and_nothing_after_a_purge(shop: Workshop, queue: EmbeddingQueue):
+    secret = await forgotten_secret(shop, queue)
+    purge = shop.purge()
+    for hits in (1, 0):
+        probe = await purge.probe(TENANT, [secret], [SECRET])
+        assert (probe.documents, probe.queries, probe.found) == (1, 1, hits)
+        await purge.run()

@@ -140,6 +140,27 @@ def grow_of(shop: Workshop, target: Client, partitions: int = GROWN) -> Growing:
     return Growing(shop.redis, shop.log, target, partitions)
 
 
+async def begun(shop: Workshop, target: Client) -> Growing:
+    """A growth that has copied everything."""
+    growing = grow_of(shop, target)
+    await growing.begin()
+    await growing.copy()
+    return growing
+
+
+async def killed(shop: Workshop, target: Client, monkeypatch: pytest.MonkeyPatch, step: str, when: str) -> None:
+    """Grow a log until the process is killed before or after a step."""
+    with monkeypatch.context() as patch:
+        patch.setattr(restoring, step, killing(getattr(restoring, step), when))
+        with pytest.raises(Killed):
+            await grown(shop, target)
+
+
+async def with_mark(log: RedisLog) -> list[Stored]:
+    """The entries that say what was forgotten."""
+    return [row for rows in await entries(log, PARTITIONS) for row in rows if MARK.encode() in row.payload]
+
+
 async def grown(shop: Workshop, target: Client, *, compared: bool = True) -> RedisLog:
     """Grow a log as the command does; returns the new one, opened."""
     return await run(grow_of(shop, target), target, GROWN, compared=compared)
@@ -201,20 +222,10 @@ async def test_the_documents_are_the_same_once_they_are_projected(lived: Worksho
     assert {"memory", "observation", "session", "lesson", "slot", "action", "relation", "commit", "tombstone"} <= kinds
 
 
-async def test_counts_are_by_tenant_and_type(lived: Workshop, target: Client):
-    growing = grow_of(lived, target)
-    await growing.begin()
-    total = await growing.copy()
-    counts = await growing.compare()
-    assert counts.total() == total
-    assert {tenant for tenant, _ in counts} == {TENANT, "second"}
-    assert counts[TENANT, "memory.recorded"] > counts["second", "memory.recorded"] > 0
-
-
 async def test_what_was_forgotten_is_not_in_the_new_log(lived: Workshop, target: Client):
     log = await grown(lived, target)
     rows = [row for rows in await entries(log, PARTITIONS) for row in rows]
-    assert not [row for row in rows if MARK.encode() in row.payload]
+    assert await with_mark(log) == []
     stubs = [event for row in rows if isinstance((event := decode(row.payload, row.position)).data, EventErased)]
     assert len(stubs) >= 2
 
@@ -392,10 +403,7 @@ async def test_what_was_killed_goes_on_when_it_is_run_again(
     lived: Workshop, target: Client, monkeypatch: pytest.MonkeyPatch, step: str, when: str
 ):
     before = await entries(lived.log, PARTITIONS)
-    with monkeypatch.context() as patch:
-        patch.setattr(restoring, step, killing(getattr(restoring, step), when))
-        with pytest.raises(Killed):
-            await grown(lived, target)
+    await killed(lived, target, monkeypatch, step, when)
     with pytest.raises(LogMoved):
         await refuse_if_closed(lived.redis)
     if (step, when) != ("finish", "after"):
@@ -407,12 +415,8 @@ async def test_what_was_killed_goes_on_when_it_is_run_again(
     await log.create_or_check()
     assert await entries(log, PARTITIONS) == before
     await folded(log, target)
-    assert (
-        manifest_differences(
-            await documents_of(target, GROWN, PARTITIONS), await manifest_of(lived.redis, range(PARTITIONS))
-        )
-        == []
-    )
+    expected = await manifest_of(lived.redis, range(PARTITIONS))
+    assert manifest_differences(await documents_of(target, GROWN, PARTITIONS), expected) == []
 
 
 async def test_no_backup_is_restored_over_an_interrupted_growth(
@@ -428,48 +432,36 @@ async def test_no_backup_is_restored_over_an_interrupted_growth(
     assert sum(map(len, await entries(RedisLog(target, GROWN), PARTITIONS))) == copied
 
 
-async def test_what_was_copied_is_not_copied_again(lived: Workshop, target: Client, monkeypatch: pytest.MonkeyPatch):
+async def test_counts_are_by_tenant_and_type_and_what_was_copied_is_not_copied_again(lived: Workshop, target: Client):
     growing = grow_of(lived, target)
     await growing.begin()
     total = await growing.copy()
+    counts = await growing.compare()
+    assert counts.total() == total
+    assert {tenant for tenant, _ in counts} == {TENANT, "second"}
+    assert counts[TENANT, "memory.recorded"] > counts["second", "memory.recorded"] > 0
     again = grow_of(lived, target)
     await again.begin()
     assert await again.copy() == 0
     assert total == (await again.compare()).total()
 
 
-async def test_an_old_log_that_changed_is_copied_from_the_beginning(lived: Workshop, target: Client):
-    """What was erased meanwhile must not be left where it was copied to."""
-    item = await lived.remember(f"the other key is {MARK}")
-    await lived.project()
-    growing = grow_of(lived, target)
-    await growing.begin()
-    await growing.copy()
-    assert await take_back(lived.redis)
-    await forget(lived, item.id)
-    with pytest.raises(GrowRefused, match="written to meanwhile"):
-        await growing.finish()
-    log = await grown(lived, target)
-    assert not [row for rows in await entries(log, PARTITIONS) for row in rows if MARK.encode() in row.payload]
-
-
-@pytest.mark.parametrize("when", ["before", "after"])
-async def test_what_was_killed_before_it_had_deleted_an_earlier_growth_deletes_again(
-    lived: Workshop, target: Client, monkeypatch: pytest.MonkeyPatch, when: str
+@pytest.mark.parametrize("kill", ["", "before", "after"])
+async def test_an_old_log_that_changed_is_copied_from_the_beginning(
+    lived: Workshop, target: Client, monkeypatch: pytest.MonkeyPatch, kill: str
 ):
-    item = await lived.remember(f"the other key is {MARK}")
+    """What was erased meanwhile must not be left where it was copied to, also when deleting that was interrupted."""
+    secret = await lived.remember(f"the other key is {MARK}")
     await lived.project()
-    growing = grow_of(lived, target)
-    await growing.begin()
-    await growing.copy()
+    growing = await begun(lived, target)
     assert await take_back(lived.redis)
-    await forget(lived, item.id)
-    with monkeypatch.context() as patch:
-        patch.setattr(restoring, "clear", killing(restoring.clear, when))
-        with pytest.raises(Killed):
-            await grow_of(lived, target).begin()
-    log = await grown(lived, target)
-    assert not [row for rows in await entries(log, PARTITIONS) for row in rows if MARK.encode() in row.payload]
+    await forget(lived, secret.id)
+    if kill:
+        await killed(lived, target, monkeypatch, "clear", kill)
+    else:
+        with pytest.raises(GrowRefused, match="written to meanwhile"):
+            await growing.finish()
+    assert await with_mark(await grown(lived, target)) == []
 
 
 async def test_nothing_is_left_of_another_log_whose_growth_was_interrupted(
@@ -477,10 +469,7 @@ async def test_nothing_is_left_of_another_log_whose_growth_was_interrupted(
 ):
     made = await Registry(lived.redis, lived.clock).create(Grant(name="fleet", roles=["read"], tenant=TENANT))
     await lived.redis.set(EMBEDDER, b"of the first")
-    with monkeypatch.context() as patch:
-        patch.setattr(restoring, "finish", killing(restoring.finish, "before"))
-        with pytest.raises(Killed):
-            await grown(lived, target)
+    await killed(lived, target, monkeypatch, "finish", "before")
     assert await target.hget(MANIFEST, "grown") is not None
     await target.hset(MANIFEST, "restored", b"{}")
     await lived.redis.delete(ACCESS_KEYS, ACCESS_VERSION, EMBEDDER, row_key(access_row_pk(made.key.id)))
@@ -504,11 +493,9 @@ async def test_digests_of_imported_tombstones_are_there_before_what_they_are_of(
 
 
 async def test_a_difference_is_found(lived: Workshop, target: Client):
-    growing = grow_of(lived, target)
-    await growing.begin()
-    await growing.copy()
+    growing = await begun(lived, target)
     log = RedisLog(target, GROWN)
-    partition, *_ = [item for item in range(GROWN) if await log.read(item, START, 1)]
+    partition, *_ = [partition for partition in range(GROWN) if await log.read(partition, START, 1)]
     (row,) = await log.read(partition, START, 1)
     await erase(target, partition, row.position, b"another thing")
     with pytest.raises(restoring.CopyDiffers):
@@ -531,14 +518,16 @@ async def refused(shop: Workshop, target: Client, error: type[MnemologError], ma
     await refuse_if_closed(shop.redis)
 
 
-async def test_a_new_log_that_has_something_is_refused(lived: Workshop, target: Client):
-    await RedisLog(target, GROWN).append({0: [Entry("x", b"x")]})
-    await refused(lived, target, RestoreRefused, "not empty")
-
-
-async def test_a_new_log_of_another_size_is_refused(lived: Workshop, target: Client):
-    await RedisLog(target, GROWN + 1).create_or_check()
-    await refused(lived, target, PartitionCountMismatch, str(GROWN + 1))
+@pytest.mark.parametrize("partitions", [GROWN, GROWN + 1])
+async def test_a_new_log_that_has_something_or_another_size_is_refused(
+    lived: Workshop, target: Client, partitions: int
+):
+    if partitions == GROWN:
+        await RedisLog(target, GROWN).append({0: [Entry("x", b"x")]})
+        await refused(lived, target, RestoreRefused, "not empty")
+    else:
+        await RedisLog(target, partitions).create_or_check()
+        await refused(lived, target, PartitionCountMismatch, str(partitions))
 
 
 async def test_a_log_in_use_is_refused(lived: Workshop, target: Client):
@@ -550,33 +539,26 @@ async def test_a_log_in_use_is_refused(lived: Workshop, target: Client):
     await refused(lived, target, RestoreRefused, "uses the log")
 
 
-async def test_a_process_that_starts_on_the_new_log_meanwhile_is_seen(
-    lived: Workshop, target: Client, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("what", "match"), [("starts", "uses the log"), ("writes", "not empty")])
+async def test_a_process_that_uses_the_new_log_meanwhile_is_seen(
+    lived: Workshop, target: Client, monkeypatch: pytest.MonkeyPatch, what: str, match: str
 ):
-    """Behind the first look, ahead of the mark."""
+    """Behind the first look, ahead of the mark; what it wrote is kept."""
     measure = restoring.measure
 
     async def measured(redis: Client, log: EventLog) -> LogState:
-        await beat(target, WORKERS, "worker", LEASE_TTL // timedelta(milliseconds=1))
+        if what == "starts":
+            await beat(target, WORKERS, "worker", LEASE_TTL // timedelta(milliseconds=1))
+        else:
+            await RedisLog(target, GROWN).append({0: [Entry("x", b"x")]})
         return await measure(redis, log)
 
     monkeypatch.setattr(restoring, "measure", measured)
-    await refused(lived, target, RestoreRefused, "uses the log")
-    await RedisLog(target, GROWN).create_or_check()
-
-
-async def test_what_was_written_to_the_new_log_meanwhile_is_kept(
-    lived: Workshop, target: Client, monkeypatch: pytest.MonkeyPatch
-):
-    measure = restoring.measure
-
-    async def measured(redis: Client, log: EventLog) -> LogState:
-        await RedisLog(target, GROWN).append({0: [Entry("x", b"x")]})
-        return await measure(redis, log)
-
-    monkeypatch.setattr(restoring, "measure", measured)
-    await refused(lived, target, RestoreRefused, "not empty")
-    assert len(await RedisLog(target, GROWN).read(0, START, 2)) == 1
+    await refused(lived, target, RestoreRefused, match)
+    log = RedisLog(target, GROWN)
+    if what == "starts":
+        await log.create_or_check()
+    assert len(await log.read(0, START, 2)) == (0 if what == "starts" else 1)
 
 
 async def test_a_process_that_goes_unseen_stops_writing_while_the_log_is_closed(lived: Workshop, target: Client):
@@ -634,23 +616,17 @@ async def test_a_new_server_whose_clock_is_behind_is_refused(
     async def of_old(redis: Client, *sections: str) -> list[dict[str, Any]]:
         return [{"server_time_usec": 1}]
 
-    growing = grow_of(lived, target)
-    await growing.begin()
-    await growing.copy()
+    growing = await begun(lived, target)
     monkeypatch.setattr(restoring, "info_of_nodes", of_old)
     with pytest.raises(GrowRefused, match="clock is behind"):
         await growing.finish()
 
 
-async def test_a_grown_log_is_not_grown_into_again(lived: Workshop, target: Client):
+async def test_the_old_log_can_be_taken_back_and_a_grown_log_is_not_grown_into_again(lived: Workshop, target: Client):
+    before = await entries(lived.log, PARTITIONS)
     await grown(lived, target)
     with pytest.raises(RestoreRefused, match="not empty"):
         await grow_of(lived, target).begin()
-
-
-async def test_the_old_log_can_be_taken_back(lived: Workshop, target: Client):
-    before = await entries(lived.log, PARTITIONS)
-    await grown(lived, target)
     with pytest.raises(LogMoved, match=f"{GROWN} partitions"):
         await refuse_if_closed(lived.redis)
     assert await take_back(lived.redis)
@@ -737,9 +713,9 @@ async def test_a_token_of_another_log_is_refused(lived: Workshop, target: Client
 
 
 async def test_a_memory_is_found_by_its_id(lived: Workshop, target: Client):
-    item = await lived.remember("a memory of before")
+    memory = await lived.remember("a memory of before")
     await lived.project()
     await folded(await grown(lived, target), target)
-    document = await DocumentReader(target, GROWN).find(item.id)  # type: ignore[arg-type]
+    document = await DocumentReader(target, GROWN).find(memory.id)  # type: ignore[arg-type]
     assert document is not None
     assert isinstance(document.document, Memory)

@@ -2,6 +2,8 @@
 
 Left open: how good a model's answers are. What holds whatever it does: it is asked within budget, breaker and attempt
 cap, an unusable answer is not used, and every question ends in an answer or in the reason why there is none.
+
+The enrich job with a real HTTP server as the model, a real Redis for cursor and budget, and the log in memory.
 """
 
 import asyncio
@@ -12,12 +14,17 @@ from datetime import timedelta
 from typing import Any, cast
 
 import pytest
-from factories import NOW, TENANT, ManualClock, observed
+from factories import NOW, TENANT, ManualClock, event, observed
+from key_leaks import KeyLeaks
 from llm_stub import MODEL, LlmStub
 
-from ingest.events.session import ObservationRecorded
-from ingest.ids import DocumentId
-from ingest.log.keys import llm_budget
+from ingest.events.envelope import Event, Recorded, decode, encode
+from ingest.events.registry import EventData
+from ingest.events.session import ObservationCompressed, ObservationRecorded, SessionStarted
+from ingest.ids import DocumentId, dedup_id
+from ingest.log.event_log import Entry, Stored
+from ingest.log.keys import PartitionKeys, llm_budget
+from ingest.log.position import START, Position, session_route
 from ingest.platform.connections import Client
 from projections.condensing.llm.answers import (
     Compression,
@@ -28,6 +35,7 @@ from projections.condensing.llm.answers import (
 )
 from projections.condensing.llm.assistant import (
     BUDGET_TTL,
+    PAUSE,
     Assistant,
     BreakerState,
     DailyBudget,
@@ -36,7 +44,9 @@ from projections.condensing.llm.assistant import (
     build_assistant,
 )
 from projections.condensing.llm.client import LlmClient
-from projections.documents.observations import Observation, observation
+from projections.condensing.llm.enrich import MAX_RUNS, MIN_CHARS, READ, EnrichJob
+from projections.documents.observations import Observation, observation, observation_id
+from tests.support.memory_log import MemoryLog
 
 KEY = "sk-s3cret"
 TEXT = "The deployment of Payments failed\nerror: port 8443 is taken\nfixed in deploy/ports.py"
@@ -324,3 +334,195 @@ async def test_a_counter_expires(bench: Bench):
     await bench.budget(1_000).reserve(TENANT, 800)
     ttl_s = await cast(Any, bench.redis).ttl(llm_budget(TENANT, "2026-01-31"))
     assert 0 < ttl_s <= BUDGET_TTL.total_seconds()
+
+
+LONG = "The build of Atlas failed: error 42\n" + "make: *** [all] Error 2\n" * 20
+SHORT = "looked at the log"
+
+
+class EnrichBench:
+    """A log of two partitions, an assistant, and the jobs of as many workers as a test wants."""
+
+    def __init__(self, stub: LlmStub, redis: Client, clock: ManualClock) -> None:
+        self.stub, self.redis, self.clock = stub, redis, clock
+        self.log = MemoryLog(2, clock.ms)
+        self.assistants: list[Assistant] = []
+        self.appended = 0
+
+    def job(self, tokens: int | None = None) -> EnrichJob:
+        assistant = Assistant(LlmClient(self.stub.url, MODEL), DailyBudget(self.redis, tokens), clock=self.clock)
+        self.assistants.append(assistant)
+        return EnrichJob(self.redis, self.log, assistant, self.append, range(2), self.clock)
+
+    async def append(self, partition: int, event: Event) -> None:
+        """As a composition root does it."""
+        envelope = event.envelope
+        route = session_route(envelope.tenant, envelope.project, envelope.session_id)
+        entry = Entry(dedup_id(route, envelope.event_id), encode(event))
+        (appended,) = (await self.log.append({partition: [entry]}))[partition]
+        self.appended += not appended.duplicate
+
+    async def say(self, *texts: str, partition: int = 0, tenant: str = TENANT) -> None:
+        for text in texts:
+            await self.tell(ObservationRecorded(kind="tool", content=text), partition, tenant)
+
+    async def tell(self, data: EventData, partition: int = 0, tenant: str = TENANT) -> None:
+        head = await self.log.head(partition)
+        await self.append(partition, event(data, event_id=f"e{head}", tenant=tenant, user_id="u1"))
+        self.appended = 0
+
+    async def stored(self, partition: int = 0) -> list[Stored]:
+        return await self.log.read(partition, START, 10_000)
+
+    async def compressed(self, partition: int = 0) -> list[Recorded]:
+        events = [decode(stored.payload, stored.position) for stored in await self.stored(partition)]
+        return [recorded for recorded in events if isinstance(recorded.data, ObservationCompressed)]
+
+    async def cursor(self, partition: int = 0) -> Position | None:
+        raw = await self.redis.get(PartitionKeys(partition).enriched)
+        return Position.parse(raw) if raw else None
+
+
+@pytest.fixture
+async def enriching(
+    stub: LlmStub, redis: Client, clock: ManualClock, key_leaks: KeyLeaks
+) -> AsyncIterator[EnrichBench]:
+    made = EnrichBench(stub, redis, clock)
+    yield made
+    for assistant in made.assistants:
+        await assistant.aclose()
+
+
+async def test_a_long_observation_gets_one_event_in_its_own_stream(enriching: EnrichBench):
+    await enriching.say(LONG)
+    assert await enriching.job().run() == (1, {})
+    first, second = [decode(stored.payload, stored.position) for stored in await enriching.stored()]
+    answer = second.data
+    assert isinstance(answer, ObservationCompressed)
+    assert answer.observation == observation_id(first)
+    assert (answer.title, answer.importance) == ("The build of Atlas failed: error 42", 8)
+    assert (answer.model, answer.prompt_version) == (MODEL, "compress/1")
+    envelope = second.envelope
+    assert envelope.event_id == f"llm-compress:{answer.observation}"
+    assert envelope.causation == first.envelope.event_id
+    for name in ("tenant", "project", "session_id", "agent_id", "user_id"):
+        assert getattr(envelope, name) == getattr(first.envelope, name)
+
+
+async def test_only_long_observations_are_sent(enriching: EnrichBench):
+    await enriching.say(SHORT, "x" * (MIN_CHARS - 1))
+    await enriching.tell(SessionStarted(title="y" * MIN_CHARS))
+    await enriching.tell(ObservationRecorded(data={"tool_name": "Bash", "tool_output": "z" * MIN_CHARS}))
+    await enriching.log.append({0: [Entry("broken", b"not an event")]})
+    assert (await enriching.job().run()).compressed == 1
+    assert len(enriching.stub.requests) == 1
+    assert "zzz" in enriching.stub.requests[0].quoted["observation"]["text"]
+
+
+async def test_the_cursor_is_kept_between_runs_and_workers(enriching: EnrichBench):
+    await enriching.say(LONG, SHORT, LONG)
+    assert (await enriching.job().run()).compressed == 2
+    assert await enriching.cursor() == await enriching.log.head(0)
+    assert (await enriching.job().run()).compressed == 0
+    await enriching.say(LONG)
+    assert (await enriching.job().run()).compressed == 1
+    assert len(enriching.stub.requests) == 3
+
+
+async def test_a_long_log_is_walked_in_turns_to_its_head(enriching: EnrichBench):
+    await enriching.say(*[SHORT] * (3 * READ), LONG)
+    await enriching.say(LONG, partition=1)
+    assert (await enriching.job().run()).compressed == 2
+    assert len(await enriching.compressed(1)) == 1
+
+
+async def test_a_crash_before_the_cursor_was_saved_doubles_nothing(enriching: EnrichBench):
+    await enriching.say(LONG)
+    await enriching.job().run()
+    await enriching.redis.delete(PartitionKeys(0).enriched)
+    await enriching.job().run()
+    assert len(enriching.stub.requests) == 2
+    assert len(await enriching.compressed()) == 1
+
+
+async def test_a_model_that_is_away_stops_the_run_and_nothing_is_lost(
+    enriching: EnrichBench, caplog: pytest.LogCaptureFixture
+):
+    await enriching.say(SHORT, LONG, LONG)
+    await enriching.say(LONG, partition=1)
+    enriching.stub.status = 500
+    job = enriching.job()
+    done = await job.run()
+    assert (done.compressed, done.skipped[0].reason) == (0, SkipReason.UNAVAILABLE)
+    assert len(enriching.stub.requests) == 2
+    assert await enriching.cursor() == (await enriching.stored())[0].position
+    assert "keeps the local compression for now: unavailable" in caplog.text
+    for _ in range(10):
+        await job.run()
+    assert len(enriching.stub.requests) == 3
+    enriching.stub.status = 200
+    enriching.clock.advance(PAUSE)
+    assert await job.run() == (3, {})
+
+
+async def test_a_tenant_over_budget_holds_up_its_partition_only(enriching: EnrichBench):
+    await enriching.say(LONG, LONG)
+    await enriching.say(LONG, partition=1, tenant="other")
+    needed_twice = 2_400
+    enriching.stub.usage = {"total_tokens": needed_twice - 10}
+    done = await enriching.job(tokens=needed_twice).run()
+    assert done.compressed == 2
+    assert [(partition, skipped.reason) for partition, skipped in done.skipped.items()] == [(0, SkipReason.OVER_BUDGET)]
+    assert len(await enriching.compressed(1)) == 1
+    assert (await enriching.job(tokens=None).run()).compressed == 1
+
+
+async def test_a_wrong_key_stops_the_run_for_good(enriching: EnrichBench):
+    await enriching.say(LONG)
+    enriching.stub.status = 401
+    job = enriching.job()
+    for _ in range(2 * MAX_RUNS):
+        assert (await job.run()).skipped[0].reason is SkipReason.REFUSED
+    assert await enriching.cursor() is None
+
+
+async def test_an_observation_that_never_works_is_passed_over(enriching: EnrichBench, caplog: pytest.LogCaptureFixture):
+    """Or it would hold up its partition for ever."""
+    caplog.set_level(logging.WARNING)
+    await enriching.say(LONG, LONG)
+    enriching.stub.contents = ["I cannot do that."] * (2 * MAX_RUNS)
+    job = enriching.job()
+    for _ in range(MAX_RUNS - 1):
+        done = await job.run()
+        assert (done.compressed, done.skipped[0].reason) == (0, SkipReason.UNUSABLE)
+        assert await enriching.cursor() is None
+    assert await job.run() == (1, {})
+    assert "keeps the local compression for good" in caplog.text
+    (only,) = await enriching.compressed()
+    assert only.envelope.causation == "e1769860800000-0"  # the second one's
+
+
+async def test_an_append_that_fails_leaves_the_cursor(enriching: EnrichBench):
+    await enriching.say(LONG)
+    job = enriching.job()
+
+    async def refuse(partition: int, event: Event) -> None:
+        raise ConnectionError("the log is away")
+
+    failing = EnrichJob(enriching.redis, enriching.log, enriching.assistants[0], refuse, [0])
+    with pytest.raises(ConnectionError):
+        await failing.run()
+    assert await enriching.cursor() is None
+    assert (await job.run()).compressed == 1
+
+
+async def test_a_run_ends_with_its_time(enriching: EnrichBench):
+    await enriching.say(*[LONG] * 20)
+    enriching.stub.delay_s = 0.2
+    done = await enriching.job().run(slice_s=1.0)
+    assert 0 < done.compressed < 20
+    assert await enriching.cursor() == (await enriching.stored())[done.compressed - 1].position
+
+
+async def test_nothing_to_do_is_done(enriching: EnrichBench):
+    assert await enriching.job().run() == (0, {})

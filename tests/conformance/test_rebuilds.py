@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -28,7 +29,7 @@ from projections.dead_letters.records import PartitionDeadLetters, dead_letters
 from projections.rebuilding import documents as rebuild_documents
 from projections.rebuilding import rebuilds as steps
 from projections.rebuilding.job import RebuildJob
-from projections.rebuilding.rebuilds import Rebuild, State
+from projections.rebuilding.rebuilds import Rebuild, State, Switch
 from projections.search import service as service_module
 from projections.search.question import Filter, Question
 from projections.search.service import ReplicaService
@@ -69,34 +70,46 @@ async def carried(shop: Workshop, name: str, *jobs: RebuildJob, until: tuple[Sta
     return await shop.rebuilds.get(name)
 
 
+async def rebuilt(shop: Workshop, *jobs: RebuildJob, until: State = "switched", mode: Switch = "auto") -> Rebuild:
+    """A rebuild of every partition, once workers have brought it to a state."""
+    begun = await shop.rebuilds.start("documents", range(PARTITIONS), mode)
+    return await carried(shop, begun.id, *jobs, until=(until,))
+
+
+async def rolled_back(shop: Workshop, name: str) -> None:
+    await shop.rebuilds.change(name, lambda rebuild: steps.to_roll_back(rebuild, shop.rebuilds.now))
+    await carried(shop, name, until=("rolled_back",))
+
+
+async def no_way_back(shop: Workshop, name: str, why: str) -> None:
+    with pytest.raises(WrongRebuildState, match=why):
+        await shop.rebuilds.change(name, lambda rebuild: steps.to_roll_back(rebuild, shop.rebuilds.now))
+
+
+async def forget(shop: Workshop, memory: str) -> None:
+    await shop.say(ForgetSubject(kind="memory", subject=memory, project="atlas"))
+    await shop.project()
+
+
 async def generations(shop: Workshop) -> list[int]:
     return [int(await shop.redis.get(PartitionKeys(number).generation) or 1) for number in range(PARTITIONS)]
 
 
 async def in_redis(redis: Client, text: str, pattern: str) -> list[str]:
     """The keys, of those that match, whose value has a text in it."""
-    results: list[str] = []
+    readers: dict[str, Any] = {"row": redis.hgetall, "changes": redis.xrange, "doc": redis.get}
+    matches: list[str] = []
     async for raw in redis.scan_iter(match=pattern, count=1000):
         name = raw.decode()
-        kind = name.split(":")[3] if ":row:" not in name else "row"
-        value = (
-            await redis.hgetall(name)
-            if kind == "row"
-            else await redis.xrange(name)
-            if kind == "changes"
-            else await redis.get(name)
-            if kind == "doc"
-            else None
-        )
-        if text.encode() in repr(value).encode():
-            results.append(name)
-    return results
+        read = readers.get("row" if ":row:" in name else name.split(":")[3])
+        if read and text.encode() in repr(await read(name)).encode():
+            matches.append(name)
+    return matches
 
 
 async def test_a_rebuild_fills_compares_and_switches_every_partition(shop: Workshop):
     await written(shop)
-    begun = await shop.rebuilds.start("documents", range(PARTITIONS))
-    done = await carried(shop, begun.id)
+    done = await rebuilt(shop)
     assert await generations(shop) == [2] * PARTITIONS
     await assert_equals_replay(shop.redis, shop.log, PARTITIONS)
     entries = [len(await shop.log.read(number, Position(0, 0), 1000)) for number in range(PARTITIONS)]
@@ -124,8 +137,7 @@ async def test_two_workers_share_a_rebuild_and_no_partition_is_filled_by_both(
 ):
     await written(shop)
     monkeypatch.setattr(rebuild_documents, "BATCH", 2)
-    begun = await shop.rebuilds.start("documents", range(PARTITIONS))
-    done = await carried(shop, begun.id, shop.rebuild_job("w1"), shop.rebuild_job("w2"))
+    done = await rebuilt(shop, shop.rebuild_job("w1"), shop.rebuild_job("w2"))
     entries = [len(await shop.log.read(number, Position(0, 0), 1000)) for number in range(PARTITIONS)]
     assert [part.done for part in done.parts] == entries, "an entry was applied twice"
     await assert_equals_replay(shop.redis, shop.log, PARTITIONS)
@@ -208,18 +220,19 @@ async def plant(shop: Workshop, memory: str, rebuild: Rebuild) -> int:
     raise AssertionError("it was in no partition")
 
 
-async def planted(shop: Workshop) -> tuple[Rebuild, str]:
-    """A rebuild that waits because a document is missing in what was rebuilt."""
-    memories = await written(shop)
+async def planted(shop: Workshop, memory: str = "") -> Rebuild:
+    """A rebuild that is filled, and then compared; where a memory is given, it is missing in what was rebuilt."""
     begun = await shop.rebuilds.start("documents", range(PARTITIONS))
     for part in begun.parts:
         assert (await rebuild_documents.fill(shop.redis, shop.log, part.partition, part.generation, 5.0)).level
-    await plant(shop, memories[-1], begun)
-    return await carried(shop, begun.id, until=("ready", "switched")), memories[-1]
+    if memory:
+        await plant(shop, memory, begun)
+    return await carried(shop, begun.id, until=("ready", "switched"))
 
 
 async def test_a_rebuild_that_answers_otherwise_waits_and_says_what_differs(shop: Workshop):
-    rebuild, missing = await planted(shop)
+    *_, missing = await written(shop)
+    rebuild = await planted(shop, missing)
     assert rebuild.state == "ready"
     assert rebuild.canaries is not None
     assert [(difference.what, difference.name, difference.said) for difference in rebuild.canaries.differences] == [
@@ -262,12 +275,7 @@ async def test_the_first_rebuild_after_an_upgrade_names_new_fields_and_stops_for
         await shop.say(command)
     await shop.project()
     assert await made_by_an_earlier_release(shop) == 4
-    begun = await shop.rebuilds.start("documents", range(PARTITIONS))
-    for part in begun.parts:
-        assert (await rebuild_documents.fill(shop.redis, shop.log, part.partition, part.generation, 5.0)).level
-    if differs:
-        await plant(shop, memories[-1], begun)
-    rebuild = await carried(shop, begun.id, until=("ready", "switched"))
+    rebuild = await planted(shop, memories[-1] if differs else "")
     assert rebuild.canaries is not None
     assert "act.occurred_ms, cmt.occurred_ms, rel.occurred_ms, slot.occurred_ms" in rebuild.canaries.said
     assert [difference.name for difference in rebuild.canaries.differences] == ([memories[-1]] if differs else [])
@@ -275,7 +283,7 @@ async def test_the_first_rebuild_after_an_upgrade_names_new_fields_and_stops_for
 
 
 async def test_a_cancelled_rebuild_leaves_nothing_behind(shop: Workshop):
-    rebuild, _ = await planted(shop)
+    rebuild = await planted(shop, (await written(shop))[-1])
     await shop.rebuilds.change(rebuild.id, lambda item: steps.cancelled(item, shop.rebuilds.now))
     await shop.rebuild_job().run(1.0)
     left = [name async for name in shop.redis.scan_iter(match="mnemolog:*{p0?}:g2:*", count=1000)]
@@ -288,16 +296,15 @@ async def test_a_cancelled_rebuild_leaves_nothing_behind(shop: Workshop):
 
 async def test_a_manual_rebuild_stays_level_until_it_is_told_to_switch(shop: Workshop):
     await written(shop)
-    begun = await shop.rebuilds.start("documents", range(PARTITIONS), "manual")
-    ready = await carried(shop, begun.id, until=("ready",))
+    ready = await rebuilt(shop, until="ready", mode="manual")
     assert ready.canaries is not None
     assert ready.canaries.agree
     await written(shop, 3)
     await shop.rebuild_job().run(1.0)
     for number in range(PARTITIONS):
         assert differences(await stored(shop.redis, number, 1), await stored(shop.redis, number, 2)) == {}
-    await shop.rebuilds.change(begun.id, steps.to_switch)
-    await carried(shop, begun.id)
+    await shop.rebuilds.change(ready.id, steps.to_switch)
+    await carried(shop, ready.id)
     await assert_equals_replay(shop.redis, shop.log, PARTITIONS)
 
 
@@ -305,11 +312,9 @@ async def test_what_is_forgotten_while_a_rebuild_is_ready_leaves_it_too(shop: Wo
     """There is a document to go, and no feed that told of it."""
     secret = await shop.remember(f"the key is {MARK}")
     await written(shop)
-    begun = await shop.rebuilds.start("documents", range(PARTITIONS), "manual")
-    await carried(shop, begun.id, until=("ready",))
+    await rebuilt(shop, until="ready", mode="manual")
     assert len(await in_redis(shop.redis, MARK, "mnemolog:*:g2:*")) == 1
-    await shop.say(ForgetSubject(kind="memory", subject=secret.id, project="atlas"))
-    await shop.project()
+    await forget(shop, secret.id)
     await shop.rebuild_job().run(1.0)
     assert await in_redis(shop.redis, MARK, "mnemolog:*:g2:*") == []
 
@@ -317,15 +322,12 @@ async def test_what_is_forgotten_while_a_rebuild_is_ready_leaves_it_too(shop: Wo
 async def test_a_rebuild_is_rolled_back_to_documents_that_know_what_came_since(shop: Workshop):
     """Events before, between and after: all are in what is read, whichever generation that is."""
     await written(shop)
-    begun = await shop.rebuilds.start("documents", range(PARTITIONS))
-    await carried(shop, begun.id)
+    rebuild = await rebuilt(shop)
     await written(shop, 3)
     forgotten = await shop.remember("not for long")
     await shop.project()
-    await shop.say(ForgetSubject(kind="memory", subject=forgotten.id, project="atlas"))
-    await shop.project()
-    await shop.rebuilds.change(begun.id, lambda item: steps.to_roll_back(item, shop.rebuilds.now))
-    await carried(shop, begun.id, until=("rolled_back",))
+    await forget(shop, forgotten.id)
+    await rolled_back(shop, rebuild.id)
     assert await generations(shop) == [1] * PARTITIONS
     await assert_equals_replay(shop.redis, shop.log, PARTITIONS)
     await written(shop, 3)
@@ -337,11 +339,9 @@ async def test_a_rebuild_is_rolled_back_to_documents_that_know_what_came_since(s
 
 async def test_there_is_no_way_back_when_the_time_is_over(shop: Workshop):
     await written(shop)
-    begun = await shop.rebuilds.start("documents", range(PARTITIONS))
-    await carried(shop, begun.id)
+    rebuild = await rebuilt(shop)
     shop.clock.advance(timedelta(minutes=61))
-    with pytest.raises(WrongRebuildState, match="no way back"):
-        await shop.rebuilds.change(begun.id, lambda item: steps.to_roll_back(item, shop.rebuilds.now))
+    await no_way_back(shop, rebuild.id, "no way back")
     await shop.rebuild_job().run(1.0)
     assert await stored(shop.redis, 0, 1) == ({}, {})
 
@@ -350,26 +350,21 @@ async def test_what_is_forgotten_is_not_kept_for_going_back(shop: Workshop):
     """The purge deletes what was read before, and the rebuild says why there is no way back."""
     secret = await shop.remember(f"the key is {MARK}")
     await written(shop)
-    begun = await shop.rebuilds.start("documents", range(PARTITIONS))
-    await carried(shop, begun.id)
+    rebuild = await rebuilt(shop)
     assert await in_redis(shop.redis, MARK, "mnemolog:*:g1:*") != []
     shop.clock.advance(timedelta(minutes=1))
-    await shop.say(ForgetSubject(kind="memory", subject=secret.id, project="atlas"))
-    await shop.project()
+    await forget(shop, secret.id)
     await shop.purge().run()
     assert await in_redis(shop.redis, MARK, "mnemolog:*:g?:*") == []
-    with pytest.raises(WrongRebuildState, match="something was forgotten"):
-        await shop.rebuilds.change(begun.id, lambda item: steps.to_roll_back(item, shop.rebuilds.now))
+    await no_way_back(shop, rebuild.id, "something was forgotten")
 
 
 async def test_a_second_rebuild_takes_the_way_back_of_the_first(shop: Workshop):
     await written(shop)
-    first = await shop.rebuilds.start("documents", range(PARTITIONS))
-    await carried(shop, first.id)
+    first = await rebuilt(shop)
     shop.clock.advance(timedelta(minutes=1))
     second = await shop.rebuilds.start("documents", range(PARTITIONS))
-    with pytest.raises(WrongRebuildState, match="another rebuild"):
-        await shop.rebuilds.change(first.id, lambda item: steps.to_roll_back(item, shop.rebuilds.now))
+    await no_way_back(shop, first.id, "another rebuild")
     await carried(shop, second.id)
     assert await stored(shop.redis, 0, 1) == ({}, {})
     assert await generations(shop) == [3] * PARTITIONS
@@ -389,15 +384,13 @@ async def test_dead_letters_go_with_the_generation_that_could_not_apply_them(
         return await whole(store, events)  # pyright: ignore[reportArgumentType]
 
     monkeypatch.setattr(rebuild_documents, "project", faulty)
-    begun = await shop.rebuilds.start("documents", range(PARTITIONS))
-    await carried(shop, begun.id, until=("ready",))
+    rebuild = await rebuilt(shop, until="ready")
     assert await letters(shop, keys) == [], "what is read has applied it"
-    await shop.rebuilds.change(begun.id, lambda item: steps.to_switch(item, force=True))
-    await carried(shop, begun.id)
+    await shop.rebuilds.change(rebuild.id, lambda item: steps.to_switch(item, force=True))
+    await carried(shop, rebuild.id)
     assert await letters(shop, keys) == ["ValueError"]
     monkeypatch.undo()
-    await shop.rebuilds.change(begun.id, lambda item: steps.to_roll_back(item, shop.rebuilds.now))
-    await carried(shop, begun.id, until=("rolled_back",))
+    await rolled_back(shop, rebuild.id)
     assert await letters(shop, keys) == []
 
 
@@ -432,8 +425,7 @@ async def test_a_replica_follows_a_switch_and_a_roll_back_when_the_old_feed_has_
     memory = await shop.remember("the harbour stays")
     await written(shop)
     assert await shop.snapshot_job().run(force=True) is not None
-    await shop.say(ForgetSubject(kind="memory", subject=gone.id, project="atlas"))
-    await shop.project()
+    await forget(shop, gone.id)
     feeds = connect(valkey.url, connections=PARTITIONS + 4)
     replicas = [
         ReplicaService(feeds, PARTITIONS, tmp_path / name, shop.snapshots, FixedEmbedder(HashEmbedder()))
@@ -447,11 +439,9 @@ async def test_a_replica_follows_a_switch_and_a_roll_back_when_the_old_feed_has_
     try:
         replicas[0].start()
         await replicas[0].wait_ready(30)
-        begun = await shop.rebuilds.start("documents", range(PARTITIONS))
-        await carried(shop, begun.id)
+        rebuild = await rebuilt(shop)
         await wait_until(lambda: {at.generation for at in replicas[0].at.values()} == {2})
-        await shop.rebuilds.change(begun.id, lambda item: steps.to_roll_back(item, shop.rebuilds.now))
-        await carried(shop, begun.id, until=("rolled_back",))
+        await rolled_back(shop, rebuild.id)
         replicas[1].start()
         later = await shop.remember("a pier was built after that")
         await shop.project()
@@ -502,11 +492,9 @@ async def test_a_purge_that_cannot_delete_what_is_kept_is_not_done(shop: Worksho
     monkeypatch.setattr(rebuild_documents, "LEVEL_WITHIN_S", 0.1)
     secret = await shop.remember(f"the key is {MARK}")
     await shop.project()
-    begun = await shop.rebuilds.start("documents", range(PARTITIONS))
-    await carried(shop, begun.id)
+    await rebuilt(shop)
     shop.clock.advance(timedelta(minutes=1))
-    await shop.say(ForgetSubject(kind="memory", subject=secret.id, project="atlas"))
-    await shop.project()
+    await forget(shop, secret.id)
     for number in range(PARTITIONS):
         await shop.redis.set(PartitionKeys(number).rebuild, "another", ex=timedelta(minutes=1))
     assert (await shop.purge().run()).snapshot == ""

@@ -1,8 +1,11 @@
 """Each fault is planted in a real Valkey, found, repaired, and not found again. A clean store is left as it is.
 
 Left open: which events of the log are sampled; how many partitions a run looks at.
+
+What a sweep forgets: memories whose time has run out, and old observations that hardly mattered.
 """
 
+import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -10,21 +13,29 @@ from typing import Any, cast
 
 import pytest
 from altering import alter
+from desk import ADA, NOBODY, Desk
 from workshop import DIMENSIONS, PARTITIONS, TENANT, HashEmbedder, Workshop
 
-from ingest.commands.decide import Caller, LinkCommit
+from api.importing.mapping import Mapped, Step, events_of
+from ingest.commands.decide import Caller, LinkCommit, Observe
+from ingest.commands.handler import CommandHandler
+from ingest.events.session import ObservationCompressed
 from ingest.ids import DocumentId
 from ingest.log.event_log import Stored
+from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import CONSUMER, CONSUMER_GROUP, GenerationKeys, PartitionKeys
 from ingest.log.position import Position, Token
+from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client
 from projections.dead_letters.records import dead_letter
 from projections.documents.access import Reader
 from projections.documents.document import listings
 from projections.documents.observations import Observation
-from projections.forgetting.forget import Forgetting
+from projections.forgetting.forget import KEPT, Forgetting, Sweep, Swept
 from projections.maintenance.differences import manifest_of
-from projections.maintenance.reconciling import EVERY, Fault, NewestSnapshot, ReconcileJob, ReconcileReport, load_report
+from projections.maintenance.reconciling import EVERY, NewestSnapshot, ReconcileJob
+from projections.maintenance.repairs import Fault, ReconcileReport, load_report
+from projections.operations.current import Current
 from projections.rebuilding.documents import fill
 from projections.store.feed import Put, Remove, entry_fields, read_entry
 from projections.vectors.embedder import Embedder, FixedEmbedder
@@ -290,3 +301,76 @@ async def test_every_partition_is_compared_though_a_snapshot_trims_the_feeds_mea
     assert log.written
     assert [partition.not_compared for partition in report.partitions] == [""] * PARTITIONS
     assert not any(report.found.values())
+
+
+async def observe(desk: Desk, content: str, days_ago: float, importance: int) -> str:
+    """An observation of some days ago, compressed with this importance."""
+    command = Observe(content=content, project="atlas", session_id=content)
+    short = ObservationCompressed(
+        observation="", title=content, narrative=content, facts=[], concepts=[], files=[], importance=importance,
+        model="m", prompt_version="1",
+    )  # fmt: skip
+    step = Step(command, content, system_clock() - timedelta(days=days_ago), short)
+    handler = CommandHandler(GroupCommit(desk.log), PARTITIONS)
+    events = events_of(Mapped([step]), "test", TENANT)
+    await handler.append_events(events)
+    compressed = events[1].data
+    assert isinstance(compressed, ObservationCompressed)
+    return compressed.observation
+
+
+async def swept(desk: Desk, *, dry_run: bool = False) -> Swept:
+    """What a sweep for nobody in particular does now."""
+
+    async def fold(token: Token) -> None:
+        await desk.settle()
+
+    handler = CommandHandler(GroupCommit(desk.log), PARTITIONS)
+    current = Current(handler, desk.documents, desk.log, fold)
+    sweep = Sweep(current, desk.lookup, Forgetting(current))
+    results = await sweep.run(NOBODY, Caller(TENANT), dry_run=dry_run)
+    await desk.settle()
+    return results
+
+
+async def there(desk: Desk, *names: str) -> list[str]:
+    results = await desk.lookup.documents(names, NOBODY)
+    return [result.document.id for result in results]
+
+
+async def test_only_what_is_old_and_hardly_mattered_goes(desk: Desk):
+    old = KEPT.days + 1
+    trifle = await observe(desk, "trifle", old, 2)
+    stored = [
+        await observe(desk, "weighty", old, 3),
+        await observe(desk, "recent", KEPT.days - 1, 1),
+    ]
+    await desk.settle()
+    planned = await swept(desk, dry_run=True)
+    assert (planned.unimportant, planned.expired, planned.position) == ([trifle], [], "")
+    assert await there(desk, trifle, *stored) == [trifle, *stored]
+    assert (await swept(desk)).unimportant == [trifle]
+    assert await there(desk, trifle, *stored) == stored
+    assert (await swept(desk)).unimportant == []
+
+
+async def test_an_observation_that_something_was_made_of_stays(desk: Desk):
+    """Forgetting it would take along what was made of it."""
+    source = await observe(desk, "source", KEPT.days + 1, 1)
+    memory = await desk.remember("made of it", derived_from=[source])
+    await desk.settle()
+    assert (await swept(desk)).unimportant == []
+    assert await there(desk, source, memory) == [source, memory]
+
+
+async def test_a_memory_goes_when_its_time_has_run_out(desk: Desk):
+    over = await desk.remember("soon over", ttl_days=1e-9)
+    private = await desk.remember("somebody's", ttl_days=1e-9, visibility="private")
+    lasting = await desk.remember("for a while", ttl_days=1)
+    await desk.settle()
+    await asyncio.sleep(0.01)
+    assert (await swept(desk, dry_run=True)).expired == [over]
+    assert (await swept(desk)).expired == [over]
+    assert await there(desk, over, lasting) == [lasting]
+    mine = await desk.lookup.documents([private], ADA)
+    assert [document.document.id for document in mine] == [private]

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from itertools import count
 from typing import Any
@@ -30,6 +31,7 @@ from workers.host import RunnerHost
 from workers.runner import PartitionRunner
 
 PARTITIONS = 6
+Write = Callable[[], Awaitable[None]]
 
 
 @pytest.fixture
@@ -39,18 +41,44 @@ async def blocking(valkey: Server) -> AsyncIterator[Client]:
     await client.aclose()
 
 
+Open = Callable[[str], RunnerHost]
+
+
+def host_of(redis: Client, blocking: Client, name: str, log: RedisLog | None = None) -> RunnerHost:
+    """A host that has begun; given a log, it looks whether that is open."""
+    look = log and log.look_whether_open
+    runs = log or RedisLog(redis, PARTITIONS)
+    host = RunnerHost(redis, blocking, runs, name, lambda partition, changes: None, PartitionDeadLetters, look)
+    host.start()
+    return host
+
+
+@asynccontextmanager
+async def writing(write: Write, pause_s: float) -> AsyncIterator[None]:
+    """Somebody writes meanwhile, without end."""
+    done = asyncio.Event()
+
+    async def write_on() -> None:
+        while not done.is_set():
+            await write()
+            await asyncio.sleep(pause_s)
+
+    task = asyncio.create_task(write_on())
+    try:
+        yield
+    finally:
+        done.set()
+        await task
+
+
 @pytest.fixture
-async def open_host(redis: Client, blocking: Client) -> AsyncIterator[Callable[[str], RunnerHost]]:
+async def open_host(redis: Client, blocking: Client) -> AsyncIterator[Open]:
     """`open_host(id)`: a host that has begun; all are closed in the end."""
     hosts: list[RunnerHost] = []
 
     def opened(name: str) -> RunnerHost:
-        host = RunnerHost(
-            redis, blocking, RedisLog(redis, PARTITIONS), name, lambda partition, changes: None, PartitionDeadLetters
-        )
-        host.start()
-        hosts.append(host)
-        return host
+        hosts.append(host_of(redis, blocking, name))
+        return hosts[-1]
 
     yield opened
     for host in hosts:
@@ -60,9 +88,6 @@ async def open_host(redis: Client, blocking: Client) -> AsyncIterator[Callable[[
 @pytest.fixture
 def log(redis: Client) -> RedisLog:
     return RedisLog(redis, PARTITIONS)
-
-
-Write = Callable[[], Awaitable[None]]
 
 
 @pytest.fixture
@@ -111,7 +136,7 @@ def test_the_partitions_can_be_shared_evenly():
     assert PARTITIONS % 2 == PARTITIONS % 3 == 0
 
 
-async def test_one_host_runs_every_partition(open_host: Callable[[str], RunnerHost], redis: Client):
+async def test_one_host_runs_every_partition(open_host: Open, redis: Client):
     host = open_host("a")
     await wait_until(lambda: host.leased == list(range(PARTITIONS)))
     await host.aclose()
@@ -124,10 +149,7 @@ async def test_one_host_runs_every_partition(open_host: Callable[[str], RunnerHo
 async def test_a_worker_writes_nothing_to_a_log_that_was_closed_behind_its_start(
     redis: Client, blocking: Client, log: RedisLog
 ):
-    host = RunnerHost(
-        redis, blocking, log, "a", lambda partition, changes: None, PartitionDeadLetters, log.look_whether_open
-    )
-    host.start()
+    host = host_of(redis, blocking, "a", log)
     try:
         await redis.hset(MANIFEST, MOVED, msgspec.json.encode(Moved(2 * PARTITIONS, datetime.now(UTC))))
         await wait_until(lambda: is_refused(log))
@@ -152,38 +174,26 @@ async def is_taken(log: RedisLog) -> bool:
 
 
 async def test_hosts_share_the_partitions_fairly_as_they_come_and_go(
-    open_host: Callable[[str], RunnerHost], redis: Client, log: RedisLog, write: Write
+    open_host: Open, redis: Client, log: RedisLog, write: Write
 ):
     """Each partition has one runner at most, and what is written meanwhile is applied once."""
     a = open_host("a")
     await wait_until(lambda: len(a.leased) == PARTITIONS)
-    done = asyncio.Event()
-
-    async def write_on() -> None:
-        while not done.is_set():
-            await write()
-            await asyncio.sleep(0.01)
-
-    writing = asyncio.create_task(write_on())
-    b = open_host("b")
-    await wait_until(lambda: len(a.leased) == len(b.leased) == PARTITIONS // 2)
-    assert set(a.leased).isdisjoint(b.leased)
-    await a.aclose()
-    await wait_until(lambda: len(b.leased) == PARTITIONS)
-    done.set()
-    await writing
+    async with writing(write, 0.01):
+        b = open_host("b")
+        await wait_until(lambda: len(a.leased) == len(b.leased) == PARTITIONS // 2)
+        assert set(a.leased).isdisjoint(b.leased)
+        await a.aclose()
+        await wait_until(lambda: len(b.leased) == PARTITIONS)
     await wait_until(lambda: wait_for_own_writes(redis, log))
     await assert_each_event_counted_once(redis, log)
 
 
 async def test_the_partitions_of_a_host_that_died_are_taken_over(
-    open_host: Callable[[str], RunnerHost], redis: Client, blocking: Client, log: RedisLog, write: Write
+    open_host: Open, redis: Client, blocking: Client, log: RedisLog, write: Write
 ):
     """It stops renewing and running, and releases nothing; within ten seconds the other runs everything."""
-    dead = RunnerHost(
-        redis, blocking, RedisLog(redis, PARTITIONS), "dead", lambda partition, changes: None, PartitionDeadLetters
-    )
-    dead.start()
+    dead = host_of(redis, blocking, "dead")
     await wait_until(lambda: len(dead.leased) == PARTITIONS)
     for _ in range(20):
         await write()
@@ -207,34 +217,21 @@ async def kill(host: RunnerHost) -> None:
 
 
 async def test_a_host_that_only_stops_renewing_is_taken_over_without_loss(
-    open_host: Callable[[str], RunnerHost], redis: Client, blocking: Client, log: RedisLog, write: Write
+    open_host: Open, redis: Client, blocking: Client, log: RedisLog, write: Write
 ):
     """Its runners go on reading after the lease ran out; what they were handed and may not save must not be lost."""
-    stuck = RunnerHost(
-        redis, blocking, RedisLog(redis, PARTITIONS), "stuck", lambda partition, changes: None, PartitionDeadLetters
-    )
-    stuck.start()
+    stuck = host_of(redis, blocking, "stuck")
     await wait_until(lambda: len(stuck.leased) == PARTITIONS)
     for task in stuck._tasks:  # pyright: ignore[reportPrivateUsage]
         task.cancel()
     alive = open_host("alive")
-    done = asyncio.Event()
-
-    async def write_on() -> None:
-        while not done.is_set():
-            await write()
-            await asyncio.sleep(0.02)
-
-    writing = asyncio.create_task(write_on())
     try:
-        await wait_until(lambda: len(alive.leased) == PARTITIONS)
-        await asyncio.sleep(0.5)
-        done.set()
-        await writing
+        async with writing(write, 0.02):
+            await wait_until(lambda: len(alive.leased) == PARTITIONS)
+            await asyncio.sleep(0.5)
         await wait_until(lambda: wait_for_own_writes(redis, log))
         await assert_each_event_counted_once(redis, log)
     finally:
-        done.set()
         await kill(stuck)
 
 
@@ -244,18 +241,16 @@ async def test_what_a_runner_was_handed_after_it_lost_the_partition_is_applied_b
     """Both wait for new entries when the lease changes hands: Redis serves the one that waited longest, the old one."""
     keys = PartitionKeys(0)
     handler = CommandHandler(GroupCommit(RedisLog(redis, 1)), 1)
-    old = PartitionRunner(
-        blocking, log, 0, await acquire_lease(redis, keys, "old", 60_000), lambda partition, changes: None,
-        PartitionDeadLetters,
-    )  # fmt: skip
-    old_task = asyncio.create_task(old.run())
+
+    async def runner(name: str) -> PartitionRunner:
+        fence = await acquire_lease(redis, keys, name, 60_000)
+        return PartitionRunner(blocking, log, 0, fence, lambda partition, changes: None, PartitionDeadLetters)
+
+    old_task = asyncio.create_task((await runner("old")).run())
     await wait_until(lambda: has_group(redis, keys))
     await asyncio.sleep(0.05)
     await redis.delete(keys.lease)
-    new = PartitionRunner(
-        blocking, log, 0, await acquire_lease(redis, keys, "new", 60_000), lambda partition, changes: None,
-        PartitionDeadLetters,
-    )  # fmt: skip
+    new = await runner("new")
     new_task = asyncio.create_task(new.run())
     await asyncio.sleep(0.1)
     token = Token()

@@ -155,6 +155,32 @@ def lines_of(body: bytes) -> list[dict[str, Any]]:
     return [json.loads(line) for line in body.splitlines()[1:-1]]
 
 
+async def lived(backend: Backend, clock: ManualClock) -> tuple[EventLog, Folded, bytes]:
+    """A log with everything there is, its documents, and its export."""
+    log = await backend.fresh(PARTITIONS)
+    documents = await write_history(log, clock, backend)
+    return log, documents, await exported(log)
+
+
+async def copied(
+    backend: Backend, body: bytes, partitions: int = PARTITIONS, size: int = 1000
+) -> tuple[EventLog, Imported]:
+    """An empty log into which an export was imported."""
+    target = await backend.fresh(partitions)
+    return target, await imported(target, body, size)
+
+
+async def round_trip(backend: Backend, payloads: Sequence[bytes], size: int = 1000) -> bytes:
+    """The export of these entries, which is imported and exported again."""
+    source = await backend.fresh(1)
+    await source.append({0: [Entry(EventId(f"e{n}"), payload) for n, payload in enumerate(payloads)]})
+    body = await exported(source)
+    target, report = await copied(backend, body, 1, size)
+    assert report == Imported(len(payloads), 0, 0, [], complete=True)
+    assert await exported(target) == body
+    return body
+
+
 def streams(body: bytes) -> dict[str, list[str]]:
     """The event ids of an export by stream, in order."""
     results: dict[str, list[str]] = {}
@@ -199,11 +225,8 @@ async def write_history(log: EventLog, clock: ManualClock, backend: Backend) -> 
     await said(ForgetSubject(project="atlas", kind="memory", subject=gone))
     await said(ForgetSubject(project="atlas", session_id="s1", kind="observation", subject=first))
     state = await projected(backend, log)
-    told_from = next(
-        document["told_from"]
-        for document in state.documents.values()
-        if document.get("session_id") == "s2" and "told_from" in document
-    )
+    documents = state.documents.values()
+    told_from = next(row["told_from"] for row in documents if row.get("session_id") == "s2" and "told_from" in row)
     summary = SummariseSession(
         project="atlas", session_id="s2", title="three steps", narrative="one by one", observation_count=3,
         forgotten_at=told_from,
@@ -217,70 +240,59 @@ class TransferConformance:
     """Each back end subclasses this and gives the fixture `backend`."""
 
     async def test_a_round_trip_is_equal_byte_for_byte(self, backend: Backend, clock: ManualClock):
-        source = await backend.fresh(PARTITIONS)
-        before = await write_history(source, clock, backend)
-        body = await exported(source)
+        _, before, body = await lived(backend, clock)
         count = len(lines_of(body))
         assert json.loads(body.splitlines()[0]) == {
             "format": "mnemolog-export", "version": 1, "tenant": TENANT, "project": None,
         }  # fmt: skip
         assert json.loads(body.splitlines()[-1]) == {"end": True, "events": count}
-        target = await backend.fresh(PARTITIONS)
-        assert await imported(target, body) == Imported(count, 0, 0, [], complete=True)
+        target, report = await copied(backend, body)
+        assert report == Imported(count, 0, 0, [], complete=True)
         assert await exported(target) == body
-        after = await projected(backend, target)
-        assert after.documents == before.documents
+        assert (await projected(backend, target)).documents == before.documents
+        assert await exported(target) == body
+        assert await imported(target, body) == Imported(0, count, 0, [], complete=True), "nothing is stored twice"
         assert await exported(target) == body
 
     async def test_documents_keep_their_times_and_their_summaries(self, backend: Backend, clock: ManualClock):
-        source = await backend.fresh(PARTITIONS)
-        await write_history(source, clock, backend)
-        body = await exported(source)
+        _, _, body = await lived(backend, clock)
         clock.advance(timedelta(days=30))
-        target = await backend.fresh(PARTITIONS)
-        await imported(target, body)
-        results = [
-            document for store in (await projected(backend, target)).stores for document in store.documents.values()
-        ]
-        recorded = {result.recorded_at for result in results if hasattr(result, "recorded_at")}  # pyright: ignore
+        target, _ = await copied(backend, body)
+        stores = (await projected(backend, target)).stores
+        documents = [document for store in stores for document in store.documents.values()]
+        recorded = {item.recorded_at for item in documents if hasattr(item, "recorded_at")}  # pyright: ignore
         listed = {datetime.fromisoformat(line["recorded_at"]) for line in lines_of(body)}
         assert recorded
         assert recorded <= listed
-        assert [result.session for result in results if isinstance(result, Summary)] == [SUMMARISED]
+        assert [document.session for document in documents if isinstance(document, Summary)] == [SUMMARISED]
 
     @pytest.mark.parametrize("partitions", [1, 3, 16])
     async def test_another_number_of_partitions_keeps_the_lines_and_the_order_of_each_stream(
         self, backend: Backend, clock: ManualClock, partitions: int
     ):
-        source = await backend.fresh(PARTITIONS)
-        before = await write_history(source, clock, backend)
-        body = await exported(source)
-        target = await backend.fresh(partitions)
-        assert (await imported(target, body)).events == len(lines_of(body))
+        _, before, body = await lived(backend, clock)
+        target, report = await copied(backend, body, partitions)
+        assert report.events == len(lines_of(body))
         again = await exported(target)
         assert sorted(again.splitlines()) == sorted(body.splitlines())
         assert streams(again) == streams(body)
         assert (await projected(backend, target)).documents == before.documents
 
     async def test_of_one_project_only_its_events_are_exported(self, backend: Backend, clock: ManualClock):
-        source = await backend.fresh(PARTITIONS)
-        await write_history(source, clock, backend)
-        everything = lines_of(await exported(source))
+        source, _, body = await lived(backend, clock)
         parts = {name: lines_of(await exported(source, of=name)) for name in ("atlas", "hermes", "", "nobody's")}
-        assert {name: {item.get("project", "") for item in result} for name, result in parts.items()} == {
+        assert {name: {line.get("project", "") for line in lines} for name, lines in parts.items()} == {
             "atlas": {"atlas"}, "hermes": {"hermes"}, "": {""}, "nobody's": set(),
         }  # fmt: skip
-        assert sum(map(len, parts.values())) == len(everything)
+        assert sum(map(len, parts.values())) == len(lines_of(body))
         hermes = await exported(source, of="hermes")
         assert json.loads(hermes.splitlines()[0])["project"] == "hermes"
-        target = await backend.fresh(PARTITIONS)
-        assert (await imported(target, hermes)).complete
+        target, report = await copied(backend, hermes)
+        assert report.complete
         assert await exported(target, of="hermes") == hermes
 
     async def test_what_was_forgotten_stays_forgotten(self, backend: Backend, clock: ManualClock):
-        source = await backend.fresh(PARTITIONS)
-        await write_history(source, clock, backend)
-        body = await exported(source)
+        _, _, body = await lived(backend, clock)
         assert SECRET.encode() not in body
         types = [line["type"] for line in lines_of(body)]
         assert types.count("event.erased") == types.count("subject.forgotten") == 2
@@ -305,23 +317,16 @@ class TransferConformance:
         assert SECRET.encode() not in await exported(log)
 
     async def test_a_reader_exports_what_it_may_read(self, backend: Backend, clock: ManualClock):
-        source = await backend.fresh(PARTITIONS)
-        documents = await write_history(source, clock, backend)
-        everything = lines_of(await exported(source))
+        """In an isolated scope only what is its own."""
+        source, documents, body = await lived(backend, clock)
         for agent, hidden in (("bob", set[str]()), ("ada", {"himself", "later"}), ("", {"himself", "later"})):
-            results = lines_of(await exported(source, documents, Reader(TENANT, agent)))
-            words = {word for word in ("himself", "later") if word not in json.dumps(results)}
-            assert words == hidden, agent
-            left_out = [document for document in everything if document not in results]
+            lines = lines_of(await exported(source, documents, Reader(TENANT, agent)))
+            assert {word for word in ("himself", "later") if word not in json.dumps(lines)} == hidden, agent
+            left_out = [line for line in lines_of(body) if line not in lines]
             assert len(left_out) == (3 if hidden else 0), "both memories and the change of one's visibility"
-            assert "withheld" not in json.dumps(results)
-
-    async def test_in_isolated_scope_the_events_of_others_are_left_out(self, backend: Backend, clock: ManualClock):
-        source = await backend.fresh(PARTITIONS)
-        documents = await write_history(source, clock, backend)
-        results = lines_of(await exported(source, documents, Reader(TENANT, "bob", "isolated")))
-        assert results
-        assert {result["agent_id"] for result in results} == {"bob"}
+            assert "withheld" not in json.dumps(lines)
+        isolated = lines_of(await exported(source, documents, Reader(TENANT, "bob", "isolated")))
+        assert {line["agent_id"] for line in isolated} == {"bob"}
 
     async def test_other_tenants_are_left_out(self, backend: Backend, clock: ManualClock):
         source = await backend.fresh(1)
@@ -330,20 +335,8 @@ class TransferConformance:
         await handler.handle(Remember(content="theirs"), Caller("emca"))
         assert [line["data"]["content"] for line in lines_of(await exported(source))] == ["ours"]
 
-    async def test_importing_twice_stores_nothing_twice(self, backend: Backend, clock: ManualClock):
-        source = await backend.fresh(PARTITIONS)
-        await write_history(source, clock, backend)
-        body = await exported(source)
-        count = len(lines_of(body))
-        target = await backend.fresh(PARTITIONS)
-        await imported(target, body)
-        assert await imported(target, body) == Imported(0, count, 0, [], complete=True)
-        assert await exported(target) == body
-
     async def test_importing_again_behind_the_window_changes_no_document(self, backend: Backend, clock: ManualClock):
-        source = await backend.fresh(PARTITIONS)
-        before = await write_history(source, clock, backend)
-        body = await exported(source)
+        _, before, body = await lived(backend, clock)
         target = await backend.fresh(PARTITIONS, window_ms=50)
         await imported(target, body)
         await projected(backend, target)
@@ -371,25 +364,20 @@ class TransferConformance:
     async def test_a_file_that_is_cut_off_is_incomplete_and_can_be_completed(
         self, backend: Backend, clock: ManualClock
     ):
-        source = await backend.fresh(PARTITIONS)
-        await write_history(source, clock, backend)
-        body = await exported(source)
+        _, _, body = await lived(backend, clock)
         lines = body.splitlines(keepends=True)
-        target = await backend.fresh(PARTITIONS)
-        whole_lines = await imported(target, b"".join(lines[:6]))
+        target, whole_lines = await copied(backend, b"".join(lines[:6]))
         assert (whole_lines.events, whole_lines.rejected_lines, whole_lines.complete) == (5, 0, False)
         within = await imported(target, b"".join(lines[:7])[:-9])
         assert (within.events, within.duplicates, within.complete) == (0, 5, False)
-        assert [(item.line, item.code) for item in within.rejected] == [(7, "malformed")]
+        assert [(line.line, line.code) for line in within.rejected] == [(7, "malformed")]
         missing = await imported(target, b"".join([*lines[:6], lines[-1]]))
         assert not missing.complete
         assert (await imported(target, body)).complete
         assert await exported(target) == body
 
     async def test_a_bad_line_rejects_that_line_only(self, backend: Backend, clock: ManualClock):
-        source = await backend.fresh(PARTITIONS)
-        await write_history(source, clock, backend)
-        good = (await exported(source)).splitlines()
+        good = (await lived(backend, clock))[2].splitlines()
         item = json.loads(good[1])
 
         def bad(**changes: Any) -> bytes:
@@ -436,9 +424,7 @@ class TransferConformance:
     async def test_without_a_header_that_fits_nothing_is_stored(
         self, backend: Backend, clock: ManualClock, first: bytes, message: str
     ):
-        source = await backend.fresh(PARTITIONS)
-        await write_history(source, clock, backend)
-        rest = (await exported(source)).partition(b"\n")[2]
+        rest = (await lived(backend, clock))[2].partition(b"\n")[2]
         target = await backend.fresh(PARTITIONS)
         for body in (first + b"\n" + rest if first.strip() else first, rest):
             with pytest.raises(CommandRejected, match=message if body is not rest else "Unsupported export version"):
@@ -447,45 +433,28 @@ class TransferConformance:
 
     @pytest.mark.parametrize("size", [1, 7, 1 << 20])
     async def test_lines_may_arrive_in_pieces(self, backend: Backend, clock: ManualClock, size: int):
-        source = await backend.fresh(PARTITIONS)
-        await write_history(source, clock, backend)
-        body = await exported(source)
-        target = await backend.fresh(PARTITIONS)
-        assert (await imported(target, body, size)).complete
+        _, _, body = await lived(backend, clock)
+        target, report = await copied(backend, body, size=size)
+        assert report.complete
         assert await exported(target) == body
 
     async def test_every_version_of_every_event_makes_the_round_trip(self, backend: Backend):
-        source = await backend.fresh(1)
-        stored = [{**stored_sample(item), "tenant": TENANT, "event_id": f"e{n}"} for n, item in enumerate(SAMPLES)]
-        await source.append({0: [Entry(EventId(raw["event_id"]), msgspec.msgpack.encode(raw)) for raw in stored]})
-        body = await exported(source)
-        assert [line["type"] for line in lines_of(body)] == [raw["type"] for raw in stored]
-        target = await backend.fresh(1)
-        assert await imported(target, body) == Imported(len(stored), 0, 0, [], complete=True)
-        assert await exported(target) == body
-
-    async def test_an_event_that_says_as_little_as_it_can_makes_the_round_trip(self, backend: Backend):
-        source = await backend.fresh(1)
-        raw: dict[str, Any] = {"event_id": "e", "type": "session.ended", "version": 1, "tenant": TENANT, "data": {}}
-        await source.append({0: [Entry(EventId("e"), msgspec.msgpack.encode(raw))]})
-        body = await exported(source)
-        target = await backend.fresh(1)
-        assert (await imported(target, body)).events == 1
-        assert await exported(target) == body
+        """And one that says as little as it can."""
+        least: dict[str, Any] = {"type": "session.ended", "version": 1, "data": {}}
+        stored = [
+            {**sample, "tenant": TENANT, "event_id": f"e{n}"}
+            for n, sample in enumerate([*map(stored_sample, SAMPLES), least])
+        ]
+        body = await round_trip(backend, [msgspec.msgpack.encode(event) for event in stored])
+        assert [line["type"] for line in lines_of(body)] == [event["type"] for event in stored]
 
     async def test_the_biggest_event_makes_the_round_trip(self, backend: Backend):
         """Its line has six times the bytes, and it becomes bigger by the time it was recorded."""
-        source = await backend.fresh(1)
         envelope = {"event_id": "e", "type": "observation.recorded", "version": 1, "tenant": TENANT, "session_id": "s"}
         room = MAX_ENTRY_BYTES - len(msgspec.msgpack.encode({**envelope, "data": {"content": "\1" * 70_000}})) + 70_000
         payload = msgspec.msgpack.encode({**envelope, "data": {"content": "\1" * room}})
         assert len(payload) == MAX_ENTRY_BYTES
-        await source.append({0: [Entry(EventId("e"), payload)]})
-        body = await exported(source)
-        assert len(body) > 6 * room
-        target = await backend.fresh(1)
-        assert await imported(target, body, 1 << 16) == Imported(1, 0, 0, [], complete=True)
-        assert await exported(target) == body
+        assert len(await round_trip(backend, [payload], 1 << 16)) > 6 * room
 
     async def test_what_this_release_does_not_know_is_exported_as_it_is_stored(self, backend: Backend):
         """And refused on import, by line: the release that wrote it can take it."""
