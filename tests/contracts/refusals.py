@@ -35,7 +35,7 @@ def places(answer: httpx.Response) -> list[list[str | int]]:
     return [refusal.loc for refusal in refusals(answer)]
 
 
-def said(answer: httpx.Response, status: int) -> str:
+def reason(answer: httpx.Response, status: int) -> str:
     """The sentence of a refusal of another kind."""
     assert answer.status_code == status, (answer.status_code, answer.text)
     assert answer.json().keys() == {"detail"}

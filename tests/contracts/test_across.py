@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from tests.acceptance.running import Doors
-from tests.contracts.stdio import Stdio
+from tests.contracts.conftest import Stdio
 from tests.support.waiting import wait_until
 
 PATIENT_S = 60

@@ -1,6 +1,7 @@
 """Clients of the agent-memory door: its REST API, and its MCP server, which is a process."""
 
 import json
+import re
 import socket
 from collections.abc import AsyncGenerator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +15,7 @@ from tests.acceptance.running import Doors
 from tests.support.waiting import wait_until
 
 PATIENT_S = 60
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 CROWD = 101
 
 
@@ -93,14 +95,10 @@ def done(answer: httpx.Response) -> Any:
 def report(session: str, cwd: str | None, **more: Any) -> dict[str, Any]:
     """What the hook says after an edit."""
     return {
-        "session_id": session,
-        "tool_name": "Edit",
+        "session_id": session, "tool_name": "Edit",
         "tool_input": {"file_path": "/home/ada/shop/app.py", "old_string": "a", "new_string": "b"},
-        "tool_response_preview": '{"filePath":"/home/ada/shop/app.py"}',
-        "cwd": cwd,
-        "last_user_message": None,
-        **more,
-    }
+        "tool_response_preview": '{"filePath":"/home/ada/shop/app.py"}', "cwd": cwd, "last_user_message": None, **more,
+    }  # fmt: skip
 
 
 def send_and_hang_up(url: str, path: str, body: bytes) -> None:

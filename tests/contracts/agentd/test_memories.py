@@ -1,5 +1,14 @@
-"""Memories one at a time: stored, read, deleted."""
+"""Memories one at a time: stored, read, deleted.
 
+Lists: what is in them, in which order, a page at a time.
+
+Who finds what. Searches ask who asks; lists, reads and deletions do not, for the command line cannot say it there.
+
+So this door shows private memories to whoever can reach its port, on every path but the search. That is agentd's own
+behaviour; MNEMOLOG_AGENTD_STRICT ends it, and the second half here is about that.
+"""
+
+import itertools
 import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -7,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.contracts.agentd.conftest import Remember, at_once
+from tests.contracts.agentd.conftest import Guarded, Remember, at_once
 
 FIELDS = {
     "id", "content", "type", "tags", "created_by", "created_at", "updated_at", "visibility", "shared_with",
@@ -23,14 +32,9 @@ def moment(text: str) -> datetime:
 @pytest.mark.covers("POST /memories")
 def test_a_memory_is_answered_whole(agentd: httpx.Client, name: str):
     body = {
-        "content": f"The sky over {name} is blue",
-        "type": "question",
-        "tags": ["sky", "blue"],
-        "created_by": name,
-        "visibility": "shared",
-        "shared_with": ["bob", "carol"],
-        "references": ["mem_1_00000000"],
-    }
+        "content": f"The sky over {name} is blue", "type": "question", "tags": ["sky", "blue"], "created_by": name,
+        "visibility": "shared", "shared_with": ["bob", "carol"], "references": ["mem_1_00000000"],
+    }  # fmt: skip
     answer = agentd.post("/memories", json=body)
     assert answer.status_code == 201
     assert answer.headers["content-type"] == "application/json"
@@ -44,18 +48,12 @@ def test_a_memory_is_answered_whole(agentd: httpx.Client, name: str):
 
 
 @pytest.mark.covers("POST /memories")
-def test_content_and_creator_are_enough(agentd: httpx.Client, name: str):
-    stored = agentd.post("/memories", json={"content": name, "created_by": "ada"}).json()
-    del stored["id"], stored["created_at"], stored["updated_at"]
-    assert stored == {
-        "content": name,
-        "type": "information",
-        "tags": [],
-        "created_by": "ada",
-        "visibility": "public",
-        "shared_with": [],
-        "references": [],
-    }
+def test_content_and_creator_are_enough_and_unknown_keys_are_ignored(agentd: httpx.Client, name: str):
+    required = {"content": name, "created_by": "ada"}
+    stored = agentd.post("/memories", json={**required, "score": 3, "owner": "somebody"}).json()
+    assert stored.keys() == FIELDS
+    defaults = {"type": "information", "tags": [], "visibility": "public", "shared_with": [], "references": []}
+    assert {key: stored[key] for key in required | defaults} == required | defaults
 
 
 @pytest.mark.covers("POST /memories", "GET /memories/{id}")
@@ -79,11 +77,6 @@ def test_the_same_text_again_is_another_memory(agentd: httpx.Client, remember: R
 
 
 @pytest.mark.covers("POST /memories")
-def test_unknown_keys_are_ignored(remember: Remember):
-    assert remember("text", score=3, owner="somebody").keys() == FIELDS
-
-
-@pytest.mark.covers("POST /memories")
 def test_many_at_once_are_all_kept(agentd: httpx.Client, name: str):
     answers = at_once(agentd, [f"{name} {n}" for n in range(40)], name)
     assert {answer.status_code for answer in answers} == {201}
@@ -92,48 +85,43 @@ def test_many_at_once_are_all_kept(agentd: httpx.Client, name: str):
     assert {item["id"] for item in page["items"]} == {answer.json()["id"] for answer in answers}
 
 
-@pytest.mark.covers("POST /memories")
-@pytest.mark.parametrize(
-    "body",
-    [
-        {"content": " \n", "created_by": "ada"},
-        {"content": "", "created_by": "ada"},
-        {"content": "text", "created_by": ""},
-        {"content": "text", "created_by": "  "},
-        {"content": "text"},
-        {"created_by": "ada"},
-        {},
-    ],
-)
-def test_a_memory_without_content_or_creator_is_refused(agentd: httpx.Client, body: dict[str, Any]):
-    answer = agentd.post("/memories", json=body)
+INVALID: list[tuple[str, dict[str, Any]]] = [
+    *(("/memories", {"content": content, "created_by": "ada"}) for content in (" \n", "")),
+    *(("/memories", {"content": "text", "created_by": creator}) for creator in ("", "  ")),
+    *(("/memories", body) for body in ({"content": "text"}, {"created_by": "ada"}, {})),
+    *(("/memories/search", body) for body in ({"query": " "}, {"query": ""}, {}, {"limit": 3})),
+]
+UNFIT: dict[str, tuple[dict[str, Any], list[tuple[str, Any]]]] = {
+    "/memories": (
+        {"content": "text", "created_by": "ada"},
+        [("content", 7), ("content", None), ("created_by", ["ada"]), ("type", "Question"), ("type", "fact"),
+         ("type", None), ("tags", None), ("tags", "a,b"), ("tags", [1]), ("visibility", "secret"),
+         ("visibility", "PUBLIC"), ("shared_with", None), ("references", {})],
+    ),
+    "/memories/search": (
+        {"query": "text"},
+        [("query", 7), ("as_actor", 7), ("type", "fact"), ("tags", None), ("tags", "a"), ("from", "yesterday"),
+         ("from", "2026-01-31T12:00:00"), ("to", 7), ("limit", -1), ("limit", "3"), ("limit", None)],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.covers("POST /memories", "POST /memories/search")
+@pytest.mark.parametrize(("path", "body"), INVALID)
+def test_a_memory_or_a_search_without_what_it_needs_is_refused(agentd: httpx.Client, path: str, body: dict[str, Any]):
+    answer = agentd.post(path, json=body)
     assert answer.status_code == 400
     assert answer.json()["error"].startswith("invalid input: ")
 
 
-@pytest.mark.covers("POST /memories")
+@pytest.mark.covers("POST /memories", "POST /memories/search")
 @pytest.mark.parametrize(
-    "change",
-    [
-        {"content": 7},
-        {"content": None},
-        {"created_by": ["ada"]},
-        {"type": "Question"},
-        {"type": "fact"},
-        {"type": None},
-        {"tags": None},
-        {"tags": "a,b"},
-        {"tags": [1]},
-        {"visibility": "secret"},
-        {"visibility": "PUBLIC"},
-        {"shared_with": None},
-        {"references": {}},
-    ],
+    ("path", "field", "value"), [(path, *case) for path, (_, cases) in UNFIT.items() for case in cases]
 )
-def test_a_value_that_does_not_fit_is_refused_and_named(agentd: httpx.Client, change: dict[str, Any]):
-    answer = agentd.post("/memories", json={"content": "text", "created_by": "ada", **change})
+def test_a_value_that_does_not_fit_is_refused_and_named(agentd: httpx.Client, path: str, field: str, value: Any):
+    answer = agentd.post(path, json={**UNFIT[path][0], field: value})
     assert answer.status_code == 422
-    assert next(iter(change)) in answer.json()["error"]
+    assert field in answer.json()["error"]
 
 
 @pytest.mark.covers("POST /memories", "POST /memories/search", "PUT /memories/{id}/visibility")
@@ -234,3 +222,218 @@ def test_what_another_door_writes_into_the_project_is_here(agentd: httpx.Client,
     (listed,) = agentd.get("/memories", params={"tag": name}).json()["items"]
     assert (listed["id"], listed["owner"], listed["created_by"]) == (native["id"], "olga", "ada")
     assert agentd.get(f"/memories/{native['id']}").json() == listed
+
+
+def contents(page: dict[str, Any]) -> list[str]:
+    return [item["content"] for item in page["items"]]
+
+
+@pytest.mark.covers("GET /memories")
+def test_the_newest_are_first_and_there_at_once(agentd: httpx.Client, remember: Remember, name: str):
+    """Also with a slash at the end of the path; an offset behind the end is an empty page; no tags are no filter."""
+    stored: list[dict[str, Any]] = []
+    for number in range(5):
+        stored.insert(0, remember(f"number {number}", created_by=f"agent-{number}"))
+        answer = agentd.get("/memories", params={"tag": name})
+        assert answer.status_code == 200
+        assert answer.json() == {"items": stored, "total": number + 1, "limit": 50, "offset": 0}
+    assert agentd.get("/memories/", params={"tag": name}, follow_redirects=True).json()["total"] == 5
+    for offset in (5, 10_000_000_000_000):
+        page = agentd.get("/memories", params={"tag": name, "offset": offset}).json()
+        assert page == {"items": [], "total": 5, "limit": 50, "offset": offset}
+    assert agentd.get("/memories", params={"tag": " , "}).json()["total"] >= 1
+
+
+@pytest.mark.covers("GET /memories")
+def test_the_limit_is_clamped_and_echoed(agentd: httpx.Client, remember: Remember, name: str):
+    remember("a")
+    remember("b")
+    for limit, echoed in (("0", 1), ("1", 1), ("200", 200), ("201", 200), ("999999999999", 200)):
+        page = agentd.get("/memories", params={"tag": name, "limit": limit}).json()
+        assert (page["limit"], len(page["items"]), page["total"]) == (echoed, min(2, echoed), 2)
+
+
+@pytest.mark.covers("GET /memories")
+def test_pages_are_stable_also_within_a_moment(agentd: httpx.Client, name: str):
+    """By time, then by id, the greatest first; pages of any size put together are the whole list."""
+    at_once(agentd, [str(n) for n in range(60)], name)
+    whole = agentd.get("/memories", params={"tag": name, "limit": 200}).json()["items"]
+    keys = [(datetime.fromisoformat(item["created_at"]), item["id"]) for item in whole]
+    assert len(keys) == 60
+    assert keys == sorted(keys, reverse=True)
+    for size in (1, 7, 25):
+        pages = [
+            agentd.get("/memories", params={"tag": name, "limit": size, "offset": offset}).json()
+            for offset in range(0, 60, size)
+        ]
+        assert [item for page in pages for item in page["items"]] == whole
+        assert {page["total"] for page in pages} == {60}
+
+
+@pytest.mark.covers("GET /memories")
+def test_filters_are_all_needed_and_any_tag_will_do(agentd: httpx.Client, remember: Remember, name: str):
+    first, two, three = f"{name}-1", f"{name}-2", f"{name}-3"
+    remember("first", type="question", tags=[first], created_by=f"{name}-ada")
+    remember("second", type="request", tags=[two], created_by=f"{name}-bob", visibility="private")
+    remember("third", tags=[three, f"{first},{two}"], created_by=f"{name}-Ada", visibility="shared", shared_with=["x"])
+
+    def listed(**query: str) -> list[str]:
+        return contents(agentd.get("/memories", params={"tag": name, **query}).json())
+
+    assert listed() == ["third", "second", "first"]
+    assert listed(tag=f" {first} ,, {two},") == ["second", "first"]
+    assert listed(tag=f"{three}") == ["third"]
+    assert listed(type="QUESTION") == ["first"]
+    assert listed(type="information") == ["third"]
+    assert listed(created_by=f"{name}-ada") == ["first"]
+    assert listed(created_by=f"{name}-nobody") == []
+    assert listed(created_by="") == []
+    assert listed(visibility="Private") == ["second"]
+    assert listed(visibility="shared") == ["third"]
+    assert listed(visibility="public") == ["first"]
+    assert listed(visibility="public", type="request") == []
+    assert listed(type="request", created_by=f"{name}-bob", visibility="private", tag=two) == ["second"]
+
+
+@pytest.mark.covers("GET /memories")
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("type", "fact"), ("visibility", "secret"), *(("limit", value) for value in ("-1", "many", "1.5", "")),
+     ("offset", "-1"), ("offset", "far")],
+)  # fmt: skip
+def test_a_parameter_that_does_not_fit_is_bad_input(agentd: httpx.Client, key: str, value: str):
+    answer = agentd.get("/memories", params={key: value})
+    assert answer.status_code == 400
+    assert answer.json()["error"].startswith("invalid input: ")
+    assert key in answer.json()["error"]
+
+
+CREATOR, FRIEND, STRANGER = "carol", "sam", "zoe"
+ACTORS: tuple[str | None, ...] = (None, "", CREATOR, FRIEND, STRANGER, "Carol", f"{CREATOR},{FRIEND}")
+FINDS: dict[str, set[str | None]] = {
+    "public": set(ACTORS),
+    "shared": {CREATOR, FRIEND},
+    "private": {CREATOR},
+}
+
+
+def found(client: httpx.Client, query: str, tag: str, actor: str | None) -> set[str]:
+    body: dict[str, Any] = {"query": query, "tags": [tag], "limit": 50}
+    if actor is not None:
+        body["as_actor"] = actor
+    return {memory["id"] for memory in client.post("/memories/search", json=body).json()["memories"]}
+
+
+@pytest.mark.covers("POST /memories/search", "GET /memories", "GET /memories/{id}", "DELETE /memories/{id}")
+@pytest.mark.parametrize("level", FINDS)
+def test_only_a_search_asks_who_asks(agentd: httpx.Client, remember: Remember, name: str, level: str):
+    stored = remember("a secret", visibility=level, created_by=CREATOR, shared_with=[FRIEND, "x,y"])
+    for actor in (*ACTORS, "x", "y"):
+        assert (stored["id"] in found(agentd, "a secret", name, actor)) == (actor in FINDS[level] or level == "public")
+    assert (stored["id"] in found(agentd, "a secret", name, "x,y")) == (level != "private")
+    assert agentd.get("/memories", params={"tag": name}).json()["items"] == [stored]
+    assert agentd.get(f"/memories/{stored['id']}").json() == stored
+    assert agentd.delete(f"/memories/{stored['id']}").json() == {"deleted": True}
+
+
+@pytest.mark.covers("PUT /memories/{id}/visibility")
+@pytest.mark.parametrize(("before", "after"), list(itertools.permutations(FINDS, 2)))
+def test_a_changed_visibility_counts_at_once(
+    agentd: httpx.Client, remember: Remember, name: str, before: str, after: str
+):
+    stored = remember("a secret", visibility=before, created_by=CREATOR)
+    answer = agentd.put(f"/memories/{stored['id']}/visibility", json={"visibility": after, "shared_with": [FRIEND]})
+    changed = answer.json()
+    assert answer.status_code == 200
+    assert changed == stored | {"visibility": after, "shared_with": [FRIEND], "updated_at": changed["updated_at"]}
+    assert datetime.fromisoformat(changed["updated_at"]) > datetime.fromisoformat(stored["updated_at"])
+    assert agentd.get(f"/memories/{stored['id']}").json() == changed
+    for level in FINDS:
+        listed = agentd.get("/memories", params={"tag": name, "visibility": level}).json()["items"]
+        assert listed == ([changed] if level == after else [])
+    for actor in ACTORS:
+        assert (stored["id"] in found(agentd, "a secret", name, actor)) == (actor in FINDS[after])
+
+
+@pytest.mark.covers("PUT /memories/{id}/visibility")
+def test_the_list_of_readers_is_kept_unless_another_is_given(agentd: httpx.Client, remember: Remember):
+    stored = remember("text", shared_with=["a", "b,c"])
+    path = f"/memories/{stored['id']}/visibility"
+
+    def put(**body: Any) -> list[str]:
+        return agentd.put(path, json=body).json()["shared_with"]
+
+    assert put(visibility="private") == ["a", "b,c"]
+    assert put(visibility="shared", shared_with=None) == ["a", "b,c"]
+    assert put(visibility="public", shared_with=["d"]) == ["d"]
+    assert put(visibility="shared", shared_with=[]) == []
+    assert agentd.get(f"/memories/{stored['id']}").json()["shared_with"] == []
+
+
+@pytest.mark.covers("PUT /memories/{id}/visibility")
+def test_who_says_who_they_are_must_be_the_creator(agentd: httpx.Client, remember: Remember):
+    stored = remember("text", created_by=CREATOR, visibility="private", shared_with=[FRIEND])
+    path = f"/memories/{stored['id']}/visibility"
+    for actor in (FRIEND, STRANGER, "Carol", ""):
+        answer = agentd.put(path, json={"visibility": "public", "as_actor": actor})
+        assert answer.status_code == 400
+        assert answer.json()["error"].startswith("invalid input: ")
+    assert agentd.get(f"/memories/{stored['id']}").json() == stored
+    for body in ({"as_actor": CREATOR}, {"as_actor": None}, {}):
+        assert agentd.put(path, json={"visibility": "shared", **body}).status_code == 200
+
+
+@pytest.mark.covers("PUT /memories/{id}/visibility")
+def test_the_owner_may_change_it_too(agentd: httpx.Client, doors: Any, name: str):
+    body = {"content": name, "project": "agentd", "agent_id": CREATOR, "owner": "olga"}
+    native = httpx.post(f"{doors.agentmemory}/v1/memories", json=body, trust_env=False, timeout=60).json()
+    path = f"/memories/{native['id']}/visibility"
+    changed = agentd.put(path, json={"visibility": "private", "as_actor": "olga"})
+    assert (changed.status_code, changed.json()["owner"]) == (200, "olga")
+
+
+@pytest.mark.covers("PUT /memories/{id}/visibility")
+def test_a_change_that_cannot_be_is_refused(agentd: httpx.Client, remember: Remember):
+    path = f"/memories/{remember('text')['id']}/visibility"
+    refused: list[dict[str, Any]] = [
+        {"visibility": "secret"}, {"visibility": "Public"}, {"visibility": None}, {"shared_with": []}, {},
+    ]  # fmt: skip
+    for body in refused:
+        answer = agentd.put(path, json=body)
+        assert answer.status_code == 400
+        assert "visibility" in answer.json()["error"]
+    for body in ({"shared_with": "a"}, {"shared_with": [1]}, {"as_actor": 1}):
+        assert agentd.put(path, json={"visibility": "public", **body}).status_code == 422
+    absent = agentd.put("/memories/mem_1700000000000_deadbeef/visibility", json={"visibility": "public"})
+    assert (absent.status_code, absent.json()) == (404, {"error": "not found"})
+
+
+@pytest.mark.parametrize("level", FINDS)
+def test_a_strict_door_shows_only_what_the_actor_may_find(guarded: Guarded, level: str, name: str):
+    body = {"content": "a secret", "created_by": CREATOR, "visibility": level, "shared_with": [FRIEND], "tags": [name]}
+    stored = guarded.client.post("/memories", json=body).json()
+    for actor in ACTORS:
+        may = actor in FINDS[level]
+        query = {} if actor is None else {"as_actor": actor}
+        assert guarded.client.get(f"/memories/{stored['id']}", params=query).status_code == (200 if may else 404)
+        page = guarded.client.get("/memories", params={"tag": name, **query}).json()
+        assert (page["items"], page["total"]) == (([stored], 1) if may else ([], 0))
+        assert (stored["id"] in found(guarded.client, "a secret", name, actor)) == may
+    for actor in (None, STRANGER):
+        query = {} if actor is None else {"as_actor": actor}
+        change = guarded.client.put(f"/memories/{stored['id']}/visibility", json={"visibility": "public", **query})
+        assert change.status_code in (400, 404)
+        if level != "public":
+            assert guarded.client.delete(f"/memories/{stored['id']}", params=query).json() == {"deleted": False}
+    if level == "shared":
+        assert guarded.client.delete(f"/memories/{stored['id']}", params={"as_actor": FRIEND}).status_code == 400
+    assert guarded.client.delete(f"/memories/{stored['id']}", params={"as_actor": CREATOR}).json() == {"deleted": True}
+
+
+def test_without_an_embedder_memories_are_found_by_their_words(guarded: Guarded, name: str):
+    for text in ("the kettle is broken", "release on friday", "the broken kettle was replaced on friday"):
+        answer = guarded.client.post("/memories", json={"content": text, "created_by": CREATOR, "tags": [name]})
+        assert answer.status_code == 201
+    answer = guarded.client.post("/memories/search", json={"query": "broken kettle friday", "tags": [name], "limit": 1})
+    assert answer.status_code == 200
+    assert [memory["content"] for memory in answer.json()["memories"]] == ["the broken kettle was replaced on friday"]
