@@ -51,7 +51,7 @@ async def forget(shop: Workshop, session: str) -> None:
     await shop.project()
 
 
-async def kept(shop: Workshop, tag: str) -> dict[str, Memory]:
+async def tagged(shop: Workshop, tag: str) -> dict[str, Memory]:
     return {memory.content: memory for memory in await shop.memories() if tag in memory.tags}
 
 
@@ -75,13 +75,13 @@ OWN = {
 async def test_facts_name_the_sessions_that_state_them_and_survive_the_others(shop: Workshop):
     await sessions(shop, {name: [text, SHARED] if name < "s4" else [text] for name, text in OWN.items()})
     await consolidate(shop)
-    before = await kept(shop, "fact")
+    before = await tagged(shop, "fact")
     assert sorted(before[SHARED].derived_from) == sorted(map(summary_of, ("s1", "s2", "s3")))
     assert {text: before[text].derived_from for text in OWN.values()} == {
         text: [summary_of(name)] for name, text in OWN.items()
     }
     await forget(shop, "s1")
-    after = await kept(shop, "fact")
+    after = await tagged(shop, "fact")
     assert after.keys() == before.keys() - {OWN["s1"]}
     assert after[SHARED].id == before[SHARED].id
     assert sorted(after[SHARED].derived_from) == sorted(map(summary_of, ("s2", "s3")))
@@ -91,7 +91,7 @@ async def test_facts_name_the_sessions_that_state_them_and_survive_the_others(sh
     assert await stored(shop, "invoices") == []
     for session in ("s2", "s3"):
         await forget(shop, session)
-    assert SHARED not in await kept(shop, "fact")
+    assert SHARED not in await tagged(shop, "fact")
     assert await stored(shop, "gateway") == []
 
 
@@ -102,11 +102,11 @@ async def test_a_fact_in_words_of_the_forgotten_alone_is_said_in_those_of_anothe
     }
     await sessions(shop, {name: [text] for name, text in (OWN | worded).items()})
     await consolidate(shop)
-    (before,) = [row for row in (await kept(shop, "fact")).values() if "gateway" in row.content]
+    (before,) = [row for row in (await tagged(shop, "fact")).values() if "gateway" in row.content]
     assert sorted(before.derived_from) == sorted(map(summary_of, worded))
     gone, left = sorted(worded, key=lambda name: worded[name] != before.content)
     await forget(shop, gone)
-    assert (await kept(shop, "fact"))[worded[left]].derived_from == [summary_of(left)]
+    assert (await tagged(shop, "fact"))[worded[left]].derived_from == [summary_of(left)]
     assert await stored(shop, "zqxv" if gone == "s6" else "qvzx") == []
 
 
@@ -118,7 +118,7 @@ async def test_facts_of_an_earlier_release_that_name_every_summary_stay_where_an
         await shop.remember(fact, tags=["fact", "consolidated"], derived_from=everything)
     await shop.project()
     await forget(shop, "s1")
-    after = await kept(shop, "fact")
+    after = await tagged(shop, "fact")
     assert after.keys() == {*facts} - {OWN["s1"]}
     assert after[SHARED].derived_from == [summary_of("s2")]
     assert after[OWN["s5"]].derived_from == [summary_of("s5")]
@@ -135,17 +135,17 @@ ABOUT = {
 async def test_a_consolidated_memory_loses_what_only_the_forgotten_said(shop: Workshop):
     await sessions(shop, {name: [text] for name, text in ABOUT.items()})
     await consolidate(shop)
-    (before,) = (await kept(shop, "consolidated")).values()
+    (before,) = (await tagged(shop, "consolidated")).values()
     assert before.title == "About redis"
     await forget(shop, "s1")
-    (after,) = (await kept(shop, "consolidated")).values()
+    (after,) = (await tagged(shop, "consolidated")).values()
     assert after.content.splitlines() == [before.title, *(f"- {ABOUT[name]}" for name in ("s2", "s3", "s4"))]
     assert len(after.derived_from) == 3
     assert await shop.gone(before.id)
     assert await stored(shop, "zqxv") == []
     for session in ("s2", "s3", "s4"):
         await forget(shop, session)
-    assert await kept(shop, "consolidated") == {}
+    assert await tagged(shop, "consolidated") == {}
 
 
 async def test_what_is_left_of_a_memory_has_its_readers(shop: Workshop):
@@ -173,7 +173,7 @@ async def test_forgettings_at_the_same_time_leave_nothing_of_what_any_of_them_fo
 async def test_forgetting_one_observation_of_a_session_leaves_facts_that_others_of_it_state(shop: Workshop):
     await sessions(shop, {name: [text, f"The zqxv{name} note is here."] for name, text in OWN.items()})
     await consolidate(shop)
-    before = await kept(shop, "fact")
+    before = await tagged(shop, "fact")
     noted = next(
         document.id
         for document in await shop.everything()
@@ -181,7 +181,7 @@ async def test_forgetting_one_observation_of_a_session_leaves_facts_that_others_
     )
     await Forgetting(shop.another_current()).documents([noted], READER, CALLER)
     await shop.project()
-    after = await kept(shop, "fact")
+    after = await tagged(shop, "fact")
     assert OWN["s1"] in before
     assert after.keys() == {text for text in before if "zqxvs1" not in text}
     assert await stored(shop, "zqxvs1") == []
@@ -204,7 +204,7 @@ async def test_a_crystal_loses_what_only_the_forgotten_action_said(shop: Worksho
     }
     await Forgetting(shop.another_current()).documents([names[0]], READER, CALLER)
     await shop.project()
-    (left,) = (await kept(shop, "crystal")).values()
+    (left,) = (await tagged(shop, "crystal")).values()
     assert left.content == "Raise the pool: It is fifty now."
     assert (left.derived_from, left.references) == ([names[1]], [names[1]])
     assert await shop.gone(made.id)
@@ -264,7 +264,7 @@ async def test_new_evidence_revises_the_memory_of_its_topic(shop: Workshop):
     await shop.observe("The `redis` host 3 is switched off.", "s1", kind="decision")
     await shop.project()
     await consolidate(shop)
-    (made,) = (await kept(shop, "consolidated")).values()
+    (made,) = (await tagged(shop, "consolidated")).values()
     assert (made.version, "switched off" in made.content) == (2, True)
 
 
@@ -359,7 +359,7 @@ async def test_an_overview_in_other_words_does_not_take_over_the_one_that_is_the
 async def test_what_a_consolidated_fact_states_is_no_insight_beside_it(shop: Workshop):
     await sessions(shop, {f"s{n}": [SHARED] for n in range(5)})
     await consolidate(shop)
-    assert SHARED in await kept(shop, "fact")
+    assert SHARED in await tagged(shop, "fact")
     for n in range(3):
         await shop.remember(SHARED, session_id=f"s{n}", concepts=["gateway"])
     await shop.project()
@@ -370,7 +370,7 @@ async def test_what_a_memory_states_is_no_fact_beside_it(shop: Workshop):
     await shop.remember(f"{SHARED} We decided so in March.", session_id="s0")
     await sessions(shop, {f"s{n}": [SHARED] for n in range(5)})
     await consolidate(shop)
-    assert await kept(shop, "fact") == {}
+    assert await tagged(shop, "fact") == {}
 
 
 ADA, BOB = Reader(TENANT, "ada", "isolated"), Reader(TENANT, "bob", "isolated")

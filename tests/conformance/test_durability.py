@@ -298,7 +298,7 @@ async def _cut(shared_client: Client) -> None:
 
 
 async def test_everybody_gets_the_answers_to_what_he_asked(shared_client: Client):
-    async def one(number: int) -> None:
+    async def ask_for(number: int) -> None:
         key = f"key-{number}"
         assert await ask(shared_client, [("SET", key, number), ("GET", key), ("APPEND", key, "!")]) == [
             b"OK",
@@ -306,7 +306,7 @@ async def test_everybody_gets_the_answers_to_what_he_asked(shared_client: Client
             len(str(number)) + 1,
         ]
 
-    await asyncio.gather(*map(one, range(200)))
+    await asyncio.gather(*map(ask_for, range(200)))
 
 
 async def test_an_error_stands_in_the_place_of_its_answer(shared_client: Client):

@@ -538,8 +538,7 @@ async def _no_wait() -> None:
 async def test_what_does_not_fit_is_put_off_and_all_of_it_is_embedded_in_the_end(
     pen: Pen, queue: EmbeddingQueue, later: LaterTexts
 ):
-    await pen.write_some(120)
-    await pen.project()
+    await pen.add_some(120)
     everything = await _without_vectors(pen.redis)
     assert len(everything) == 120 + 120 + 7
     await later.put_off(range(PARTITIONS))
@@ -594,8 +593,7 @@ async def test_the_newest_are_queued_first_and_events_of_one_moment_are_not_pass
 async def test_a_runner_puts_off_what_is_too_much_with_each_batch(pen: Pen):
     """Also while no embedding job runs, as behind a long backlog."""
     pen.most_to_embed = MOST
-    await pen.write_some(40)
-    await pen.project()
+    await pen.add_some(40)
     for keys in LIVE:
         assert len(await _queued(pen.redis, keys)) <= MOST
         assert await pen.redis.exists(keys.embed_later)
@@ -606,8 +604,7 @@ async def test_what_recall_has_shown_and_what_changed_is_found_again(
     pen: Pen, queue: EmbeddingQueue, later: LaterTexts, of: str
 ):
     """Its place says when it was shown or changed, not when it was recorded: the whole log is looked through."""
-    await pen.write_some(30)
-    await pen.project()
+    await pen.add_some(30)
     now_ms = system_clock().timestamp() * 1000 + 60_000
     score = place(Urgency.RECALLED, now_ms) if of == "shown" else changed_place(Urgency.KEPT, now_ms)
     for keys in LIVE:

@@ -53,7 +53,7 @@ TEXT = "The deployment of Payments failed\nerror: port 8443 is taken\nfixed in d
 GOOD = json.dumps({"title": "Deployment failed", "narrative": "Port 8443 was taken."})
 
 
-def said(text: str = TEXT, n: int = 1) -> Observation:
+def observation_with(text: str = TEXT, n: int = 1) -> Observation:
     recorded = observed(n, text)
     assert isinstance(recorded.data, ObservationRecorded)
     return observation(recorded, recorded.data, DocumentId("ses_1"))
@@ -91,7 +91,7 @@ async def bench(stub: LlmStub, redis: Client, clock: ManualClock) -> AsyncIterat
 
 
 async def test_an_observation_is_compressed(bench: Bench):
-    answer = await bench.assistant().compress(TENANT, said())
+    answer = await bench.assistant().compress(TENANT, observation_with())
     assert answer == Compression(
         title="The deployment of Payments failed", narrative=f"It says: {TEXT}", facts=("error: port 8443 is taken",),
         concepts=("payments",), files=("deploy/ports.py",), importance=8, model=MODEL, prompt_version="compress/1",
@@ -99,7 +99,9 @@ async def test_an_observation_is_compressed(bench: Bench):
 
 
 async def test_a_session_is_summarised(bench: Bench):
-    answer = await bench.assistant().summarise(TENANT, [said("looked at Redis"), said("decided to use Valkey", 2)])
+    answer = await bench.assistant().summarise(
+        TENANT, [observation_with("looked at Redis"), observation_with("decided to use Valkey", 2)]
+    )
     assert isinstance(answer, ModelSummary)
     assert (answer.decisions, answer.model) == (["decided to use Valkey"], MODEL)
     assert answer.prompt_version == "summarise/1"
@@ -118,7 +120,7 @@ async def test_a_text_without_relations_is_an_answer_too(bench: Bench):
 
 
 async def test_the_request_is_what_the_contract_says(bench: Bench):
-    await bench.assistant().compress(TENANT, said())
+    await bench.assistant().compress(TENANT, observation_with())
     (request,) = bench.stub.requests
     assert request.headers["authorization"] == f"Bearer {KEY}"
     assert set(request.body) == {"model", "messages", "max_tokens", "response_format"}
@@ -129,7 +131,7 @@ async def test_the_request_is_what_the_contract_says(bench: Bench):
 async def test_without_a_key_no_authorization_is_sent(bench: Bench):
     assistant = build_assistant(bench.stub.setting, "", None, bench.redis, bench.clock)
     assert assistant is not None
-    assert isinstance(await assistant.compress(TENANT, said()), Compression)
+    assert isinstance(await assistant.compress(TENANT, observation_with()), Compression)
     assert "authorization" not in bench.stub.requests[0].headers
     await assistant.aclose()
 
@@ -137,7 +139,7 @@ async def test_without_a_key_no_authorization_is_sent(bench: Bench):
 @pytest.mark.parametrize("reply", [f"```json\n{GOOD}\n```", f"<think>{{hm}}</think>{GOOD}", f"Sure! {GOOD}"])
 async def test_what_models_put_around_the_json_is_taken_off(bench: Bench, reply: str):
     bench.stub.contents = [reply]
-    answer = await bench.assistant().compress(TENANT, said())
+    answer = await bench.assistant().compress(TENANT, observation_with())
     assert isinstance(answer, Compression)
     assert (answer.title, len(bench.stub.requests)) == ("Deployment failed", 1)
 
@@ -146,10 +148,10 @@ async def test_what_models_put_around_the_json_is_taken_off(bench: Bench, reply:
 async def test_options_that_a_server_does_not_know_are_left_out_from_then_on(bench: Bench, options: set[str]):
     bench.stub.json_mode, bench.stub.max_tokens = False, "max_tokens" not in options
     assistant = bench.assistant()
-    assert isinstance(await assistant.compress(TENANT, said()), Compression)
+    assert isinstance(await assistant.compress(TENANT, observation_with()), Compression)
     first = len(bench.stub.requests)
     assert first == 1 + len(options)
-    assert isinstance(await assistant.compress(TENANT, said()), Compression)
+    assert isinstance(await assistant.compress(TENANT, observation_with()), Compression)
     assert len(bench.stub.requests) == first + 1
     assert not options & set(bench.stub.requests[-1].body)
 
@@ -162,14 +164,14 @@ UNUSABLE = ["", "I cannot do that.", '{"title": "cut o', '{"title": 7}', "[1]", 
 @pytest.mark.parametrize("reply", UNUSABLE)
 async def test_an_unusable_answer_is_asked_for_once_more(bench: Bench, reply: str):
     bench.stub.contents = [reply]
-    assert isinstance(await bench.assistant().compress(TENANT, said()), Compression)
+    assert isinstance(await bench.assistant().compress(TENANT, observation_with()), Compression)
     assert len(bench.stub.requests) == 2
 
 
 @pytest.mark.parametrize("reply", [*UNUSABLE, '{"a":' * 50_000])
 async def test_a_model_that_gives_nothing_usable_is_asked_no_more_than_the_cap(bench: Bench, reply: str):
     bench.stub.contents = [reply] * 9
-    answer = await bench.assistant(max_attempts=3).compress(TENANT, said())
+    answer = await bench.assistant(max_attempts=3).compress(TENANT, observation_with())
     assert isinstance(answer, Skipped)
     assert (answer.reason, len(bench.stub.requests)) == (SkipReason.UNUSABLE, 3)
     assert answer.reason.of_the_input
@@ -179,7 +181,7 @@ async def test_an_unusable_answer_is_paid_for_and_is_no_outage(bench: Bench):
     bench.stub.contents = ["no"] * 20
     assistant = bench.assistant()
     for _ in range(5):
-        await assistant.compress(TENANT, said())
+        await assistant.compress(TENANT, observation_with())
     assert assistant.breaker.state is BreakerState.CLOSED
     assert await bench.spent() == 10 * 150
 
@@ -190,9 +192,9 @@ async def test_an_unusable_answer_is_paid_for_and_is_no_outage(bench: Bench):
 async def test_errors_open_the_breaker_and_then_nobody_asks(bench: Bench):
     bench.stub.status = 500
     assistant = bench.assistant()
-    first = await assistant.compress(TENANT, said())
-    second = await assistant.compress(TENANT, said())
-    third = await assistant.summarise(TENANT, [said()])
+    first = await assistant.compress(TENANT, observation_with())
+    second = await assistant.compress(TENANT, observation_with())
+    third = await assistant.summarise(TENANT, [observation_with()])
     assert [answer.reason for answer in (first, second, third) if isinstance(answer, Skipped)] == [
         SkipReason.UNAVAILABLE,
         SkipReason.BREAKER_OPEN,
@@ -204,12 +206,12 @@ async def test_errors_open_the_breaker_and_then_nobody_asks(bench: Bench):
 
 async def test_one_error_is_made_good_by_the_next_attempt(bench: Bench):
     bench.stub.statuses = [502]
-    assert isinstance(await bench.assistant().compress(TENANT, said()), Compression)
+    assert isinstance(await bench.assistant().compress(TENANT, observation_with()), Compression)
 
 
 async def test_a_server_too_busy_is_unavailable(bench: Bench):
     bench.stub.status = 429
-    answer = await bench.assistant().compress(TENANT, said())
+    answer = await bench.assistant().compress(TENANT, observation_with())
     assert isinstance(answer, Skipped)
     assert answer.reason is SkipReason.UNAVAILABLE
 
@@ -217,16 +219,16 @@ async def test_a_server_too_busy_is_unavailable(bench: Bench):
 async def test_a_server_too_slow_is_unavailable_and_its_work_is_counted(bench: Bench):
     """It may have done the work that nobody waited for."""
     bench.stub.delay_s = 1
-    answer = await bench.assistant(timeout_s=0.5, max_attempts=1).compress(TENANT, said())
+    answer = await bench.assistant(timeout_s=0.5, max_attempts=1).compress(TENANT, observation_with())
     assert isinstance(answer, Skipped)
     assert answer.reason is SkipReason.UNAVAILABLE
-    assert await bench.spent() == compress_prompt(said()).tokens
+    assert await bench.spent() == compress_prompt(observation_with()).tokens
 
 
 async def test_a_server_that_is_not_there_is_unavailable(redis: Client, clock: ManualClock):
     client = LlmClient("http://127.0.0.1:9/v1", MODEL)
     assistant = Assistant(client, DailyBudget(redis, None, clock), clock=clock)
-    answer = await assistant.compress(TENANT, said())
+    answer = await assistant.compress(TENANT, observation_with())
     assert isinstance(answer, Skipped)
     assert answer.reason is SkipReason.UNAVAILABLE
     assert await DailyBudget(redis, None, clock).spent(TENANT) == 0
@@ -246,7 +248,7 @@ async def test_a_server_that_is_not_there_is_unavailable(redis: Client, clock: M
 async def test_a_refusal_is_not_tried_again_and_is_no_outage(bench: Bench, status: int, reason: SkipReason):
     bench.stub.status = status
     assistant = bench.assistant()
-    answer = await assistant.compress(TENANT, said())
+    answer = await assistant.compress(TENANT, observation_with())
     assert isinstance(answer, Skipped)
     assert answer.reason is reason
     assert len(bench.stub.requests) == (3 if status == 400 else 1)  # each time with fewer options
@@ -260,7 +262,7 @@ async def test_the_key_is_sent_and_never_told(bench: Bench, status: int, caplog:
     caplog.set_level(logging.DEBUG)
     bench.stub.status = status
     assistant = bench.assistant()
-    answers = [await assistant.compress(TENANT, said()) for _ in range(3)]
+    answers = [await assistant.compress(TENANT, observation_with()) for _ in range(3)]
     assert bench.stub.requests[0].headers["authorization"] == f"Bearer {KEY}"
     assert KEY not in caplog.text
     assert KEY not in "".join(map(str, answers))
@@ -271,8 +273,8 @@ async def test_the_key_is_sent_and_never_told(bench: Bench, status: int, caplog:
 
 async def test_a_day_counts_what_was_really_used(bench: Bench):
     assistant = bench.assistant(tokens=100_000)
-    await assistant.compress(TENANT, said())
-    await assistant.compress(TENANT, said())
+    await assistant.compress(TENANT, observation_with())
+    await assistant.compress(TENANT, observation_with())
     assert await bench.spent() == 300
     assert await bench.spent("somebody else") == 0
 
@@ -280,14 +282,14 @@ async def test_a_day_counts_what_was_really_used(bench: Bench):
 @pytest.mark.parametrize("usage", [None, {}, {"total_tokens": "many"}, {"total_tokens": 0}])
 async def test_a_server_that_counts_nothing_is_estimated(bench: Bench, usage: dict[str, Any] | None):
     bench.stub.usage = usage
-    await bench.assistant().compress(TENANT, said())
-    prompt = compress_prompt(said())
+    await bench.assistant().compress(TENANT, observation_with())
+    prompt = compress_prompt(observation_with())
     assert prompt.tokens - prompt.max_tokens < await bench.spent() < prompt.tokens
 
 
 async def test_over_budget_nobody_asks_and_nothing_is_counted(bench: Bench):
     assistant = bench.assistant(tokens=10)
-    answer = await assistant.compress(TENANT, said())
+    answer = await assistant.compress(TENANT, observation_with())
     assert isinstance(answer, Skipped)
     assert (answer.reason, bench.stub.requests) == (SkipReason.OVER_BUDGET, [])
     assert answer.reason.of_the_tenant
@@ -295,27 +297,27 @@ async def test_over_budget_nobody_asks_and_nothing_is_counted(bench: Bench):
 
 
 async def test_the_budget_is_each_tenants_own_and_every_days(bench: Bench):
-    needed = compress_prompt(said()).tokens
+    needed = compress_prompt(observation_with()).tokens
     bench.stub.usage = {"total_tokens": needed}
     assistant = bench.assistant(tokens=needed)
-    assert isinstance(await assistant.compress(TENANT, said()), Compression)
-    assert isinstance(await assistant.compress(TENANT, said()), Skipped)
-    assert isinstance(await assistant.compress("somebody else", said()), Compression)
+    assert isinstance(await assistant.compress(TENANT, observation_with()), Compression)
+    assert isinstance(await assistant.compress(TENANT, observation_with()), Skipped)
+    assert isinstance(await assistant.compress("somebody else", observation_with()), Compression)
     bench.clock.advance(timedelta(hours=12))
-    assert isinstance(await assistant.compress(TENANT, said()), Compression)
+    assert isinstance(await assistant.compress(TENANT, observation_with()), Compression)
 
 
 async def test_callers_at_the_same_time_do_not_go_over_together(bench: Bench):
-    needed = compress_prompt(said()).tokens
+    needed = compress_prompt(observation_with()).tokens
     bench.stub.delay_s = 0.2
     assistant = bench.assistant(tokens=2 * needed + 1)
-    answers = await asyncio.gather(*(assistant.compress(TENANT, said()) for _ in range(6)))
+    answers = await asyncio.gather(*(assistant.compress(TENANT, observation_with()) for _ in range(6)))
     assert sum(isinstance(answer, Compression) for answer in answers) == 2
     assert len(bench.stub.requests) == 2
 
 
 async def test_no_limit_counts_all_the_same(bench: Bench):
-    assert isinstance(await bench.assistant(tokens=None).compress(TENANT, said()), Compression)
+    assert isinstance(await bench.assistant(tokens=None).compress(TENANT, observation_with()), Compression)
     assert await bench.spent() == 150
 
 

@@ -432,7 +432,7 @@ async def test_a_replica_follows_a_switch_and_a_roll_back_when_the_old_feed_has_
         for name in ("follows", "fresh")
     ]
 
-    async def found(replica: ReplicaService) -> set[str]:
+    async def hits_of(replica: ReplicaService) -> set[str]:
         question = Question(text="lighthouse harbour", vector=None, mode="lexical", now_ms=0)
         return {hit.id for hit in await replica.search(question, Filter(tenant="default"))}
 
@@ -449,7 +449,7 @@ async def test_a_replica_follows_a_switch_and_a_roll_back_when_the_old_feed_has_
             await replica.wait_ready(30)
             await replica.wait_for(Token.parse(later.position), 30)
             assert {at.generation for at in replica.at.values()} == {1}
-            assert await found(replica) == {memory.id}
+            assert await hits_of(replica) == {memory.id}
     finally:
         for replica in replicas:
             await replica.aclose()

@@ -220,7 +220,7 @@ async def test_a_late_repeat_of_a_retired_observation_changes_nothing(shop: Work
 
 async def test_a_retired_session_is_taken_up_again_and_retires_again(shop: Workshop):
     """The summary goes on from what it said: nothing else tells of the retired observations."""
-    await retired(shop, said="decided to use granite")
+    await retired(shop, text="decided to use granite")
     await shop.observe("decided to use marble instead", "s1")
     await shop.project()
     session = await shop.session()
@@ -309,7 +309,7 @@ async def test_forgetting_erases_what_was_retired(
 ):
     """No byte of it is left in Redis, nor of the user's name, and a replay from zero is equal to what is there."""
     await ended(shop, "other")
-    names = await retired(shop, said=PLANTED, user=f"eve{PLANTED}")
+    names = await retired(shop, text=PLANTED, user=f"eve{PLANTED}")
     assert await anywhere(shop, PLANTED)
     await forget(shop, names)
     await shop.project()
@@ -358,7 +358,7 @@ async def test_what_the_log_no_longer_has_is_forgotten_by_its_id(shop: Workshop)
 
 async def test_an_import_retires_what_was_retired_and_forgetting_finds_it_there(shop: Workshop, tmp_path: Path):
     """In another log the positions are others; the ledger notes those."""
-    await retired(shop, said=PLANTED)
+    await retired(shop, text=PLANTED)
     before = await shop.session()
     lines = [part async for part in export_events(shop.log, shop.documents, OPERATOR, None)]
     await shop.redis.flushall()

@@ -134,7 +134,7 @@ async def apply(store: StateStore, *events: Recorded) -> Changes:
     return changes
 
 
-async def one(store: StateStore, name: str) -> Document | None:
+async def document_of(store: StateStore, name: str) -> Document | None:
     """One document, if it exists."""
     return (await store.load([DocumentId(name)])).get(DocumentId(name))
 
@@ -176,7 +176,7 @@ class StateStoreConformance:
         ]
         await backend.store.save(added(*ROWS, *bare), place(1))
         for row in ROWS + bare:
-            results = await one(backend.store, row.id)
+            results = await document_of(backend.store, row.id)
             assert type(results) is type(row)
             assert results == row
 
@@ -222,7 +222,7 @@ class StateStoreConformance:
         assert left
         assert not any((await backend.store.members(left)).values())
         assert await all_listed(backend.store, after)
-        assert await one(backend.store, before.id) == after
+        assert await document_of(backend.store, before.id) == after
 
     async def test_a_session_moves_within_its_listings(self, backend: Backend):
         before = session()
@@ -241,7 +241,7 @@ class StateStoreConformance:
             name = DocumentId(document.id)
             assert await all_listed(backend.store, document)
             await backend.store.save(Changes({name: DocumentChange(document, None)}, {}), place(n))
-            assert await one(backend.store, name) is None
+            assert await document_of(backend.store, name) is None
             left = await backend.store.members({listing for listing, _ in listings(document)})
             assert not any(member in left[listing] for listing, member in listings(document))
 
@@ -249,7 +249,7 @@ class StateStoreConformance:
         changes = await apply(backend.store, remembered(1, TEA))
         (name,) = changes.documents
         await apply(backend.store, forgotten(2, "memory", name))
-        assert isinstance(await one(backend.store, name), Tombstone)
+        assert isinstance(await document_of(backend.store, name), Tombstone)
         was = listings(changes.documents[name].after)
         assert not any((await backend.store.members({listing for listing, _ in was})).values())
 
@@ -258,7 +258,7 @@ class StateStoreConformance:
         await apply(backend.store, learned(1))
         row_id = lesson_id(learned(1), LessonRecorded(content=""))
         changes = await apply(backend.store, forgotten(2, "lesson", row_id))
-        assert await one(backend.store, row_id) is None
+        assert await document_of(backend.store, row_id) is None
         assert dict(changes.documents) == {}
         assert await backend.store.checkpoint() == place(2)
 
@@ -293,7 +293,7 @@ class StateStoreConformance:
                 await backend.store.save(added(lesson()), place(2))
         else:
             await backend.store.save(added(lesson()), place(2))
-        saved = await one(backend.store, lesson().id)
+        saved = await document_of(backend.store, lesson().id)
         assert (saved == lesson()) is not backend.has_owners
         assert await backend.store.checkpoint() == place(1 if backend.has_owners else 2)
 

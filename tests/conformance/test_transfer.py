@@ -194,36 +194,36 @@ async def write_history(log: EventLog, clock: ManualClock, backend: Backend) -> 
     """Everything there is, some of it forgotten, projected and erased."""
     handler = CommandHandler(GroupCommit(log), log.partitions, clock)
 
-    async def said(command: AnyCommand, caller: Caller = ADA) -> str:
+    async def say(command: AnyCommand, caller: Caller = ADA) -> str:
         clock.advance(timedelta(seconds=1))
         return (await handler.handle(command, caller)).id
 
-    first = await said(Observe(project="atlas", session_id="s1", content=f"saw {SECRET}", data={"n": [1, 2.5, None]}))
+    first = await say(Observe(project="atlas", session_id="s1", content=f"saw {SECRET}", data={"n": [1, 2.5, None]}))
     for n in range(3):
-        await said(Observe(project="atlas", session_id="s2", content=f"step {n} \u2028 é\n", event_id=f"o{n}"))
-    await said(TrackSession(project="atlas", session_id="s2", status="ended"))
-    answer = await said(Remember(project="atlas", content="likes tea", ttl_days=3, metadata={"a": "b"}, tags=["t"]))
-    newer = await said(
+        await say(Observe(project="atlas", session_id="s2", content=f"step {n} \u2028 é\n", event_id=f"o{n}"))
+    await say(TrackSession(project="atlas", session_id="s2", status="ended"))
+    answer = await say(Remember(project="atlas", content="likes tea", ttl_days=3, metadata={"a": "b"}, tags=["t"]))
+    newer = await say(
         ReviseMemory(
             project="atlas", memory=answer, content="likes green tea", memory_type="semantic", purpose="information"
         )
     )
-    gone = await said(Remember(project="atlas", content=f"the word is {SECRET}"))
-    await said(Remember(project="atlas", content="bob keeps this to himself", visibility="private"), BOB)
-    turned = await said(Remember(project="atlas", content="bob hid this later"), BOB)
-    await said(ChangeVisibility(project="atlas", memory=turned, visibility="private"), BOB)
-    parts = [await said(Remember(content=f"{item} is a part", keep_duplicates=True)) for item in ("salt", "rye")]
-    await said(CondenseMemories(originals=parts, content="salt and rye", memory_type="semantic"))
-    lesson = await said(RecordLesson(project="atlas", content="round last", event_id="l1"))
-    await said(ReinforceLesson(project="atlas", lesson=lesson))
-    await said(SetSlot(project="atlas", label="persona", content="terse", scope="global"))
-    action = await said(WriteAction(project="atlas", title="ship"))
-    await said(WriteAction(project="atlas", action=action, status="done", result="shipped"))
-    await said(Relate(project="atlas", source=newer, target=lesson, relation="supports"))
-    await said(LinkCommit(project="atlas", session_id="s2", commit="c0ffee"))
-    await said(Observe(project="hermes", session_id="s1", content="another project", event_id="o0"), BOB)
-    await said(ForgetSubject(project="atlas", kind="memory", subject=gone))
-    await said(ForgetSubject(project="atlas", session_id="s1", kind="observation", subject=first))
+    gone = await say(Remember(project="atlas", content=f"the word is {SECRET}"))
+    await say(Remember(project="atlas", content="bob keeps this to himself", visibility="private"), BOB)
+    turned = await say(Remember(project="atlas", content="bob hid this later"), BOB)
+    await say(ChangeVisibility(project="atlas", memory=turned, visibility="private"), BOB)
+    parts = [await say(Remember(content=f"{item} is a part", keep_duplicates=True)) for item in ("salt", "rye")]
+    await say(CondenseMemories(originals=parts, content="salt and rye", memory_type="semantic"))
+    lesson = await say(RecordLesson(project="atlas", content="round last", event_id="l1"))
+    await say(ReinforceLesson(project="atlas", lesson=lesson))
+    await say(SetSlot(project="atlas", label="persona", content="terse", scope="global"))
+    action = await say(WriteAction(project="atlas", title="ship"))
+    await say(WriteAction(project="atlas", action=action, status="done", result="shipped"))
+    await say(Relate(project="atlas", source=newer, target=lesson, relation="supports"))
+    await say(LinkCommit(project="atlas", session_id="s2", commit="c0ffee"))
+    await say(Observe(project="hermes", session_id="s1", content="another project", event_id="o0"), BOB)
+    await say(ForgetSubject(project="atlas", kind="memory", subject=gone))
+    await say(ForgetSubject(project="atlas", session_id="s1", kind="observation", subject=first))
     state = await projected(backend, log)
     documents = state.documents.values()
     told_from = next(row["told_from"] for row in documents if row.get("session_id") == "s2" and "told_from" in row)
@@ -231,7 +231,7 @@ async def write_history(log: EventLog, clock: ManualClock, backend: Backend) -> 
         project="atlas", session_id="s2", title="three steps", narrative="one by one", observation_count=3,
         forgotten_at=told_from,
     )  # fmt: skip
-    await said(summary)
+    await say(summary)
     clock.advance(timedelta(days=1))
     return await projected(backend, log)
 

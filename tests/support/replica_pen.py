@@ -28,6 +28,7 @@ from ingest.platform.connections import Client
 from projections.embedding.embed_job import EmbeddingQueue
 from projections.search.question import Filter, Question
 from projections.search.service import ReplicaService
+from projections.search.snapshots import SnapshotJob, SnapshotManifest
 from projections.store.protocol import project
 from projections.store.redis_store import RedisStore
 
@@ -97,6 +98,14 @@ class Pen:
                     token.include(partition, position)
         return token
 
+    async def add_some(self, n: int = 30, queue: EmbeddingQueue | None = None) -> Token:
+        """Write some, and project them; given a queue, they get their vectors, too."""
+        token = await self.write_some(n)
+        await self.project()
+        if queue:
+            await drain(queue)
+        return token
+
     async def project(self, batch: int = 7) -> None:
         """Bring every partition's documents up to the head of its log."""
         for partition in range(PARTITIONS):
@@ -119,6 +128,13 @@ async def drain(queue: EmbeddingQueue) -> int:
     while embedded := await queue.work(range(PARTITIONS)):
         done += embedded
     return done
+
+
+async def taken(job: SnapshotJob, *, force: bool = False, compact: bool = False) -> SnapshotManifest:
+    """The snapshot that a job writes now."""
+    manifest = await job.run(force=force, compact=compact)
+    assert manifest is not None
+    return manifest
 
 
 async def ids(service: ReplicaService, text: str, limit: int = 100) -> list[str]:

@@ -23,7 +23,7 @@ def let_through(allowed: dict[str, Any]) -> Filter:
     return Filter(**given)
 
 
-def found(index: Index, now_ms: int = T0, **allowed: Any) -> set[str]:
+def matching(index: Index, now_ms: int = T0, **allowed: Any) -> set[str]:
     """The ids of the documents that a filter lets through, all of which say "tea"."""
     item = let_through(allowed)
     names: set[str] = {name for _, name in index.every(item, now_ms)}
@@ -215,7 +215,7 @@ async def test_a_filter_narrows(filled: Filled, documents: dict[str, Any], filte
         await filled.put(name, "green tea", partition=n % 2, **fields)
     index = await filled.settle()
     for allowed, names in filters:
-        assert found(index, **allowed) == names, allowed
+        assert matching(index, **allowed) == names, allowed
 
 
 async def test_what_has_expired_is_not_found_at_that_moment_and_after(filled: Filled):
@@ -223,8 +223,8 @@ async def test_what_has_expired_is_not_found_at_that_moment_and_after(filled: Fi
     await filled.put("mem_2", "tea")
     index = await filled.settle()
     for now_ms, names in ((T0 + 9, {"mem_1", "mem_2"}), (T0 + 10, {"mem_2"}), (T0 + 11, {"mem_2"})):
-        assert found(index, now_ms) == names
-        assert found(index, T0 + 99, as_of_ms=now_ms) == names
+        assert matching(index, now_ms) == names
+        assert matching(index, T0 + 99, as_of_ms=now_ms) == names
 
 
 async def test_expired_finds_what_has_expired_and_is_there_yet(filled: Filled):
@@ -233,11 +233,11 @@ async def test_expired_finds_what_has_expired_and_is_there_yet(filled: Filled):
     await filled.put("mem_3", "tea", expires_ms=T0 + 20, retired_ms=T0)
     await filled.put("mem_4", "tea")
     index = await filled.settle()
-    assert found(index, T0 + 9, expired=True) == set()
-    assert found(index, T0 + 10, expired=True) == {"mem_1"}
-    assert found(index, T0 + 20, expired=True) == {"mem_1"}
-    assert found(index, T0 + 20, expired=True, reader="ada") == {"mem_1", "mem_2"}
-    assert found(index, T0 + 20, expired=True, operator=True, as_of_ms=T0 + 10) == {"mem_1"}
+    assert matching(index, T0 + 9, expired=True) == set()
+    assert matching(index, T0 + 10, expired=True) == {"mem_1"}
+    assert matching(index, T0 + 20, expired=True) == {"mem_1"}
+    assert matching(index, T0 + 20, expired=True, reader="ada") == {"mem_1", "mem_2"}
+    assert matching(index, T0 + 20, expired=True, operator=True, as_of_ms=T0 + 10) == {"mem_1"}
 
 
 async def test_embedded_says_whether_vectors_must_be_there_when_counting_and_listing_all(filled: Filled):
@@ -274,7 +274,7 @@ async def test_a_value_is_found_as_it_is_written_and_no_other_is(filled: Filled)
         for allowed in filters:
             places = index.every(let_through({"operator": True, **allowed}), T0)
             assert [name for _, name in places] == [f"mem_{n:02d}"], allowed
-        assert found(index, reader=value) == {f"mem_{n:02d}"}
+        assert matching(index, reader=value) == {f"mem_{n:02d}"}
         without = let_through({"operator": True, "without": [("tag", value)]})
         assert index.count(without, T0) == index.window(without, T0, 0, 1).total == len(ODD) - 1
     by_project = index.counts(let_through({"operator": True}), T0, "project")
@@ -285,7 +285,7 @@ async def test_a_tenant_of_any_name_is_apart(filled: Filled):
     for n, value in enumerate(ODD):
         await filled.put(f"mem_{n:02d}", "tea", tenant=value)
     index = await filled.settle()
-    assert [found(index, tenant=value) for value in ODD] == [{f"mem_{n:02d}"} for n in range(len(ODD))]
+    assert [matching(index, tenant=value) for value in ODD] == [{f"mem_{n:02d}"} for n in range(len(ODD))]
 
 
 @pytest.mark.parametrize(
@@ -305,11 +305,11 @@ async def test_a_changed_value_is_found_and_the_one_before_is_not(
     filled: Filled, before: dict[str, Any], after: dict[str, Any]
 ):
     await filled.put("mem_1", "tea", **before)
-    assert found(await filled.settle(), **before) == {"mem_1"}
+    assert matching(await filled.settle(), **before) == {"mem_1"}
     await filled.put("mem_1", "tea", **after)
     index = await filled.settle()
-    assert found(index, **after) == {"mem_1"}
-    assert found(index, **before) == set()
+    assert matching(index, **after) == {"mem_1"}
+    assert matching(index, **before) == set()
 
 
 @pytest.mark.parametrize("hiding", [{"retired_ms": T0}, {"expires_ms": T0}, {"audience": ["ada"]}, {"tenant": "other"}])
@@ -318,9 +318,9 @@ async def test_what_hides_a_document_takes_effect_at_once_and_so_does_taking_it_
 ):
     await filled.put("mem_1", "tea")
     await filled.put("mem_1", "tea", **hiding)
-    assert found(await filled.settle()) == set()
+    assert matching(await filled.settle()) == set()
     await filled.put("mem_1", "tea")
-    assert found(await filled.settle()) == {"mem_1"}
+    assert matching(await filled.settle()) == {"mem_1"}
 
 
 WORDS = [

@@ -18,7 +18,7 @@ import pytest
 import zstandard
 from rebuilding import rebuild
 from replay_compare import without_vectors
-from replica_pen import EVERYTHING, PARTITIONS, HashEmbedder, OpenReplica, Pen, assert_same, closed, drain, ids
+from replica_pen import EVERYTHING, PARTITIONS, HashEmbedder, OpenReplica, Pen, assert_same, closed, drain, ids, taken
 from waiting import wait_until
 
 from ingest.commands.decide import ForgetSubject
@@ -55,8 +55,7 @@ async def test_what_is_projected_is_found(pen: Pen, open_replica: OpenReplica):
 
 async def test_a_replica_that_starts_late_reads_everything_first(pen: Pen, open_replica: OpenReplica):
     """It is ready only then."""
-    token = await pen.write_some()
-    await pen.project()
+    token = await pen.add_some()
     async with open_replica("a") as replica:
         assert token.covered_by(replica.applied)
         assert replica.documents == 30 + 30 + 7
@@ -211,14 +210,12 @@ async def test_what_was_written_in_the_place_of_lost_writes_does_not_hide_that_t
         await pen.remember("ada likes green tea")
         await pen.project()
         async with lost_writes(pen.redis):
-            await pen.write_some(5)
-            await pen.project()
+            await pen.add_some(5)
             await wait_until(lambda: replica.documents == 1 + 5 + 5 + 5)
             monkeypatch.setattr(following_module, "read_feed", held_up)
             await asyncio.sleep(1.1)  # the reads that are blocked now end within a second
         pen.handler = CommandHandler(GroupCommit(pen.log), PARTITIONS)
-        await pen.write_some(2)
-        await pen.project()
+        await pen.add_some(2)
         held.set()
         await wait_until(lambda: replica.documents == 1 + 2 + 2 + 2 and replica.ready)
         async with open_replica("fresh") as fresh:
@@ -229,15 +226,11 @@ async def test_a_snapshot_that_tells_of_lost_writes_is_compared_with_the_documen
     pen: Pen, open_replica: OpenReplica, snapshots: SnapshotJob, queue: EmbeddingQueue, embedder: HashEmbedder
 ):
     """By replicas, and by the next snapshot. The feeds behind it were trimmed, so nothing else tells what was there."""
-    await pen.write_some(6)
-    await pen.project()
+    await pen.add_some(6)
     async with lost_writes(pen.redis):
         lost = await pen.remember("swordfish")
-        await pen.write_some(3)
-        await pen.project()
-        await drain(queue)
-        ahead = await snapshots.run(force=True)
-        assert ahead is not None
+        await pen.add_some(3, queue=queue)
+        ahead = await taken(snapshots, force=True)
         assert ahead.documents == 9 + 9 + 7 + 1
     for partition in range(PARTITIONS):  # as if the snapshot before it had trimmed them
         keys = PartitionKeys(partition).of_generation(1)
@@ -251,11 +244,9 @@ async def test_a_snapshot_that_tells_of_lost_writes_is_compared_with_the_documen
         assert await replica.in_index_thread(without_vectors, replica.index) == set()
         assert embedder.asked == [], "vectors of what was not lost stay"
         pen.handler = CommandHandler(GroupCommit(pen.log), PARTITIONS)
-        written = await pen.write_some(2)
-        await pen.project()
+        written = await pen.add_some(2)
         await replica.wait_for(written, 30)
-        after = await snapshots.run(force=True)
-        assert after is not None
+        after = await taken(snapshots, force=True)
         async with open_replica("b") as late:
             assert late.snapshot == after.name
             assert late.partition_of(lost.id) is None
@@ -266,8 +257,7 @@ async def test_partitions_that_lost_nothing_are_served_while_another_is_compared
     pen: Pen, open_replica: OpenReplica, snapshots: SnapshotJob, monkeypatch: pytest.MonkeyPatch
 ):
     """Reads wait for their own writes there; of the other partition they are told that it is behind."""
-    await pen.write_some(6)
-    await pen.project()
+    await pen.add_some(6)
     assert await snapshots.run(force=True) is not None
     go_on = asyncio.Event()
     places = comparing_module.places
@@ -279,15 +269,13 @@ async def test_partitions_that_lost_nothing_are_served_while_another_is_compared
     monkeypatch.setattr(comparing_module, "places", held_up)
     async with open_replica("a") as replica:
         async with lost_writes(pen.redis, [1]):
-            await pen.write_some(3)
-            await pen.project()
+            await pen.add_some(3)
             await wait_until(lambda: replica.documents == 9 + 9 + 7)
         await wait_until(lambda: replica.trouble is not None and "partitions 1 " in replica.trouble)
         assert replica.partly
         assert not replica.ready
         pen.handler = CommandHandler(GroupCommit(pen.log), PARTITIONS)
-        written = await pen.write_some(4)
-        await pen.project()
+        written = await pen.add_some(4)
         ((_, mine), (_, other)) = sorted(written.items())
         await replica.wait_for(Token({0: mine}), 30)
         assert await ids(replica, "memory11")
@@ -332,10 +320,10 @@ def segments(folder: Path) -> tuple[int, bool]:
 async def reloaded(pen: Pen, replica: ReplicaService, snapshot: str) -> None:
     """Wait until the replica says that nothing from before a snapshot is left."""
 
-    async def said() -> bool:
+    async def is_named() -> bool:
         return (replica.name, snapshot) in await replicas(pen.redis)
 
-    await wait_until(said)
+    await wait_until(is_named)
 
 
 async def test_nothing_of_what_is_forgotten_is_left_after_a_compacting_snapshot(
@@ -343,9 +331,7 @@ async def test_nothing_of_what_is_forgotten_is_left_after_a_compacting_snapshot(
 ):
     """No byte of it in snapshots, feeds or the files of a replica that was up all the time."""
     secret = await pen.remember(MARK)
-    await pen.write_some(10)
-    await pen.project()
-    await drain(queue)
+    await pen.add_some(10, queue=queue)
     assert await snapshots.run(force=True) is not None
     async with open_replica("a") as replica:
         await pen.write_some(5)
@@ -358,8 +344,7 @@ async def test_nothing_of_what_is_forgotten_is_left_after_a_compacting_snapshot(
         assert {path.partition("/")[0] for path in traces(tmp_path)} == {"a", "snapshots"}
         await replica.in_index_thread(replica.index.commit)
         assert segments(tmp_path / "a")[1]
-        manifest = await snapshots.run(compact=True)
-        assert manifest is not None
+        manifest = await taken(snapshots, compact=True)
         assert await pen.redis.get(PURGED) == manifest.name.encode()
         await reloaded(pen, replica, manifest.name)
         assert traces(tmp_path) == set()
@@ -371,9 +356,7 @@ async def test_nothing_of_what_is_forgotten_is_left_after_a_compacting_snapshot(
         for partition in range(PARTITIONS):
             rows = await pen.redis.xrange(PartitionKeys(partition).of_generation(1).changes)
             assert all(MARK.encode() not in fields[b"c"] for _, fields in rows)
-        await pen.write_some(3)
-        await pen.project()
-        await drain(queue)
+        await pen.add_some(3, queue=queue)
         async with open_replica("late") as late:
             await assert_same(replica, late)
     assert await replicas(pen.redis) == []
@@ -383,8 +366,7 @@ async def test_reads_of_ones_own_writes_go_on_through_a_purge(
     pen: Pen, open_replica: OpenReplica, snapshots: SnapshotJob
 ):
     """Positions never step back, and a search that waited finds what it waited for, before, while and after."""
-    await pen.write_some(20)
-    await pen.project()
+    await pen.add_some(20)
     async with open_replica("a") as replica:
         pages: list[dict[int, Position]] = []
         written = 0
@@ -418,11 +400,9 @@ async def test_the_index_is_followed_on_while_a_purged_snapshot_cannot_be_caught
 
     monkeypatch.setattr(Loader, "catch_up", failing)
     monkeypatch.setattr(service_module, "LOAD_AGAIN_S", 0.1)
-    await pen.write_some(5)
-    await pen.project()
+    await pen.add_some(5)
     async with open_replica("a") as replica:
-        manifest = await snapshots.run(compact=True)
-        assert manifest is not None
+        manifest = await taken(snapshots, compact=True)
         await reloaded(pen, replica, manifest.name)
     assert len(tries) >= 3
     assert all(tries)
@@ -433,20 +413,16 @@ async def test_a_purge_after_a_rebuild_starts_again_in_the_new_generation(
     pen: Pen, open_replica: OpenReplica, snapshots: SnapshotJob
 ):
     """Also when the rebuild comes between the snapshot and the replica's reading it."""
-    await pen.write_some(10)
-    await pen.project()
+    await pen.add_some(10)
     async with open_replica("a") as replica:
-        manifest = await snapshots.run(compact=True)
-        assert manifest is not None
+        manifest = await taken(snapshots, compact=True)
         for number in range(PARTITIONS):
             await rebuild(pen.redis, pen.log, number, 10)
         await reloaded(pen, replica, manifest.name)
-        await pen.write_some(3)
-        await pen.project()
+        await pen.add_some(3)
         async with open_replica("late") as late:
             await assert_same(replica, late)
-        manifest = await snapshots.run(compact=True)
-        assert manifest is not None
+        manifest = await taken(snapshots, compact=True)
         await reloaded(pen, replica, manifest.name)
         assert {at.generation for at in replica.at.values()} == {2}
         async with open_replica("later") as later:
@@ -470,8 +446,7 @@ async def test_searches_go_on_while_the_purged_snapshot_is_loaded(
 
         await replica.wait_for(Token.parse(accepted.position), 30)
         monkeypatch.setattr(snapshots_module, "load", slow)
-        manifest = await snapshots.run(compact=True)
-        assert manifest is not None
+        manifest = await taken(snapshots, compact=True)
         await wait_until(loading.is_set)
         again = await pen.remember("bob likes green tea too")
         await pen.project()
@@ -502,8 +477,7 @@ async def test_a_purge_that_was_interrupted_is_repaired_by_running_again(
                 patch.setattr(snapshots_module, step, killed)
                 with pytest.raises(ConnectionResetError):
                     await snapshots.run(compact=True)
-            manifest = await snapshots.run(compact=True)
-            assert manifest is not None
+            manifest = await taken(snapshots, compact=True)
             await reloaded(pen, replica, manifest.name)
             assert traces(tmp_path) == set()
 
@@ -519,8 +493,7 @@ async def test_a_snapshot_is_compacted_unasked_when_many_are_dead(
         for item in written[:4]:
             await pen.say(ForgetSubject(kind="memory", subject=item.id, project=f"p{written.index(item)}"))
         await pen.project()
-        manifest = await snapshots.run(force=True)
-        assert manifest is not None
+        manifest = await taken(snapshots, force=True)
         texts = np.load(tmp_path / "snapshots" / manifest.name / "recorded_ms.npy")
         assert len(texts) == manifest.documents == 6
         assert len(list((tmp_path / "snapshots").iterdir())) == 2
@@ -533,8 +506,7 @@ async def test_a_replica_that_cannot_see_the_purged_snapshot_goes_on_and_says_so
     pen: Pen, open_replica: OpenReplica, snapshots: SnapshotJob, caplog: pytest.LogCaptureFixture
 ):
     """Who waits for it is told the truth: it still has the old one. The next snapshot it can see will do."""
-    await pen.write_some(3)
-    await pen.project()
+    await pen.add_some(3)
     async with open_replica("a") as replica:
         await pen.redis.set(PURGED, str(new_event_id()))
         await wait_until(lambda: "erased documents are still in its files" in caplog.text)
@@ -542,8 +514,7 @@ async def test_a_replica_that_cannot_see_the_purged_snapshot_goes_on_and_says_so
         assert replica.snapshot == ""
         assert await ids(replica, "topic1")
         assert await replicas(pen.redis) == [("a", "")]
-        manifest = await snapshots.run(force=True)
-        assert manifest is not None
+        manifest = await taken(snapshots, force=True)
         await reloaded(pen, replica, manifest.name)
 
 
@@ -555,8 +526,7 @@ async def test_replicas_that_are_up_are_known_with_their_snapshots(
     async with open_replica("a"):
         await wait_until(lambda: _present(pen, [("a", "")]))
         assert await pen.redis.zrange(REPLICAS, 0, -1) == [b"a|"]
-        manifest = await snapshots.run(force=True)
-        assert manifest is not None
+        manifest = await taken(snapshots, force=True)
         async with open_replica("b"):
             await wait_until(lambda: _present(pen, [("a", ""), ("b", manifest.name)]))
         await wait_until(lambda: _present(pen, [("a", "")]))

@@ -124,8 +124,7 @@ async def test_a_generation_that_is_behind_is_not_switched_to(pen: Pen, redis: C
 
 
 async def test_cleaning_up_takes_the_old_generation_only(pen: Pen, redis: Client):
-    await pen.write_some(10)
-    await pen.project()
+    await pen.add_some(10)
     before = [await stored(redis, number) for number in range(PARTITIONS)]
     for number in range(PARTITIONS):
         assert await rebuild(redis, pen.log, number, 10) == 1
@@ -141,8 +140,7 @@ async def test_cleaning_up_takes_the_old_generation_only(pen: Pen, redis: Client
 
 
 async def test_cleaning_up_generation_1_leaves_generation_10(pen: Pen, redis: Client):
-    await pen.write_some(3)
-    await pen.project()
+    await pen.add_some(3)
     for generation in range(1, 10):
         assert await rebuild(redis, pen.log, 0, 10) == generation
     live = await stored(redis, 0)
@@ -155,8 +153,7 @@ async def test_an_interrupted_rebuild_goes_on_where_it_stopped(
     pen: Pen, redis: Client, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(rebuild_module, "BATCH", 4)
-    await pen.write_some(20)
-    await pen.project()
+    await pen.add_some(20)
     where = max(range(PARTITIONS), key=[await redis.xlen(PartitionKeys(n).log) for n in range(PARTITIONS)].__getitem__)
     read_from: list[Position] = []
 
@@ -171,8 +168,7 @@ async def test_an_interrupted_rebuild_goes_on_where_it_stopped(
     with pytest.raises(ConnectionResetError):
         await rebuild(redis, log, where, 10)
     assert await redis.get(PartitionKeys(where).generation) is None, "half a rebuild is nobody's"
-    await pen.write_some(5)
-    await pen.project()
+    await pen.add_some(5)
     assert await rebuild(redis, log, where, 10) == 1
     assert read_from[5] == read_from[4] > read_from[3]
     assert differences(await stored(redis, where), of_store(await replay(pen.log, where))) == {}
@@ -180,16 +176,14 @@ async def test_an_interrupted_rebuild_goes_on_where_it_stopped(
 
 
 async def test_a_rebuild_in_slices_says_when_there_is_more_to_do(pen: Pen, redis: Client):
-    await pen.write_some(5)
-    await pen.project()
+    await pen.add_some(5)
     assert await rebuild(redis, pen.log, 0, 0.0) is None
     assert await rebuild(redis, pen.log, 0, 10.0) == 1
 
 
 async def test_an_empty_partition_can_be_rebuilt(pen: Pen, redis: Client):
     assert await rebuild(redis, pen.log, 0, 10) == 1
-    await pen.write_some(5)
-    await pen.project()
+    await pen.add_some(5)
     await assert_equals_replay(redis, pen.log, PARTITIONS)
 
 
@@ -215,9 +209,7 @@ async def test_a_rebuild_that_overtakes_the_runner_still_erases_what_is_forgotte
 async def test_vectors_are_there_again_after_a_rebuild_without_a_model_call(
     pen: Pen, redis: Client, queue: EmbeddingQueue, embedder: HashEmbedder, open_replica: OpenReplica
 ):
-    await pen.write_some(5)
-    await pen.project()
-    await drain(queue)
+    await pen.add_some(5, queue=queue)
     embedder.asked.clear()
     for number in range(PARTITIONS):
         assert await rebuild(redis, pen.log, number, 10) == 1
@@ -231,8 +223,7 @@ async def test_vectors_are_there_again_after_a_rebuild_without_a_model_call(
 async def test_what_waits_to_be_embedded_goes_on_waiting_behind_a_rebuild(
     pen: Pen, redis: Client, queue: EmbeddingQueue, open_replica: OpenReplica
 ):
-    await pen.write_some(5)
-    await pen.project()
+    await pen.add_some(5)
     for number in range(PARTITIONS):
         assert await rebuild(redis, pen.log, number, 10) == 1
     assert await drain(queue) == 5 + 5 + 5
@@ -261,9 +252,7 @@ async def test_recall_goes_on_while_the_index_is_compared_with_the_next_generati
     """All that was found is found, with its vectors; reads wait for their own writes, and nobody is sent away."""
     tea = await pen.remember("ada likes green tea")
     doomed = await pen.remember("bob likes black coffee")
-    await pen.write_some(10)
-    await pen.project()
-    await drain(queue)
+    await pen.add_some(10, queue=queue)
     async with open_replica("a") as replica:
         before = replica.applied
         for number in range(PARTITIONS):
@@ -296,8 +285,7 @@ async def test_what_the_next_generation_has_not_leaves_the_index_and_what_it_has
     """Documents that differ from those of before, as after a release that reads events in another way."""
     tea = await pen.remember("ada likes green tea")
     coffee = await pen.remember("bob likes black coffee")
-    await pen.write_some(3)
-    await pen.project()
+    await pen.add_some(3)
     ((partition, _),) = Token.parse(tea.position).items()
     async with open_replica("a") as replica:
         next_one = PartitionKeys(partition).of_generation(2)
@@ -318,9 +306,7 @@ async def test_what_the_next_generation_has_not_leaves_the_index_and_what_it_has
 async def test_vectors_that_come_again_cost_no_insert(
     pen: Pen, redis: Client, queue: EmbeddingQueue, open_replica: OpenReplica
 ):
-    await pen.write_some(5)
-    await pen.project()
-    await drain(queue)
+    await pen.add_some(5, queue=queue)
     async with open_replica("a") as replica:
         rows = len(replica.index.vectors._matrix)  # pyright: ignore[reportPrivateUsage]
         for number in range(PARTITIONS):
@@ -337,8 +323,7 @@ async def test_a_follower_that_missed_two_switches_ends_with_the_documents_that_
     pen: Pen, redis: Client, open_replica: OpenReplica, monkeypatch: pytest.MonkeyPatch
 ):
     """Generation 1 was live before, and is again, with a feed that begins where it became that."""
-    await pen.write_some(5)
-    await pen.project()
+    await pen.add_some(5)
     async with open_replica("a") as replica:
         held = asyncio.Event()
         read = following_module.read_feed
@@ -357,8 +342,7 @@ async def test_a_follower_that_missed_two_switches_ends_with_the_documents_that_
             await pen.project()
             assert (await fill(redis, pen.log, number, 1, 10.0)).level
             assert await switch(redis, number, 2, 1)
-        await pen.write_some(2)
-        await pen.project()
+        await pen.add_some(2)
         held.set()
         heads = Token({number: await pen.log.head(number) for number in range(PARTITIONS)})
         await replica.wait_for(heads, 30)
@@ -400,8 +384,7 @@ async def test_every_document_gets_its_own_vector(
     pen: Pen, queue: EmbeddingQueue, redis: Client, open_replica: OpenReplica
 ):
     """However the batch was divided between threads."""
-    await pen.write_some(40)
-    await pen.project()
+    await pen.add_some(40)
     assert await drain(queue) == 40 + 40 + 7
     assert await queued(redis) == {}
     texts = {
@@ -496,8 +479,7 @@ async def test_a_forgotten_document_leaves_the_queue_without_a_model_call(
 
 
 async def test_a_crash_while_embedding_leaves_the_documents_queued(pen: Pen, redis: Client, embedder: HashEmbedder):
-    await pen.write_some(3)
-    await pen.project()
+    await pen.add_some(3)
     before = await queued(redis)
 
     class Broken(HashEmbedder):

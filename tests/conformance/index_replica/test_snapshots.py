@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from replay_compare import without_vectors
-from replica_pen import EVERYTHING, PARTITIONS, HashEmbedder, OpenReplica, Pen, assert_same, closed, drain, ids
+from replica_pen import EVERYTHING, PARTITIONS, HashEmbedder, OpenReplica, Pen, assert_same, closed, drain, ids, taken
 from waiting import wait_until
 
 from ingest.errors import ProjectionBehind
@@ -29,17 +29,12 @@ async def test_a_snapshot_and_the_rest_of_the_feed_are_the_whole_feed(
 ):
     """One replica reads everything; the other starts from a snapshot behind which the feeds were trimmed."""
     async with open_replica("all") as everything:
-        await pen.write_some()
-        await pen.project()
-        await drain(queue)
-        manifest = await snapshots.run(force=True)
-        assert manifest is not None
+        await pen.add_some(queue=queue)
+        manifest = await taken(snapshots, force=True)
         assert manifest.documents == 30 + 30 + 7
         for partition in range(PARTITIONS):
             assert await pen.redis.xlen(PartitionKeys(partition).of_generation(1).changes) == 0
-        await pen.write_some()
-        await pen.project()
-        await drain(queue)
+        await pen.add_some(queue=queue)
         async with open_replica("late") as late:
             assert late.documents == 60 + 60 + 7
             await assert_same(everything, late)
@@ -51,9 +46,7 @@ async def test_a_snapshot_goes_on_from_the_one_before(
 ):
     async with open_replica("all") as everything:
         for _ in range(4):
-            await pen.write_some(8)
-            await pen.project()
-            await drain(queue)
+            await pen.add_some(8, queue=queue)
             assert await snapshots.run(force=True) is not None
         assert len(list((tmp_path / "snapshots").iterdir())) == 2
         async with open_replica("late") as late:
@@ -61,8 +54,7 @@ async def test_a_snapshot_goes_on_from_the_one_before(
 
 
 async def test_no_snapshot_is_written_while_the_feeds_are_short(pen: Pen, snapshots: SnapshotJob, tmp_path: Path):
-    await pen.write_some(3)
-    await pen.project()
+    await pen.add_some(3)
     assert await snapshots.run() is None
     assert not (tmp_path / "snapshots").exists()
 
@@ -70,8 +62,7 @@ async def test_no_snapshot_is_written_while_the_feeds_are_short(pen: Pen, snapsh
 async def test_an_empty_log_can_have_a_snapshot(pen: Pen, open_replica: OpenReplica, snapshots: SnapshotJob):
     assert await snapshots.run(force=True) is not None
     async with open_replica("a") as replica:
-        await pen.write_some(2)
-        await pen.project()
+        await pen.add_some(2)
         await wait_until(lambda: replica.documents == 2 + 2 + 2)
 
 
@@ -88,17 +79,14 @@ async def test_a_follower_that_fell_behind_a_trim_loads_again(
                 await held.wait()
             return await read(redis, partition, at, block_ms)
 
-        await pen.write_some(10)
-        await pen.project()
+        await pen.add_some(10)
         await wait_until(lambda: slow.applied == everything.applied)
         slow_tasks = {task for task in asyncio.all_tasks() if task.get_name().startswith("feed-")}
         monkeypatch.setattr(following_module, "read_feed", held_up)
         await asyncio.sleep(1.1)  # the reads that are blocked now end within a second
-        await pen.write_some(10)
-        await pen.project()
+        await pen.add_some(10)
         assert await snapshots.run(force=True) is not None
-        await pen.write_some(5)
-        await pen.project()
+        await pen.add_some(5)
         held.set()
         monkeypatch.setattr(following_module, "read_feed", read)
         await wait_until(lambda: slow.documents == 25 + 25 + 7)
@@ -156,9 +144,7 @@ async def test_an_index_without_a_usable_snapshot_is_made_of_the_documents(
     folder, whole = tmp_path / "snapshots", tmp_path / "whole"
     async with open_replica("all") as everything:
         for _ in range(2):
-            await pen.write_some(6)
-            await pen.project()
-            await drain(queue)
+            await pen.add_some(6, queue=queue)
             assert await snapshots.run(force=True) is not None
         await wait_until(lambda: everything.documents == 12 + 12 + 7)
         shutil.copytree(folder, whole)
@@ -171,8 +157,7 @@ async def test_an_index_without_a_usable_snapshot_is_made_of_the_documents(
                 assert late.documents == everything.documents
                 assert await late.in_index_thread(without_vectors, late.index) == set()
                 await assert_same(everything, late)
-                written = await pen.write_some(3)
-                await pen.project()
+                written = await pen.add_some(3)
                 await late.wait_for(written, 30)
                 await everything.wait_for(written, 30)
                 await assert_same(everything, late)
@@ -188,9 +173,7 @@ async def test_a_worker_writes_a_snapshot_by_itself_where_a_usable_one_is_missin
         folder, work = tmp_path / "snapshots", tmp_path / name
         return SnapshotJob(redis, PARTITIONS, folder, work, FixedEmbedder(HashEmbedder()), every=1000)
 
-    await pen.write_some(6)
-    await pen.project()
-    await drain(queue)
+    await pen.add_some(6, queue=queue)
     assert await job("1").run(force=True) is not None
     assert await job("2").run() is None
     _alter_all(tmp_path / "snapshots")
@@ -207,9 +190,7 @@ async def test_a_worker_writes_a_snapshot_by_itself_where_a_usable_one_is_missin
 async def test_texts_whose_vectors_are_not_cached_are_embedded_again(
     pen: Pen, open_replica: OpenReplica, snapshots: SnapshotJob, queue: EmbeddingQueue, redis: Client, tmp_path: Path
 ):
-    await pen.write_some(6)
-    await pen.project()
-    await drain(queue)
+    await pen.add_some(6, queue=queue)
     assert await snapshots.run(force=True) is not None
     _delete_folder(tmp_path / "snapshots")
     async for key in redis.scan_iter(match="mnemolog:vec:*", count=1000):
@@ -228,8 +209,7 @@ async def test_before_an_index_has_anything_of_a_partition_a_search_is_an_error_
     pen: Pen, feeds: Client, snapshots: SnapshotJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """It says what it is at, and does not say that it is ready."""
-    await pen.write_some(6)
-    await pen.project()
+    await pen.add_some(6)
     assert await snapshots.run(force=True) is not None
     _delete_folder(tmp_path / "snapshots")
     go_on = asyncio.Event()
@@ -260,11 +240,9 @@ async def test_a_snapshot_answers_before_the_feed_behind_it_is_read_and_says_so(
     pen: Pen, feeds: Client, snapshots: SnapshotJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """Searches go on; what names things without their documents waits, because some may have been forgotten since."""
-    await pen.write_some(6)
-    await pen.project()
+    await pen.add_some(6)
     assert await snapshots.run(force=True) is not None
-    token = await pen.write_some(6)
-    await pen.project()
+    token = await pen.add_some(6)
     go_on = asyncio.Event()
     read_feed = following_module.read_feed
 
@@ -303,13 +281,11 @@ async def test_a_snapshot_is_written_when_few_entries_tell_of_many_documents(
     pen: Pen, snapshots: SnapshotJob, monkeypatch: pytest.MonkeyPatch
 ):
     """What a process that starts has to read is bounded by its size, not by how many entries it came in."""
-    await pen.write_some(6)
-    await pen.project()
+    await pen.add_some(6)
     assert await snapshots.run() is None
     monkeypatch.setattr(snapshot_module, "MIN_FEED_BYTES", 1_000)
     assert await snapshots.run() is not None
-    await pen.write_some(6)
-    await pen.project()
+    await pen.add_some(6)
     monkeypatch.setattr(snapshot_module, "FEED_BYTES_PER_DOCUMENT", 1_000_000)
     assert await snapshots.run() is None
 
@@ -320,8 +296,7 @@ async def test_a_folder_that_cannot_be_written_leaves_the_feeds_whole(
     (tmp_path / "file").write_text("in the way")
     embedders = FixedEmbedder(HashEmbedder())
     job = SnapshotJob(redis, PARTITIONS, tmp_path / "file" / "snapshots", tmp_path / "job", embedders, every=1)
-    await pen.write_some(6)
-    await pen.project()
+    await pen.add_some(6)
     assert await job.run() is None
     assert "is not writable" in caplog.text
     async with open_replica("a") as replica:
@@ -341,8 +316,7 @@ async def test_a_snapshot_whose_job_ran_out_of_time_is_written_all_the_same(
         return await wait_for_own_writes(*args)
 
     monkeypatch.setattr(snapshot_module, "catch_up", held_up)
-    await pen.write_some(3)
-    await pen.project()
+    await pen.add_some(3)
     job = asyncio.create_task(snapshots.run(force=True))
     await begun.wait()
     job.cancel()

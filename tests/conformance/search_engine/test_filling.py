@@ -52,14 +52,11 @@ class OtherEmbedder(HashEmbedder):
 async def test_an_index_is_filled_from_the_documents_and_then_follows_the_feed(
     pen: Pen, servers: Servers, keep: Keeping, queue: EmbeddingQueue
 ):
-    await pen.write_some(20)
-    await pen.project()
+    await pen.add_some(20)
     async with keep():
         index = await in_line(servers)
         assert await count_of(servers.engine, index) > 40
-        await pen.write_some(10)
-        await pen.project()
-        await drain(queue)
+        await pen.add_some(10, queue=queue)
         index = await in_line(servers)
         states = [await read_state(servers.engine, PartitionIndex(index.name, n)) for n in range(PARTITIONS)]
         assert all(state is not None and state.embedded == state.documents > 0 for state in states)
@@ -87,13 +84,11 @@ async def test_what_is_forgotten_leaves_no_key_and_no_word(pen: Pen, servers: Se
 async def test_a_worker_that_ends_between_feed_and_engine_goes_on_where_the_engine_stands(
     pen: Pen, servers: Servers, keep: Keeping, monkeypatch: pytest.MonkeyPatch
 ):
-    await pen.write_some(5)
-    await pen.project()
+    await pen.add_some(5)
     async with keep():
         index = await in_line(servers)
     before = [await read_state(servers.engine, PartitionIndex(index.name, n)) for n in range(PARTITIONS)]
-    await pen.write_some(30)
-    await pen.project()
+    await pen.add_some(30)
 
     class Ended(BaseException):
         pass
@@ -127,8 +122,7 @@ async def test_of_two_writers_the_one_that_was_held_up_changes_nothing(
 ):
     """It has read a document that is forgotten before it writes."""
     secret = await pen.remember("to be forgotten")
-    await pen.write_some(3)
-    await pen.project()
+    await pen.add_some(3)
     ((partition, _),) = Token.parse(secret.position).items()
     async with keep():
         index = await in_line(servers)
@@ -163,19 +157,16 @@ async def test_of_two_writers_the_one_that_was_held_up_changes_nothing(
 
 
 async def test_an_emptied_engine_is_filled_from_the_documents_again(pen: Pen, servers: Servers, keep: Keeping):
-    await pen.write_some(10)
-    await pen.project()
+    await pen.add_some(10)
     async with keep():
         await in_line(servers)
         await servers.engine.flushall()
-        await pen.write_some(2)
-        await pen.project()
+        await pen.add_some(2)
         await in_line(servers)
 
 
 async def test_an_index_that_the_engine_lost_is_replaced_by_a_new_one(pen: Pen, servers: Servers, keep: Keeping):
-    await pen.write_some(5)
-    await pen.project()
+    await pen.add_some(5)
     async with keep():
         index = await in_line(servers)
         await schema.command(servers.engine, "FT.DROPINDEX", index.name)
@@ -201,8 +192,7 @@ async def test_what_the_feed_does_not_tell_is_read_from_the_documents(pen: Pen, 
     async with keep():
         await in_line(servers)
     await pen.forget(gone.id)
-    await pen.write_some(5)
-    await pen.project()
+    await pen.add_some(5)
     for partition in range(PARTITIONS):
         feed = PartitionKeys(partition).of_generation(1)
         await trim_feed(pen.redis, partition, FeedPosition(feed=await end_of_feed(pen.redis, feed)))
@@ -213,8 +203,7 @@ async def test_what_the_feed_does_not_tell_is_read_from_the_documents(pen: Pen, 
 async def test_the_index_follows_to_another_generation_and_is_relied_on_meanwhile(
     pen: Pen, servers: Servers, keep: Keeping, monkeypatch: pytest.MonkeyPatch
 ):
-    await pen.write_some(10)
-    await pen.project()
+    await pen.add_some(10)
     phases: set[str] = set()
     real = filling.write
 
@@ -228,8 +217,7 @@ async def test_the_index_follows_to_another_generation_and_is_relied_on_meanwhil
         monkeypatch.setattr(filling, "write", noting)
         for partition in range(PARTITIONS):
             assert await rebuild(pen.redis, pen.log, partition, 20) == 1
-        await pen.write_some(2)
-        await pen.project()
+        await pen.add_some(2)
         index = await in_line(servers)
         state = await read_state(servers.engine, PartitionIndex(index.name, 0))
         assert state is not None
@@ -240,8 +228,7 @@ async def test_the_index_follows_to_another_generation_and_is_relied_on_meanwhil
 async def test_what_is_no_document_of_a_new_generation_leaves_the_index(pen: Pen, servers: Servers, keep: Keeping):
     """No feed tells of it."""
     stray = await pen.remember("stray")
-    await pen.write_some(3)
-    await pen.project()
+    await pen.add_some(3)
     ((partition, _),) = Token.parse(stray.position).items()
     async with keep():
         index = await in_line(servers)
@@ -272,8 +259,7 @@ async def test_another_model_gets_an_index_beside_the_one_that_is_read(
     pen: Pen, servers: Servers, keep: Keeping, queue: EmbeddingQueue
 ):
     """It is used when it has as many vectors, and the old one goes with all its keys."""
-    await pen.write_some(10)
-    await pen.project()
+    await pen.add_some(10)
     async with keep():
         old = await in_line(servers)
         await drain(queue)
@@ -286,8 +272,7 @@ async def test_another_model_gets_an_index_beside_the_one_that_is_read(
             return bool(states) and all(state and state.phase == "ready" for state in states or ())
 
         await wait_until(is_filled)
-        await pen.write_some(2)
-        await pen.project()
+        await pen.add_some(2)
         assert await live(servers.engine) == old, "its documents have no vectors yet"
         with ThreadPoolExecutor(1) as executor:
             await drain(embedding_queue(pen.redis, OtherEmbedder(), executor))
@@ -301,15 +286,13 @@ async def test_an_engine_that_is_away_is_waited_for_and_told_of_once(
     pen: Pen, servers: Servers, keep: Keeping, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     caplog.set_level("INFO")
-    await pen.write_some(3)
-    await pen.project()
+    await pen.add_some(3)
     async with keep():
         await in_line(servers)
         with monkeypatch.context() as patch:
             for name in ("hgetall", "get", "evalsha", "ask", "ask_apart"):
                 patch.setattr(servers.engine, name, _away)
-            await pen.write_some(3)
-            await pen.project()
+            await pen.add_some(3)
             await wait_until(lambda: "will be" in caplog.text)
             await asyncio.sleep(0.3)
         await in_line(servers)
@@ -334,8 +317,7 @@ async def test_feeds_are_trimmed_behind_the_index(
     assert await entries() == 60
     async with keep(every=10):
         await wait_until(lambda: _is(entries, 0))
-        await pen.write_some(1)
-        await pen.project()
+        await pen.add_some(1)
         await in_line(servers)
 
 
@@ -351,8 +333,7 @@ async def test_a_purge_waits_for_the_index_and_trims_what_told_of_the_forgotten(
 ):
     purge = SearchEnginePurge(servers.redis, servers.engine, PARTITIONS)
     secret = await pen.remember(SECRET)
-    await pen.write_some(3)
-    await pen.project()
+    await pen.add_some(3)
     async with keep():
         index = await in_line(servers)
         probe = await purge.probe(TENANT, [secret.id, "mem_none"], [SECRET])
@@ -374,8 +355,7 @@ async def test_a_purge_waits_for_the_index_and_trims_what_told_of_the_forgotten(
 async def test_a_purge_is_not_done_while_a_dropped_index_has_keys(
     pen: Pen, servers: Servers, keep: Keeping, monkeypatch: pytest.MonkeyPatch
 ):
-    await pen.write_some(1)
-    await pen.project()
+    await pen.add_some(1)
     async with keep():
         await in_line(servers)
     read = await schema.read_catalogue(servers.engine)
@@ -429,8 +409,7 @@ class Two:
 async def test_another_embedders_vectors_are_made_before_its_index_is_filled(pen: Pen, servers: Servers, keep: Keeping):
     embedders = Two(servers)
     await declare(servers.redis, embedders.choice("one"))
-    await pen.write_some(5)
-    await pen.project()
+    await pen.add_some(5)
     choices = embedders.choice("one"), embedders.choice("two")
     rebuild = await Rebuilds(servers.redis).start("embeddings", range(PARTITIONS), embedders=choices)
     with ThreadPoolExecutor(1) as executor:

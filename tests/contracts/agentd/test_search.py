@@ -75,13 +75,13 @@ def test_any_of_the_tags_will_do(agentd: httpx.Client, remember: Remember, name:
     remember("second", tags=[f"{name}-b"])
     remember("third", tags=[f"{name}-a,{name}-b"])
 
-    def found(*tags: str) -> set[str]:
+    def find(*tags: str) -> set[str]:
         answer = agentd.post("/memories/search", json={"query": "which", "tags": [f"{name}-{tag}" for tag in tags]})
         return set(contents(answer.json()["memories"]))
 
-    assert found("a") == {"first"}
-    assert found("a", "b") == {"first", "second"}
-    assert found("c") == set()
+    assert find("a") == {"first"}
+    assert find("a", "b") == {"first", "second"}
+    assert find("c") == set()
 
 
 @pytest.mark.covers("POST /memories/search")
@@ -91,16 +91,16 @@ def test_times_bound_the_creation_and_are_inclusive(remember: Remember, search: 
     assert at[0] < at[1] < at[2]
     elsewhere = timezone(timedelta(hours=-7))
 
-    def found(**bounds: datetime) -> set[str]:
+    def find(**bounds: datetime) -> set[str]:
         given = {key.rstrip("_"): when.isoformat() for key, when in bounds.items()}
         return set(contents(search("event", **given)))
 
-    assert found(from_=at[1]) == {"event 1", "event 2"}
-    assert found(to=at[1]) == {"event 0", "event 1"}
-    assert found(from_=at[1].astimezone(elsewhere), to=at[1].astimezone(elsewhere)) == {"event 1"}
-    assert found(from_=at[1] + timedelta(microseconds=1)) == {"event 2"}
-    assert found(to=at[1] - timedelta(microseconds=1)) == {"event 0"}
-    assert found(from_=at[2] + timedelta(days=1)) == set()
+    assert find(from_=at[1]) == {"event 1", "event 2"}
+    assert find(to=at[1]) == {"event 0", "event 1"}
+    assert find(from_=at[1].astimezone(elsewhere), to=at[1].astimezone(elsewhere)) == {"event 1"}
+    assert find(from_=at[1] + timedelta(microseconds=1)) == {"event 2"}
+    assert find(to=at[1] - timedelta(microseconds=1)) == {"event 0"}
+    assert find(from_=at[2] + timedelta(days=1)) == set()
 
 
 @pytest.mark.covers("POST /memories/search")
