@@ -1,3 +1,5 @@
 """The views of documents, which importing their queries registers."""
 
-import projections.services as services  # noqa: F401
+from projections.services import Queries
+
+__all__ = ["Queries"]

@@ -177,14 +177,8 @@ def test_a_slot_keeps_its_times_and_limits():
 
 
 def test_an_action_waits_for_what_it_requires_and_keeps_its_result():
-    base: dict[str, Any] = {
-        "description": "",
-        "priority": 2,
-        "tags": [],
-        "createdAt": AT,
-        "updatedAt": AT,
-        "project": "shop",
-    }
+    times: dict[str, Any] = {"createdAt": AT, "updatedAt": AT}
+    base = {"description": "", "priority": 2, "tags": list[str](), "project": "shop", **times}
     actions: list[dict[str, Any]] = [
         {**base, "id": "act_2", "title": "release", "status": "blocked", "parentId": "act_1"},
         {**base, "id": "act_1", "title": "fix", "status": "done", "result": "fixed", "updatedAt": LATER},
