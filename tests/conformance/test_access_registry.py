@@ -21,8 +21,7 @@ from oauth_issuer import RESOURCE, Issuer
 from typer.testing import CliRunner, Result
 
 from api.access.admission import RateLimits
-from api.access.keyring import Keyring
-from api.access.keys import Grant, Made, Registry, parse
+from api.access.keys import Grant, Keyring, Made, Registry, parse
 from api.access.oauth import verifier
 from api.access.oauth.rules import TokenRefused, TokenRules
 from api.access.oauth.tokens import LEEWAY_S

@@ -35,8 +35,7 @@ from ingest.log.lag import entries_behind
 from ingest.log.position import START, Position, partition_of, project_route
 from ingest.platform.connections import Client
 from ingest.platform.settings import from_environment
-from projections.maintenance.backing_up import BackupJob, choose
-from projections.maintenance.backups import StoreTarget, count_forgotten
+from projections.maintenance.backups import BackupJob, StoreTarget, choose, count_forgotten
 from projections.maintenance.restoring import restore
 from tests.conformance.interruptions import Killed, files_with, forget, killing
 

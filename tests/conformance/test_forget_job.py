@@ -501,8 +501,8 @@ STEPS: list[tuple[object, str]] = [
     (snapshots_module, "trim_feed"),
     (snapshots_module, "prune"),
     (SnapshotJob, "run"),
-    (Purge, "_rewrite_log_file"),
-    (Purge, "_await_replicas"),
+    (purge_module, "rewrite_log_file"),
+    (SnapshotPurge, "await_readers"),
 ]
 
 
@@ -518,7 +518,7 @@ async def test_a_purge_that_is_killed_at_any_step_is_done_by_the_next(
         with pytest.raises(Killed):
             await shop.purge().run()
     again = shop.purge()
-    if step == "_await_replicas":
+    if step == "await_readers":
         assert not await again.wanted(), "all is done but for waiting"
     else:
         assert await again.wanted()
@@ -535,14 +535,14 @@ async def test_what_is_forgotten_while_a_purge_runs_is_left_to_the_next_one(
     await shop.remember(KEPT)
     await settled(shop, queue)
     await forget(shop, first.id)
-    ask = Purge._rewrite_log_file  # pyright: ignore[reportPrivateUsage]
+    ask = purge_module.rewrite_log_file
 
-    async def meanwhile(self: Purge) -> str:
+    async def meanwhile(server: Client) -> str:
         await forget(shop, second.id)
-        return await ask(self)
+        return await ask(server)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Purge, "_rewrite_log_file", meanwhile)
+        patched.setattr(purge_module, "rewrite_log_file", meanwhile)
         await shop.purge().run()
     assert files_with(shop.snapshots, MARK), "the second was there when it was written"
     assert await shop.purge().wanted()
@@ -610,10 +610,10 @@ async def test_of_two_purges_at_once_the_second_waits_for_the_first(
     """So both write a snapshot, whichever worker they run in; and neither takes off notes that the other works on."""
     await forgotten_secret(shop, queue, snapshot=False)
     order: list[str] = []
-    for step in ("_notes", "_await_replicas"):
-        monkeypatch.setattr(Purge, step, noting(order, getattr(Purge, step)))
+    for owner, step in ((Purge, "_notes"), (SnapshotPurge, "await_readers")):
+        monkeypatch.setattr(owner, step, noting(order, getattr(owner, step)))
     both = await asyncio.gather(shop.purge("one").run(), shop.purge("other").run())
-    assert order == ["_notes", "_await_replicas"] * 2
+    assert order == ["_notes", "await_readers"] * 2
     assert [item.snapshot != "" for item in both] == [True, True]
     assert [item.embedding_cache for item in both] in ([1, 0], [0, 1])
     await assert_nothing_left(shop)
@@ -655,6 +655,6 @@ async def test_a_probe_finds_what_is_still_there_and_nothing_after_a_purge(shop:
     secret = await forgotten_secret(shop, queue)
     purge = shop.purge()
     for hits in (1, 0):
-        probe = await purge.probe(TENANT, [secret], [SECRET])
+        probe = await purge.index.probe(TENANT, [secret], [SECRET])
         assert (probe.documents, probe.queries, probe.found) == (1, 1, hits)
         await purge.run()

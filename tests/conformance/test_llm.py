@@ -93,8 +93,8 @@ async def bench(stub: LlmStub, redis: Client, clock: ManualClock) -> AsyncIterat
 async def test_an_observation_is_compressed(bench: Bench):
     answer = await bench.assistant().compress(TENANT, observation_with())
     assert answer == Compression(
-        title="The deployment of Payments failed", narrative=f"It says: {TEXT}", facts=("error: port 8443 is taken",),
-        concepts=("payments",), files=("deploy/ports.py",), importance=8, model=MODEL, prompt_version="compress/1",
+        title="The deployment of Payments failed", narrative=f"It says: {TEXT}", facts=["error: port 8443 is taken"],
+        concepts=["payments"], files=["deploy/ports.py"], importance=8, model=MODEL, prompt_version="compress/1",
     )  # fmt: skip
 
 

@@ -40,7 +40,7 @@ from projections.queries.context import Compile, ContextRequest
 from projections.queries.documents import DocumentReader
 from projections.queries.graph import Drawing, Graph
 from projections.queries.log_events import Audit, EventFilter, LogEvents
-from projections.queries.observations import AroundQueries, Timeline
+from projections.queries.observations import AroundQueries, EnrichRequest, Timeline
 from projections.queries.profiles import ProjectProfiles
 from projections.queries.sessions import Sessions
 from projections.queries.work import Relations
@@ -474,9 +474,8 @@ async def test_a_timeline_tells_isolated_readers_their_own_only_and_other_tenant
 async def enriched(
     around: AroundQueries, *files: str, reader: Reader = ADA, session: str = "s9", **options: Any
 ) -> str:
-    headers: dict[str, Any] = {"terms": [], "tool_name": "Edit", "project": "atlas", **options}
-    results = await around.enrich(reader, session, files, **headers)
-    return results.context
+    fields: dict[str, Any] = {"tool_name": "Edit", "project": "atlas", **options}
+    return (await around.enrich(reader, EnrichRequest(files=list(files), session_id=session, **fields))).context
 
 
 async def test_files_are_told_of_by_history_recall_and_bugs(desk: Desk, around: AroundQueries):

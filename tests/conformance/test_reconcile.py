@@ -33,8 +33,7 @@ from projections.documents.document import listings
 from projections.documents.observations import Observation
 from projections.forgetting.forget import KEPT, Forgetting, Sweep, Swept
 from projections.maintenance.differences import manifest_of
-from projections.maintenance.reconciling import EVERY, NewestSnapshot, ReconcileJob
-from projections.maintenance.repairs import Fault, ReconcileReport, load_report
+from projections.maintenance.reconciling import EVERY, Fault, NewestSnapshot, ReconcileJob, ReconcileReport, load_report
 from projections.operations.current import Current
 from projections.rebuilding.documents import fill
 from projections.store.feed import Put, Remove, entry_fields, read_entry
