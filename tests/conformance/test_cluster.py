@@ -6,7 +6,7 @@ Everything that the client has in common with that of one server is shown by the
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any, cast
@@ -83,7 +83,7 @@ async def patient(cluster: Cluster, client: Client) -> AsyncIterator[Client]:
 
 
 @asynccontextmanager
-async def silenced(cluster: Cluster, partition: int = 0) -> AsyncIterator[set[int]]:
+async def silenced(cluster: Cluster, partition: int = 0) -> AsyncGenerator[set[int]]:
     """The node of a partition does not answer meanwhile; the partitions that are on it."""
     silent = cluster.primary_of(partition)
     away = {n for n in range(PARTITIONS) if cluster.primary_of(n) is silent}

@@ -1,7 +1,7 @@
 """Hosts of runners on a real server: who runs which partition, and what a change of owner must not lose."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from itertools import count
@@ -46,15 +46,15 @@ Open = Callable[[str], RunnerHost]
 
 def host_of(redis: Client, blocking: Client, name: str, log: RedisLog | None = None) -> RunnerHost:
     """A host that has begun; given a log, it looks whether that is open."""
-    look = log and log.look_whether_open
+    options: dict[str, Any] = {} if log is None else {"look_at_log": log.look_whether_open}
     runs = log or RedisLog(redis, PARTITIONS)
-    host = RunnerHost(redis, blocking, runs, name, lambda partition, changes: None, PartitionDeadLetters, look)
+    host = RunnerHost(redis, blocking, runs, name, lambda partition, changes: None, PartitionDeadLetters, **options)
     host.start()
     return host
 
 
 @asynccontextmanager
-async def writing(write: Write, pause_s: float) -> AsyncIterator[None]:
+async def writing(write: Write, pause_s: float) -> AsyncGenerator[None]:
     """Somebody writes meanwhile, without end."""
     done = asyncio.Event()
 

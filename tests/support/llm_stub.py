@@ -48,8 +48,7 @@ class LlmStub(ThreadServer):
         self.json_mode = True
         self.max_tokens = True
         self.usage: dict[str, Any] | None = {"prompt_tokens": 100, "completion_tokens": 50, "total_tokens": 150}
-        super().__init__([Route("/v1/chat/completions", self._complete, methods=["POST"])])
-        self.url += "/v1"
+        super().__init__([Route("/v1/chat/completions", self._complete, methods=["POST"])], "/v1")
 
     @property
     def setting(self) -> str:

@@ -15,10 +15,10 @@ from starlette.routing import Route
 class ThreadServer:
     """Runs as a context manager; `url` is known from the beginning."""
 
-    def __init__(self, routes: Sequence[Route]) -> None:
+    def __init__(self, routes: Sequence[Route], path: str = "") -> None:
         self._socket = socket.socket()
         self._socket.bind(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}{path}"
         app = Starlette(routes=routes)
         config = uvicorn.Config(app, log_level="error", lifespan="off", ws="none", timeout_graceful_shutdown=1)
         self._server = uvicorn.Server(config)

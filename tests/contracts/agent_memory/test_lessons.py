@@ -125,7 +125,8 @@ async def test_null_leaves_a_field(rest: Rest, name: str):
 async def test_triggers_are_counted_whatever_they_say(rest: Rest, name: str):
     made = await rest.learn(name, project=name)
     path = f"/api/lessons/{made['id']}/trigger"
-    for body in ({}, {"json": {"anything": 1}}, {"content": b"{no json"}):
+    bodies: tuple[dict[str, Any], ...] = ({}, {"json": {"anything": 1}}, {"content": b"{no json"})
+    for body in bodies:
         assert done(await rest.http.post(path, **body)) == {"triggered": True}
     assert done(await rest.http.post("/api/lessons/999999999/trigger")) == {"triggered": True}
     (now,) = await rest.listed("lessons", project=name)

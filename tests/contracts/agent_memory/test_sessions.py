@@ -118,7 +118,8 @@ async def test_a_change_of_nothing_is_400_and_a_status_that_there_is_not_422(res
     path = f"/api/sessions/{name}"
     for changes in ({}, {"status": "", "summary": ""}, {"status": None}, {"unknown": 1}):
         reason(await rest.http.patch(path, json=changes), 400)
-    for field, value in (("status", "paused"), ("status", 1), ("summary", [])):
+    wrong: tuple[tuple[str, Any], ...] = (("status", "paused"), ("status", 1), ("summary", []))
+    for field, value in wrong:
         assert places(await rest.http.patch(path, json={field: value})) == [["body", field]]
     assert (await only(rest, name))["status"] == "active"
 

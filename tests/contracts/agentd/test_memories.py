@@ -52,7 +52,13 @@ def test_content_and_creator_are_enough_and_unknown_keys_are_ignored(agentd: htt
     required = {"content": name, "created_by": "ada"}
     stored = agentd.post("/memories", json={**required, "score": 3, "owner": "somebody"}).json()
     assert stored.keys() == FIELDS
-    defaults = {"type": "information", "tags": [], "visibility": "public", "shared_with": [], "references": []}
+    defaults: dict[str, Any] = {
+        "type": "information",
+        "tags": [],
+        "visibility": "public",
+        "shared_with": [],
+        "references": [],
+    }
     assert {key: stored[key] for key in required | defaults} == required | defaults
 
 

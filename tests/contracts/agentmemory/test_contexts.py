@@ -1,7 +1,7 @@
 """The context of a session, and what belongs to the files that it touches."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 from xml.etree import ElementTree
@@ -22,7 +22,7 @@ def lesson(api: Api, content: str, **fields: Any) -> None:
 
 
 @contextmanager
-def pinned_slots(api: Api, name: str, **contents: str) -> Iterator[None]:
+def pinned_slots(api: Api, name: str, **contents: str) -> Generator[None]:
     """Slots of all projects, those called `hidden` not pinned; they are deleted afterwards."""
     for label, content in contents.items():
         fields = {"label": f"{label}_{name}", "content": content, "scope": "global", "pinned": label != "hidden"}

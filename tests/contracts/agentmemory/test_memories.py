@@ -51,8 +51,8 @@ def test_a_memory_is_answered_whole(api: Api, name: str):
     assert answer["success"] is True
     memory = answer["memory"]
     assert memory.keys() >= FIELDS
-    added = {"title": sent["content"], "sourceObservationIds": [], "supersedes": [], "sessionIds": []}
-    expected = {**sent, **added, "strength": 7, "version": 1, "isLatest": True}
+    added: dict[str, Any] = {"title": sent["content"], "sourceObservationIds": [], "supersedes": [], "sessionIds": []}
+    expected: dict[str, Any] = {**sent, **added, "strength": 7, "version": 1, "isLatest": True}
     assert {key: memory[key] for key in expected} == expected
     assert find(api, memory["id"]) == memory
 

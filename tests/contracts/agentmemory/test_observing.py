@@ -81,7 +81,7 @@ def differs(reason: str, *case: object) -> Any:
 
 
 TOOL = {"tool_name": "B"}
-OBSERVED = [
+OBSERVED: list[Any] = [
     differs("rules weigh what was done: an edit is of importance 6, not 5",
             "post_tool_use", {"tool_name": "Edit", "tool_input": {"file_path": "a.py"}}, {"importance": 5}),
     ("prompt_submit", {"prompt": "make it fast", "tool_name": "Bash"},

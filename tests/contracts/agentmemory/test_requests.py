@@ -112,7 +112,7 @@ def test_a_body_that_lacks_something_or_makes_no_sense_is_refused(api: Api, path
 def test_a_request_for_nothing_or_for_what_is_not_there_is_refused_in_words(
     api: Api, method: str, path: str, body: Json | None, status: int
 ):
-    message = refused(api.http.request(method, f"/agentmemory/{path}", **({"json": body} if body else {})), status)
+    message = refused(api.http.request(method, f"/agentmemory/{path}", json=body), status)
     assert message == "sessionId required" or not path.startswith("observations")
 
 

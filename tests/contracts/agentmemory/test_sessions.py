@@ -126,7 +126,7 @@ def test_the_summary_of_a_session_becomes_an_object(api: Api, name: str):
     [
         ([{"project": "/src/{name}", "cwd": "/src"}], "/src/{name}", "/src"),
         ([{"project": "a", "cwd": "/a"}, {"project": "b", "cwd": "/b"}, {"project": "", "cwd": ""}], "a", "/a"),
-        ([{}], "unknown", ""),
+        ([dict[str, Any]()], "unknown", ""),
         ([{"project": "", "cwd": ""}], "unknown", ""),
         ([{"project": None, "cwd": None}], "unknown", ""),
     ],
