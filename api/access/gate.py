@@ -186,7 +186,7 @@ def check_binding(settings: Settings, *, keys: bool) -> None:
     if settings.secret or keys or settings.oauth_issuer or settings.host in LOOPBACK:
         return
     raise InvalidSetting(
-        f"MNEMOLOG_HOST={settings.host} would let everybody in who can reach this machine: there is no API key. Set "
+        f"MNEMOLOG_HOST={settings.host} would let anyone in who can reach this machine: there is no API key. Set "
         "MNEMOLOG_SECRET, or make a key with `mnemolog keys create NAME --role operator` (with REDIS_URL set, or while "
         "the server runs on 127.0.0.1)"
     )

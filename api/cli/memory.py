@@ -329,7 +329,7 @@ COMMANDS = (
         "search", "POST /memories/search", "Find memories by meaning.", AgentdMatches,
         {
             "query": Param(str, typer.Argument(..., help="What to look for, in plain language.")),
-            "as_actor": option(str | None, None, "Who asks; also finds their own memories."),
+            "as_actor": option(str | None, None, "The reader; also finds their own memories."),
             "kind": KIND,
             "tags": option(str, "", "Comma-separated.", sent=lambda text: names_in(text) or None),
             "limit": Param(int, typer.Option(10, min=0)),

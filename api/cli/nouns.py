@@ -84,7 +84,7 @@ def _new_memory(values: Values) -> Values:
         raise typer.BadParameter("--private and --shared-with exclude each other")
     values["visibility"] = "private" if private else "shared" if shared_with else "public"
     if values["visibility"] != "public" and not agent:
-        raise typer.BadParameter(f"a {values['visibility']} memory needs --agent; without one, nobody could read it")
+        raise typer.BadParameter(f"a {values['visibility']} memory needs --agent; without one, no agent could read it")
     return values
 
 

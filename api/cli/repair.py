@@ -133,7 +133,7 @@ def discard(
     erase: Annotated[
         bool, typer.Option("--erase", help="Erase its content from the log; this cannot be undone.")
     ] = False,
-    agent: Annotated[str, typer.Option("--agent", "-a", help="Agent who writes.")] = "",
+    agent: Annotated[str, typer.Option("--agent", "-a", help="The writing agent.")] = "",
 ) -> None:
     """Discard them: they are never applied, not even by a rebuild. `redrive` undoes it, unless they were erased."""
     body = _selected(position, code, event_type, partition)

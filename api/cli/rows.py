@@ -117,8 +117,8 @@ def most(default: int, limit: int = 1000) -> Param:
 
 
 AGENT_READS = option(str, "", "Read as this agent, including its private memories.", "--agent", "-a")
-AGENT_WRITES = option(str, "", "Agent who writes.", "--agent", "-a")
-AUTHOR = option(str, "", "Agent who writes.", "--agent", "-a", field="agent_id")
+AGENT_WRITES = option(str, "", "The writing agent.", "--agent", "-a")
+AUTHOR = option(str, "", "The writing agent.", "--agent", "-a", field="agent_id")
 EVENT_ID = option(str, "", "Event id; sending the same id again stores nothing twice.")
 ANY_PROJECT = option(str | None, None, "Only this project.", "--project", "-p", show_default="all projects")
 PAGE: dict[str, Param] = {

@@ -263,7 +263,7 @@ class Supervisor:
             child.start()
 
     def _prepare(self, on_wait: Callable[[str], None]) -> None:
-        """Restore an empty log if configured, check that Redis answers and who has access, export a missing model.
+        """Restore an empty log if configured, check Redis and access, export a missing model.
 
         Raises RedisError if Redis does not answer.
         """

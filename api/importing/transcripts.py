@@ -189,7 +189,7 @@ _KIND_FIELDS = ("type", "step_type", "kind", "source")
 
 
 class Turn(NamedTuple):
-    """What was asked, and what was answered."""
+    """A prompt and its answer."""
 
     prompt: str
     response: str

@@ -272,7 +272,7 @@ class VitalMetrics(Collector):
         pressure = self._watch.pressure and self._watch.pressure.of(None)
         engaged = pressure.causes if pressure else []
         held = GaugeMetricFamily(
-            "mnemolog_write_pressure", "1 while everybody's writes are refused for this reason.", labels=["reason"]
+            "mnemolog_write_pressure", "1 while all writes are refused for this reason.", labels=["reason"]
         )
         for cause in CAUSES:
             held.add_metric([cause], float(cause in engaged))

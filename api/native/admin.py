@@ -91,7 +91,7 @@ class RedriveRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class DiscardRequest(RedriveRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which dead letters nobody wants applied, why, and whether what they say is to be erased from the log."""
+    """The dead letters to discard, the reason, and whether to erase their text from the log."""
 
     reason: Annotated[str, Meta(min_length=1, max_length=512)]
     erase: bool = False

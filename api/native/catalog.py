@@ -39,7 +39,7 @@ TAGS = {
     "relations": "How documents are related, and the graph that they make.",
     "commits": "Version-control commits and the sessions they were made in.",
     "condensing": "Few documents made of many.",
-    "forgetting": "What was asked to be forgotten, and what became of it.",
+    "forgetting": "Deletion requests and their receipts.",
     "names": "The projects and agents that there are.",
     "events": "The log: batches of writes, what was written by whom, and events as they come.",
     "transfer": "Export and import of the log.",
@@ -113,7 +113,7 @@ PARAMETERS: Mapping[str, Parameter] = {
 
 
 _STRANGER = "Or a web page of another origin asks, or the server is called by a name that it does not know."
-_AGENT = RequestHeader("Who reads, and who writes where the body has no `agent_id`.")
+_AGENT = RequestHeader("The reading agent, and the writing agent if the body has no `agent_id`.")
 _DURABILITY = RequestHeader("What a write must survive before it is acknowledged.", {"enum": list(LEVELS)})
 _MESSAGE = {
     "description": "A message of the Model Context Protocol; answers what the JSON-RPC method of that answers.",
@@ -170,7 +170,7 @@ def endpoints(mcp: Route, further: Sequence[Endpoint] = ()) -> list[Endpoint]:
 
 def _mcp(route: Route) -> Endpoint:
     return Endpoint(
-        "POST", route.path, ANY, route.endpoint, "The MCP door, streamable HTTP: one JSON-RPC message.",
+        "POST", route.path, ANY, route.endpoint, "The MCP endpoint, streamable HTTP: one JSON-RPC message.",
         body=_MESSAGE, query={"properties": {"profile": {"type": "string"}}}, answer=ANYTHING,
         answers={202: None, 400: ANYTHING, 403: None, 406: ANYTHING, 413: ANYTHING, 415: ANYTHING, 421: None},
         faults={
@@ -179,7 +179,7 @@ def _mcp(route: Route) -> Endpoint:
             406: "The client does not accept JSON.",
             413: "The message is too large.",
             415: "The content type is not JSON.",
-            421: "The server does not go by this name.",
+            421: "The host name is not one of the server's.",
         },
     )  # fmt: skip
 

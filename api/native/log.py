@@ -170,7 +170,7 @@ async def get_export(call: NativeCall, query: ExportRequest, request: Request) -
 
 @route("GET /v1/admin/export", ADMIN, answer=TEXT, media=NDJSON)
 async def get_admin_export(call: NativeCall, query: ExportRequest, request: Request) -> Response:
-    """Export all events, whoever can read them."""
+    """Export all events, whatever their visibility."""
     return _export(request, call.operator(), query.project)
 
 

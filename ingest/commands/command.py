@@ -46,7 +46,7 @@ class Command(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
 
 
 EVERYBODY = "*"
-"""In the place of an agent's name: a reader that lifts the isolated scope, as in agentmemory. Nobody's name."""
+"""In the place of an agent's name: lifts the isolated scope of a reader, as in agentmemory. No agent has this name."""
 
 
 class Caller(NamedTuple):
@@ -68,7 +68,7 @@ class Decision(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """Who sends a command, under which event id, and when."""
+    """The caller, event id and time of a command."""
 
     caller: Caller
     event_id: EventId

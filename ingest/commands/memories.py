@@ -132,7 +132,7 @@ def _need_reader(command: _MemoryCommand, origin: Origin) -> None:
     owner = command.owner or writer(command.agent_id, origin.caller.agent_id)
     if command.visibility != "public" and not owner:
         raise CommandRejected(
-            f"a {command.visibility} memory needs an agent_id or owner, or nobody could read it", "agent_id"
+            f"a {command.visibility} memory needs an agent_id or owner, or no agent could read it", "agent_id"
         )
 
 

@@ -93,7 +93,7 @@ def search_engine_of(index: str, log: str | None) -> str | None:
         return None
     scheme, separator, rest = index.partition("://")
     if scheme not in SEARCH_SCHEMES or (not separator and scheme != SEARCH_SCHEMES[0]):
-        raise ValueError("it is none of embedded, redis-search, redis-search://HOST:PORT, rediss-search://HOST:PORT")
+        raise ValueError("it is not one of embedded, redis-search, redis-search://HOST:PORT, rediss-search://HOST:PORT")
     url = f"{scheme.removesuffix('-search')}://{rest}" if separator else log or ""
     if not is_redis_url(url):
         raise ValueError("it names no server" if separator else "redis-search alone is the log's server: set REDIS_URL")

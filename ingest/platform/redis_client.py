@@ -372,7 +372,7 @@ class _Answers(asyncio.Protocol):
 
     def _answer(self, answer: Any) -> None:
         if not self._waiting:
-            self.abort(ConnectionError(f"an answer that nobody asked for: {answer!r:.100}"))
+            self.abort(ConnectionError(f"an unexpected answer: {answer!r:.100}"))
             return
         question = self._waiting[0]
         question.answers.append(answer)

@@ -260,7 +260,7 @@ async def _extract_relations(
     now = await current.get(session.route, DocumentId(session.id))
     # the model took its time; what was forgotten since it read the session must not come back
     if not isinstance(now, Session) or now.forgotten_at != session.forgotten_at:
-        return "something of the session was forgotten meanwhile"
+        return "part of the session was forgotten during summarization"
     edges = [
         (f"concept:{item.source.lower()}", item.relation[:RELATION_CHARS], f"concept:{item.target.lower()}")
         for item in graph.relations

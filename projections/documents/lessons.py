@@ -94,8 +94,8 @@ LessonEvent = LessonRecorded | LessonReinforced | LessonRevised | LessonTriggere
 class Lesson(rows.Row, index=True):
     """One lesson of one project. Times are milliseconds since the epoch, 0 for never; lists are joined texts.
 
-    `confidence` is as of `reinforced_ms`; `confidence_at` says what is left of it. A retired one is shown to nobody who
-    does not ask for it by id, and said again it is new.
+    `confidence` is as of `reinforced_ms`; `confidence_at` says what is left of it. A retired lesson is
+    only shown by id, and is new when it is stated again.
     """
 
     PREFIX: ClassVar[str] = LESSON

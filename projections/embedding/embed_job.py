@@ -125,7 +125,7 @@ class DocumentVectors:
 def parts_of(lengths: Sequence[int]) -> list[list[int]]:
     """Numbers of texts in parts of up to PART_CHARACTERS, of like length each, the longest first.
 
-    A part is at most as long as its longest text for each of its texts. A longer text is a part by itself.
+    A part is at most as long as its longest text for each of its texts. A longer text is a part of its own.
     """
     parts: list[list[int]] = []
     for number in sorted(range(len(lengths)), key=lambda number: -lengths[number]):

@@ -117,7 +117,7 @@ def build_embedder(
             specs = (
                 "default, none, onnx:<directory>, sentence-transformers:<name>, openai:<base URL>|<model>|<dimensions>"
             )
-            raise UnknownEmbedder(spec, f"is none of {specs}")
+            raise UnknownEmbedder(spec, f"is not one of {specs}")
 
 
 def openai_compatible(spec: str, target: str, api_key: str, timeout_s: float) -> Embedder:

@@ -56,7 +56,7 @@ async def models_of(redis: Client, embedder: Embedder) -> list[str]:
 
 
 async def declare(redis: Client, choice: Choice) -> EmbedderRecord:
-    """Make a choice the live one where there is none yet; returns what is live."""
+    """Make a choice live if no choice is; returns the live choice."""
     await redis.set(EMBEDDER, json.encode(EmbedderRecord(live=choice, models=[choice.model])), nx=True)
     record = await chosen(redis)
     assert record is not None, "it is never deleted"
@@ -147,7 +147,7 @@ class LiveEmbedder:
         if (spec := self._live[0].spec) != configured:
             logger.warning(
                 "the embedder is %s, which made the vectors that are live, not %s: "
-                "`mnemolog rebuild --embedder '%s'` makes them anew, and switches to it",
+                "`mnemolog rebuild --embedder '%s'` makes new vectors, and switches to it",
                 spec, configured, configured,
             )  # fmt: skip
         return live
@@ -191,14 +191,14 @@ class LiveEmbedder:
         try:
             embedder = await self.built(choice.spec)
         except Exception as error:  # of any library: search by words still works
-            logger.error("the live embedder %s cannot be had: %s", choice.spec, error)
+            logger.error("the live embedder %s is not available: %s", choice.spec, error)
             return Unavailable(choice.model, choice.dimensions, str(error) or type(error).__name__)
         if (embedder.model, embedder.dimensions) == (choice.model, choice.dimensions):
             return embedder
         reason = (
             f"{choice.spec} makes vectors of {embedder.model} with {embedder.dimensions} dimensions here, "
             f"but those of {choice.model} with {choice.dimensions} are live; `mnemolog rebuild --embedder "
-            f"'{choice.spec}'` makes them anew"
+            f"'{choice.spec}'` makes new vectors"
         )
         logger.error("%s", reason)
         return Unavailable(choice.model, choice.dimensions, reason)

@@ -114,6 +114,6 @@ class OpenAICompatibleEmbedder:
 
 
 def retry_after_s(response: httpx.Response) -> float | None:
-    """The seconds of a Retry-After header; None if there is none or it is a date."""
+    """The seconds of a Retry-After header; None without one, or if it is a date."""
     value = response.headers.get("Retry-After", "")
     return float(value) if value.isdecimal() else None

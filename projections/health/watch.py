@@ -86,7 +86,7 @@ EMBEDDED_DISK_FLOOR = 256 << 20
 """A server that fsyncs each write ends when its file cannot be written. This much lasts for the seconds between two
 samples, and for the small rewrites that forgetting asks for."""
 SOONEST_S, LATEST_S, FAR = 1, 30, 0.5
-"""When a client is told to retry: at the limit, and at 1 + FAR times the limit."""
+"""The `Retry-After` of a refused write: at the limit, and at 1 + FAR times the limit."""
 HALF_A_MIB = 1 << 19
 
 BYTES_PER_EVENT, BYTES_PER_BYTE = 2_500, 14
@@ -457,8 +457,8 @@ class Watch:
         """The newest; None before the first, and after KEPT_S without one."""
         self.pressure: Pressure | None = None
         """What refuses writes; None for nothing."""
-        self.readiness: Readiness = unavailable("nobody has looked yet")
-        """What the newest sample shows, or that there is none."""
+        self.readiness: Readiness = unavailable("not checked yet")
+        """The result of the newest sample; unavailable before the first."""
 
     def start(self) -> None:
         """Begin to take samples."""

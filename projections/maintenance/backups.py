@@ -229,7 +229,7 @@ def backup_trouble(status: Status | None, now: datetime, every: timedelta) -> st
     if status.error:
         return f"the newest backup failed: {status.error}"
     if status.listed_at is not None and now - status.listed_at > max(3 * every, LATE_AFTER):
-        return f"nobody has looked after the backups since {status.listed_at:%Y-%m-%d %H:%M} UTC; does a worker run?"
+        return f"the backups were not checked since {status.listed_at:%Y-%m-%d %H:%M} UTC; does a worker run?"
     return ""
 
 
@@ -540,8 +540,8 @@ async def _sealed(folder: Path, chain: Chain, entries: AsyncIterator[Sequence[St
 
 
 async def keys_beside_log(redis: Client, partitions: int) -> AsyncIterator[list[StoredKey]]:
-    """What is permanent and cannot be made from the log: receipts, document numbers, how the log was grown, what was
-    asked of a model, and which dead letters are discarded.
+    """What is permanent and cannot be made from the log: receipts, document numbers, how the log was grown, requests
+    to a model, and which dead letters are discarded.
     """
     if grown := await redis.hget(MANIFEST_KEY, GROWN):
         yield [HashField(MANIFEST_KEY, GROWN, grown)]

@@ -564,11 +564,11 @@ class Growing:
     async def finish(self) -> None:
         """Let the new log be the log.
 
-        Raises GrowRefused when the old one was written to meanwhile; or when the new server's clock is behind its
+        Raises GrowRefused when the old log was written to since; or when the new server's clock is behind its
         newest event: new positions would look like old ones.
         """
         if await measure(self._source, self._old) != self._state:
-            raise GrowRefused("the old log was written to meanwhile; stop what writes to it, and grow it again")
+            raise GrowRefused("the old log was written to while it was copied; stop its writers, and grow it again")
         growth = await self._growth()
         newest = Position.parse(growth.newest)
         nodes = await info_of_nodes(self._target, "server")

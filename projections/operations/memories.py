@@ -99,7 +99,7 @@ class MemoryOperations:
         newest = [version for version in versions if _owns(version, reader)][-1]
         visibility = visibility or newest.visibility
         if visibility != "public" and not (memory.agent_id or memory.owner):
-            raise CommandRejected("the memory has no creator and no owner: nobody could read it", "visibility")
+            raise CommandRejected("the memory has no creator and no owner: no agent could read it", "visibility")
         readers = newest.shared_with if shared_with is None and newest.id != memory.id else shared_with
         command = _showing(memory, visibility, readers, reader, event_id)
         accepted = await self._current.give(command, caller)

@@ -82,7 +82,7 @@ class ContextPart(Struct, frozen=True):
 
 
 class Context(Struct, frozen=True):
-    """A compiled context. `left_out` names what did not fit: blocks, and of which how many lines are told. `notes` say
+    """A compiled context. `left_out` names what did not fit: blocks, and how many lines of a block. `notes` say
     that nothing is found of the project."""
 
     context: str

@@ -183,7 +183,8 @@ class DocumentReader:
         """
         edge, unread = _decode_cursor(cursor)
         if gone := unread.intersection(partitions):
-            leave_out(gone, partitions, LogUnavailable("the page before was made without this partition; begin anew"))
+            reason = "the previous page was made without this partition; start again without a cursor"
+            leave_out(gone, partitions, LogUnavailable(reason))
             partitions = [partition for partition in partitions if partition not in gone]
         selected: list[Located] = []
         for at_once in (limit, *[SCANNED_AT_ONCE] * (MAX_SCANNED // SCANNED_AT_ONCE)):

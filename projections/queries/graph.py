@@ -142,7 +142,7 @@ RELATIONS = 500
 
 
 class Drawing(Struct, frozen=True):
-    """Part of the graph. The totals are of what was asked about, shown or not; `truncated` when not all is shown."""
+    """Part of the graph. The totals are of all that matches, shown or not; `truncated` when not all is shown."""
 
     nodes: list[Node]
     edges: list[Link]

@@ -65,7 +65,7 @@ class RecallRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     exactly, `rrf` agent-memory's, where `recency_boost` lifts what is recent.
 
     Without `min_confidence` nothing is answered where the best result is no answer (`ANSWERED_FROM`); with it, what is
-    less confident is left out. Results of unknown confidence always stay. With `fold` a result stands for those that
+    less confident is left out. Results of unknown confidence always stay. With `fold` a result represents those that
     say nearly the same, unless the question counts.
 
     A time that the query names ("yesterday", "on Tuesday") is resolved by `as_of`, else the clock, in `time_zone`,

@@ -110,7 +110,7 @@ MAX_PROJECTS = 1_000
 
 @view_of(Slot, size=lambda slot: len(slot.content))
 class SlotView(Struct, frozen=True, kw_only=True):
-    """A small named text. `size` and `size_limit` are characters; times are null for one nobody wrote to."""
+    """A small named text. `size` and `size_limit` are characters; times are null for a slot that was never written."""
 
     id: str
     label: str

@@ -115,7 +115,7 @@ class RebuildJob:
 
         A rebuild that is being rolled back applies the forgetting before it is read again.
         """
-        why = "something was forgotten, so what was read before was deleted: there is no way back"
+        why = "something was forgotten, so the old generation was deleted: a rollback is not possible"
         for retained in await self._rebuilds.retained():
             # a rebuild of embeddings keeps nothing but cached vectors, and a purge deletes those of forgotten texts
             if retained.what == "documents":

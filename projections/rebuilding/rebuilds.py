@@ -175,7 +175,7 @@ def to_roll_back(rebuild: Rebuild, now: datetime) -> Rebuild:
         return rebuild
     _must_be(rebuild, "switched", order="rolled back")
     if not rebuild.way_back or rebuild.kept_until is None or rebuild.kept_until <= now:
-        raise WrongRebuildState(rebuild.why or "what was read before is not kept any more: there is no way back")
+        raise WrongRebuildState(rebuild.why or "the old generation was deleted: a rollback is not possible")
     return replace(rebuild, state="rolling_back", kept_until=None, way_back=False)
 
 

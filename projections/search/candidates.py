@@ -100,7 +100,7 @@ STATIC_CANDIDATES = 100
 
 
 class Meaning(NamedTuple):
-    """A query's vectors: of the model, and static; None where there is none."""
+    """A query's vectors: of the model, and static; None for a missing vector."""
 
     vector: NDArray[np.float32] | None
     static: NDArray[np.float32] | None

@@ -77,7 +77,7 @@ _ASKS_OF_SELF = re.compile(r"\b(?:I|[Mm]e|[Mm]y|[Mm]ine|[Mm]yself)\b")
 _ASKS_ADVICE = re.compile(
     r"\b(?:how|where) (?:do|can|could|should|would) I\b|\b(?:can|could|should) I\b", re.IGNORECASE
 )
-"""Such a question asks how something is done, not what was said."""
+"""Such a question asks how something is done, not for a statement."""
 _TIME_TEXT = """
 januari februari march april may june juli august septemb octob novemb decemb
 monday tuesday wednesday thursday friday saturday sunday week weekend month year yesterday today tomorrow tonight ago

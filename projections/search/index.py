@@ -111,7 +111,7 @@ class Index(Protocol):
         ...
 
     def nearest(self, allowed: Filter, now_ms: int, when_ms: int) -> list[DocumentLocation]:
-        """The document that happened nearest to a moment, of equals the smallest id; empty when there is none."""
+        """The document that happened nearest to a moment, of equals the smallest id; empty without documents."""
         ...
 
     def around(

@@ -147,7 +147,7 @@ ASKED_FROM = 4
 CACHED, CACHED_A_DOCUMENT = 1_000_000, 8
 """Documents in all cached postings: 16 bytes each, so some 130 bytes a document at most."""
 A_TERM = 20
-"""A term counts as so many documents itself, so words that nobody says are bounded too."""
+"""A term counts as so many documents itself, so words in no document are bounded too."""
 
 Documents = NDArray[np.int64]
 

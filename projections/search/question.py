@@ -309,7 +309,7 @@ def bitmap(members: NDArray[np.integer]) -> BitMap:
 
 
 def among(documents: NDArray[np.integer], matching: BitMap) -> NDArray[np.int64]:
-    """Those of the documents that match, each once, ascending; a negative number is none."""
+    """Those of the documents that match, each once, ascending; a negative number matches nothing."""
     return ordinals(bitmap(documents[documents >= 0]) & matching)
 
 

@@ -260,7 +260,7 @@ class Keys(NamedTuple):
 
     Keys are 16 hex digits, made of checksums: two pairs may share one (the texts are compared in any case), and they
     say nothing of a text that is forgotten, however long its words were. `sketch` has one of 64 bits for each of the
-    `size` tokens, so that most of what only shares a key is told apart without its text.
+    `size` tokens, so that most of what only shares a key is distinguished without its text.
     """
 
     filed: tuple[str, ...]

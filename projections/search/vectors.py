@@ -143,7 +143,7 @@ class VectorIndex:
         return ordinal < len(self._count) and bool(self._count[ordinal])
 
     def cosine(self, query: Floats, documents: NDArray[np.int64]) -> Floats:
-        """Cosine of each document's best chunk with the unit-length query: `(n,) float32`, nan where there is none."""
+        """Cosine of each document's best chunk with the unit-length query: `(n,) float32`, nan without a vector."""
         cosines = np.full(len(documents), np.nan, np.float32)
         places, rows = self._rows_of(documents)
         if len(rows):

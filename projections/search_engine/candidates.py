@@ -109,7 +109,7 @@ class EngineCandidates:
         self.rows = DocumentColumns(VectorIndex(identity.dimensions, graph=False), static)
         self._ordinals: dict[str, int] = {}
         self._requested: set[str] = set()
-        """Ids that were read with their neighbours."""
+        """Ids that were read with their neighbors."""
         self._is_allowed = allowed.allows(now_ms)
         self._allows: list[bool] = []
         self._episodes: dict[str, int] = {}

@@ -127,7 +127,7 @@ class SearchEngineIndexes:
         catalogue = read.catalogue
         for index in catalogue.filled:
             if index.name not in existing:  # the engine was emptied, or lost it
-                logger.warning("search index: %s is gone from the engine, and is filled anew", index.name)
+                logger.warning("search index: %s is gone from the engine, and is filled again", index.name)
                 catalogue = without(catalogue, index.name)
         if not isinstance(embedder, Unavailable) and self._is_outdated(catalogue, identity := identity_of(embedder)):
             catalogue = begun(catalogue, identity, f"-{secrets.token_hex(4)}")
@@ -192,7 +192,7 @@ class SearchEngineIndexes:
         except (RedisError, OSError) as error:  # retried at the next tick
             logger.debug("search index: nothing is dropped now: %s", error)
         except Exception:
-            logger.exception("search index: what nobody uses is not dropped")
+            logger.exception("search index: unused indexes could not be dropped")
 
     async def _have_filled(self, indexes: Sequence[Named]) -> None:
         """Have this worker's partitions of these indexes filled, and no others."""

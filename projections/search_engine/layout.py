@@ -260,7 +260,7 @@ _TEXTS = ("token", "feed", "covers", "phase")
 
 
 def state_of(stored: Mapping[bytes, bytes]) -> State | None:
-    """The state in a hash; None where there is none."""
+    """The state in a hash; None without a state."""
     if b"token" not in stored:
         return None
     fields = {name.decode(): value.decode() for name, value in stored.items()}

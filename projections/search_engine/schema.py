@@ -56,7 +56,7 @@ class Catalogue(Struct, frozen=True, kw_only=True):
 
 
 def begun(catalogue: Catalogue, identity: Identity, tag: str = "") -> Catalogue:
-    """With an index of an identity being filled, instead of the one before.
+    """With an index of an identity being filled, instead of the previous one.
 
     `tag` makes its name differ from that of any index before the engine was emptied.
     """
@@ -112,7 +112,7 @@ class Read(NamedTuple):
 
 
 async def read_catalogue(engine: Client) -> Read:
-    """The catalogue as it is; an empty one where there is none."""
+    """The current catalogue, empty before the first index."""
     raw: bytes = await engine.get(CATALOGUE) or b""
     return Read(json.decode(raw, type=Catalogue) if raw else Catalogue(), raw)
 

@@ -341,7 +341,7 @@ async def test_there_is_no_way_back_when_the_time_is_over(shop: Workshop):
     await written(shop)
     rebuild = await rebuilt(shop)
     shop.clock.advance(timedelta(minutes=61))
-    await no_way_back(shop, rebuild.id, "no way back")
+    await no_way_back(shop, rebuild.id, "a rollback is not possible")
     await shop.rebuild_job().run(1.0)
     assert await stored(shop.redis, 0, 1) == ({}, {})
 

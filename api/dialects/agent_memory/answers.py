@@ -62,7 +62,7 @@ class FoundAnswer(Struct, frozen=True, kw_only=True):
 
 
 class SessionAnswer(Struct, frozen=True, kw_only=True):
-    """A session; nobody counts its prompts."""
+    """A session; its prompts are not counted."""
 
     id: int
     session_id: str

@@ -117,7 +117,7 @@ async def _database(request: Request) -> dict[str, Any]:
 def _embeddings(request: Request) -> dict[str, Any]:
     embedder = services(request).queries.recall.vectors.embedder
     if not embedder.dimensions:
-        return {"status": "error", "error": "no embedder is configured: searches go by words only"}
+        return {"status": "error", "error": "no embedder is configured: searches use words only"}
     provider = services(request).search_index.embedders.spec.partition(":")[0]
     return {
         "status": "ok",

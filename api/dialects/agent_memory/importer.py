@@ -129,7 +129,7 @@ def _lesson(row: ImportRow, tenant: str) -> Mapped:
     record, lost = row.value, list[str]()
     severity = text(record, "severity") or "warning"
     if severity not in get_args(Severity):
-        raise CommandRejected(f"is none of {', '.join(arg for arg in get_args(Severity) if arg)}", "severity")
+        raise CommandRejected(f"is not one of {', '.join(arg for arg in get_args(Severity) if arg)}", "severity")
     project, rule = text(record, "project_name", "project") or EVERY_PROJECT, needed(record, "rule")
     at = when(record, "created_at")
     command = RecordLesson(

@@ -187,7 +187,7 @@ async def delete(request: Request) -> Response:
     try:
         memory = await _current(context, name, reader)
         erased = await context.operations.forgetting.document(
-            memory.id, reader, context.caller(), reason="deleted at the agentd-memory door"
+            memory.id, reader, context.caller(), reason="deleted through the agentd-memory API"
         )
     except NotFound:
         return Json(Deleted(deleted=False))
@@ -309,12 +309,12 @@ ENDPOINTS = documented(
         Endpoint("POST", "/memories/search", READ, search, "Find memories by meaning.", body=Search, answer=Found,
             faults={400: "The query is blank or missing.", 422: "A value does not fit."}),
         Endpoint("GET", "/memories/{id}", READ, get, "Read a memory.", query=Asked, answer=MemoryView,
-            faults={**_BAD_ID, 404: "There is none."}),
+            faults={**_BAD_ID, 404: "No such memory."}),
         Endpoint("DELETE", "/memories/{id}", READ_WRITE, delete, "Delete a memory, for good.", query=Asked,
             answer=Deleted, faults=_BAD_ID),
         Endpoint("PUT", "/memories/{id}/visibility", READ_WRITE, show, "Change who may find a memory.", body=Show,
             answer=MemoryView,
-            faults={400: "Not its creator or owner, or no such visibility.", 404: "There is none.",
+            faults={400: "Not its creator or owner, or no such visibility.", 404: "No such memory.",
                 422: "A value does not fit."}),
     ],
 )  # fmt: skip

@@ -79,7 +79,7 @@ def key(name: str) -> str:
 def _one_of(record: Record, field: str, choices: object, otherwise: str) -> str:
     value = text(record, field).lower() or otherwise
     if value not in get_args(choices):
-        raise CommandRejected(f"is none of {', '.join(get_args(choices))}", field)
+        raise CommandRejected(f"is not one of {', '.join(get_args(choices))}", field)
     return value
 
 

@@ -32,7 +32,7 @@ _NAME = re.compile(r"mem_[0-9]+_[0-9a-f]{8}")
 
 
 class MemoryView(Struct, frozen=True, kw_only=True):
-    """A memory as agentd's clients read it. `owner` is told where it is not the creator."""
+    """A memory as agentd's clients read it. `owner` is set if it is not the creator."""
 
     id: str
     content: str
@@ -144,7 +144,7 @@ class Listing(Struct, frozen=True, kw_only=True):
 
 
 class Asked(Struct, frozen=True, kw_only=True):
-    """Who asks, where that is to count."""
+    """The reader, where visibility depends on it."""
 
     as_actor: str | None = None
 
@@ -269,7 +269,7 @@ def creator(name: str) -> None:
     """Raises CommandRejected for who cannot create a memory."""
     not_blank(name, "created_by")
     if name == EVERYBODY:
-        raise CommandRejected(f"created_by must be a name, and {EVERYBODY!r} is nobody's", "created_by")
+        raise CommandRejected(f"created_by must be a name, and {EVERYBODY!r} is reserved", "created_by")
 
 
 def _one_of(given: Mapping[str, str], field: str, choices: tuple[str, ...]) -> str | None:

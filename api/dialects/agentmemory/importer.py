@@ -441,7 +441,7 @@ def slot(row: ImportRow) -> Mapped:
     record = row.value
     created = when_given(record, "createdAt") or when_given(record, "updatedAt")
     if created is None:
-        raise CommandRejected("nobody has written to it", "content")
+        raise CommandRejected("the slot is empty", "content")
     updated = when_given(record, "updatedAt") or created
     scope, limit = text(record, "scope"), whole(record, "sizeLimit")
     project = "" if scope == "global" else text(record, "project")

@@ -211,7 +211,7 @@ _NO_ACTION = {400: "A field cannot be read.", 404: "There is no such action."}
 OPERATIONS: tuple[Operation, ...] = (
     # About the server
     Operation("maintenance:health", "How the server is.", ANY, route="GET health",
-        errors={503: "the log does not answer, or nobody projects"}),
+        errors={503: "the log does not answer, or no worker runs"}),
     Operation("maintenance:flags", "What is switched on.", ANY, route="GET config/flags"),
     Operation("maintenance:graph_stats", "How many nodes and edges the graph has.", READ, route="GET graph/stats"),
     Operation("searching:bridge", "Nothing to do: answers that all is well.", ANY, route="POST claude-bridge/sync"),
@@ -274,7 +274,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "knowledge:get_profile", "S", route_required=(), reads_only=True),
     Operation("work:list_lessons", "The lessons learned, the surest first.", READ,
         {"project": PROJECT, "minConfidence": number(0), "limit": number(50)}, also={"source": text()},
-        tool="memory_lessons", route="GET lessons", level="S", errors={400: "A number is none."}, reads_only=True),
+        tool="memory_lessons", route="GET lessons", level="S", errors={400: "Not a number."}, reads_only=True),
     Operation("work:save_lesson", "Record a lesson; saying the same again makes it stronger.", READ_WRITE,
         {"content": text("The lesson, as advice."), "context": text("When it applies."), "project": PROJECT},
         ("content",), {"confidence": NUMBER, "tags": NAMES, "agentId": text()}, "memory_lesson_save", "POST lessons",

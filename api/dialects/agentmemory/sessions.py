@@ -398,7 +398,7 @@ async def load(request: Request) -> Record:
 
 
 async def _of_session(request: Request) -> Arguments:
-    """What was asked of a session, with the project that it is at home in."""
+    """The request about a session, with the session's project."""
     arguments = read_query(request, fields(OF_SESSION))
     session = arguments.chosen("sessionId")
     if session is None:

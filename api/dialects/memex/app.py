@@ -213,7 +213,7 @@ class MemexMetrics:
             "memex_embedding_errors", "Queries that were not embedded.", ["operation", "error_type"], registry=registry
         )
         self._pool_size = Gauge("memex_db_pool_size", "Connections to the log's server.", registry=registry)
-        self._pool_idle = Gauge("memex_db_pool_idle", "Those of them that nobody uses.", registry=registry)
+        self._pool_idle = Gauge("memex_db_pool_idle", "Idle connections.", registry=registry)
         runs = Counter(
             "memex_summarizer_runs", "Always 0 here: workers condense memories.", ["status"], registry=registry
         )

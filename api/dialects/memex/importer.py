@@ -33,7 +33,7 @@ def mapped(row: ImportRow) -> Mapped:
     name = needed(row.value, "memory_type") if row.value.get("memory_type") is not None else "episodic"
     kind = memex.TYPES.get(name)
     if kind is None:
-        raise CommandRejected(f"is none of {', '.join(memex.TYPES)}", "memory_type")
+        raise CommandRejected(f"is not one of {', '.join(memex.TYPES)}", "memory_type")
     command = memex.remember(
         needed(row.value, "agent_id"),
         needed(row.value, "user_id"),

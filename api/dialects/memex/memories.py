@@ -35,7 +35,7 @@ _SAYS_NOTHING = "."
 async def keep(context: Call, agent: str, user: str, content: str, memory_type: MemoryType, importance: float) -> Shown:
     """Store a memory, the same text again as another one; returns it as it is kept. Raises what writing raises."""
     if agent == EVERYBODY:
-        raise CommandRejected(f"{EVERYBODY} stands for every agent here; take another name", "agent_id")
+        raise CommandRejected(f"{EVERYBODY} means every agent here; choose another name", "agent_id")
     now = system_clock()
     command = remember(agent, user, content, memory_type, importance, now)
     return record_at_once(command, (await context.write(command)).id, now)
@@ -134,7 +134,7 @@ async def search_tool(context: Call, arguments: dict[str, Any]) -> ToolAnswer:
 
 
 async def delete_tool(context: Call, arguments: dict[str, Any]) -> ToolAnswer:
-    """Forget a memory of the agent's, and what it stands for."""
+    """Forget a memory of the agent, and the memories that it condenses."""
     agent = _agent(arguments)
     name = str(arguments["memory_id"])
     try:

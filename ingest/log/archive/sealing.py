@@ -256,7 +256,7 @@ def _queue_moved(pipe: Transaction, keys: PartitionKeys, stubs: Sequence[bytes])
 
 
 def _outrun(keys: PartitionKeys) -> Outrun:
-    return Outrun(f"partition {keys.partition}: the archive changed, or something was erased, meanwhile")
+    return Outrun(f"partition {keys.partition}: the archive changed, or something was erased, during this")
 
 
 class ArchiveRun(NamedTuple):

@@ -328,4 +328,4 @@ def _fault(manifest: ArchiveManifest) -> str:
             return f"{segment.name} holds nothing"
     pairs = pairwise(manifest.segments)
     broken = next((segment for before, segment in pairs if before.last >= segment.first), None)
-    return f"{broken.name} does not lie behind the one before it" if broken else ""
+    return f"{broken.name} does not begin after the segment before it" if broken else ""

@@ -212,7 +212,7 @@ def test_the_search_engine_is_the_logs_own_server_or_another():
 @pytest.mark.parametrize(
     ("index", "log", "said"),
     [
-        ("tantivy", "redis://log", "it is none of"),
+        ("tantivy", "redis://log", "it is not one of"),
         ("redis-search://", "redis://log", "it names no server"),
         ("redis-search", "redis+cluster://a:1,b:2", "a cluster cannot be"),
         ("redis-search", None, "set REDIS_URL"),

@@ -82,7 +82,7 @@ def test_a_switch_can_be_taken_back_for_as_long_as_what_was_read_is_kept():
     assert steps.unread(done) == [(0, 1), (1, 1)]
     back = steps.to_roll_back(done, NOW + HOUR / 2)
     assert (back.state, back.kept_until) == ("rolling_back", None)
-    with pytest.raises(WrongRebuildState, match="no way back"):
+    with pytest.raises(WrongRebuildState, match="a rollback is not possible"):
         steps.to_roll_back(done, NOW + HOUR)
     assert steps.unread(steps.rolled_back(back, NOW)) == [(0, 2), (1, 2)]
 
