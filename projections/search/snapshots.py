@@ -189,12 +189,7 @@ def load(
     try:
         shutil.rmtree(work, ignore_errors=True)
         link_or_copy(path / "lexical", work)
-        for name, expected in manifest.files.items():
-            # hash the linked copies, not the originals, which may be pruned at the same time: tantivy treats a folder
-            # whose files disappeared as a new, empty index, and searches would silently find nothing
-            inside = Path(name).relative_to("lexical") if name.startswith("lexical/") else None
-            if _sha256(path / name if inside is None else work / inside) != expected:
-                raise UnusableSnapshot(f"{path / name} was altered")
+        _check_files(path, manifest, work)
         texts = _texts(path)
         index = IndexReplica(work, manifest.dimensions, manifest.model, table)
         for column in COLUMNS:
@@ -224,6 +219,15 @@ def load(
     if not has_static:
         index.embed_terms(ordinals(index.alive))
     return index
+
+
+def _check_files(path: Path, manifest: SnapshotManifest, work: Path) -> None:
+    for name, expected in manifest.files.items():
+        # hash the linked copies, not the originals, which may be pruned at the same time: tantivy treats a folder
+        # whose files disappeared as a new, empty index, and searches would silently find nothing
+        file = work / Path(name).relative_to("lexical") if name.startswith("lexical/") else path / name
+        if _sha256(file) != expected:
+            raise UnusableSnapshot(f"{path / name} was altered")
 
 
 def _texts(path: Path) -> _Texts:

@@ -544,7 +544,7 @@ export interface paths {
         put?: never;
         /**
          * Find the right memories for a query.
-         * @description What to recall. Everything but `query` narrows or weighs; nothing given searches all the tenant's documents. `projects` are several of which any will do, `any_tags` tags of which one will; `tags` are all needed. `types` is a memory's type or purpose, an observation's kind, a lesson's severity. `ranking` `similarity` is memex's formula exactly, `rrf` agent-memory's, where `recency_boost` lifts what is recent. Without `min_confidence` nothing is answered where the best result is no answer (`ANSWERED_FROM`); with it, what is less confident is left out. Results of unknown confidence always stay. With `fold` a result stands for those that say nearly the same, unless the question counts. A time that the query names ("yesterday", "on Tuesday") is resolved by `as_of`, else the clock, in `time_zone`, unless `from` or `to` is given.
+         * @description What to recall. Everything but `query` narrows or weighs; nothing given searches all the tenant's documents. `projects` are several of which any will do, `any_tags` tags of which one will; `tags` are all needed. `types` is a memory's type or purpose, an observation's kind, a lesson's severity. `ranking` `similarity` is memex's formula exactly, `rrf` agent-memory's, where `recency_boost` lifts what is recent. Without `min_confidence` nothing is answered where the best result is no answer (`ANSWERED_FROM`); with it, what is less confident is left out. Results of unknown confidence always stay. With `fold` a result represents those that say nearly the same, unless the question counts. A time that the query names ("yesterday", "on Tuesday") is resolved by `as_of`, else the clock, in `time_zone`, unless `from` or `to` is given.
          */
         post: operations["post_v1_recall"];
         delete?: never;
@@ -883,7 +883,7 @@ export interface components {
         };
         /**
          * Context
-         * @description A compiled context. `left_out` names what did not fit: blocks, and of which how many lines are told. `notes` say
+         * @description A compiled context. `left_out` names what did not fit: blocks, and how many lines of a block. `notes` say
          *         that nothing is found of the project.
          */
         Context: {
@@ -1046,15 +1046,14 @@ export interface components {
          * HealthSample
          * @description How everything is at one moment. Sizes are in bytes, counts are of all partitions together.
          *
-         *         `oldest_pending_s` is how long the first event waits that is not projected, `pending_bytes` the size of all that
-         *         are not. `replicas` are API processes, `dimensions` those of the vectors that are made. `memory_limit` is
-         *         `maxmemory`, 0 for none; on a cluster both are of the fullest node. `index_partly`: the index is not ready, for
-         *         some partitions alone. `embed_later` is about how many texts did not fit into the queue, and are found by static
-         *         vectors until they are queued. `oldest_to_embed_s` is for how long the text that waits longest for its vector has
-         *         waited. `outdated_s` says for how long it has followed a generation that is no longer the live one,
-         *         `lost_writes` which acknowledged events the log's server came back without. `away` are the partitions on nodes of
-         *         a cluster that do not answer: no figure counts what they have. `jobs_trouble` is why the job queue's own server
-         *         cannot be reached; empty where it can, and where it is the log's.
+         *         `oldest_pending_s` is the age of the first event that is not projected, `pending_bytes` the size of all such events.
+         *         `replicas` are API processes, `dimensions` those of new vectors. `memory_limit` is `maxmemory`, 0 for none; on a
+         *         cluster both are of the fullest node. `index_partly`: the index is not ready, for some partitions alone.
+         *         `embed_later` is about how many texts did not fit into the embedding queue, and are found by static vectors until
+         *         they are queued; `oldest_to_embed_s` is how long the oldest queued text has waited. `outdated_s` is for how long the
+         *         index has followed a generation that is no longer live, `lost_writes` which acknowledged events the log's server
+         *         came back without. `away` are the partitions on cluster nodes that do not answer: no figure counts them.
+         *         `jobs_trouble` is why the job queue's own server cannot be reached; empty where it can, or where it is the log's.
          */
         HealthSample: {
             /** @default [] */
@@ -1515,7 +1514,7 @@ export interface components {
          *         exactly, `rrf` agent-memory's, where `recency_boost` lifts what is recent.
          *
          *         Without `min_confidence` nothing is answered where the best result is no answer (`ANSWERED_FROM`); with it, what is
-         *         less confident is left out. Results of unknown confidence always stay. With `fold` a result stands for those that
+         *         less confident is left out. Results of unknown confidence always stay. With `fold` a result represents those that
          *         say nearly the same, unless the question counts.
          *
          *         A time that the query names ("yesterday", "on Tuesday") is resolved by `as_of`, else the clock, in `time_zone`,
@@ -1963,7 +1962,7 @@ export interface components {
         };
         /**
          * Slot
-         * @description A small named text. `size` and `size_limit` are characters; times are null for one nobody wrote to.
+         * @description A small named text. `size` and `size_limit` are characters; times are null for a slot that was never written.
          */
         Slot: {
             agent_id: string;
