@@ -70,13 +70,13 @@ async def everything(log: EventLog, partition: int = 0) -> list[Stored]:
     return await log.read(partition, START, 100_000)
 
 
-async def confirmed(backend: Backend, position: Position, partition: int = 0) -> None:
-    """Check that what a partition has up to here is on disk, or that the log says that it cannot tell."""
+async def confirmed(backend: Backend, newest: Mapping[int, Position]) -> None:
+    """Check that the partitions are on disk up to these positions, or that the log says that it cannot tell."""
     if backend.confirms:
-        assert await backend.log.confirm({partition: position}, "fsync") == "fsync"
+        assert await backend.log.confirm(newest, "fsync") == "fsync"
     else:
         with pytest.raises(DurabilityUnavailable):
-            await backend.log.confirm({partition: position}, "fsync")
+            await backend.log.confirm(newest, "fsync")
 
 
 class EventLogConformance:
@@ -95,8 +95,7 @@ class EventLogConformance:
         standing = await backend.log.standing_durability()
         assert standing in LEVELS
         assert await backend.log.confirm(newest, "memory") == "memory"
-        for partition, position in newest.items():
-            await confirmed(backend, position, partition)
+        await confirmed(backend, newest)
 
     async def test_positions_ascend_within_and_between_batches(self, backend: Backend):
         positions: list[Position] = []
@@ -417,13 +416,13 @@ class TestRedisLog(EventLogConformance):
     async def test_what_was_erased_since_is_confirmed_like_everything_else(self, backend: Backend):
         (appended,) = (await backend.log.append({0: [entry("a")]}))[0]
         await backend.erase(appended.position, b"stub")
-        await confirmed(backend, appended.position)
+        await confirmed(backend, {0: appended.position})
 
     async def test_what_the_server_has_lost_since_is_not_confirmed(self, backend: Backend, redis: Client):
         """Another one may have taken its place, to which it had not come yet."""
         (first, lost) = (await backend.log.append({0: entries("a", 2)}))[0]
         await redis.xdel(PartitionKeys(0).log, str(lost.position))
-        await confirmed(backend, first.position)
+        await confirmed(backend, {0: first.position})
         with pytest.raises(LogUnavailable, match="has lost what was appended to partition 0"):
             await backend.log.confirm({0: lost.position}, "fsync")
 

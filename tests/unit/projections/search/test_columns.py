@@ -10,7 +10,8 @@ from projections.search.columns import Column, TermColumn, TermRows, hashed_text
 
 def test_rows_are_kept_in_order_past_every_doubling():
     column = Column(np.int64)
-    assert [column.append(3 * n) for n in range(5000)] == list(range(5000))
+    for n in range(5000):
+        column.append(3 * n)
     assert len(column) == 5000
     assert column.values.tolist() == [3 * n for n in range(5000)]
 
@@ -51,7 +52,7 @@ def test_extending_adds_zeros_up_to_a_length_and_never_shortens():
 
 def test_a_column_goes_on_from_a_stored_array():
     column = Column[np.int16].of(np.arange(3, dtype=np.int16))
-    assert column.append(9) == 3
+    column.append(9)
     assert column.values.tolist() == [0, 1, 2, 9]
     assert column.values.dtype == np.int16
 
